@@ -1,0 +1,1 @@
+"""Hydra config groups and the dataclasses that they fill."""

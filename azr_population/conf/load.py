@@ -1,0 +1,148 @@
+"""From Hydra overrides to a checked `Config`, with every mistake told in one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_module
+from hydra.core.config_store import ConfigStore
+from hydra.errors import ConfigCompositionException, HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from azr_population.conf.schema import Config
+from azr_population.errors import UserError
+
+ConfigStore.instance().store(name="schema", node=Config)
+
+
+def load_config(overrides: Sequence[str]) -> Config:
+    """Composes `local.yaml` with Hydra overrides such as `population=2t2s` or `run.steps=40`.
+
+    Raises:
+        UserError: an unknown group option or key, a value of the wrong type or out of range.
+    """
+    try:
+        with initialize_config_module("azr_population.conf", version_base="1.3"):
+            composed = compose("local", list(overrides))
+        return _to_config(composed)
+    except MissingMandatoryValue as error:
+        key = re.sub(r".*?: ", "", str(error).splitlines()[0])
+        raise UserError(f"{key} has no value; give one, e.g. {key}=...") from error
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(_one_line(error)) from error
+
+
+def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """Reads a run's `config.yaml` and applies dotted overrides (`run.steps=40`) to it."""
+    try:
+        loaded = OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.load(path))
+        return _to_config(OmegaConf.merge(loaded, OmegaConf.from_dotlist(list(overrides))))
+    except FileNotFoundError as error:
+        raise UserError(f"no run at {path.parent}: there is no {path.name} in it") from error
+    except OmegaConfBaseException as error:
+        raise UserError(_one_line(error)) from error
+
+
+def to_yaml(config: Config) -> str:
+    """The resolved configuration as YAML; the inverse of `config_from_file`."""
+    return OmegaConf.to_yaml(OmegaConf.structured(config))
+
+
+def _to_config(composed: Any) -> Config:
+    assert isinstance(composed, DictConfig)
+    missing = sorted(OmegaConf.missing_keys(composed))
+    if missing:
+        raise UserError(f"{missing[0]} has no value; give one, e.g. {missing[0]}=...")
+    config = OmegaConf.to_object(composed)
+    assert isinstance(config, Config)
+    check(config)
+    return config
+
+
+def _one_line(error: BaseException) -> str:
+    """Hydra's and OmegaConf's messages, without their markup and line breaks."""
+    root: BaseException = error
+    while isinstance(root, ConfigCompositionException) and root.__cause__ is not None:
+        root = root.__cause__
+    first = str(error).strip().splitlines()
+    cause = [] if root is error else str(root).strip().splitlines()
+    lines = [line.strip() for line in first + cause if line.strip()]
+    kept = [
+        line
+        for line in lines
+        if not line.startswith(("object_type", "reference_type", "Config search path", "provider="))
+        and not line.startswith("Check that your config directory")
+    ]
+    return "; ".join(dict.fromkeys(kept)).replace("\t", " ")
+
+
+def check(config: Config) -> None:
+    """Refuses values that no run can work with, before anything is loaded.
+
+    Raises:
+        UserError: naming the key, the value and what would be accepted.
+    """
+    from azr_population.evolution.fitness import FITNESS
+    from azr_population.evolution.registry import get_operator
+    from azr_population.evolution.selection import SELECTION
+    from azr_population.matchmaking.pfsp import WEIGHTINGS
+    from azr_population.selfplay.rewards import TEACHER_REWARDS
+    from azr_population.tasks.formats import FORMATS
+    from azr_population.tasks.task import TaskType
+    from azr_population.tasks.validity import REFUSALS
+
+    _one_of("population.teacher_reward", config.population.teacher_reward, TEACHER_REWARDS)
+    _one_of("matchmaking.weighting", config.matchmaking.weighting, WEIGHTINGS)
+    _one_of("evolution.fitness", config.evolution.fitness, FITNESS)
+    _one_of("evolution.selection", config.evolution.selection, SELECTION)
+    _one_of("base.format", config.base.format, FORMATS)
+    _one_of("base.dtype", config.base.dtype, ("float32", "bfloat16", "float16"))
+    for name in config.task.types:
+        _one_of("task.types", name, [str(kind) for kind in TaskType])
+    for name in config.task.refuse:
+        _one_of("task.refuse", name, REFUSALS)
+    for name in config.evolution.operators:
+        get_operator(name)
+    if not config.task.types:
+        raise UserError("task.types is empty; name at least one of code_o, code_i, code_f")
+
+    for key, value, least in (
+        ("population.rows", config.population.rows, 2),
+        ("population.attempts", config.population.attempts, 1),
+        ("run.steps", config.run.steps, 0),
+        ("run.checkpoint_every", config.run.checkpoint_every, 1),
+        ("run.keep_checkpoints", config.run.keep_checkpoints, 1),
+        ("evolution.interval", config.evolution.interval, 0),
+        ("evolution.elites", config.evolution.elites, 0),
+        ("base.lora.rank", config.base.lora.rank, 1),
+        ("engine.micro_batch_tokens", config.engine.micro_batch_tokens, 1),
+        ("engine.generate_rows", config.engine.generate_rows, 1),
+        ("exam.every", config.exam.every, 0),
+        ("exam.tasks_per_type", config.exam.tasks_per_type, 1),
+        ("exam.attempts", config.exam.attempts, 1),
+    ):
+        if value < least:
+            raise UserError(f"{key}={value} is too small; the least is {least}")
+    for key, share in (
+        ("evolution.fraction", config.evolution.fraction),
+        ("matchmaking.draw_probability", config.matchmaking.draw_probability),
+    ):
+        if not 0.0 <= share < 1.0:
+            raise UserError(f"{key}={share} is not a share; give a number from 0 to below 1")
+    teachers, students = config.population.teachers, config.population.students
+    if (teachers == 0) != (students == 0) or teachers < 0 or students < 0:
+        raise UserError(
+            f"population.teachers={teachers} with population.students={students}: "
+            "give at least one of each, or 0 of both for the single agent"
+        )
+    if not any(config.evolution.operators.values()) and config.evolution.interval:
+        raise UserError("evolution.operators are all 0; weigh one, or set evolution.interval=0")
+
+
+def _one_of(key: str, value: str, known: Any) -> None:
+    if value not in known:
+        raise UserError(f"{key}={value} is unknown; choose from {', '.join(sorted(known))}")

@@ -1,0 +1,145 @@
+"""Reading and writing a run directory.
+
+    config.yaml  environment.json  metrics.jsonl  matches.jsonl  lineage.jsonl  tasks.jsonl
+    members/<name>/  checkpoints/step_<n>/  report.html
+
+Each `.jsonl` file gets whole lines, flushed at the end of a step; a line torn by a crash is skipped
+by readers and cut off on resume. Not covered: several processes writing the same run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from azr_population.errors import UserError
+
+RECORDS = ("metrics", "matches", "lineage", "tasks")
+
+
+class RunDirectory:
+    """One run's folder. Nothing is created until `create` is called."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the `step_<n>` checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def members(self) -> Path:
+        """Folder of the PEFT folders, one per member."""
+        return self.path / "members"
+
+    def create(self, config_yaml: str, environment: dict[str, Any]) -> None:
+        """Starts a new run here.
+
+        Raises:
+            UserError: the folder holds something already, or cannot be written.
+        """
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise UserError(
+                f"run.dir={self.path} is not empty; go on with it by run.resume=true, "
+                "or choose another run.dir"
+            )
+        try:
+            self.members.mkdir(parents=True)
+            self.checkpoints.mkdir()
+            write_atomically(self.path / "environment.json", json.dumps(environment, indent=2))
+            # Last, because a folder with a config.yaml is what counts as a run.
+            write_atomically(self.path / "config.yaml", config_yaml)
+        except OSError as error:
+            raise UserError(f"run.dir={self.path} cannot be written: {error.strerror}") from error
+
+    def append(self, record: str, rows: Iterable[dict[str, Any]]) -> None:
+        """Adds one JSON line per row to `<record>.jsonl`."""
+        text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+        with (self.path / f"{record}.jsonl").open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    def truncate(self, last_step: int) -> None:
+        """Drops what was recorded after `last_step`, and any torn line, from every record."""
+        for record in RECORDS:
+            path = self.path / f"{record}.jsonl"
+            if path.exists():
+                kept = (row for row in self._read(record) if row["step"] <= last_step)
+                text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in kept)
+                write_atomically(path, text)
+
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration as plain dicts."""
+        from omegaconf import OmegaConf
+
+        path = self.path / "config.yaml"
+        if not path.is_file():
+            raise UserError(f"no run at {self.path}: there is no config.yaml in it")
+        return OmegaConf.to_container(OmegaConf.load(path))  # type: ignore[return-value]
+
+    def environment(self) -> dict[str, Any]:
+        """Versions, platform, command; empty when it was never written."""
+        path = self.path / "environment.json"
+        return json.loads(path.read_text()) if path.is_file() else {}
+
+    def metrics(self) -> Iterator[dict[str, Any]]:
+        """One record per step."""
+        return self._read("metrics")
+
+    def matches(self) -> Iterator[dict[str, Any]]:
+        """One record per match."""
+        return self._read("matches")
+
+    def lineage(self) -> Iterator[dict[str, Any]]:
+        """One record per replacement."""
+        return self._read("lineage")
+
+    def tasks(self) -> Iterator[dict[str, Any]]:
+        """One record per valid task, with the answers and verdicts."""
+        return self._read("tasks")
+
+    def _read(self, record: str) -> Iterator[dict[str, Any]]:
+        path = self.path / f"{record}.jsonl"
+        if not path.is_file():
+            return
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for line in file:
+                try:
+                    row = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(row, dict):
+                    yield row
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes to a temporary name, syncs and renames: the file is old or new, never half."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def replace_folder(temporary: Path, final: Path) -> None:
+    """Puts the finished folder `temporary` in the place of `final`, synced to disk."""
+    for path in temporary.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    old = final.with_name(f".{final.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if final.exists():
+        os.rename(final, old)
+    os.rename(temporary, final)
+    shutil.rmtree(old, ignore_errors=True)
+    directory = os.open(final.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,37 @@
+"""How a model is asked to propose and to solve, by name: the `base.format` of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from azr_population.tasks.chat_format import ChatFormat
+from azr_population.tasks.nano_format import NanoFormat
+from azr_population.tasks.task import Proposal, Task, TaskType
+
+
+class Format(Protocol):
+    """Prompts out, text in. Parsing never evaluates anything."""
+
+    def propose_prompt(self, type: TaskType, references: Sequence[Task] = ()) -> str:
+        """The prompt that asks for a new task; `references` are tasks to differ from."""
+        ...
+
+    def parse_proposal(self, type: TaskType, text: str) -> Proposal | None:
+        """The proposal in a completion, or None when its form is wrong."""
+        ...
+
+    def solve_prompt(self, task: Task) -> str:
+        """The prompt that asks for the missing part of the task."""
+        ...
+
+    def parse_answer(self, type: TaskType, text: str) -> str | None:
+        """The answer in a completion, or None when its form is wrong."""
+        ...
+
+    def max_new_tokens(self, type: TaskType, phase: str) -> int:
+        """Longest useful completion in tokens; `phase` is `propose` or `solve`."""
+        ...
+
+
+FORMATS: dict[str, type[Format]] = {"nano": NanoFormat, "chat": ChatFormat}

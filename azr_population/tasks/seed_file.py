@@ -1,0 +1,62 @@
+"""Seed tasks in the format of AZR's `data/*_seed_io.jsonl` and `*_code_f_seed_io.jsonl` files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from azr_population.errors import UserError
+from azr_population.tasks.task import Proposal, TaskType
+
+
+def read_seed_file(path: str | Path) -> list[Proposal]:
+    """Proposals from a seed file, one per line and task type.
+
+    A line with `input` is a code_o and a code_i proposal, one with `inputs` a code_f proposal. The
+    recorded outputs are not used: the referee executes every program again, because AZR's records
+    hold outputs that were cut or depend on hash order.
+
+    Raises:
+        UserError: the file is missing, or a line is broken (named by its number).
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UserError(f"task.seed_file={path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"task.seed_file={path} is not UTF-8 text: {error.reason}") from error
+    proposals: list[Proposal] = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                proposals.extend(_proposals(json.loads(line)))
+            except (ValueError, KeyError, TypeError) as error:
+                detail = f"field {error} is missing" if isinstance(error, KeyError) else error
+                raise UserError(
+                    f"task.seed_file={path}, line {number}: {detail}; mend or remove the line"
+                ) from error
+    return proposals
+
+
+def _proposals(row: object) -> list[Proposal]:
+    if not isinstance(row, dict):
+        raise ValueError("not a JSON object")
+    program, imports = _text(row, "snippet"), tuple(row.get("imports") or ())
+    if "inputs" in row:
+        inputs = row["inputs"]
+        if not isinstance(inputs, list) or not all(isinstance(text, str) for text in inputs):
+            raise ValueError("field 'inputs' is not a list of strings")
+        message = row.get("message", "")
+        return [Proposal(TaskType.CODE_F, program, tuple(inputs), message, imports)]
+    argument = _text(row, "input")
+    return [
+        Proposal(type, program, (argument,), "", imports)
+        for type in (TaskType.CODE_O, TaskType.CODE_I)
+    ]
+
+
+def _text(row: dict[str, object], name: str) -> str:
+    value = row[name]
+    if not isinstance(value, str):
+        raise ValueError(f"field {name!r} is not a string")
+    return value
