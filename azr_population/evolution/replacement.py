@@ -1,0 +1,153 @@
+"""Replacement: who makes room for the children of whom (population based training, PBT).
+
+Source: PopuLoRA's replacement step (the worst members are replaced by children of better ones);
+Jaderberg et al. 2017 for PBT. Shares, elites and the child's rating are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from azr_population.errors import UserError
+from azr_population.evolution.fitness import FITNESS
+from azr_population.evolution.selection import SELECTION, Fitness, ranked
+from azr_population.members.member import Member, Rating
+from azr_population.registry import Registry
+
+REPLACEMENT: Registry[Callable[[Fitness, Sequence[int]], list[int]]] = Registry(
+    "evolution.replacement"
+)
+"""Orders of dismissal: from fitness (float64 [n]) and step of birth ([n]), all indices, the first
+to be replaced in front. Elites are taken out afterwards."""
+
+
+@REPLACEMENT.register("worst", "replace worst, Whitley 1989 (GENITOR); PopuLoRA, abstract")
+def worst(fitness: Fitness, born: Sequence[int]) -> list[int]:
+    """The least fit go first."""
+    return ranked(fitness)[::-1]
+
+
+@REPLACEMENT.register("oldest", "regularized (aging) evolution, Real et al. 2019")
+def oldest(fitness: Fitness, born: Sequence[int]) -> list[int]:
+    """Who has lived longest goes first; among equally old ones the least fit."""
+    return sorted(worst(fitness, born), key=lambda index: born[index])
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """One planned replacement. Nothing has been changed yet.
+
+    `parents` are two distinct survivors, the fitter first (one where only one survives); an
+    operator of one parent takes the first. The fitness values are those that decided; the child's
+    rating depends on the parents really used: `PopulationBasedTraining.inherited_rating`.
+    """
+
+    victim: Member
+    parents: tuple[Member, ...]
+    victim_fitness: float
+    parent_fitness: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class PopulationBasedTraining:
+    """The replacement step by the names of its parts.
+
+    Args:
+        fraction: share of each sub-population replaced at a time, in [0, 1]; rounded to the nearest
+            whole number (halves up), at least one member unless it is 0.
+        elites: how many of the fittest of each sub-population can never be replaced, at least 1.
+        fitness, selection, replacement: names in FITNESS, SELECTION, REPLACEMENT.
+        selection_options: keyword options of the selection (`top`, `size`, `base`).
+        widen: what a child's sigma gains over its parents', in TrueSkill points.
+
+    Raises:
+        UserError: an unknown name (the message lists the valid ones), option or value.
+    """
+
+    fraction: float = 0.25
+    elites: int = 1
+    fitness: str = "conservative_rating"
+    selection: str = "truncation"
+    replacement: str = "worst"
+    selection_options: Mapping[str, float] | None = None
+    widen: float = 25.0 / 6.0
+
+    def __post_init__(self) -> None:
+        FITNESS.find(self.fitness)
+        REPLACEMENT.find(self.replacement)
+        if not 0.0 <= self.fraction <= 1.0:
+            raise UserError(f"evolution.fraction={self.fraction} must be between 0 and 1")
+        if self.elites < 1:
+            raise UserError(
+                f"evolution.elites={self.elites} must be at least 1: someone must beget"
+            )
+        try:
+            self._select(np.zeros(2), 1, np.random.default_rng(0))
+        except TypeError:
+            raise UserError(
+                f"evolution.selection={self.selection} does not take the options "
+                f"{dict(self.selection_options or {})}"
+            ) from None
+
+    def plan(
+        self,
+        members: Sequence[Member],
+        rewards: Mapping[str, Sequence[float]],
+        generator: np.random.Generator,
+    ) -> list[Replacement]:
+        """Plans the replacements of one sub-population; a pure function of its arguments.
+
+        Args:
+            members: all members of one role.
+            rewards: each member's mean rewards since the last replacement, by name.
+            generator: the only source of chance.
+
+        Returns:
+            At most `len(members) - elites` replacements, the first victim first. Every parent
+            survives the step, so plans can be carried out in any order.
+        """
+        score = FITNESS.find(self.fitness).function
+        fitness = np.array([score(member, rewards.get(member.name, ())) for member in members])
+        victims = self._victims(fitness, [member.born for member in members])
+        survivors = [i for i in range(len(members)) if i not in victims]
+        plans = []
+        for victim in victims:
+            drawn = self._select(fitness[survivors], min(2, len(survivors)), generator)
+            # The order in which the survivors were drawn is chance; X4 must know the better one.
+            drawn = [i for i in ranked(fitness[survivors]) if i in drawn]
+            parents = [survivors[i] for i in drawn]
+            plans.append(
+                Replacement(
+                    victim=members[victim],
+                    parents=tuple(members[i] for i in parents),
+                    victim_fitness=float(fitness[victim]),
+                    parent_fitness=tuple(float(fitness[i]) for i in parents),
+                )
+            )
+        return plans
+
+    def inherited_rating(self, parents: Sequence[Rating], initial: Rating) -> Rating:
+        """What is believed of a child before its first match.
+
+        mu is the mean of the parents' mu. The variance is the mean of the parents' variances plus
+        `widen` squared (what an operator does to skill is not known before it was measured), but
+        sigma is at most `initial.sigma`: of nobody is less known than of a beginner.
+        """
+        mu = math.fsum(rating.mu for rating in parents) / len(parents)
+        variance = math.fsum(rating.sigma**2 for rating in parents) / len(parents)
+        return Rating(mu, min(initial.sigma, math.sqrt(variance + self.widen**2)))
+
+    def _victims(self, fitness: Fitness, born: Sequence[int]) -> list[int]:
+        size = len(fitness)
+        wanted = max(1, math.floor(self.fraction * size + 0.5)) if self.fraction > 0 else 0
+        elite = set(ranked(fitness)[: self.elites])
+        order = REPLACEMENT.find(self.replacement).function(fitness, born)
+        return [index for index in order if index not in elite][:wanted]
+
+    def _select(self, fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
+        function = SELECTION.find(self.selection).function
+        return function(fitness, count, generator, **dict(self.selection_options or {}))

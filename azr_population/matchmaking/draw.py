@@ -1,0 +1,138 @@
+"""The draw of a step's matches: every member in equally many, likelier the more a pairing weighs.
+
+A draw is a set of distinct (teacher, student) pairs in which every teacher occurs equally often,
+and every student too. Its probability is proportional to the product of its pairs' weights. For
+small populations (up to 12 against 12) it is sampled exactly; a draw one by one, which must steer
+around dead ends, would have a distribution that depends on the order and that nobody can write
+down. For larger ones a Markov chain of pair swaps has the same distribution in the limit.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+EXACT_LIMIT = 50_000
+"""Terms in the exact sampler's sums above which the Markov chain takes over."""
+SWEEPS = 50
+"""Swaps tried by the Markov chain per match."""
+FLOOR = 1e-6
+"""The least weight of a pairing relative to its teacher's best, so that every draw can be completed
+and the products stay far from underflow."""
+
+Pair = tuple[int, int]
+Weights = NDArray[np.float64]
+
+
+def draw_pairs(weights: Weights, generator: np.random.Generator) -> list[Pair]:
+    """Draws the matches of a step.
+
+    Args:
+        weights: float [T, S], not negative; the weight of teacher t against student s.
+        generator: the only source of chance.
+
+    Returns:
+        lcm(T, S) pairs (t, s), sorted, no pair twice: each teacher in lcm/T of them, each student
+        in lcm/S. One to one when T equals S.
+    """
+    weights = _normalised(weights)
+    teachers, students = weights.shape
+    per_teacher, per_student = _budgets(teachers, students)
+    terms = (per_student + 1) ** students * math.comb(students, per_teacher)
+    sample = _exact if terms <= EXACT_LIMIT else _swap_chain
+    return sorted(sample(weights, generator))
+
+
+def _budgets(teachers: int, students: int) -> tuple[int, int]:
+    """How many matches each teacher and each student plays in a step."""
+    matches = math.lcm(teachers, students)
+    return matches // teachers, matches // students
+
+
+def _normalised(weights: Weights) -> Weights:
+    """Each teacher's weights relative to its best, at least FLOOR.
+
+    Scaling a row changes no probability: every draw has equally many pairs of each teacher.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.ndim != 2 or 0 in weights.shape:
+        raise ValueError(f"weights must be [teachers, students], got shape {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("weights must be finite and not negative")
+    best = weights.max(axis=1, keepdims=True)
+    return np.maximum(np.where(best > 0, weights / np.where(best > 0, best, 1.0), 1.0), FLOOR)
+
+
+def _exact(weights: Weights, generator: np.random.Generator) -> list[Pair]:
+    """Samples teacher after teacher from the exact conditional distribution.
+
+    `mass(t, room)` sums the weights of all ways to complete the draw from teacher t on when student
+    s may still play room[s] matches (for T = S this is the permanent of the remaining matrix).
+    """
+    teachers, students = weights.shape
+    per_teacher, per_student = _budgets(teachers, students)
+    subsets = list(combinations(range(students), per_teacher))
+    worth = [[float(np.prod(row[list(subset)])) for subset in subsets] for row in weights]
+    known: dict[tuple[int, ...], float] = {(0,) * students: 1.0}
+
+    def mass(t: int, room: tuple[int, ...]) -> float:
+        # `room` alone names the state: its sum tells which teacher is next.
+        if room not in known:
+            known[room] = sum(term for _, term in choices(t, room))
+        return known[room]
+
+    def choices(t: int, room: tuple[int, ...]) -> list[tuple[int, float]]:
+        return [
+            (i, worth[t][i] * mass(t + 1, _less(room, subset)))
+            for i, subset in enumerate(subsets)
+            if all(room[s] for s in subset)
+        ]
+
+    pairs: list[Pair] = []
+    room = (per_student,) * students
+    for t in range(teachers):
+        options = choices(t, room)
+        terms = np.array([term for _, term in options])
+        i = options[generator.choice(len(options), p=terms / terms.sum())][0]
+        pairs += [(t, s) for s in subsets[i]]
+        room = _less(room, subsets[i])
+    return pairs
+
+
+def _less(room: tuple[int, ...], subset: tuple[int, ...]) -> tuple[int, ...]:
+    left = list(room)
+    for s in subset:
+        left[s] -= 1
+    return tuple(left)
+
+
+def _swap_chain(weights: Weights, generator: np.random.Generator) -> list[Pair]:
+    """Metropolis over swaps (a, x), (b, y) -> (a, y), (b, x) from a shuffled round-robin start.
+
+    Swaps keep every member's number of matches and reach every draw (Ryser 1957).
+    """
+    teachers, students = weights.shape
+    per_teacher, _ = _budgets(teachers, students)
+    order_t, order_s = generator.permutation(teachers), generator.permutation(students)
+    # Consecutive stretches of the students, laid end to end, fill each student equally.
+    pairs = [
+        (int(order_t[t]), int(order_s[(t * per_teacher + i) % students]))
+        for t in range(teachers)
+        for i in range(per_teacher)
+    ]
+    taken = set(pairs)
+    tries = SWEEPS * len(pairs)
+    picks = generator.integers(len(pairs), size=(tries, 2))
+    chances = generator.random(tries)
+    for (i, j), chance in zip(picks, chances, strict=True):
+        (a, x), (b, y) = pairs[i], pairs[j]
+        if (a, y) in taken or (b, x) in taken:
+            continue
+        if chance * weights[a, x] * weights[b, y] < weights[a, y] * weights[b, x]:
+            taken -= {pairs[i], pairs[j]}
+            pairs[i], pairs[j] = (a, y), (b, x)
+            taken |= {pairs[i], pairs[j]}
+    return pairs

@@ -1,0 +1,69 @@
+"""Where a child came from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class LineageRecord:
+    """One replacement: who was born in whose place, made by what, from whom.
+
+    `child` is the slot's name, which the victim had before; `generation` is the child's.
+    `seed` remakes the child from its parents' weights at `step`. `fitness` and `parent_fitness` are
+    the values that decided the replacement (None where none was measured), `mu` and `sigma` the
+    rating that the child starts with.
+    """
+
+    step: int
+    child: str
+    generation: int
+    parents: tuple[str, ...]
+    operator: str
+    seed: int
+    mu: float
+    sigma: float
+    options: dict[str, Any] = field(default_factory=dict)
+    victim_fitness: float | None = None
+    parent_fitness: tuple[float | None, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The line of `lineage.jsonl`; non-finite fitness values become null."""
+        return {
+            "step": self.step,
+            "child": self.child,
+            "generation": self.generation,
+            "parents": list(self.parents),
+            "operator": self.operator,
+            "options": dict(self.options),
+            "seed": self.seed,
+            "fitness": {
+                "victim": _finite(self.victim_fitness),
+                "parents": [_finite(value) for value in self.parent_fitness],
+            },
+            "mu": self.mu,
+            "sigma": self.sigma,
+        }
+
+    @classmethod
+    def from_json(cls, row: dict[str, Any]) -> LineageRecord:
+        """The record of a line written by `to_json`."""
+        return cls(
+            step=row["step"],
+            child=row["child"],
+            generation=row["generation"],
+            parents=tuple(row["parents"]),
+            operator=row["operator"],
+            seed=row["seed"],
+            mu=row["mu"],
+            sigma=row["sigma"],
+            options=dict(row["options"]),
+            victim_fitness=row["fitness"]["victim"],
+            parent_fitness=tuple(row["fitness"]["parents"]),
+        )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

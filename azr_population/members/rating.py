@@ -1,0 +1,139 @@
+"""TrueSkill ratings of teachers and students from the tasks that were solved and failed.
+
+Source: Herbrich, Minka, Graepel, "TrueSkill: A Bayesian Skill Rating System" (NIPS 2006), through
+the `trueskill` package. What a game is here, and when skill may drift, is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from statistics import NormalDist
+
+import trueskill
+
+from azr_population.errors import UserError
+from azr_population.members.member import Rating
+
+
+class Outcome(str, Enum):
+    """How one game, that is one proposed task, ended."""
+
+    STUDENT_WINS = "student_wins"
+    TEACHER_WINS = "teacher_wins"
+    DRAW = "draw"
+    FORFEIT = "forfeit"
+    """The teacher's proposal was invalid."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+def outcome_of(solve_rate: float | None) -> Outcome:
+    """The outcome of a task by the share of its attempts that solved it; None: it was invalid.
+
+    The student wins above one half, the teacher below, exactly one half is a draw.
+    """
+    if solve_rate is None:
+        return Outcome.FORFEIT
+    if not 0.0 <= solve_rate <= 1.0:
+        raise ValueError(f"a solve rate lies in [0, 1], got {solve_rate}")
+    if solve_rate == 0.5:
+        return Outcome.DRAW
+    return Outcome.STUDENT_WINS if solve_rate > 0.5 else Outcome.TEACHER_WINS
+
+
+def tally(games: Iterable[Outcome]) -> dict[str, int]:
+    """Counts for a match record: `student_wins`, `teacher_wins`, `draws`, `forfeits`."""
+    played = list(games)
+    return {
+        "student_wins": played.count(Outcome.STUDENT_WINS),
+        "teacher_wins": played.count(Outcome.TEACHER_WINS),
+        "draws": played.count(Outcome.DRAW),
+        "forfeits": played.count(Outcome.FORFEIT),
+    }
+
+
+class RatingSystem:
+    """The constants of TrueSkill and everything computed from them; it holds no ratings itself.
+
+    All arguments but the last two are in TrueSkill points and default to TrueSkill's own.
+
+    Args:
+        mu: initial mean.
+        sigma: initial standard deviation.
+        beta: standard deviation of a performance around the skill.
+        tau: standard deviation of the skill's drift per match. TrueSkill adds it before every game;
+            here all games of a match are played with the same weights, and only the update after
+            it changes the skill, so it is added once per match.
+        draw_probability: chance of a draw between equals, in [0, 1).
+        forfeit: whether an invalid proposal is a game that the teacher lost; otherwise no game.
+    """
+
+    def __init__(
+        self,
+        mu: float = 25.0,
+        sigma: float = 25.0 / 3.0,
+        beta: float = 25.0 / 6.0,
+        tau: float = 25.0 / 300.0,
+        draw_probability: float = 0.1,
+        forfeit: bool = True,
+    ) -> None:
+        if not 0.0 <= draw_probability < 1.0:
+            raise UserError(
+                f"matchmaking.draw_probability={draw_probability} is no chance of a draw; "
+                "it must be at least 0 and below 1"
+            )
+        if not (sigma > 0.0 and beta > 0.0 and tau >= 0.0):
+            raise UserError(
+                f"sigma={sigma}, beta={beta} must be above 0 and tau={tau} must not be negative"
+            )
+        self.tau = tau
+        self.forfeit = forfeit
+        self._trueskill = trueskill.TrueSkill(
+            mu=mu, sigma=sigma, beta=beta, tau=0.0, draw_probability=draw_probability
+        )
+
+    @property
+    def initial(self) -> Rating:
+        """The rating of a member that has played nothing."""
+        return Rating(self._trueskill.mu, self._trueskill.sigma)
+
+    def rate_match(
+        self, teacher: Rating, student: Rating, games: Sequence[Outcome]
+    ) -> tuple[Rating, Rating]:
+        """The ratings of (teacher, student) after a series of games, one per proposed task.
+
+        The games are rated in the order given (TrueSkill is sequential, so the order matters a
+        little). A match without a game leaves both ratings as they are.
+        """
+        played = [game for game in games if self.forfeit or game is not Outcome.FORFEIT]
+        if not played:
+            return teacher, student
+        one, other = self._before_match(teacher), self._before_match(student)
+        for game in played:
+            ranks = {Outcome.TEACHER_WINS: (0, 1), Outcome.DRAW: (0, 0)}.get(game, (1, 0))
+            try:
+                (one,), (other,) = self._trueskill.rate([(one,), (other,)], ranks=ranks)
+            except FloatingPointError:
+                # Beyond 38 standard deviations the factor graph underflows; a game that sure of its
+                # outcome carries no information, and ratings do not get there by playing.
+                continue
+        return Rating(one.mu, one.sigma), Rating(other.mu, other.sigma)
+
+    def win_probability(self, one: Rating, other: Rating) -> float:
+        """The chance in [0, 1] that `one` performs better than `other` in a game, draws set aside.
+
+        Phi((mu1 - mu2) / sqrt(2 beta^2 + sigma1^2 + sigma2^2)).
+        """
+        variance = 2.0 * self._trueskill.beta**2 + one.sigma**2 + other.sigma**2
+        return NormalDist().cdf((one.mu - other.mu) / math.sqrt(variance))
+
+    def quality(self, one: Rating, other: Rating) -> float:
+        """TrueSkill's match quality in [0, 1]: the chance of a draw relative to a perfect match."""
+        ratings = [self._trueskill.create_rating(r.mu, r.sigma) for r in (one, other)]
+        return trueskill.quality_1vs1(*ratings, env=self._trueskill)
+
+    def _before_match(self, rating: Rating) -> trueskill.Rating:
+        return self._trueskill.create_rating(rating.mu, math.hypot(rating.sigma, self.tau))

@@ -1,0 +1,59 @@
+"""Named strategies: functions that a config picks by the name they carry in the field."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from azr_population.errors import UserError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Entry(Generic[F]):
+    """One strategy: its function, its name and where it comes from."""
+
+    name: str
+    function: F
+    reference: str
+
+
+class Registry(Generic[F]):
+    """Strategies of one kind by name. `kind` is the config key that picks one, for messages."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, Entry[F]] = {}
+
+    def register(self, name: str, reference: str) -> Callable[[F], F]:
+        """Decorator: files the function under `name` and returns it unchanged."""
+
+        def file(function: F) -> F:
+            if name in self._entries:
+                raise ValueError(f"{self.kind}={name} is registered twice")
+            self._entries[name] = Entry(name, function, reference)
+            return function
+
+        return file
+
+    def find(self, name: str) -> Entry[F]:
+        """The strategy called `name`.
+
+        Raises:
+            UserError: there is none; the message lists the valid names.
+        """
+        try:
+            return self._entries[name]
+        except (KeyError, TypeError):
+            near = difflib.get_close_matches(str(name), self._entries, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            names = ", ".join(self._entries)
+            raise UserError(
+                f"{self.kind}={name} is unknown{hint}; choose one of: {names}"
+            ) from None
+
+    def __iter__(self) -> Iterator[Entry[F]]:
+        return iter(self._entries.values())

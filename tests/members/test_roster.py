@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from azr_population.errors import UserError
+from azr_population.members import Member, Rating, Role, Roster
+
+
+def test_slots_run_through_teachers_then_students() -> None:
+    roster = Roster.make(2, 3)
+    assert [member.name for member in roster] == [
+        "teacher_0",
+        "teacher_1",
+        "student_0",
+        "student_1",
+        "student_2",
+    ]
+    assert [roster.at(slot).slot for slot in range(5)] == list(range(5))
+    assert [member.name for member in roster.teachers] == ["teacher_0", "teacher_1"]
+    assert roster["student_1"] is roster.at(3)
+    assert {role.value: len(group) for role, group in roster.sub_populations.items()} == {
+        "teacher": 2,
+        "student": 3,
+    }
+
+
+def test_the_single_agent_is_on_both_sides() -> None:
+    roster = Roster.make(0, 0)
+    assert len(roster) == 1
+    assert roster.teachers == roster.students == [roster["agent_0"]]
+    assert list(roster.sub_populations) == [Role.AGENT]
+
+
+@pytest.mark.parametrize("sizes", [(0, 2), (2, 0), (-1, 1)])
+def test_half_a_population_is_refused(sizes: tuple[int, int]) -> None:
+    with pytest.raises(UserError, match=r"population\.teachers"):
+        Roster.make(*sizes)
+
+
+def test_an_unknown_member_is_named_with_the_known_ones() -> None:
+    with pytest.raises(UserError, match=r"teacher_9.*teacher_0, student_0"):
+        Roster.make(1, 1)["teacher_9"]
+
+
+def test_a_checkpoint_restores_every_bit() -> None:
+    roster = Roster.make(1, 1)
+    roster["student_0"].rating = Rating(25.0 / 3.0, 0.1 + 0.2)
+    roster["student_0"].generation = 3
+    roster["student_0"].born = 15
+    again = Roster.from_json(json.loads(json.dumps(roster.to_json())))
+    assert list(again) == list(roster)
+
+
+def test_gaps_and_twins_are_refused() -> None:
+    with pytest.raises(ValueError, match="gaps"):
+        Roster([Member("a", Role.TEACHER, 1)])
+    with pytest.raises(ValueError, match="same name"):
+        Roster([Member("a", Role.TEACHER, 0), Member("a", Role.STUDENT, 1)])
