@@ -88,17 +88,20 @@ def check(config: Config) -> None:
     """
     from azr_population.evolution.fitness import FITNESS
     from azr_population.evolution.registry import get_operator
+    from azr_population.evolution.replacement import REPLACEMENT
     from azr_population.evolution.selection import SELECTION
-    from azr_population.matchmaking.pfsp import WEIGHTINGS
+    from azr_population.matchmaking import WEIGHTINGS
     from azr_population.selfplay.rewards import TEACHER_REWARDS
     from azr_population.tasks.formats import FORMATS
     from azr_population.tasks.task import TaskType
     from azr_population.tasks.validity import REFUSALS
 
-    _one_of("population.teacher_reward", config.population.teacher_reward, TEACHER_REWARDS)
-    _one_of("matchmaking.weighting", config.matchmaking.weighting, WEIGHTINGS)
-    _one_of("evolution.fitness", config.evolution.fitness, FITNESS)
-    _one_of("evolution.selection", config.evolution.selection, SELECTION)
+    TEACHER_REWARDS.find(config.population.teacher_reward)
+    WEIGHTINGS.find(config.matchmaking.weighting)
+    FITNESS.find(config.evolution.fitness)
+    SELECTION.find(config.evolution.selection)
+    REPLACEMENT.find(config.evolution.replacement)
+    _one_of("engine.name", config.engine.name, ("torch",))
     _one_of("base.format", config.base.format, FORMATS)
     _one_of("base.dtype", config.base.dtype, ("float32", "bfloat16", "float16"))
     for name in config.task.types:
@@ -117,7 +120,7 @@ def check(config: Config) -> None:
         ("run.checkpoint_every", config.run.checkpoint_every, 1),
         ("run.keep_checkpoints", config.run.keep_checkpoints, 1),
         ("evolution.interval", config.evolution.interval, 0),
-        ("evolution.elites", config.evolution.elites, 0),
+        ("evolution.elites", config.evolution.elites, 1),
         ("base.lora.rank", config.base.lora.rank, 1),
         ("engine.micro_batch_tokens", config.engine.micro_batch_tokens, 1),
         ("engine.generate_rows", config.engine.generate_rows, 1),

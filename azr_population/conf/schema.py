@@ -41,6 +41,7 @@ class EvolutionConfig:
     """The best members of each sub-population that can never be replaced."""
     fitness: str = "conservative_rating"
     selection: str = "truncation"
+    replacement: str = "worst"
     operators: dict[str, float] = field(default_factory=dict)
     """Operator name -> weight in the draw; 0 or absent switches an operator off."""
 

@@ -75,7 +75,7 @@ def load_latest(folder: Path) -> Checkpoint:
         except (OSError, ValueError, KeyError, TypeError) as error:
             skipped.append(f"{path.name} ({error})")
     damaged = f"; damaged: {', '.join(skipped)}" if skipped else ""
-    raise UserError(f"no sound checkpoint in {folder}{damaged}; start a new run with another run.dir")
+    raise UserError(f"no sound checkpoint in {folder}{damaged}; start again in another run.dir")
 
 
 def steps(folder: Path) -> list[tuple[int, Path]]:
@@ -88,3 +88,16 @@ def steps(folder: Path) -> list[tuple[int, Path]]:
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def members_digest(folder: Path) -> str:
+    """SHA-256 over all members' weights in a run's `members` folder, in order of their names.
+
+    Two runs with the same digest ended with bit-identical members.
+    """
+    total = hashlib.sha256()
+    for path in sorted(folder.glob("*/adapter_model.safetensors")):
+        if not path.parent.name.startswith("."):
+            total.update(path.parent.name.encode())
+            total.update(bytes.fromhex(_digest(path)))
+    return total.hexdigest()

@@ -37,17 +37,21 @@ class RunDirectory:
         """Folder of the PEFT folders, one per member."""
         return self.path / "members"
 
+    def refuse_unless_new(self) -> None:
+        """Raises `UserError` when the folder holds something already."""
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise UserError(
+                f"run.dir={self.path} is not empty; go on with it by run.resume=true, "
+                "or choose another run.dir"
+            )
+
     def create(self, config_yaml: str, environment: dict[str, Any]) -> None:
         """Starts a new run here.
 
         Raises:
             UserError: the folder holds something already, or cannot be written.
         """
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise UserError(
-                f"run.dir={self.path} is not empty; go on with it by run.resume=true, "
-                "or choose another run.dir"
-            )
+        self.refuse_unless_new()
         try:
             self.members.mkdir(parents=True)
             self.checkpoints.mkdir()

@@ -1,0 +1,163 @@
+"""The command line: `azr-population COMMAND`. Every command is a few lines; rooms do the work."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from azr_population import __version__
+from azr_population.errors import UserError
+
+_TRAIN = """\
+Co-evolve populations of LoRA adapters by self-play. Overrides are Hydra's:
+
+  azr-population train population=4t4s base=nano run.steps=20 run.dir=runs/demo seed=1
+  azr-population train population=2t2s evolution=none matchmaking=uniform
+  azr-population train base=hf base.path=/models/Qwen2.5-Coder-0.5B engine.device=cuda
+
+groups
+  population   single 1t1s 2t2s 4t4s 8t8s
+  evolution    pbt none
+  matchmaking  pfsp uniform
+  task         all code_o code_i code_f
+  base         nano hf
+  engine       torch
+
+Any field can be set (population.rows=96); `azr-population train --config` prints them all.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code: 0, 2 for a user's mistake, 130 for Ctrl-C."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return arguments.run(arguments)
+    except UserError as error:
+        print(f"azr-population: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("azr-population: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output (`| head`) has gone; there is nobody left to tell.
+        sys.stderr.close()
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="azr-population",
+        description="Co-evolving populations of LoRA adapters for reasoning self-play.",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    train = commands.add_parser(
+        "train",
+        help="start a run",
+        description=_TRAIN,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    train.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
+    train.add_argument("--config", action="store_true", help="print the configuration and stop")
+    train.set_defaults(run=_train)
+
+    resume = commands.add_parser("resume", help="go on with a run from its last checkpoint")
+    resume.add_argument("path", metavar="RUN", help="the run's folder")
+    resume.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="e.g. run.steps=40")
+    resume.set_defaults(run=_resume)
+
+    report = commands.add_parser("report", help="write a run's report as one HTML page")
+    report.add_argument("path", metavar="RUN")
+    report.set_defaults(run=_report)
+
+    doctor = commands.add_parser("doctor", help="what this machine has, and what works here")
+    doctor.set_defaults(run=_doctor)
+
+    nano = commands.add_parser("nano", help="build or examine the embedded base model")
+    actions = nano.add_subparsers(metavar="ACTION", required=True)
+    build = actions.add_parser("build", help="make corpus, tokenizer and weights from a seed")
+    build.add_argument("out", metavar="FOLDER")
+    build.add_argument("--minutes", type=float, default=50.0, help="pre-training time (default 50)")
+    build.add_argument("--seed", type=int, default=1)
+    build.add_argument("--threads", type=int, default=2)
+    build.set_defaults(run=_nano_build)
+    accept = actions.add_parser("accept", help="measure a nano base and print the table")
+    accept.add_argument("path", metavar="FOLDER", nargs="?", help="default: the one that ships")
+    accept.add_argument("--tasks", type=int, default=500, help="proposals per task type")
+    accept.add_argument("--seed", type=int, default=1)
+    accept.set_defaults(run=_nano_accept)
+
+    for name, text in (
+        ("evolve", "make a child adapter from PEFT folders by a weight-space operator"),
+        ("referee", "judge tasks from standard input, verdicts to standard output"),
+    ):
+        command = commands.add_parser(name, help=text, add_help=False)
+        command.add_argument("rest", nargs=argparse.REMAINDER)
+        command.set_defaults(run={"evolve": _evolve, "referee": _referee}[name])
+    return parser
+
+
+def _train(arguments: argparse.Namespace) -> int:
+    from azr_population.conf.load import load_config, to_yaml
+
+    config = load_config(arguments.overrides)
+    if arguments.config:
+        print(to_yaml(config), end="")
+        return 0
+    from azr_population.reports.console import view_for
+    from azr_population.train import train
+
+    return train(config, view_for())
+
+
+def _resume(arguments: argparse.Namespace) -> int:
+    from azr_population.reports.console import view_for
+    from azr_population.train import resume
+
+    return resume(arguments.path, arguments.overrides, view_for())
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from azr_population.reports.page import write_report
+
+    print(write_report(arguments.path))
+    return 0
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from azr_population.doctor import doctor
+
+    return doctor()
+
+
+def _nano_build(arguments: argparse.Namespace) -> int:
+    from azr_population.nano.pretrain import build
+
+    build(arguments.out, minutes=arguments.minutes, seed=arguments.seed, threads=arguments.threads)
+    return 0
+
+
+def _nano_accept(arguments: argparse.Namespace) -> int:
+    from azr_population.nano import nano_base_path
+    from azr_population.nano.accept import accept
+
+    accept(arguments.path or nano_base_path(), n=arguments.tasks, seed=arguments.seed)
+    return 0
+
+
+def _evolve(arguments: argparse.Namespace) -> int:
+    from azr_population.evolution.command import main as evolve
+
+    return evolve(arguments.rest)
+
+
+def _referee(arguments: argparse.Namespace) -> int:
+    from azr_population.referee.pipe import main as referee
+
+    return referee(arguments.rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""`azr-population doctor`: what this machine has, and which of our uses therefore work."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from azr_population.referee import confinement
+
+
+def doctor() -> int:
+    """Prints the table; 0 when a local run works here, 1 when it does not."""
+    import torch
+
+    console = Console()
+    table = Table(title="what this machine has", title_justify="left")
+    for column in ("part", "found", "note"):
+        table.add_column(column, overflow="fold")
+    table.add_row("python", platform.python_version(), platform.platform())
+    gpu = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "no GPU"
+    table.add_row("torch", torch.__version__, gpu)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    table.add_row(
+        "threads",
+        f"{torch.get_num_threads()} of {cores} cores",
+        f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}",
+    )
+    for package in ("transformers", "peft", "hydra-core", "trueskill", "verl", "ray", "vllm"):
+        table.add_row(package, _version(package) or "not installed", "")
+    azr = azr_home()
+    table.add_row("AZR", str(azr) if azr else "not found", "" if azr else "set AZR_HOME")
+    table.add_section()
+    layers = confinement()
+    for layer in layers:
+        table.add_row(f"sandbox: {layer.name}", "yes" if layer.available else "no", layer.detail)
+    console.print(table)
+
+    seccomp = all(layer.available for layer in layers if layer.name == "seccomp")
+    nano = importlib.util.find_spec("azr_population.nano") is not None
+    uses = {
+        "local runs (azr-population train)": nano and seccomp,
+        "runs inside AZR (+population=4t4s)": bool(azr and _version("verl") and _version("ray")),
+        "vLLM rollouts": _version("vllm") is not None,
+        "7B bases (engine.device=cuda)": torch.cuda.is_available(),
+    }
+    for use, works in uses.items():
+        console.print(f"{'works   ' if works else 'does not'}  {use}")
+    if not seccomp:
+        console.print(
+            "The sandbox needs Linux with seccomp; referee.accept_unconfined=true runs "
+            "model-written code without it, at your own risk."
+        )
+    return 0 if uses["local runs (azr-population train)"] else 1
+
+
+def azr_home() -> Path | None:
+    """The AZR checkout: `AZR_HOME`, or where `absolute_zero_reasoner` is importable from."""
+    named = os.environ.get("AZR_HOME")
+    if named:
+        path = Path(named)
+        return path if (path / "absolute_zero_reasoner").is_dir() else None
+    found = importlib.util.find_spec("absolute_zero_reasoner")
+    places = list(found.submodule_search_locations or []) if found else []
+    return Path(places[0]).parent if places else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,39 @@
+"""Loading the frozen base model and its tokenizer from a Hugging Face folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from azr_population.errors import UserError
+
+
+def load_base(path: str | Path, dtype: str, device: str) -> tuple[nn.Module, Any]:
+    """The causal LM (eval mode, on `device`) and its fast tokenizer.
+
+    Raises:
+        UserError: no such folder, no model or tokenizer in it, or no such device.
+    """
+    # Imported late: transformers takes seconds, and `--help` must not.
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        raise UserError(
+            f"base.path={path} is not a folder; give the folder of a Hugging Face causal LM "
+            "(config.json, model.safetensors, tokenizer.json)"
+        )
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise UserError(f"engine.device={device}: torch sees no GPU; use engine.device=cpu")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model = AutoModelForCausalLM.from_pretrained(folder, torch_dtype=getattr(torch, dtype))
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"base.path={path} does not load as a causal LM: {reason}") from error
+    if tokenizer.eos_token_id is None:
+        raise UserError(f"base.path={path}: its tokenizer has no end-of-sequence token")
+    return model.to(device).eval(), tokenizer

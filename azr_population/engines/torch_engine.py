@@ -1,0 +1,198 @@
+"""The engine in plain torch: CPU or one GPU, any Hugging Face causal LM.
+
+On CPU the same seeds, threads and versions give the same bits. Not covered: several GPUs (the veRL
+workers wrap this class for that) and continuous batching (the vLLM engine).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from azr_population.adapters.adapter import Adapter, LoraSpec
+from azr_population.adapters.bank import Bank
+from azr_population.engines.base_model import load_base
+from azr_population.engines.decoding import decode
+from azr_population.engines.engine import Completion, Sample, Sampling
+from azr_population.engines.policy_gradient import micro_batches, policy_loss
+
+
+class TorchEngine:
+    """A frozen base, a bank of members on it and one AdamW per member."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: Any,
+        spec: LoraSpec,
+        slots: int,
+        generator: torch.Generator,
+        *,
+        generate_rows: int = 512,
+        micro_batch_tokens: int = 4096,
+        max_grad_norm: float = 1.0,
+        weight_decay: float = 0.0,
+        clip_ratio: float = 0.2,
+    ) -> None:
+        """`model` is frozen and gets the bank's adapters; `generator` draws their first weights."""
+        self.model = model
+        self.tokenizer = tokenizer
+        self.bank = Bank(model, spec, slots)
+        self._generate_rows = generate_rows
+        self._micro_batch_tokens = micro_batch_tokens
+        self._max_grad_norm = max_grad_norm
+        self._weight_decay = weight_decay
+        self._clip_ratio = clip_ratio
+        for slot in range(slots):
+            self.bank.init_member(slot, generator)
+        self._optimizers = {slot: self._new_optimizer(slot) for slot in range(slots)}
+
+    @classmethod
+    def from_folder(
+        cls,
+        path: str | Path,
+        spec: LoraSpec,
+        slots: int,
+        generator: torch.Generator,
+        *,
+        dtype: str = "float32",
+        device: str = "cpu",
+        **options: Any,
+    ) -> TorchEngine:
+        """An engine on the base model in a Hugging Face folder; options as in `__init__`."""
+        model, tokenizer = load_base(path, dtype, device)
+        return cls(model, tokenizer, spec, slots, generator, **options)
+
+    def generate(
+        self,
+        prompts: Sequence[str],
+        members: Sequence[int],
+        sampling: Sampling,
+        generator: torch.Generator,
+    ) -> list[list[Completion]]:
+        """See `azr_population.engines.engine.Engine`."""
+        if not prompts:
+            return []
+        encoded = self.tokenizer(list(prompts), add_special_tokens=False)["input_ids"]
+        # By member, because the bank routes runs of rows; then by length, to pad little.
+        order = sorted(range(len(prompts)), key=lambda row: (members[row], len(encoded[row])))
+        results: list[list[Completion]] = [[] for _ in prompts]
+        size = max(1, self._generate_rows // sampling.n)
+        for start in range(0, len(order), size):
+            rows = order[start : start + size]
+            decoded = decode(
+                self.model,
+                self.bank,
+                [encoded[row] for row in rows],
+                [members[row] for row in rows],
+                sampling,
+                self._stop_ids(),
+                generator,
+            )
+            texts = iter(
+                self.tokenizer.batch_decode(
+                    [
+                        one.token_ids[:-1] if one.finished else one.token_ids
+                        for group in decoded
+                        for one in group
+                    ],
+                    skip_special_tokens=False,
+                    clean_up_tokenization_spaces=False,
+                )
+            )
+            for row, group in zip(rows, decoded, strict=True):
+                for one in group:
+                    results[row].append(
+                        Completion(
+                            member=members[row],
+                            prompt_ids=tuple(encoded[row]),
+                            token_ids=tuple(one.token_ids),
+                            logprobs=tuple(one.logprobs),
+                            text=next(texts),
+                            finished=one.finished,
+                        )
+                    )
+        return results
+
+    def update(
+        self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
+    ) -> dict[int, dict[str, float]]:
+        """See `Engine`. Metrics: loss, entropy, approx_kl, clip_fraction (means over tokens),
+        grad_norm (before clipping), tokens, updates (0 when the member had no samples)."""
+        return {
+            member: self._update_member(member, rows, learning_rates[member])
+            for member, rows in samples.items()
+        }
+
+    def read_member(self, member: int) -> Adapter:
+        """See `Engine`."""
+        return self.bank.read(member)
+
+    def write_member(self, member: int, adapter: Adapter) -> None:
+        """See `Engine`."""
+        self.bank.write(member, adapter)
+        self._optimizers[member] = self._new_optimizer(member)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Engine`."""
+        return {
+            "adapters": {
+                slot: {name: (f.A, f.B) for name, f in self.bank.read(slot).factors.items()}
+                for slot in self._optimizers
+            },
+            "optimizers": {slot: opt.state_dict() for slot, opt in self._optimizers.items()},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `Engine`.
+
+        Raises:
+            UserError: the state belongs to another base or another shape of adapter.
+        """
+        from azr_population.adapters.adapter import Factors
+
+        for slot, factors in state["adapters"].items():
+            adapter = Adapter(self.bank.spec, {n: Factors(A, B) for n, (A, B) in factors.items()})
+            self.write_member(slot, adapter)
+            self._optimizers[slot].load_state_dict(state["optimizers"][slot])
+
+    def _update_member(
+        self, member: int, samples: Sequence[Sample], learning_rate: float
+    ) -> dict[str, float]:
+        if not samples:
+            return {"updates": 0.0, "tokens": 0.0}
+        optimizer = self._optimizers[member]
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate
+        device = next(self.model.parameters()).device
+        tokens = sum(len(sample.completion.token_ids) for sample in samples)
+        totals: dict[str, float] = {}
+        for batch in micro_batches(samples, self._micro_batch_tokens, device):
+            slots = torch.full((len(batch.input_ids),), member, device=device)
+            with self.bank.routed(slots):
+                loss, metrics = policy_loss(self.model, batch, self._clip_ratio)
+            (loss / tokens).backward()
+            for name, value in metrics.items():
+                totals[name] = totals.get(name, 0.0) + value / tokens
+        norm = nn.utils.clip_grad_norm_(self.bank.parameters_of(member), self._max_grad_norm)
+        # A step with a non-finite gradient would spoil the member for good; it is counted instead.
+        sound = bool(torch.isfinite(norm))
+        if sound:
+            optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return {**totals, "grad_norm": float(norm), "tokens": tokens, "updates": float(sound)}
+
+    def _new_optimizer(self, slot: int) -> torch.optim.AdamW:
+        return torch.optim.AdamW(
+            self.bank.parameters_of(slot), lr=0.0, weight_decay=self._weight_decay
+        )
+
+    def _stop_ids(self) -> frozenset[int]:
+        config = getattr(self.model, "generation_config", None)
+        listed = getattr(config, "eos_token_id", None)
+        ids = listed if isinstance(listed, list) else [listed]
+        return frozenset(i for i in [*ids, self.tokenizer.eos_token_id] if i is not None)

@@ -1,0 +1,266 @@
+"""The loop of a run: step after step, replacement at its interval, checkpoints, records.
+
+Not covered here: how a phase works (`phases.py`), what is recorded (`record.py`), how a run is put
+together from a configuration (`run.py`).
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from azr_population.conf.schema import Config
+from azr_population.engines.engine import Engine
+from azr_population.evolution.registry import breed, get_operator
+from azr_population.evolution.replacement import PopulationBasedTraining, Replacement
+from azr_population.matchmaking import Match, Matchmaker
+from azr_population.members import (
+    LineageRecord,
+    RatingSystem,
+    Role,
+    Roster,
+    outcome_of,
+)
+from azr_population.referee import Referee
+from azr_population.selfplay import phases, record
+from azr_population.selfplay.exam import Exam
+from azr_population.selfplay.rows import Row
+from azr_population.selfplay.streams import Streams
+from azr_population.reports.console import View
+from azr_population.tasks.buffer import TaskBuffer
+from azr_population.tasks.formats import Format
+
+
+@dataclass(frozen=True)
+class StepRecords:
+    """What a step adds to the records of a run, by their names."""
+
+    metrics: dict[str, Any]
+    matches: list[dict[str, Any]]
+    lineage: list[dict[str, Any]]
+    tasks: list[dict[str, Any]]
+
+
+class SelfPlay:
+    """The population and everything that a step needs; `step` is the number of the last one done."""
+
+    def __init__(
+        self,
+        config: Config,
+        engine: Engine,
+        referee: Referee,
+        format: Format,
+        exam: Exam | None,
+        view: View,
+    ) -> None:
+        self.config = config
+        self.engine = engine
+        self.referee = referee
+        self.format = format
+        self.exam = exam
+        self.view = view
+        self.streams = Streams(config.seed)
+        self.ratings = RatingSystem(
+            draw_probability=config.matchmaking.draw_probability,
+            forfeit=config.matchmaking.forfeit,
+        )
+        self.roster = Roster.make(
+            config.population.teachers, config.population.students, self.ratings.initial
+        )
+        self.matchmaker = Matchmaker(self.ratings, config.matchmaking.weighting)
+        self.evolution = PopulationBasedTraining(
+            fraction=config.evolution.fraction,
+            elites=config.evolution.elites,
+            fitness=config.evolution.fitness,
+            selection=config.evolution.selection,
+            replacement=config.evolution.replacement,
+        )
+        self.buffer = TaskBuffer(config.task.buffer_size)
+        self.rewards: dict[str, list[float]] = {}
+        """Each member's mean reward per step since it or its rivals were last replaced."""
+        self.step = 0
+
+    def play_step(self) -> StepRecords:
+        """Plays the next step."""
+        self.step += 1
+        step, config, clock = self.step, self.config, _Clock()
+        with clock("match"):
+            matches = self._matches()
+        with clock("propose"):
+            rows = phases.propose(
+                self.engine,
+                self.format,
+                self.buffer,
+                matches,
+                config.population,
+                config.task,
+                config.engine,
+                self.streams.numpy("references", step),
+                self.streams.torch("propose", step, config.engine.device),
+            )
+        with clock("verify"):
+            phases.verify(rows, self.referee, config.task)
+            phases.count_copies(rows, self.buffer)
+        with clock("solve"):
+            phases.solve(
+                rows,
+                self.engine,
+                self.format,
+                config.population.attempts,
+                config.engine,
+                self.streams.torch("solve", step, config.engine.device),
+            )
+        with clock("grade"):
+            phases.grade(rows, self.referee)
+            phases.reward(rows, config.population)
+        with clock("update"):
+            samples = phases.training_samples(
+                rows, config.population.rows, self.streams.numpy("attempts", step)
+            )
+            updates = self.engine.update(samples, self._learning_rates())
+        with clock("rate"):
+            match_records = self._rate(matches, rows)
+        with clock("evolve"):
+            self._remember_rewards(rows)
+            births = self._evolve() if self._is_time_to_evolve() else []
+        with clock("exam"):
+            exam = self._sit_exam()
+        for row in rows:
+            if row.task is not None:
+                self.buffer.add(row.task)
+        return StepRecords(
+            metrics=record.step_record(
+                step, clock.total(), clock.phases, self.roster, rows, updates, exam
+            ),
+            matches=match_records,
+            lineage=births,
+            tasks=record.task_records(step, rows),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Everything but the engine's state, as plain data for a checkpoint."""
+        return {
+            "step": self.step,
+            "roster": self.roster.to_json(),
+            "buffer": self.buffer.to_list(),
+            "rewards": self.rewards,
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """The inverse of `state`."""
+        self.step = state["step"]
+        self.roster = Roster.from_json(state["roster"])
+        self.buffer.load_list(state["buffer"])
+        self.rewards = state["rewards"]
+
+    def _matches(self) -> list[Match]:
+        return self.matchmaker.draw(
+            self.roster.teachers, self.roster.students, self.streams.numpy("match", self.step)
+        )
+
+    def _learning_rates(self) -> dict[int, float]:
+        population = self.config.population
+        rates = {
+            Role.TEACHER: population.teacher_lr,
+            Role.STUDENT: population.student_lr,
+            Role.AGENT: population.agent_lr,
+        }
+        return {member.slot: rates[member.role] for member in self.roster}
+
+    def _rate(self, matches: Sequence[Match], rows: Sequence[Row]) -> list[dict[str, Any]]:
+        records = []
+        for match in matches:
+            own = [row for row in rows if row.match is match]
+            if not own:
+                continue
+            before = (copy.copy(match.teacher), copy.copy(match.student))
+            odds = self.matchmaker.odds(match.teacher, match.student)
+            if match.teacher is not match.student:
+                match.teacher.rating, match.student.rating = self.ratings.rate_match(
+                    match.teacher.rating,
+                    match.student.rating,
+                    [outcome_of(row.solve_rate) for row in own],
+                )
+            records.append(record.match_record(self.step, own, before, odds.p))
+            self.view.on_match(records[-1])
+        return records
+
+    def _remember_rewards(self, rows: Sequence[Row]) -> None:
+        for member in self.roster:
+            figures = record.member_metrics(member, rows, {})
+            if figures["reward"] is not None:
+                self.rewards.setdefault(member.name, []).append(figures["reward"])
+
+    def _is_time_to_evolve(self) -> bool:
+        interval = self.config.evolution.interval
+        return interval > 0 and self.step % interval == 0
+
+    def _evolve(self) -> list[dict[str, Any]]:
+        births = []
+        for role, members in self.roster.sub_populations.items():
+            if len(members) > 1:
+                plan = self.evolution.plan(
+                    members, self.rewards, self.streams.numpy(f"select {role}", self.step)
+                )
+                births += [self._replace(replacement).to_json() for replacement in plan]
+        self.rewards = {}
+        for birth in births:
+            self.view.on_replacement(birth)
+        return births
+
+    def _replace(self, replacement: Replacement) -> LineageRecord:
+        victim = replacement.victim
+        seed = self.streams.integer(f"breed {victim.name}", self.step)
+        child = breed(
+            self.config.evolution.operators,
+            [self.engine.read_member(parent.slot) for parent in replacement.parents],
+            self.streams.torch(f"breed {victim.name}", self.step),
+        )
+        used = replacement.parents[: get_operator(child.operator).parents]
+        self.engine.write_member(victim.slot, child.adapter)
+        victim.rating = self.evolution.inherited_rating(
+            [parent.rating for parent in used], self.ratings.initial
+        )
+        victim.generation += 1
+        victim.born = self.step
+        return LineageRecord(
+            step=self.step,
+            child=victim.name,
+            generation=victim.generation,
+            parents=tuple(parent.name for parent in used),
+            operator=child.operator,
+            options=child.options,
+            seed=seed,
+            mu=victim.rating.mu,
+            sigma=victim.rating.sigma,
+            victim_fitness=replacement.victim_fitness,
+            parent_fitness=replacement.parent_fitness[: len(used)],
+        )
+
+    def _sit_exam(self) -> dict[str, Any] | None:
+        every = self.config.exam.every
+        last = self.step == self.config.run.steps
+        if self.exam is None or not every or (self.step % every and self.step != 1 and not last):
+            return None
+        return self.exam.sit(self.engine, self.referee, self.format, self.roster.students)
+
+
+class _Clock:
+    """Wall-clock seconds per phase of a step."""
+
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {}
+        self._start = time.perf_counter()
+
+    def total(self) -> float:
+        return time.perf_counter() - self._start
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.phases[phase] = time.perf_counter() - start

@@ -1,0 +1,185 @@
+"""From rows to the records of a run: one line of `metrics.jsonl`, and the tasks and matches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from azr_population.members import Member, Role, Roster, outcome_of, tally
+from azr_population.selfplay.rows import Row
+from azr_population.reports.complexity import measure
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """The mean of what is there; None of nothing."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def share(flags: Iterable[bool]) -> float | None:
+    """The share of True; None of nothing."""
+    return mean(float(flag) for flag in flags)
+
+
+def proposal_metrics(rows: Sequence[Row]) -> dict[str, float | None]:
+    """How well these proposals did. Means over valid tasks, but for validity, reward and length."""
+    valid = [row for row in rows if row.task is not None]
+    measured = [m for row in valid if row.task and (m := measure(row.task.program))]
+    return {
+        "validity": share(row.task is not None for row in rows),
+        "unique": share(row.copies == 0 for row in valid),
+        "proposal_reward": mean(row.reward for row in rows),
+        "solve_rate": mean(row.solve_rate for row in valid),
+        "proposal_tokens": mean(len(row.completion.token_ids) for row in rows),
+        "ast_nodes": mean(one.ast_nodes for one in measured),
+        "ast_depth": mean(one.ast_depth for one in measured),
+        "cyclomatic": mean(one.cyclomatic for one in measured),
+        "lines": mean(one.lines for one in measured),
+    }
+
+
+def answer_metrics(rows: Sequence[Row]) -> dict[str, float | None]:
+    """How well the attempts at these proposals did."""
+    answers = [answer for row in rows for answer in row.answers]
+    return {
+        "parsed": share(answer.text is not None for answer in answers),
+        "answer_reward": mean(answer.reward for answer in answers),
+        "answer_tokens": mean(len(answer.completion.token_ids) for answer in answers),
+        "solve_rate": mean(row.solve_rate for row in rows),
+    }
+
+
+def member_metrics(
+    member: Member, rows: Sequence[Row], updates: Mapping[str, float]
+) -> dict[str, Any]:
+    """One member's step: what it did, what it cost and where it stands.
+
+    `tokens` and `rollouts` count what the member generated; `trained_tokens` and `updates` what it
+    learned from. They are what makes two arms comparable.
+    """
+    proposed = [row for row in rows if row.match.teacher is member]
+    solved = [row for row in rows if row.match.student is member]
+    written = [row.completion for row in proposed]
+    written += [answer.completion for row in solved for answer in row.answers]
+    figures: dict[str, Any] = {
+        "role": str(member.role),
+        "mu": member.rating.mu,
+        "sigma": member.rating.sigma,
+        "generation": member.generation,
+        "tokens": sum(len(one.token_ids) for one in written),
+        "rollouts": len(written),
+    }
+    rewards: list[float] = []
+    if member.role is not Role.STUDENT:
+        figures |= proposal_metrics(proposed)
+        rewards += [row.reward for row in proposed]
+    if member.role is not Role.TEACHER:
+        figures |= answer_metrics(solved)
+        rewards += [answer.reward for row in solved for answer in row.answers]
+    figures["reward"] = mean(rewards)
+    for name, value in updates.items():
+        figures["trained_tokens" if name == "tokens" else name] = value
+    return figures
+
+
+def role_metrics(members: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Per role: the members' means, but sums of tokens, rollouts and updates."""
+    summed = ("tokens", "rollouts", "trained_tokens", "updates")
+    left_out = ("role", "mu", "sigma", "generation")
+    roles: dict[str, dict[str, Any]] = {}
+    for role in dict.fromkeys(str(figures["role"]) for figures in members.values()):
+        own = [figures for figures in members.values() if figures["role"] == role]
+        names = dict.fromkeys(name for figures in own for name in figures if name not in left_out)
+        roles[role] = {
+            name: sum(figures.get(name, 0) or 0 for figures in own)
+            if name in summed
+            else mean(figures.get(name) for figures in own)
+            for name in names
+        }
+    return roles
+
+
+def step_record(
+    step: int,
+    seconds: float,
+    phases: Mapping[str, float],
+    roster: Roster,
+    rows: Sequence[Row],
+    updates: Mapping[int, Mapping[str, float]],
+    exam: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """The line of `metrics.jsonl`. Times in seconds, lengths in tokens, shares in [0, 1]."""
+    members = {m.name: member_metrics(m, rows, updates.get(m.slot, {})) for m in roster}
+    types = {
+        str(type): proposal_metrics([row for row in rows if row.type is type])
+        for type in dict.fromkeys(row.type for row in rows)
+    }
+    reasons: dict[str, int] = {}
+    for row in rows:
+        reasons[row.reason] = reasons.get(row.reason, 0) + 1
+    return {
+        "step": step,
+        "seconds": seconds,
+        "phases": dict(phases),
+        "roles": role_metrics(members),
+        "members": members,
+        "types": types,
+        "reasons": reasons,
+        "exam": exam,
+    }
+
+
+def match_record(
+    step: int,
+    rows: Sequence[Row],
+    before: tuple[Member, Member],
+    win_probability: float,
+) -> dict[str, Any]:
+    """The line of `matches.jsonl`; `before` are copies of both members from before the match.
+
+    `win_probability` is the student's, in a game on one task, as the ratings had it.
+    """
+    match = rows[0].match
+    valid = [row for row in rows if row.task is not None]
+    return {
+        "step": step,
+        "teacher": match.teacher.name,
+        "student": match.student.name,
+        "proposed": len(rows),
+        "valid": len(valid),
+        "solve_rate": mean(row.solve_rate for row in valid),
+        **tally(outcome_of(row.solve_rate) for row in rows),
+        "win_probability": win_probability,
+        "teacher_mu": [before[0].rating.mu, match.teacher.rating.mu],
+        "student_mu": [before[1].rating.mu, match.student.rating.mu],
+    }
+
+
+def task_records(step: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The lines of `tasks.jsonl`: every valid task with its attempts and verdicts."""
+    return [
+        {
+            "step": step,
+            "type": str(row.type),
+            "teacher": row.match.teacher.name,
+            "student": row.match.student.name,
+            "program": row.task.program,
+            "inputs": list(row.task.inputs),
+            "outputs": list(row.task.outputs),
+            "message": row.task.message,
+            "answers": [answer.text for answer in row.answers],
+            "solved": [answer.solved for answer in row.answers],
+            "reasons": [answer.reason for answer in row.answers],
+            "solve_rate": row.solve_rate,
+            "copies": row.copies,
+            **_complexity(row.task.program),
+        }
+        for row in rows
+        if row.task is not None
+    ]
+
+
+def _complexity(program: str) -> dict[str, int]:
+    measured = measure(program)
+    return asdict(measured) if measured else {}

@@ -1,0 +1,49 @@
+"""The rows of a step: what one teacher proposed to one student and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from azr_population.engines.engine import Completion
+from azr_population.matchmaking import Match
+from azr_population.tasks.task import Proposal, Task, TaskType
+
+
+@dataclass
+class Answer:
+    """One attempt of the matched student."""
+
+    completion: Completion
+    text: str | None
+    """The parsed answer; None when the completion had no answer in it."""
+    solved: bool = False
+    reason: str = "unparsable"
+    reward: float = 0.0
+
+
+@dataclass
+class Row:
+    """One proposal on its way through a step; the phases fill it from top to bottom."""
+
+    match: Match
+    type: TaskType
+    completion: Completion
+    proposal: Proposal | None
+    task: Task | None = None
+    reason: str = "unparsable"
+    """Why there is no task; `ok` when there is one."""
+    copies: int = 0
+    answers: list[Answer] = field(default_factory=list)
+    reward: float = 0.0
+
+    @property
+    def solve_rate(self) -> float | None:
+        """Share of the attempts that solved the task; None when there is no task."""
+        if self.task is None or not self.answers:
+            return None
+        return sum(answer.solved for answer in self.answers) / len(self.answers)
+
+
+def shares(total: int, parts: int) -> list[int]:
+    """`total` split into `parts` as evenly as whole numbers allow, larger shares first."""
+    return [total // parts + (part < total % parts) for part in range(parts)]

@@ -1,0 +1,46 @@
+"""Packaging. The floors are what AZR's own environment has: installing this must not move it."""
+
+from pathlib import Path
+
+from setuptools import find_namespace_packages, setup
+
+setup(
+    name="azr-population",
+    version="0.1.0",
+    description="Co-evolving populations of LoRA adapters for reasoning self-play (PopuLoRA on AZR)",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    python_requires=">=3.10",
+    packages=find_namespace_packages(include=["azr_population*", "hydra_plugins*"]),
+    include_package_data=True,
+    package_data={
+        "azr_population": [
+            "py.typed",
+            "conf/**/*.yaml",
+            "nano/weights/*",
+            "reports/**/*.html",
+            "reports/**/*.css",
+            "reports/**/*.js",
+        ]
+    },
+    install_requires=[
+        "torch>=2.6",
+        "transformers>=4.51",
+        "peft>=0.15",
+        "safetensors",
+        "hydra-core>=1.3",
+        "numpy",
+        "trueskill>=0.4.5",
+        "radon>=6",
+        "rich>=13",
+    ],
+    extras_require={
+        "verl": ["verl==0.4.1", "ray[default]>=2.46", "tensordict", "setuptools<81"],
+        "vllm": ["vllm>=0.8.5"],
+        "eval": ["evalplus", "math-verify"],
+        "test": ["pytest>=8", "pytest-timeout", "hypothesis", "ruff", "mypy"],
+    },
+    entry_points={"console_scripts": ["azr-population = azr_population.cli:main"]},
+)
