@@ -1,0 +1,1 @@
+"""What a run shows: live progress, program complexity, the HTML report."""

@@ -1,0 +1,88 @@
+"""What happened, in one line each; from the records that also go into the run directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Record = Mapping[str, Any]
+
+ROLE_COLUMNS = (
+    ("valid", "validity", "{:.0%}"),
+    ("unique", "unique", "{:.0%}"),
+    ("solved", "solve_rate", "{:.0%}"),
+    ("reward", "reward", "{:+.2f}"),
+    ("nodes", "ast_nodes", "{:.1f}"),
+    ("lines", "lines", "{:.1f}"),
+)
+"""(heading, key in a role's metrics, format) in the order shown."""
+
+
+def show(value: Any, form: str, missing: str = "-") -> str:
+    """`value` in a format such as `{:.0%}`; `missing` where there is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return missing
+    return form.format(value) if abs(value) < float("inf") else missing
+
+
+def duration(seconds: float) -> str:
+    """Minutes and seconds, with hours where there are some: `4:05`, `1:02:09`."""
+    whole = max(0, round(seconds))
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def conservative(member: Record) -> float | None:
+    """mu - 3 sigma of a member's metrics; None for a member without a rating."""
+    if member.get("mu") is None or member.get("sigma") is None:
+        return None
+    return member["mu"] - 3.0 * member["sigma"]
+
+
+def match_line(match: Record) -> str:
+    """`teacher_1 vs student_3: 37 valid of 48, 41% solved; mu 25.0->24.6, 25.0->25.4`.
+
+    The ratings are the teacher's, then the student's; with 80 columns the line must not wrap.
+    """
+    text = (
+        f"{match['teacher']} vs {match['student']}: {match.get('valid', '?')} valid of "
+        f"{match.get('proposed', '?')}, {show(match.get('solve_rate'), '{:.0%}', 'none')} solved"
+    )
+    moves = [
+        f"{before:.1f}->{after:.1f}"
+        for side in ("teacher", "student")
+        for before, after in [match.get(f"{side}_mu") or (None, None)]
+        if before is not None
+    ]
+    return f"{text}; mu {', '.join(moves)}" if moves else text
+
+
+def replacement_line(child: Record) -> str:
+    """`student_2 replaced by svd_subspace(student_0, student_3), k=4; fitness 9.1, ...`."""
+    options = "".join(f", {name}={_short(value)}" for name, value in child["options"].items())
+    fitness = child.get("fitness") or {}
+    parents = ", ".join(show(value, "{:.1f}") for value in fitness.get("parents", ()))
+    compared = f"; fitness {show(fitness.get('victim'), '{:.1f}')}, its parents' {parents}"
+    return (
+        f"{child['child']} replaced by {child['operator']}({', '.join(child['parents'])}){options}"
+        f"{compared if parents else ''}; generation {child['generation']}"
+    )
+
+
+def role_line(role: str, metrics: Record) -> str:
+    """`teacher valid 79%, unique 97%, reward +0.31, nodes 26.1, lines 4.1`: what is known."""
+    parts = [
+        f"{heading} {show(metrics[key], form)}"
+        for heading, key, form in ROLE_COLUMNS
+        if metrics.get(key) is not None
+    ]
+    return f"{role} {', '.join(parts)}" if parts else role
+
+
+def exam_line(exam: Record) -> str:
+    """`exam 31%, best 36%`: the mean and the best member on the fixed held-out tasks."""
+    return f"exam {show(exam.get('mean'), '{:.0%}')}, best {show(exam.get('best'), '{:.0%}')}"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
