@@ -7,7 +7,7 @@ from setuptools import find_namespace_packages, setup
 setup(
     name="azr-population",
     version="0.1.0",
-    description="Co-evolving populations of LoRA adapters for reasoning self-play (PopuLoRA on AZR)",
+    description="Co-evolving populations of LoRA adapters for reasoning self-play",
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",

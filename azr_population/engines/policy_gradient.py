@@ -1,4 +1,4 @@
-"""The clipped policy-gradient loss on completion tokens (PPO's, as AZR uses it without a critic)."""
+"""The clipped policy-gradient loss on completion tokens: PPO's without a critic, as in AZR."""
 
 from __future__ import annotations
 

@@ -26,11 +26,11 @@ from azr_population.members import (
     outcome_of,
 )
 from azr_population.referee import Referee
+from azr_population.reports.console import View
 from azr_population.selfplay import phases, record
 from azr_population.selfplay.exam import Exam
 from azr_population.selfplay.rows import Row
 from azr_population.selfplay.streams import Streams
-from azr_population.reports.console import View
 from azr_population.tasks.buffer import TaskBuffer
 from azr_population.tasks.formats import Format
 
@@ -46,7 +46,7 @@ class StepRecords:
 
 
 class SelfPlay:
-    """The population and everything that a step needs; `step` is the number of the last one done."""
+    """The population and all that a step needs; `step` is the number of the last one done."""
 
     def __init__(
         self,

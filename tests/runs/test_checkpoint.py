@@ -1,0 +1,54 @@
+import pytest
+import torch
+
+from azr_population.errors import UserError
+from azr_population.runs import load_latest, save_checkpoint
+from azr_population.runs.checkpoint import members_digest, steps
+
+
+def save(folder, step, keep=2):
+    return save_checkpoint(folder, step, {"w": torch.full((3,), float(step))}, {"n": step}, keep)
+
+
+def test_the_newest_comes_back_and_only_so_many_are_kept(tmp_path):
+    for step in (0, 5, 10):
+        save(tmp_path, step)
+    found = load_latest(tmp_path)
+    assert (found.step, found.plain, found.skipped) == (10, {"n": 10}, ())
+    assert torch.equal(found.tensors["w"], torch.full((3,), 10.0))
+    assert [step for step, _ in steps(tmp_path)] == [5, 10]
+
+
+@pytest.mark.parametrize("name", ["state.pt", "state.json", "manifest.json"])
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, name):
+    save(tmp_path, 5)
+    path = save(tmp_path, 10) / name
+    path.write_bytes(path.read_bytes()[:-5])
+    found = load_latest(tmp_path)
+    assert found.step == 5
+    assert found.skipped[0].startswith("step_10 (")
+
+
+def test_an_unfinished_checkpoint_does_not_count(tmp_path):
+    save(tmp_path, 5)
+    (tmp_path / ".step_10.tmp").mkdir()
+    assert load_latest(tmp_path).step == 5
+    assert save(tmp_path, 10).name == "step_10"
+
+
+def test_without_any_sound_checkpoint_the_way_out_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"no sound checkpoint in .*another run\.dir"):
+        load_latest(tmp_path)
+
+
+def test_the_digest_sees_every_byte_and_the_names(tmp_path):
+    def digest(name, content):
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        (folder / "adapter_model.safetensors").write_bytes(content)
+        return members_digest(tmp_path)
+
+    one = digest("teacher_0", b"abc")
+    assert digest("teacher_0", b"abd") != one
+    assert digest("teacher_0", b"abc") == one
+    assert digest("student_0", b"abc") != one

@@ -1,0 +1,38 @@
+import pytest
+
+from azr_population.errors import UserError
+from azr_population.runs import RunDirectory
+
+
+def test_records_come_back_and_a_torn_line_is_skipped(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.create("seed: 1\n", {"python": "3"})
+    run.append("metrics", [{"step": 1}, {"step": 2}])
+    with (run.path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 3, "sec')
+    assert [row["step"] for row in run.metrics()] == [1, 2]
+    assert run.config() == {"seed": 1} and run.environment() == {"python": "3"}
+    assert list(run.matches()) == []
+
+
+def test_truncate_drops_later_steps_and_the_torn_line(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.create("seed: 1\n", {})
+    run.append("tasks", [{"step": step, "program": "é"} for step in (1, 1, 2, 3)])
+    with (run.path / "tasks.jsonl").open("a") as file:
+        file.write('{"step": 4')
+    run.truncate(2)
+    run.append("tasks", [{"step": 3}])
+    assert [row["step"] for row in run.tasks()] == [1, 1, 2, 3]
+
+
+def test_a_folder_with_something_in_it_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"is not empty; go on with it by run\.resume=true"):
+        RunDirectory(tmp_path).create("", {})
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"no run at .*there is no config\.yaml"):
+        RunDirectory(tmp_path).config()
