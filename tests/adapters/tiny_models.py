@@ -1,0 +1,49 @@
+"""Random causal language models of a few thousand parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import nn
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+
+
+def qwen2() -> nn.Module:
+    return Qwen2ForCausalLM(
+        Qwen2Config(
+            vocab_size=50,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            tie_word_embeddings=True,
+        )
+    )
+
+
+def llama() -> nn.Module:
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=50,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            tie_word_embeddings=False,
+        )
+    )
+
+
+def gpt2() -> nn.Module:
+    return GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4))
+
+
+ARCHITECTURES: dict[str, Callable[[], nn.Module]] = {"qwen2": qwen2, "llama": llama, "gpt2": gpt2}
