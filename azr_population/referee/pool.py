@@ -1,0 +1,271 @@
+"""Spreads jobs over the workers, brings results back in order, and outlives lost workers."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from azr_population.errors import UserError
+
+from .reasons import Reason
+from .sandbox import wire
+from .settings import RefereeSettings
+from .worker import Report, Worker, now
+
+_QUEUED_PER_WORKER = 2  # one runs, one waits in the socket, so that a zygote never idles
+_WINDOW_PER_WORKER = 256  # how far results may run ahead of the slowest task
+_GRACE_SECONDS = 5.0  # beyond the deadline, before a silent zygote counts as hung
+_TRIES = 5
+
+_REASONS = {
+    wire.OK: Reason.OK,
+    wire.SYNTAX_ERROR: Reason.SYNTAX_ERROR,
+    wire.BANNED: Reason.BANNED,
+    wire.NO_FUNCTION: Reason.NO_FUNCTION,
+    wire.ERROR: Reason.ERROR,
+    wire.MEMORY: Reason.MEMORY,
+    wire.NOT_LITERAL: Reason.NOT_LITERAL,
+    wire.TOO_LARGE: Reason.TOO_LARGE,
+    wire.BAD_INPUT: Reason.BAD_INPUT,
+    wire.INPUT_NOT_LITERAL: Reason.NOT_LITERAL,
+    wire.INPUT_TOO_LARGE: Reason.TOO_LARGE,
+}
+
+
+class Outcome(NamedTuple):
+    """What came of one call: `text` is the output's literal when the reason is OK."""
+
+    reason: Reason
+    text: str = ""
+
+
+@dataclass
+class _Task:
+    """A piece of work on its way: outcomes so far, budget left, tries spent."""
+
+    number: int
+    work: wire.Work
+    budget: float
+    outcomes: list[Outcome] = field(default_factory=list)
+    tries: int = 0
+
+    @property
+    def done(self) -> bool:
+        return len(self.outcomes) >= len(self.work.calls)
+
+    def packed(self) -> bytes:
+        rest = self.work.calls[len(self.outcomes) :]
+        work = self.work if len(rest) == len(self.work.calls) else self.work._replace(calls=rest)
+        return wire.pack(work, self.budget)
+
+    def fill(self, outcome: Outcome) -> None:
+        """Give every call that has no outcome yet this one."""
+        self.outcomes += [outcome] * (len(self.work.calls) - len(self.outcomes))
+
+    def take(self, report: Report) -> None:
+        """Book what a child left; calls behind one that hung or crashed stay open."""
+        self.budget -= report.microseconds / 1e6
+        frames = wire.frames(report.frames)
+        if frames is None:
+            return self.fill(Outcome(Reason.TAMPERED))
+        missing = len(self.work.calls) - len(self.outcomes)
+        booked: list[Outcome] = []
+        for position, (call, status, text) in enumerate(frames):
+            outcome = Outcome(_REASONS[status], text)
+            if call == wire.PROGRAM and position == len(frames) - 1 and status != wire.OK:
+                self.outcomes += booked
+                return self.fill(outcome)
+            if call != position or position >= missing:
+                return self.fill(Outcome(Reason.TAMPERED))
+            booked.append(outcome)
+        self.outcomes += booked
+        if not self.done:
+            self.outcomes.append(Outcome(_end(report)))
+            if self.budget <= 0.001:
+                self.fill(Outcome(Reason.TIMEOUT))
+        return None
+
+
+def _end(report: Report) -> Reason:
+    """Why the call in flight has no frame."""
+    if report.end == wire.END_TIMEOUT or report.code == -signal.SIGXCPU:
+        return Reason.TIMEOUT
+    if report.code == -signal.SIGSYS:
+        return Reason.FORBIDDEN
+    return Reason.CRASHED
+
+
+@dataclass
+class _Seat:
+    """A worker's place: it stays when the worker in it is replaced."""
+
+    worker: Worker
+    tasks: deque[_Task] = field(default_factory=deque)
+    since: float = 0.0
+    ready: bool = False
+
+
+class Pool:
+    """Workers and the loop that feeds them. Not to be shared between processes."""
+
+    def __init__(self, settings: RefereeSettings) -> None:
+        self.settings = settings
+        self.layers: list[tuple[str, bool, str]] = []
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        self._seats: list[_Seat] = []
+        self._start()
+
+    def _start(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        try:
+            self._seats = [_Seat(Worker(self.settings)) for _ in range(self.settings.worker_count)]
+            for seat in self._seats:
+                self._admit(seat)
+        except BaseException:
+            self.close()
+            raise
+
+    def _admit(self, seat: _Seat) -> None:
+        hello = seat.worker.greet()
+        self.layers = [tuple(layer) for layer in hello["layers"]]
+        confined = any(name == "seccomp" and in_force for name, in_force, _ in self.layers)
+        if not confined and not self.settings.accept_unconfined:
+            detail = next((d for name, _, d in self.layers if name == "seccomp"), "no seccomp")
+            raise UserError(
+                f"referee: this platform cannot confine programs ({detail}); "
+                "referee.accept_unconfined=true runs model-written code as you, at your own risk"
+            )
+        self._selector.register(seat.worker.sock, selectors.EVENT_READ, seat)
+        seat.ready = True
+
+    def close(self) -> None:
+        """Kill all workers. Idempotent."""
+        if os.getpid() == self._owner:
+            for seat in self._seats:
+                seat.worker.close()
+        self._seats = []
+        self._selector.close()
+
+    def run(self, works: Iterable[wire.Work]) -> list[list[Outcome]]:
+        """The outcomes of all calls of each work, in order."""
+        return list(self.stream(works))
+
+    def stream(self, works: Iterable[wire.Work]) -> Iterator[list[Outcome]]:
+        """Yield the outcomes of each work in the order the works come; reads ahead a bounded way.
+
+        Only one stream runs at a time; another thread's waits.
+        """
+        if os.getpid() != self._owner:  # forked: those workers are the parent's
+            self._owner, self._lock = os.getpid(), threading.Lock()
+            for seat in self._seats:
+                seat.worker.sock.close()
+            self._start()
+        with self._lock:
+            if not self._seats:
+                raise ValueError("the referee is closed")
+            yield from self._stream(iter(works))
+
+    def _stream(self, works: Iterator[wire.Work]) -> Iterator[list[Outcome]]:
+        waiting: deque[_Task] = deque()
+        finished: dict[int, list[Outcome]] = {}
+        taken = given = 0
+        window = _WINDOW_PER_WORKER * len(self._seats)
+        exhausted = False
+        try:
+            while True:
+                while not exhausted and len(waiting) < len(self._seats) and taken - given < window:
+                    work = next(works, None)
+                    if work is None:
+                        exhausted = True
+                        break
+                    task = _Task(taken, work, self.settings.deadline)
+                    taken += 1
+                    if task.done:
+                        finished[task.number] = []
+                    else:
+                        waiting.append(task)
+                while given in finished:
+                    yield finished.pop(given)
+                    given += 1
+                if exhausted and given == taken:
+                    return
+                self._feed(waiting)
+                self._collect(waiting, finished)
+        finally:
+            for seat in self._seats:  # an abandoned stream leaves no half-done work behind
+                if seat.tasks:
+                    self._replace(seat)
+                    seat.tasks.clear()
+
+    def _feed(self, waiting: deque[_Task]) -> None:
+        for depth in range(_QUEUED_PER_WORKER):
+            for seat in self._seats:
+                if waiting and len(seat.tasks) <= depth:
+                    task = waiting.popleft()
+                    if not seat.tasks:
+                        seat.since = now()
+                    seat.tasks.append(task)
+                    seat.worker.send(task.packed())
+
+    def _collect(self, waiting: deque[_Task], finished: dict[int, list[Outcome]]) -> None:
+        """Wait for reports (or for a hung worker) and book them."""
+        busy = [seat for seat in self._seats if seat.tasks]
+        if not busy:
+            return
+        for seat in busy:
+            if seat.worker.outgoing:
+                seat.worker.push()
+        backlog = any(seat.worker.outgoing for seat in busy)
+        limit = self.settings.deadline + _GRACE_SECONDS
+        patience = min(seat.since for seat in busy) + limit - now()
+        ready = self._selector.select(0.001 if backlog else max(patience, 0))
+        for key, _ in ready:
+            seat = key.data
+            reports = seat.worker.pull()
+            for report in reports or ():
+                if not seat.tasks:
+                    continue
+                if report.end == wire.END_LOST:
+                    reports = None
+                    break
+                task = seat.tasks.popleft()
+                seat.since = now()
+                task.take(report)
+                if task.done:
+                    finished[task.number] = task.outcomes
+                else:
+                    waiting.appendleft(task)
+            if reports is None:
+                self._recover(seat, waiting, finished)
+        for seat in self._seats:
+            if seat.tasks and now() - seat.since > limit:
+                self._recover(seat, waiting, finished)
+
+    def _recover(
+        self, seat: _Seat, waiting: deque[_Task], finished: dict[int, list[Outcome]]
+    ) -> None:
+        """A worker is dead, hung or out of step: a new one takes its seat, its tasks go again."""
+        tasks, seat.tasks = seat.tasks, deque()
+        if tasks:
+            tasks[0].tries += 1
+            if tasks[0].tries >= _TRIES:
+                lost = tasks.popleft()
+                lost.fill(Outcome(Reason.LOST))
+                finished[lost.number] = lost.outcomes
+        waiting.extendleft(reversed(tasks))
+        self._replace(seat)
+
+    def _replace(self, seat: _Seat) -> None:
+        if seat.ready:
+            self._selector.unregister(seat.worker.sock)
+            seat.ready = False
+        seat.worker.close()
+        seat.worker = Worker(self.settings)
+        self._admit(seat)

@@ -1,0 +1,134 @@
+"""The words of the referee: what is asked of it and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Reason(str, Enum):
+    """Why a verdict is what it is. The list is fixed; the pipe prints these words."""
+
+    OK = "ok"
+    """A program ran: its outputs are literals and agree."""
+    SOLVED = "solved"
+    """An answer is right."""
+    WRONG = "wrong"
+    """An answer was read and executed, and is not right."""
+    SYNTAX_ERROR = "syntax_error"
+    """The program does not compile."""
+    NO_FUNCTION = "no_function"
+    """The program defines no `f`."""
+    BANNED = "banned"
+    """The program imports a module or uses a name that is not allowed."""
+    BAD_INPUT = "bad_input"
+    """The input is not the argument list of one call."""
+    ERROR = "error"
+    """The program raised an exception."""
+    TIMEOUT = "timeout"
+    """The program was killed at the deadline."""
+    MEMORY = "memory"
+    """The program asked for more memory than it may have."""
+    TOO_LARGE = "too_large"
+    """The output, or the answer, is over a bound: characters, digits or depth."""
+    NOT_LITERAL = "not_literal"
+    """The output, or the answer, is not a Python literal."""
+    NONDETERMINISTIC = "nondeterministic"
+    """Two executions on the same input gave different outputs."""
+    FORBIDDEN = "forbidden"
+    """The kernel killed the program at a system call that it may not make."""
+    CRASHED = "crashed"
+    """The program ended its process: a signal, os._exit."""
+    TAMPERED = "tampered"
+    """What came back is not what the referee's own code writes."""
+    LOST = "lost"
+    """The worker died again and again; says nothing about the program."""
+    MALFORMED = "malformed"
+    """The question itself could not be read."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that defines `f`, and inputs to run it on.
+
+    `inputs` are argument lists as source text, e.g. `"[1, 2], 'a'"`. `imports` are import
+    statements put before the source. `banned` and `statements`: see `sandbox.screening.screen`.
+    """
+
+    source: str
+    inputs: tuple[str, ...]
+    imports: tuple[str, ...] = ()
+    banned: tuple[str, ...] = ()
+    statements: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """A task and the answers to it.
+
+    type: "code_o" | "code_i" | "code_f" (a str or an enum with such a value).
+    code_o: `outputs[0]` is the gold output; answers are literals.
+    code_i: `program` and `outputs[0]`, the gold output; answers are argument lists of literals.
+    code_f: `inputs` and `outputs` are the hidden pairs; answers are programs that define `f`.
+
+    `judge` computes the gold outputs itself from `program` and `inputs` and ignores `outputs`,
+    but for code_f without a program, whose pairs are given.
+    """
+
+    type: str
+    program: str = ""
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The type as a plain string."""
+        return str(getattr(self.type, "value", self.type))
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What came of running a program: `outputs[i]` is the literal of `f(*inputs[i])`.
+
+    Where it is not valid, `outputs` is empty and `detail` may say more; that text is the
+    program's own, not the referee's.
+    """
+
+    valid: bool
+    reason: Reason
+    outputs: tuple[str, ...] = ()
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """The verdict on one answer. `accuracy`: 0 or 1, for code_f the share of hidden pairs right."""
+
+    solved: bool
+    accuracy: float
+    reason: Reason
+    detail: str = ""
+
+    def score(self, rule: str = "binary") -> float:
+        """AZR's three rules for code_f: `binary`, `accuracy` or `if_one_correct`."""
+        if rule == "accuracy":
+            return self.accuracy
+        if rule == "binary":
+            return float(self.accuracy == 1.0)
+        if rule == "if_one_correct":
+            return float(self.accuracy > 0.0)
+        raise ValueError(f"unknown rule {rule!r}: one of binary, accuracy, if_one_correct")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Validation and grading in one: the execution, and one grade per answer if it is valid."""
+
+    execution: Execution
+    grades: Sequence[Grade] = ()

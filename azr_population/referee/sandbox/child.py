@@ -1,0 +1,267 @@
+"""What one child does: compile the program, call its `f`, write down what came of it.
+
+It runs under every limit from its first line on. It is not trusted: once the program runs, this
+code and all it holds belong to the program. So the child knows nothing that would help it (no gold
+answer, no other program, no earlier task) and what it writes down is only ever read as data.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import mmap
+import random
+import re
+import sys
+import time
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from . import literal, wire
+
+HEAD = 64  # bytes of the region before the frames: call in flight, its start in ns, bytes written
+_HIDDEN_BUILTINS = ("input", "breakpoint", "exit", "quit", "help", "copyright", "credits")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")
+_RANDOMNESS = frozenset(("random", "secrets"))
+
+
+class BannedImport(ImportError):
+    """The program imported a module that is not on the list."""
+
+
+class Region:
+    """The memory that a child shares with its zygote: its only way out.
+
+    The zygote reads it when the child is dead. A child that scribbles here forges nothing but its
+    own outputs.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.memory = mmap.mmap(-1, size)
+        self.view = memoryview(self.memory)
+        self.words = self.view[:24].cast("q")
+        self.words[0] = -1
+        self.size = size
+
+    def begin(self, call: int) -> None:
+        """Note which call runs now."""
+        self.words[1] = time.monotonic_ns()
+        self.words[0] = call
+
+    def put(self, call: int, status: int, text: str = "") -> None:
+        """Append a frame; where it does not fit, one that says so."""
+        data = text.encode("utf-8", "backslashreplace")
+        used = self.words[2]
+        at = HEAD + used
+        room = self.size - at - wire.FRAME.size
+        if len(data) > room:
+            if room < 0:
+                return
+            status, data = wire.TOO_LARGE, b""
+        wire.FRAME.pack_into(self.view, at, call, status, len(data))
+        start = at + wire.FRAME.size
+        self.view[start : start + len(data)] = data
+        self.words[2] = used + wire.FRAME.size + len(data)
+
+    def progress(self) -> tuple[int, int]:
+        """The call in flight (-1: none yet) and when it began (monotonic ns)."""
+        return self.words[0], self.words[1]
+
+    def frames(self) -> memoryview:
+        """The bytes of all frames."""
+        used = min(max(self.words[2], 0), self.size - HEAD)
+        return self.view[HEAD : HEAD + used]
+
+    def close(self) -> None:
+        """Unmap; the next child gets fresh zeroed memory."""
+        self.words.release()
+        self.view.release()
+        self.memory.close()
+
+
+class _Sink:
+    """Stands where stdout was: takes everything, keeps nothing."""
+
+    encoding = "utf-8"
+    errors = "strict"
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def flush(self) -> None:
+        return None
+
+    def isatty(self) -> bool:
+        return False
+
+
+def prepare(modules: frozenset[str], banned_names: frozenset[str], max_output: int) -> Runner:
+    """What the zygote sets up once for all its children."""
+    sys.stdin = None
+    sys.stdout = sys.stderr = _Sink()
+    return Runner(modules, banned_names, max_output)
+
+
+class Runner:
+    """Runs jobs. One is made by the zygote and used once by each child."""
+
+    def __init__(
+        self, modules: frozenset[str], banned_names: frozenset[str], max_output: int
+    ) -> None:
+        self.modules = modules
+        self.banned_names = banned_names
+        self.max_output = max_output
+        self.builtins = dict(vars(builtins))
+        for name in _HIDDEN_BUILTINS:
+            self.builtins.pop(name, None)
+        self.builtins["__import__"] = self._guarded_import()
+
+    def _guarded_import(self) -> Callable[..., Any]:
+        modules, real_import = self.modules, builtins.__import__
+
+        def __import__(
+            name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+        ) -> Any:
+            if level == 0 and type(name) is str and name.partition(".")[0] in modules:
+                return real_import(name, globals, locals, fromlist, 0)
+            raise BannedImport(f"the referee does not allow the module {name!r}")
+
+        return __import__
+
+    def run(self, work: wire.Work, region: Region) -> None:
+        """Compile, then make each call in a namespace of its own; frames go to the region."""
+        region.begin(0)
+        source = "\n".join((*work.imports, work.source)) if work.imports else work.source
+        try:
+            if work.banned or work.statements:
+                from .screening import screen
+
+                found = screen(source, work.banned, work.statements)
+                if found:
+                    region.put(wire.PROGRAM, wire.BANNED, found)
+                    return
+            code = compile(source, "<program>", "exec", dont_inherit=True)
+        except MemoryError:
+            region.put(wire.PROGRAM, wire.MEMORY)
+            return
+        except Exception as error:  # SyntaxError, ValueError (null bytes), RecursionError, ...
+            region.put(wire.PROGRAM, wire.SYNTAX_ERROR, _describe(error))
+            return
+        names = _names(code)
+        if not self.banned_names.isdisjoint(names):
+            found = ", ".join(sorted(self.banned_names & names))
+            region.put(wire.PROGRAM, wire.BANNED, found)
+            return
+        readers = {call: self._reader(call) for call in set(work.calls)}
+        uncertain = not _RANDOMNESS.isdisjoint(names)
+        gc.enable()
+        for index, call in enumerate(work.calls):
+            region.begin(index)
+            self._call(index, code, readers[call], region, uncertain)
+
+    def _reader(self, call: wire.Call) -> tuple[int, Any]:
+        """How to get a call's arguments: (status, source of the failure) or (OK, code or text)."""
+        text = call.arguments
+        try:
+            arguments = literal.parse_arguments(text)
+        except literal.TooLarge as error:
+            if call.kind == wire.LITERAL:
+                return wire.INPUT_TOO_LARGE, str(error)
+        except literal.NotLiteral as error:
+            if call.kind == wire.LITERAL:
+                return wire.INPUT_NOT_LITERAL, str(error)
+        else:
+            import marshal
+
+            return wire.OK, marshal.dumps(arguments)  # type: ignore[arg-type]  # loads() makes them afresh for every call
+        import ast
+
+        try:
+            tree = ast.parse(f"f({text}\n)", "<input>", "eval")
+            whole = isinstance(tree.body, ast.Call) and isinstance(tree.body.func, ast.Name)
+            if not whole or tree.body.func.id != "f":  # type: ignore[attr-defined]
+                return wire.BAD_INPUT, "not the arguments of one call"
+            code = compile(tree, "<input>", "eval", dont_inherit=True)
+        except Exception as error:
+            return wire.BAD_INPUT, _describe(error)
+        if not self.banned_names.isdisjoint(_names(code)):
+            return wire.BAD_INPUT, "a banned name"
+        return wire.OK, code
+
+    def _call(
+        self, index: int, code: CodeType, reader: tuple[int, Any], region: Region, uncertain: bool
+    ) -> None:
+        status, arguments = reader
+        if status != wire.OK:
+            region.put(index, status, arguments)
+            return
+        if uncertain:
+            _reseed(index)
+        namespace: dict[str, Any] = {"__builtins__": dict(self.builtins), "__name__": "program"}
+        namespace["__builtins__"]["id"] = _salted_id(index)
+        try:
+            exec(code, namespace)
+            function = namespace.get("f")
+            if function is None:
+                region.put(index, wire.NO_FUNCTION)
+                return
+            if type(arguments) is bytes:
+                import marshal
+
+                positional, named = marshal.loads(arguments)
+                output = function(*positional, **named)
+            else:
+                output = eval(arguments, namespace)
+            text = literal.write(output, self.max_output)
+        except MemoryError:
+            region.put(index, wire.MEMORY)
+        except literal.TooLarge as error:
+            region.put(index, wire.TOO_LARGE, str(error))
+        except literal.NotLiteral as error:
+            region.put(index, wire.NOT_LITERAL, str(error))
+        except BannedImport as error:
+            region.put(index, wire.BANNED, str(error))
+        except BaseException as error:
+            region.put(index, wire.ERROR, _describe(error))
+        else:
+            if _ADDRESS.search(text):  # an address differs from process to process
+                region.put(index, wire.NOT_LITERAL, "the output shows a memory address")
+            else:
+                region.put(index, wire.OK, text)
+
+
+def _names(code: CodeType) -> set[str]:
+    """All names that a code object and those inside it use: variables, attributes, imports."""
+    names = {*code.co_names, *code.co_varnames, *code.co_freevars}
+    for constant in code.co_consts:
+        if type(constant) is CodeType:
+            names |= _names(constant)
+    return names
+
+
+def _describe(error: BaseException) -> str:
+    """`ZeroDivisionError: division by zero`, bounded; the message is the program's own text."""
+    name = str(type(error).__name__)[:100]
+    try:
+        message = str(error)[:200]
+    except BaseException:
+        return name
+    return f"{name}: {message}" if message else name
+
+
+def _reseed(index: int) -> None:
+    """Other random numbers in each call, the same in each run: chance shows as disagreement."""
+    random.seed(index * 7919 + 17)
+    source = random.Random(index * 104729 + 29)
+    random._urandom = source.randbytes  # type: ignore[attr-defined]
+
+
+def _salted_id(index: int, real_id: Callable[[object], int] = id) -> Callable[[object], int]:
+    """`id` that still tells objects apart, but whose values differ from call to call."""
+    salt = index << 48
+
+    def id(obj: object, /) -> int:
+        return real_id(obj) + salt
+
+    return id

@@ -1,0 +1,117 @@
+"""The system calls that Python does not wrap, through ctypes: prctl, seccomp, Landlock.
+
+Each function raises OSError where the kernel refuses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import struct
+from collections.abc import Callable
+
+from . import seccomp
+from .syscalls import LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+_PR_GET_SECCOMP = 21
+_SECCOMP_MODE_FILTER = 2
+_LANDLOCK_VERSION_QUERY = 1
+
+# What a Landlock ruleset can handle, by ABI version: (file system rights, TCP rights, scopes).
+_LANDLOCK_RIGHTS = {
+    1: ((1 << 13) - 1, 0, 0),
+    2: ((1 << 14) - 1, 0, 0),
+    3: ((1 << 15) - 1, 0, 0),
+    4: ((1 << 15) - 1, 3, 0),
+    5: ((1 << 16) - 1, 3, 0),
+    6: ((1 << 16) - 1, 3, 3),
+}
+
+
+def _prctl(option: int, *arguments: int) -> int:
+    padded = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
+    result: int = _libc.prctl(ctypes.c_int(option), *padded)
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+def die_with_parent(signal: int) -> None:
+    """Have the kernel send this process a signal when its parent dies (prctl PDEATHSIG)."""
+    _prctl(_PR_SET_PDEATHSIG, signal)
+
+
+def forbid_new_privileges() -> None:
+    """No exec can grant a privilege any more (prctl NO_NEW_PRIVS); seccomp requires it."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def forbid_inspection() -> None:
+    """Other processes of the same user can neither trace this one nor open its /proc files."""
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def landlock_version() -> int:
+    """The kernel's Landlock ABI version, 0 where it has none."""
+    version = _libc.syscall(
+        ctypes.c_long(LANDLOCK_CREATE_RULESET), None, ctypes.c_size_t(0), _LANDLOCK_VERSION_QUERY
+    )
+    return max(int(version), 0)
+
+
+def landlock_deny_all() -> int:
+    """Give up every file system right, TCP, signals and abstract sockets beyond this process.
+
+    Handles all rights that the kernel's ABI knows and allows none. Returns that ABI version.
+    """
+    version = landlock_version()
+    if version == 0:
+        raise OSError("this kernel has no Landlock")
+    files, tcp, scopes = _LANDLOCK_RIGHTS[min(version, max(_LANDLOCK_RIGHTS))]
+    attributes = struct.pack("=QQQ", files, tcp, scopes)
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    ruleset = _libc.syscall(
+        ctypes.c_long(LANDLOCK_CREATE_RULESET), attributes, ctypes.c_size_t(size), 0
+    )
+    if ruleset < 0:
+        raise OSError(ctypes.get_errno(), "landlock_create_ruleset failed")
+    try:
+        if _libc.syscall(ctypes.c_long(LANDLOCK_RESTRICT_SELF), ruleset, 0) < 0:
+            raise OSError(ctypes.get_errno(), "landlock_restrict_self failed")
+    finally:
+        os.close(ruleset)
+    return version
+
+
+def seccomp_available() -> bool:
+    """Whether the kernel has seccomp filters and this machine's numbers are known."""
+    if platform.machine() not in seccomp.AUDIT_ARCH:
+        return False
+    try:
+        _prctl(_PR_GET_SECCOMP)
+    except OSError:
+        return False
+    return True
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+def prepared_filter() -> Callable[[], None]:
+    """Assemble the filter now; the callable that is returned installs it in its process."""
+    lines = seccomp.program(platform.machine())
+    code = ctypes.create_string_buffer(seccomp.assemble(lines))
+    header = _Program(len(lines), ctypes.addressof(code))
+    address = ctypes.addressof(header)
+
+    def install() -> None:
+        _ = code, header  # kept alive: the kernel reads both
+        _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, address)
+
+    return install

@@ -1,0 +1,105 @@
+"""What crosses the wall, and how: jobs in, frames out.
+
+A job is a header and a body that is marshalled by the trusted side. What comes back is never
+unmarshalled: it is a run of frames, each a call's number, a status and a bounded UTF-8 text.
+"""
+
+from __future__ import annotations
+
+import marshal
+import struct
+from typing import NamedTuple
+
+JOB = struct.Struct("<IIQ")
+"""Length of the body in bytes, number of calls, time budget in microseconds."""
+REPORT = struct.Struct("<BiiII")
+"""How the child ended (END_*), its wait status or signal, the call in flight, microseconds used,
+length of the frames in bytes."""
+FRAME = struct.Struct("<IBI")
+"""Number of the call, its status, length of its text in bytes."""
+PROGRAM = 0xFFFFFFFF
+"""In a frame, instead of a call's number: the status is the whole program's."""
+
+# How a child ended.
+END_DONE, END_TIMEOUT, END_SIGNAL, END_LOST = range(4)
+
+# The status of a call, or of a program.
+(
+    OK,
+    SYNTAX_ERROR,
+    BANNED,
+    NO_FUNCTION,
+    ERROR,
+    MEMORY,
+    NOT_LITERAL,
+    TOO_LARGE,
+    BAD_INPUT,
+    INPUT_NOT_LITERAL,
+    INPUT_TOO_LARGE,
+) = range(11)
+LAST_STATUS = INPUT_TOO_LARGE
+
+# How an argument list is read.
+EXPRESSION, LITERAL = range(2)
+
+
+class Call(NamedTuple):
+    """One execution: the arguments as source text, and how they are read."""
+
+    kind: int
+    arguments: str
+
+
+class Work(NamedTuple):
+    """A program and the calls of its `f` to make, in one child.
+
+    `banned` are module names that its import statements may not name (in addition to what the
+    referee does not allow anyway), `statements` statement kinds that it may not hold: `assert`,
+    `raise`, `try`, `except`. `first` numbers the first call in the frames.
+    """
+
+    source: str
+    calls: tuple[Call, ...]
+    imports: tuple[str, ...] = ()
+    banned: tuple[str, ...] = ()
+    statements: tuple[str, ...] = ()
+
+
+def pack(work: Work, budget: float) -> bytes:
+    """The bytes that send a job whose calls may together take `budget` seconds."""
+    body = marshal.dumps(
+        (
+            work.source,
+            tuple((call.kind, call.arguments) for call in work.calls),
+            tuple(work.imports),
+            tuple(work.banned),
+            tuple(work.statements),
+        )
+    )
+    return JOB.pack(len(body), len(work.calls), max(int(budget * 1e6), 1)) + body
+
+
+def unpack(body: bytes) -> Work:
+    """The job in a body that `pack` made."""
+    source, calls, imports, banned, statements = marshal.loads(body)
+    return Work(source, tuple(Call(*call) for call in calls), imports, banned, statements)
+
+
+def frames(data: bytes | memoryview) -> list[tuple[int, int, str]] | None:
+    """The frames in what a child wrote, or None where its bytes are not a run of frames."""
+    found = []
+    at, end = 0, len(data)
+    while at < end:
+        if end - at < FRAME.size:
+            return None
+        call, status, length = FRAME.unpack_from(data, at)
+        at += FRAME.size
+        if status > LAST_STATUS or length > end - at:
+            return None
+        try:
+            text = str(data[at : at + length], "utf-8")
+        except UnicodeDecodeError:
+            return None
+        found.append((call, status, text))
+        at += length
+    return found

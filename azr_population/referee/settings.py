@@ -1,0 +1,54 @@
+"""How a referee is set up."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+MODULES = (
+    "abc", "array", "base64", "binascii", "bisect", "calendar", "cmath", "collections",
+    "collections.abc", "colorsys", "contextlib", "copy", "dataclasses", "datetime", "decimal",
+    "difflib", "enum", "fnmatch", "fractions", "functools", "graphlib", "heapq", "html",
+    "itertools", "json", "keyword", "math", "numbers", "operator", "queue", "random", "re",
+    "secrets", "statistics", "string", "struct", "textwrap", "types", "typing", "unicodedata",
+    "zlib",
+)  # fmt: skip
+"""The standard modules that a program may import: those that compute and do nothing else."""
+
+BANNED_NAMES = (
+    "_getframe", "_current_frames", "currentframe", "f_back", "f_globals", "f_locals", "f_builtins",
+    "gi_frame", "cr_frame", "ag_frame", "tb_frame", "__traceback__", "__globals__", "__builtins__",
+    "__subclasses__", "__closure__", "__loader__", "__spec__", "_getframemodulename",
+)  # fmt: skip
+"""Names that only a program that studies its judge uses. A matter of fairness to the student who
+reads the program, not of safety: the sandbox holds without them."""
+
+
+@dataclass(frozen=True)
+class RefereeSettings:
+    """The limits of each task. `deadline` is wall-clock seconds for a whole task, all answers
+    included; `memory_mb` what a task may allocate beyond the bare interpreter."""
+
+    workers: int = 0
+    """Zygotes, one core each; 0: one per core this process may use."""
+    deadline: float = 2.0
+    memory_mb: int = 256
+    max_output_chars: int = 10_000
+    accept_unconfined: bool = False
+    """Run even where the platform cannot confine. Model-written code then runs as you."""
+    modules: tuple[str, ...] = MODULES
+    required_modules: tuple[str, ...] = ()
+    """Of `modules`, those whose absence is an error; they may come from site-packages."""
+    banned_names: tuple[str, ...] = BANNED_NAMES
+    child_per_call: bool = False
+    """One child for each single execution, so that no state at all passes between a program's
+    executions; several times slower."""
+
+    @property
+    def worker_count(self) -> int:
+        """How many workers there are."""
+        if self.workers > 0:
+            return self.workers
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1

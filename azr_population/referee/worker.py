@@ -1,0 +1,176 @@
+"""The trainer's handle on one zygote: start it, send jobs, take reports, kill it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from azr_population.errors import UserError
+
+from .sandbox import wire
+from .settings import RefereeSettings
+
+_SANDBOX = Path(__file__).parent / "sandbox"
+_BOOT = """
+import sys
+sys.path[:] = [entry for entry in sys.path if entry]
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location("sandbox", sys.argv[1] + "/__init__.py",
+                               submodule_search_locations=[sys.argv[1]])
+sys.modules["sandbox"] = module_from_spec(spec)
+spec.loader.exec_module(sys.modules["sandbox"])
+from sandbox.zygote import main
+main()
+"""
+_START_SECONDS = 60.0
+
+
+class Report(NamedTuple):
+    """How a child ended and the frames it left: see `wire.REPORT`."""
+
+    end: int
+    code: int
+    in_flight: int
+    microseconds: int
+    frames: bytes
+
+
+class Worker:
+    """One zygote process. It is started at once and answers once `greet` returns.
+
+    A fresh interpreter is executed, so the trainer itself is never forked: that stays cheap and
+    safe however much memory and however many threads the trainer has.
+    """
+
+    def __init__(self, settings: RefereeSettings) -> None:
+        mine, theirs = socket.socketpair()
+        self.sock = mine
+        self.process = subprocess.Popen(
+            [sys.executable, "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT, str(_SANDBOX)],
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=_environment(),
+            cwd="/",
+            start_new_session=True,
+        )
+        theirs.close()
+        self.outgoing: deque[memoryview] = deque()
+        self.incoming = bytearray()
+        self.sock.sendall(json.dumps(_options(settings)).encode() + b"\n")
+
+    def greet(self) -> dict[str, Any]:
+        """Wait until the zygote is warm; returns its greeting: Python version, layers in force."""
+        self.sock.settimeout(_START_SECONDS)
+        line = b""
+        with contextlib.suppress(OSError):
+            while not line.endswith(b"\n"):
+                part = self.sock.recv(4096)
+                if not part:
+                    break
+                line += part
+        stderr = self.process.stderr
+        if not line.endswith(b"\n"):
+            self.process.kill()
+            last = (stderr.read() if stderr else b"").decode("utf-8", "replace").strip()
+            self.close()
+            raise UserError(
+                f"referee: a worker did not start: {last.splitlines()[-1:] or 'silent'}"
+            )
+        if stderr:
+            stderr.close()
+        hello: dict[str, Any] = json.loads(line)
+        if "error" in hello:
+            self.close()
+            raise UserError(f"referee: a worker did not start: {hello['error']}")
+        self.sock.setblocking(False)
+        return hello
+
+    def send(self, job: bytes) -> None:
+        """Queue a job and push what the socket takes now."""
+        self.outgoing.append(memoryview(job))
+        self.push()
+
+    def push(self) -> None:
+        """Write queued bytes until the socket is full. A dead zygote shows when reading."""
+        try:
+            while self.outgoing:
+                head = self.outgoing[0]
+                sent = self.sock.send(head)
+                if sent < len(head):
+                    self.outgoing[0] = head[sent:]
+                else:
+                    self.outgoing.popleft()
+        except BlockingIOError:
+            return
+        except OSError:
+            self.outgoing.clear()
+
+    def pull(self) -> list[Report] | None:
+        """Read what has arrived; the complete reports in it, None when the zygote is gone."""
+        gone = False
+        try:
+            while True:
+                part = self.sock.recv(1 << 18)
+                self.incoming += part
+                gone = not part
+                if len(part) < 1 << 18:
+                    break
+        except BlockingIOError:
+            pass
+        except OSError:
+            gone = True
+        reports: list[Report] = []
+        size = wire.REPORT.size
+        while len(self.incoming) >= size:
+            *head, length = wire.REPORT.unpack_from(self.incoming)
+            if len(self.incoming) < size + length:
+                break
+            end, code, in_flight, used = head
+            frames = bytes(self.incoming[size : size + length])
+            reports.append(Report(end, code, in_flight, used, frames))
+            del self.incoming[: size + length]
+        return None if gone and not reports else reports
+
+    def close(self) -> None:
+        """Kill the zygote; its children die with it. Idempotent."""
+        self.sock.close()
+        self.process.kill()
+        self.process.wait()
+        if self.process.stderr:
+            self.process.stderr.close()
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of the trainer's, but for what its interpreter may need to start at all."""
+    environment = {"PYTHONHASHSEED": "0"}
+    for name in ("LD_LIBRARY_PATH", "PYTHONHOME"):
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    return environment
+
+
+def _options(settings: RefereeSettings) -> dict[str, Any]:
+    extra = [entry for entry in sys.path if entry] if settings.required_modules else []
+    return {
+        "modules": list(dict.fromkeys((*settings.modules, *settings.required_modules))),
+        "required": list(settings.required_modules),
+        "path": extra,
+        "banned_names": list(settings.banned_names),
+        "max_output_chars": settings.max_output_chars,
+        "memory_bytes": settings.memory_mb << 20,
+        "region_bytes": 4096 + 96 * min(settings.max_output_chars, 1 << 20),
+    }
+
+
+def now() -> float:
+    """Seconds on a clock that only goes forward."""
+    return time.monotonic()
