@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .confinement import Layer, confinement
 from .reasons import Execution, Grade, Judgement, Program, Question, Reason
 from .referee import Referee
 from .settings import RefereeSettings
@@ -10,9 +11,11 @@ __all__ = [
     "Execution",
     "Grade",
     "Judgement",
+    "Layer",
     "Program",
     "Question",
     "Reason",
     "Referee",
     "RefereeSettings",
+    "confinement",
 ]
