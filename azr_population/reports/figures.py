@@ -1,0 +1,234 @@
+"""What the report's figures show, as plain data: line charts, the lineage, the match-up table.
+
+Reads records only; a record may lack anything, and a value that is no finite number is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Record = Mapping[str, Any]
+Points = list[tuple[float, float]]
+
+MAX_POINTS = 400
+"""Points per line; longer runs show the mean of as many steps as it takes."""
+
+# section, key in metrics, title, format, what it is
+_BY_ROLE = (
+    ("reward", "reward", "Mean reward", "number", "per training row"),
+    ("solving", "solve_rate", "Solve rate", "percent", "attempts that solved their task"),
+    ("validity", "validity", "Valid proposals", "percent", "executed and accepted"),
+    ("validity", "unique", "Unique proposals", "percent", "of the valid ones"),
+    ("complexity", "ast_nodes", "AST nodes", "number", "per valid program"),
+    ("complexity", "ast_depth", "AST depth", "number", "per valid program"),
+    ("complexity", "cyclomatic", "Cyclomatic complexity", "number", "per valid program"),
+    ("complexity", "lines", "Lines of code", "number", "per valid program"),
+    ("lengths", "proposal_tokens", "Proposal length", "number", "tokens"),
+    ("lengths", "answer_tokens", "Answer length", "number", "tokens"),
+    ("training", "loss", "Loss", "number", "policy gradient"),
+    ("training", "grad_norm", "Gradient norm", "number", "before clipping"),
+    ("training", "entropy", "Entropy", "number", "nats per sampled token"),
+)
+_BY_TYPE = (
+    ("solving", "solve_rate", "Solve rate by task type", "percent", "all students"),
+    ("validity", "validity", "Valid proposals by task type", "percent", "all teachers"),
+)
+
+
+def number(value: Any) -> float | None:
+    """`value` as a finite float, else None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def conservative(member: Record) -> float | None:
+    """mu - 3 sigma of a member's metrics; None for a member without a rating."""
+    mu, sigma = number(member.get("mu")), number(member.get("sigma"))
+    return None if mu is None or sigma is None else mu - 3.0 * sigma
+
+
+def members_of(metrics: Sequence[Record]) -> list[dict[str, str]]:
+    """All members that occur, as `{"name", "role"}` in the order recorded."""
+    roles: dict[str, str] = {}
+    for step in metrics:
+        for name, member in section(step, "members").items():
+            roles.setdefault(name, str(member.get("role", "")))
+    return [{"name": name, "role": role} for name, role in roles.items()]
+
+
+def charts(metrics: Sequence[Record]) -> list[dict[str, Any]]:
+    """Every line chart that has data: section, title, format, note and its lines.
+
+    A line is `{"name", "colour", "main", "points"}`: main lines are drawn thick and shown in the
+    legend (a role, a task type), the others thin (a member). `colour` names a CSS variable.
+    """
+    members = members_of(metrics)
+    found = []
+    for where, key, title, form, note in _BY_ROLE:
+        lines = [
+            _line(role, role, True, _values(metrics, "roles", role, key))
+            for role in dict.fromkeys(member["role"] for member in members)
+        ]
+        lines += [
+            _line(m["name"], m["role"], False, _values(metrics, "members", m["name"], key))
+            for m in members
+        ]
+        found.append(_chart(where, title, form, note, lines))
+    for where, key, title, form, note in _BY_TYPE:
+        types = dict.fromkeys(type for step in metrics for type in section(step, "types"))
+        lines = [
+            _line(type, f"line-{i % 6}", True, _values(metrics, "types", type, key))
+            for i, type in enumerate(types)
+        ]
+        found.append(_chart(where, title, form, note, lines))
+    found.append(_exam(metrics, members))
+    found += _ratings(metrics, members)
+    found.append(_seconds(metrics))
+    return [chart for chart in found if chart["lines"]]
+
+
+def lineage(children: Iterable[Record]) -> list[dict[str, Any]]:
+    """The replacements with what the timeline and its table need."""
+    return [
+        {
+            "step": int(child["step"]),
+            "child": str(child["child"]),
+            "generation": child.get("generation"),
+            "parents": [str(name) for name in child.get("parents") or ()],
+            "operator": str(child.get("operator", "?")),
+            "options": {str(k): str(v) for k, v in (child.get("options") or {}).items()},
+            "victim": number((child.get("fitness") or {}).get("victim")),
+        }
+        for child in children
+        if number(child.get("step")) is not None and "child" in child
+    ]
+
+
+def match_ups(matches: Iterable[Record]) -> dict[str, Any]:
+    """Who met whom how often and with what result.
+
+    `cells[t][s]` is null where the two never met, else `{"matches", "tasks", "solve_rate"}`; the
+    solve rate is the mean over their valid tasks, null without one.
+    """
+    met: dict[tuple[str, str], list[float]] = {}
+    for match in matches:
+        if "teacher" not in match or "student" not in match:
+            continue
+        cell = met.setdefault((str(match["teacher"]), str(match["student"])), [0.0, 0.0, 0.0])
+        valid = number(match.get("valid")) or 0.0
+        rate = number(match.get("solve_rate"))
+        cell[0] += 1
+        if rate is not None:
+            cell[1] += valid
+            cell[2] += valid * rate
+    teachers = sorted({t for t, _ in met}, key=by_number)
+    students = sorted({s for _, s in met}, key=by_number)
+    return {
+        "teachers": teachers,
+        "students": students,
+        "cells": [[_cell(met.get((t, s))) for s in students] for t in teachers],
+    }
+
+
+def by_number(name: str) -> tuple[str, int]:
+    """Sorts `student_10` after `student_9`."""
+    stem, _, digits = name.rpartition("_")
+    return (stem, int(digits)) if digits.isdecimal() else (name, 0)
+
+
+def section(step: Record, name: str) -> dict[str, Record]:
+    """`roles`, `members` or `types` of a step's metrics, without what is no mapping."""
+    found = step.get(name)
+    if not isinstance(found, Mapping):
+        return {}
+    return {str(key): value for key, value in found.items() if isinstance(value, Mapping)}
+
+
+def _cell(cell: list[float] | None) -> dict[str, Any] | None:
+    if cell is None:
+        return None
+    matches, tasks, solved = cell
+    rate = round(solved / tasks, 4) if tasks else None
+    return {"matches": int(matches), "tasks": int(tasks), "solve_rate": rate}
+
+
+def _exam(metrics: Sequence[Record], members: Sequence[Record]) -> dict[str, Any]:
+    exams = [(step["step"], step["exam"]) for step in metrics if isinstance(step.get("exam"), dict)]
+    lines = []
+    for i, key in enumerate(("mean", "best", "worst")):
+        points = [(x, y) for x, exam in exams if (y := number(exam.get(key))) is not None]
+        lines.append(_line(key, f"line-{i}", True, points))
+    note = "solved of fixed held-out tasks: skill apart from task drift"
+    return _chart("solving", "Exam", "percent", note, lines)
+
+
+def _ratings(metrics: Sequence[Record], members: Sequence[Record]) -> list[dict[str, Any]]:
+    found = []
+    for title, note, value in (
+        ("Rating mu", "TrueSkill points; expected skill", lambda m: number(m.get("mu"))),
+        ("Conservative rating", "TrueSkill points; mu - 3 sigma", conservative),
+    ):
+        lines = []
+        for role in dict.fromkeys(member["role"] for member in members):
+            one: list[dict[str, Any]] = []
+            by_step: dict[float, list[float]] = {}
+            for name in (m["name"] for m in members if m["role"] == role):
+                points = []
+                for step in metrics:
+                    y = value(section(step, "members").get(name, {}))
+                    if y is not None:
+                        points.append((step["step"], y))
+                        by_step.setdefault(step["step"], []).append(y)
+                one.append(_line(name, role, False, points))
+            mean = [(x, math.fsum(ys) / len(ys)) for x, ys in by_step.items()]
+            lines += [_line(role, role, True, mean), *one]
+        found.append(_chart("ratings", title, "number", note, lines))
+    return found
+
+
+def _seconds(metrics: Sequence[Record]) -> dict[str, Any]:
+    phases = dict.fromkeys(name for step in metrics for name in (step.get("phases") or {}))
+    lines = [
+        _line(
+            name,
+            f"line-{i % 6}",
+            True,
+            [
+                (step["step"], y)
+                for step in metrics
+                if (y := number((step.get("phases") or {}).get(name))) is not None
+            ],
+        )
+        for i, name in enumerate(phases)
+    ]
+    return _chart("training", "Seconds per step", "number", "by phase", lines)
+
+
+def _values(metrics: Sequence[Record], group: str, name: str, key: str) -> Points:
+    return [
+        (step["step"], y)
+        for step in metrics
+        if (y := number(section(step, group).get(name, {}).get(key))) is not None
+    ]
+
+
+def _chart(
+    where: str, title: str, form: str, note: str, lines: list[dict[str, Any]]
+) -> dict[str, Any]:
+    kept = [line for line in lines if line["points"]]
+    return {"section": where, "title": title, "format": form, "note": note, "lines": kept}
+
+
+def _line(name: str, colour: str, main: bool, points: Points) -> dict[str, Any]:
+    stride = math.ceil(len(points) / MAX_POINTS) or 1
+    means = [
+        (
+            round(math.fsum(x for x, _ in bucket) / len(bucket), 1),
+            float(f"{math.fsum(y for _, y in bucket) / len(bucket):.5g}"),
+        )
+        for bucket in (points[i : i + stride] for i in range(0, len(points), stride))
+    ]
+    return {"name": name, "colour": colour, "main": main, "points": means}
