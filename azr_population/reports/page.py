@@ -35,8 +35,10 @@ def write_report(run_dir: Path) -> Path:
     lineage = figures.lineage(run.lineage())
     name = str(_at(config, "population", "name") or run.path.resolve().name)
     steps = figures.number(_at(config, "run", "steps"))
+    last = metrics[-1]["step"] if metrics else 0
     data = {
-        "steps": max([int(steps or 0), *(step["step"] for step in metrics)]),
+        "steps": max(int(steps or 0), last),
+        "last": last,
         "members": figures.members_of(metrics),
         "charts": figures.charts(metrics),
         "lineage": lineage,

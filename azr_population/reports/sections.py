@@ -50,13 +50,13 @@ def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> str:
         role = text(member.get("role", ""))
         rows.append(
             f'<tr><th scope="row"><i class="dot {role}"></i>{text(name)}</th>'
-            f"{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+            f"{''.join(f'<td class=number>{cell}</td>' for cell in cells)}</tr>"
         )
     heads = (
         "member|mu ± sigma|mu - 3 sigma|generation|origin|reward|valid|solved"
         "|tokens|rollouts|updates"
     )
-    return _table(heads.split("|"), rows)
+    return _table(heads.split("|"), rows, "number")
 
 
 def lineage_table(lineage: Sequence[Record]) -> str:
@@ -158,8 +158,12 @@ def _rank(item: tuple[str, Record]) -> tuple[int, float, tuple[str, int]]:
     return (place, -rating if rating is not None else 0.0, by_number(name))
 
 
-def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
-    head = "".join(f'<th scope="col">{text(name)}</th>' for name in heads)
+def _table(heads: Sequence[str], rows: Sequence[str], style: str = "") -> str:
+    """`style` is the class of every column's head but the first."""
+    head = "".join(
+        f'<th scope="col" class="{style if i else ""}">{text(name)}</th>'
+        for i, name in enumerate(heads)
+    )
     return (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"

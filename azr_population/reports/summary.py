@@ -77,8 +77,8 @@ def _changed(metrics: Sequence[Record]) -> str:
         parts.append("the exam's mean from {} to {}".format(*ends))
     if not parts:
         return "No solve rate, validity or size of program is recorded."
-    span = "step" if tenth == 1 else f"{tenth} steps"
-    return f"From the first {span} to the last, {_listed(parts)}."
+    spans = ("step", "") if tenth == 1 else (f"{tenth} steps", f" {tenth}")
+    return f"From the first {spans[0]} to the last{spans[1]}, {_listed(parts)}."
 
 
 def _leading(metrics: Sequence[Record]) -> str:

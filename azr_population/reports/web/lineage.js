@@ -33,7 +33,7 @@ function paintLineage(frame, data, width) {
     const births = data.lineage.filter((c) => c.child === name);
     const starts = [0, ...births.map((c) => c.step)];
     starts.forEach((start, i) => {
-      const end = i + 1 < starts.length ? starts[i + 1] : data.steps;
+      const end = i + 1 < starts.length ? starts[i + 1] : data.last;
       const drawn = draw(svg, "rect", { x: x(start) + 1, y: y(name) - bar / 2, height: bar, rx: 2,
         width: Math.max(1, x(end) - x(start) - 2), opacity: i % 2 ? 0.85 : 0.45 });
       drawn.style.fill = colour(roles[name]);
@@ -44,9 +44,8 @@ function paintLineage(frame, data, width) {
   for (const child of data.lineage) {
     for (const parent of child.parents.filter((p) => names.includes(p))) {
       const x1 = x(child.step), bend = Math.min(18, 4 + Math.abs(y(child.child) - y(parent)) / 6);
-      const curve = draw(svg, "path", { class: "line chosen", opacity: 0.8,
+      const curve = draw(svg, "path", { class: "kin",
         d: `M${x1} ${y(parent)}C${x1 - bend} ${y(parent)} ${x1 - bend} ${y(child.child)} ${x1} ${y(child.child)}` });
-      curve.style.stroke = "var(--ink)";
       if (child.parents.length < 2) curve.setAttribute("stroke-dasharray", "4 3");
     }
     if (!names.includes(child.child)) continue;

@@ -14,7 +14,7 @@ function lineChart(host, chart, data) {
     legend.append(key);
   }
   if (chart.lines.some((l) => !l.main)) legend.append(make("span", {}, "thin: members"));
-  if (data.lineage.length) legend.append(make("span", {}, "dotted: replacements"));
+  if (data.lineage.length) legend.append(make("span", {}, "ticks below: replacements"));
   const frame = make("div");
   figure.append(caption, legend, frame);
   host.append(figure);
@@ -27,7 +27,10 @@ function paintLines(frame, chart, data, width) {
   let low = Math.min(...ys.slice(0, 1)), high = low;
   for (const y of ys) { low = Math.min(low, y); high = Math.max(high, y); }
   if (high - low < 1e-9) { const pad = Math.abs(high) * 0.05 || 0.5; low -= pad; high += pad; }
-  const levels = ticks(low, high, 4);
+  let levels = ticks(low, high, 4);
+  // A share ends at 100%, whatever room the round numbers would leave.
+  if (chart.format === "percent" && high <= 1) levels = levels.filter((l) => l <= 1 + 1e-9);
+  if (levels.length < 2) levels = [low, high];
   low = levels[0]; high = levels[levels.length - 1];
   const x = (step) => left + ((width - left - right) * step) / (data.steps || 1);
   const y = (value) => top + ((height - top - bottom) * (high - value)) / (high - low);
@@ -43,7 +46,7 @@ function paintLines(frame, chart, data, width) {
     draw(svg, "text", { x: left - 6, y: y(level) + 4, "text-anchor": "end" }, tickLabel(level, levels, chart.format));
   }
   for (const step of new Set(data.lineage.map((child) => child.step)))
-    draw(svg, "line", { class: "event", x1: x(step), x2: x(step), y1: top, y2: height - bottom });
+    draw(svg, "line", { class: "event", x1: x(step), x2: x(step), y1: height - bottom, y2: height - bottom - 6 });
   const marks = stepTicks(data.steps, width > 500 ? 8 : 4);
   for (const step of marks)
     draw(svg, "text", { x: x(step), y: height - 8, "text-anchor": step === data.steps ? "end" : "middle" },
@@ -64,10 +67,9 @@ function paintLines(frame, chart, data, width) {
 }
 
 function tickLabel(level, levels, kind) {
-  const gap = levels.length > 1 ? levels[1] - levels[0] : 1;
-  if (kind === "percent") return (100 * level).toFixed(gap < 0.00999 ? 1 : 0) + "%";
-  const exact = (d) => levels.every((l) => Math.abs(l * 10 ** d - Math.round(l * 10 ** d)) < 1e-6);
-  return level.toFixed([0, 1, 2, 3].find(exact) ?? 4);
+  const scale = kind === "percent" ? 100 : 1;
+  const exact = (d) => levels.every((l) => Math.abs(scale * l * 10 ** d - Math.round(scale * l * 10 ** d)) < 1e-6);
+  return (scale * level).toFixed([0, 1, 2, 3].find(exact) ?? 4) + (scale > 1 ? "%" : "");
 }
 
 // A guide at the nearest recorded step: the main lines' values there, and the member closest by.

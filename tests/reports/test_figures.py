@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from azr_population.reports import figures
+
+MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
+
+
+def chart(charts: list[dict[str, Any]], title: str) -> dict[str, Any]:
+    (found,) = [chart for chart in charts if chart["title"] == title]
+    return found
+
+
+def test_a_role_and_its_members_share_a_chart(made_up_run: MakeRun) -> None:
+    charts = figures.charts(made_up_run(steps=3, teachers=2, students=2)["metrics"])
+    nodes = chart(charts, "AST nodes")
+    assert [(line["name"], line["main"]) for line in nodes["lines"]] == [
+        ("teacher", True),
+        ("teacher_0", False),
+        ("teacher_1", False),
+    ]
+    assert nodes["lines"][0]["points"] == [(1.0, 25.25), (2.0, 25.5), (3.0, 25.75)]
+    assert {line["name"] for line in chart(charts, "Solve rate")["lines"]} == {
+        "student",
+        "student_0",
+        "student_1",
+    }
+
+
+def test_the_ratings_main_line_is_the_mean_of_its_members() -> None:
+    metrics = [
+        {
+            "step": 1,
+            "members": {
+                "student_0": {"role": "student", "mu": 20.0, "sigma": 1.0},
+                "student_1": {"role": "student", "mu": 30.0, "sigma": 2.0},
+            },
+        }
+    ]
+    charts = figures.charts(metrics)
+    assert chart(charts, "Rating mu")["lines"][0]["points"] == [(1.0, 25.0)]
+    sure = chart(charts, "Conservative rating")["lines"]
+    assert [line["points"] for line in sure] == [[(1.0, 20.5)], [(1.0, 17.0)], [(1.0, 24.0)]]
+
+
+def test_long_runs_are_thinned_to_means() -> None:
+    metrics = [{"step": i, "types": {"code_o": {"validity": i}}} for i in range(1, 1001)]
+    (line,) = chart(figures.charts(metrics), "Valid proposals by task type")["lines"]
+    assert len(line["points"]) == 334
+    assert line["points"][0] == (2.0, 2.0)
+
+
+def test_charts_without_a_number_are_left_out() -> None:
+    metrics = [
+        {"step": 1},
+        {"step": 2, "roles": None, "members": {"teacher_0": "x"}, "types": [], "exam": 3},
+        {"step": 3, "roles": {"teacher": {"reward": float("nan")}}, "members": {}},
+    ]
+    assert figures.charts(metrics) == []
+    assert figures.charts([]) == []
+
+
+def test_match_ups_weigh_by_tasks_and_know_who_never_met() -> None:
+    table = figures.match_ups(
+        [
+            {"teacher": "teacher_0", "student": "student_10", "valid": 30, "solve_rate": 0.5},
+            {"teacher": "teacher_0", "student": "student_10", "valid": 10, "solve_rate": 0.1},
+            {"teacher": "teacher_1", "student": "student_9", "valid": 0, "solve_rate": None},
+            {"step": 3},
+        ]
+    )
+    assert table["students"] == ["student_9", "student_10"]
+    assert table["cells"] == [
+        [None, {"matches": 2, "tasks": 40, "solve_rate": 0.4}],
+        [{"matches": 1, "tasks": 0, "solve_rate": None}, None],
+    ]
+
+
+def test_lineage_skips_what_is_no_replacement(made_up_run: MakeRun) -> None:
+    (one,) = figures.lineage([{"step": "x"}, {}, *made_up_run(steps=5)["lineage"]])
+    assert (one["child"], one["operator"], one["options"]["k"]) == (
+        "student_1",
+        "svd_subspace",
+        "4",
+    )
+
+
+@pytest.mark.parametrize("value", [None, "1", True, float("inf"), float("nan"), [1]])
+def test_only_finite_numbers_are_numbers(value: Any) -> None:
+    assert figures.number(value) is None
