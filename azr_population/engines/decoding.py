@@ -20,6 +20,9 @@ from azr_population.engines.engine import Sampling
 # cache costs about as much as one decoding step.
 _COMPACT_AT = 0.75
 
+# New tokens that the cache has room for at once; longer completions make it move now and then.
+_ROOM = 256
+
 
 @dataclass
 class Decoded:
@@ -44,12 +47,13 @@ def decode(
 
     `members` must ascend, because the bank routes contiguous runs of rows.
     """
-    from transformers import DynamicCache
+    # Imported late: transformers takes seconds, and `--help` must not.
+    from azr_population.engines.kv_cache import GrowingCache
 
     device = next(model.parameters()).device
     input_ids, mask = _left_padded(prompts, device)
     slots = torch.tensor(members, device=device)
-    cache: Any = DynamicCache()
+    cache = GrowingCache(input_ids.shape[1] + min(sampling.max_new_tokens, _ROOM))
     with bank.routed(slots):
         logits = _forward(model, input_ids, mask, cache)
     if sampling.n > 1:

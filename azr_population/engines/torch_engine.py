@@ -6,6 +6,7 @@ workers wrap this class for that) and continuous batching (the vLLM engine).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from torch import nn
 
 from azr_population.adapters.adapter import Adapter, LoraSpec
 from azr_population.adapters.bank import Bank
+from azr_population.engines.attention import use_strided_attention
 from azr_population.engines.base_model import load_base
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import Completion, Sample, Sampling
@@ -39,6 +41,8 @@ class TorchEngine:
         clip_ratio: float = 0.2,
     ) -> None:
         """`model` is frozen and gets the bank's adapters; `generator` draws their first weights."""
+        if next(model.parameters()).device.type == "cpu":
+            use_strided_attention(model)
         self.model = model
         self.tokenizer = tokenizer
         self.bank = Bank(model, spec, slots)
@@ -144,7 +148,11 @@ class TorchEngine:
                 slot: {name: (f.A, f.B) for name, f in self.bank.read(slot).factors.items()}
                 for slot in self._optimizers
             },
-            "optimizers": {slot: opt.state_dict() for slot, opt in self._optimizers.items()},
+            # Copied, because torch hands out the live tensors.
+            "optimizers": {
+                slot: copy.deepcopy(optimizer.state_dict())
+                for slot, optimizer in self._optimizers.items()
+            },
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

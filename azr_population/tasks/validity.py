@@ -18,7 +18,11 @@ def _boolean(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
 
 
 def _constant(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
-    """The answer does not depend on the input: no parameter is read, or all outputs are equal."""
+    """The answer does not depend on the input: no parameter is read, or all outputs are equal.
+
+    With a single input this is a look at the text; a program that reads its parameter in vain
+    passes.
+    """
     if len(outputs) > 1:
         return len(set(outputs)) == 1
     return not _reads_a_parameter(proposal.program)

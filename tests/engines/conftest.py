@@ -1,0 +1,64 @@
+"""A tiny random Qwen2 model with grouped-query attention, and a tokenizer of single characters."""
+
+import pytest
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+from azr_population.adapters.adapter import LoraSpec
+from azr_population.engines.torch_engine import TorchEngine
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz 0123456789"
+
+
+def make_model():
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        vocab_size=2 + len(ALPHABET),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=128,
+        eos_token_id=1,
+        initializer_range=0.3,
+    )
+    return Qwen2ForCausalLM(config).eval()
+
+
+def make_tokenizer():
+    vocabulary = {"<pad>": 0, "<eos>": 1} | {c: i + 2 for i, c in enumerate(ALPHABET)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), behavior="isolated")
+    tokenizer.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>")
+
+
+def make_engine(slots=3, **options):
+    generator = torch.Generator().manual_seed(5)
+    engine = TorchEngine(
+        make_model(), make_tokenizer(), LoraSpec(rank=4, alpha=8.0), slots, generator, **options
+    )
+    # B starts at zero, which would make all members alike.
+    with torch.no_grad():
+        for slot in range(slots):
+            for factor in engine.bank.parameters_of(slot):
+                factor += 0.2 * torch.randn(factor.shape, generator=generator)
+    return engine
+
+
+@pytest.fixture
+def engine():
+    return make_engine()
+
+
+@pytest.fixture
+def another_engine():
+    """Makes an engine with the same weights as `engine` and the given options."""
+    return make_engine
+
+
+@pytest.fixture
+def model():
+    return make_model()

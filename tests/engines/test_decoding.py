@@ -1,0 +1,93 @@
+import pytest
+import torch
+
+from azr_population.engines.decoding import sample_tokens
+from azr_population.engines.engine import Sampling
+
+PROMPTS = ["abc", "hello world", "a", "zz 9", "abc"]
+MEMBERS = [2, 0, 1, 0, 1]
+STOPS = list(range(1, 8))
+"""Several tokens end a text, or a random model would hardly ever end one."""
+GREEDY = Sampling(max_new_tokens=20, temperature=0)
+
+
+def seeded(seed=7):
+    return torch.Generator().manual_seed(seed)
+
+
+def alone(engine, prompt, member):
+    """Greedy tokens and log-probabilities by whole forwards, without cache, padding or batch."""
+    ids = engine.tokenizer(prompt, add_special_tokens=False)["input_ids"]
+    tokens, logprobs = [], []
+    while len(tokens) < GREEDY.max_new_tokens:
+        with torch.inference_mode(), engine.bank.routed(torch.tensor([member])):
+            logits = engine.model(input_ids=torch.tensor([ids + tokens])).logits[0, -1]
+        tokens.append(int(logits.argmax()))
+        logprobs.append(float(torch.log_softmax(logits, -1).max()))
+        if tokens[-1] in STOPS:
+            break
+    return tokens, logprobs
+
+
+def test_mixed_members_in_one_padded_batch_write_what_each_would_write_alone(engine):
+    engine.model.generation_config.eos_token_id = STOPS
+    batch = engine.generate(PROMPTS, MEMBERS, GREEDY, seeded())
+    for prompt, member, (one,) in zip(PROMPTS, MEMBERS, batch, strict=True):
+        tokens, logprobs = alone(engine, prompt, member)
+        assert list(one.token_ids) == tokens
+        assert one.logprobs == pytest.approx(logprobs, abs=1e-4)
+        assert one.member == member
+        assert one.finished == (tokens[-1] in STOPS)
+    # The test means something only if rows end at different times and members differ.
+    assert len({len(one.token_ids) for (one,) in batch}) > 1
+    assert batch[2][0].text != batch[4][0].text or batch[0][0].text != batch[4][0].text
+
+
+def test_several_samples_per_prompt_come_in_order_and_differ(engine):
+    groups = engine.generate(PROMPTS, MEMBERS, Sampling(12, n=4), seeded())
+    assert [len(group) for group in groups] == [4] * 5
+    assert all(one.prompt_ids == groups[0][0].prompt_ids for one in groups[0])
+    assert len({one.token_ids for one in groups[0]}) > 1
+
+
+def test_the_same_seed_gives_the_same_text_and_another_seed_another(engine):
+    one, same, other = (
+        engine.generate(PROMPTS, MEMBERS, Sampling(12, n=2), seeded(seed)) for seed in (1, 1, 2)
+    )
+    assert one == same
+    assert one != other
+
+
+def test_small_batches_give_the_same_greedy_text(engine):
+    whole = engine.generate(PROMPTS, MEMBERS, GREEDY, seeded())
+    engine._generate_rows = 2
+    parts = engine.generate(PROMPTS, MEMBERS, GREEDY, seeded())
+    assert [[one.text for one in group] for group in whole] == [
+        [one.text for one in group] for group in parts
+    ]
+
+
+def test_text_leaves_the_end_of_sequence_out_and_unfinished_rows_say_so(engine):
+    for (one,) in engine.generate(PROMPTS, MEMBERS, Sampling(3), seeded()):
+        assert "<eos>" not in one.text
+        assert one.finished == (one.token_ids[-1] == engine.tokenizer.eos_token_id)
+        assert len(one.token_ids) <= 3 and len(one.logprobs) == len(one.token_ids)
+
+
+def test_no_prompts_no_completions(engine):
+    assert engine.generate([], [], GREEDY, seeded()) == []
+
+
+def test_top_p_keeps_the_likeliest_tokens_only():
+    logits = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log().repeat(2000, 1)
+    tokens, logprobs = sample_tokens(logits, Sampling(1, top_p=0.7), seeded())
+    assert set(tokens.tolist()) == {0, 1}
+    assert (tokens == 0).float().mean() == pytest.approx(0.5 / 0.8, abs=0.04)
+    # Log-probabilities stay those of the whole distribution.
+    assert logprobs[tokens == 0][0].exp() == pytest.approx(0.5, abs=1e-5)
+
+
+def test_temperature_flattens():
+    logits = torch.tensor([[0.9, 0.1]]).log().repeat(4000, 1)
+    tokens, _ = sample_tokens(logits, Sampling(1, temperature=2.0), seeded())
+    assert (tokens == 0).float().mean() == pytest.approx(0.75, abs=0.03)

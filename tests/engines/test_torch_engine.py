@@ -1,0 +1,128 @@
+import pytest
+import torch
+
+from azr_population.engines.base_model import load_base
+from azr_population.engines.engine import Sample, Sampling
+from azr_population.engines.torch_engine import TorchEngine
+from azr_population.errors import UserError
+
+RATES = {0: 1e-2, 1: 1e-2, 2: 1e-2}
+
+
+def factors(engine, slot):
+    return [factor.detach().clone() for factor in engine.bank.parameters_of(slot)]
+
+
+def same(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def sampled(engine, member, rows=8, seed=3):
+    generator = torch.Generator().manual_seed(seed)
+    groups = engine.generate(["abc de"] * rows, [member] * rows, Sampling(10), generator)
+    return [group[0] for group in groups]
+
+
+def logprob(engine, completion):
+    ids = torch.tensor([completion.prompt_ids + completion.token_ids])
+    with torch.inference_mode(), engine.bank.routed(torch.tensor([completion.member])):
+        logits = engine.model(input_ids=ids).logits[0, :-1]
+    chosen = torch.log_softmax(logits, -1).gather(1, ids[0, 1:, None])[:, 0]
+    return float(chosen[len(completion.prompt_ids) - 1 :].sum())
+
+
+def test_an_update_makes_rewarded_completions_likelier_and_others_less_likely(engine):
+    good, bad = sampled(engine, 1)[:2]
+    before = logprob(engine, good), logprob(engine, bad)
+    for _ in range(3):
+        engine.update({1: [Sample(good, 1.0), Sample(bad, -1.0)]}, RATES)
+    assert logprob(engine, good) > before[0]
+    assert logprob(engine, bad) < before[1]
+
+
+def test_an_update_of_one_member_leaves_the_others_bit_for_bit(engine):
+    others = factors(engine, 0), factors(engine, 2)
+    mine = factors(engine, 1)
+    samples = [Sample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
+    metrics = engine.update({1: samples}, RATES)
+    assert same(others[0], factors(engine, 0)) and same(others[1], factors(engine, 2))
+    assert not same(mine, factors(engine, 1))
+    assert metrics[1]["updates"] == 1 and metrics[1]["grad_norm"] > 0
+    assert metrics[1]["tokens"] == sum(len(s.completion.token_ids) for s in samples)
+
+
+def test_the_gradient_does_not_depend_on_the_micro_batches(engine, another_engine):
+    other = another_engine(micro_batch_tokens=1)
+    samples = [Sample(one, float(i % 3) - 1) for i, one in enumerate(sampled(engine, 0))]
+    one, two = (e.update({0: samples}, RATES)[0] for e in (engine, other))
+    for name in ("loss", "grad_norm", "entropy", "approx_kl"):
+        assert one[name] == pytest.approx(two[name], rel=1e-4, abs=1e-6)
+
+
+def test_on_policy_log_ratios_are_nil(engine):
+    samples = [Sample(one, 1.0 - i % 2 * 2) for i, one in enumerate(sampled(engine, 2))]
+    metrics = engine.update({2: samples}, RATES)[2]
+    assert metrics["approx_kl"] == pytest.approx(0, abs=1e-6)
+    assert metrics["clip_fraction"] == 0
+
+
+def test_gradients_are_clipped_to_the_norm(another_engine):
+    engine = another_engine(max_grad_norm=1e-3)
+    samples = [Sample(one, 100.0 * (i % 2) - 50) for i, one in enumerate(sampled(engine, 0))]
+    before = factors(engine, 0)
+    assert engine.update({0: samples}, RATES)[0]["grad_norm"] > 1e-3
+    # AdamW's first step has the size of its rate whatever the gradient's, so it must be finite.
+    assert all(torch.isfinite(a).all() for a in factors(engine, 0)) and before
+
+
+def test_a_non_finite_gradient_is_not_applied(engine):
+    before = factors(engine, 0)
+    samples = [Sample(one, float("inf")) for one in sampled(engine, 0)]
+    metrics = engine.update({0: samples}, RATES)
+    assert metrics[0]["updates"] == 0
+    assert same(before, factors(engine, 0))
+
+
+def test_a_member_without_samples_is_left_alone(engine):
+    before = factors(engine, 0)
+    assert engine.update({0: []}, RATES) == {0: {"updates": 0.0, "tokens": 0.0}}
+    assert same(before, factors(engine, 0))
+
+
+def test_going_on_from_a_saved_state_is_bit_identical(engine, another_engine):
+    samples = [Sample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
+    engine.update({1: samples}, RATES)
+    state = engine.state_dict()
+    other = another_engine()
+    other.load_state_dict(state)
+    for e in (engine, other):
+        e.update({1: samples}, RATES)
+    assert same(factors(engine, 1), factors(other, 1))
+
+
+def test_a_written_member_starts_with_a_fresh_optimizer(engine):
+    samples = [Sample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
+    start = engine.read_member(1)
+    engine.update({1: samples}, RATES)
+    first = factors(engine, 1)
+    engine.write_member(1, start)
+    assert not engine.state_dict()["optimizers"][1]["state"]
+    engine.update({1: samples}, RATES)
+    assert same(first, factors(engine, 1))
+
+
+def test_a_base_folder_that_does_not_load_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"base\.path=.*nowhere is not a folder"):
+        load_base(tmp_path / "nowhere", "float32", "cpu")
+    with pytest.raises(UserError, match=r"base\.path=.* does not load as a causal LM"):
+        load_base(tmp_path, "float32", "cpu")
+
+
+def test_an_engine_from_a_folder(engine, model, tmp_path):
+    model.save_pretrained(tmp_path)
+    engine.tokenizer.save_pretrained(tmp_path)
+    generator = torch.Generator().manual_seed(5)
+    loaded = TorchEngine.from_folder(tmp_path, engine.bank.spec, 3, generator)
+    for slot in range(3):
+        loaded.write_member(slot, engine.read_member(slot))
+    assert sampled(engine, 2) == sampled(loaded, 2)
