@@ -6,6 +6,7 @@ Reads records only; a record may lack anything, and a value that is no finite nu
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ MAX_POINTS = 400
 
 # section, key in metrics, title, format, what it is
 _BY_ROLE = (
-    ("reward", "reward", "Mean reward", "number", "per training row"),
+    ("standing", "reward", "Mean reward", "number", "per training row"),
     ("solving", "solve_rate", "Solve rate", "percent", "attempts that solved their task"),
     ("validity", "validity", "Valid proposals", "percent", "executed and accepted"),
     ("validity", "unique", "Unique proposals", "percent", "of the valid ones"),
@@ -66,6 +67,7 @@ def charts(metrics: Sequence[Record]) -> list[dict[str, Any]]:
     legend (a role, a task type), the others thin (a member). `colour` names a CSS variable.
     """
     members = members_of(metrics)
+    size = Counter(member["role"] for member in members)
     found = []
     for where, key, title, form, note in _BY_ROLE:
         lines = [
@@ -75,6 +77,7 @@ def charts(metrics: Sequence[Record]) -> list[dict[str, Any]]:
         lines += [
             _line(m["name"], m["role"], False, _values(metrics, "members", m["name"], key))
             for m in members
+            if size[m["role"]] > 1
         ]
         found.append(_chart(where, title, form, note, lines))
     for where, key, title, form, note in _BY_TYPE:
@@ -85,7 +88,8 @@ def charts(metrics: Sequence[Record]) -> list[dict[str, Any]]:
         ]
         found.append(_chart(where, title, form, note, lines))
     found.append(_exam(metrics, members))
-    found += _ratings(metrics, members)
+    if len(members) > 1:  # a single agent meets nobody
+        found += _ratings(metrics, members)
     found.append(_seconds(metrics))
     return [chart for chart in found if chart["lines"]]
 
@@ -185,7 +189,7 @@ def _ratings(metrics: Sequence[Record], members: Sequence[Record]) -> list[dict[
                 one.append(_line(name, role, False, points))
             mean = [(x, math.fsum(ys) / len(ys)) for x, ys in by_step.items()]
             lines += [_line(role, role, True, mean), *one]
-        found.append(_chart("ratings", title, "number", note, lines))
+        found.append(_chart("standing", title, "number", note, lines))
     return found
 
 

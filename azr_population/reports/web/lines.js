@@ -13,8 +13,6 @@ function lineChart(host, chart, data) {
     key.append(swatch, line.name);
     legend.append(key);
   }
-  if (chart.lines.some((l) => !l.main)) legend.append(make("span", {}, "thin: members"));
-  if (data.lineage.length) legend.append(make("span", {}, "ticks below: replacements"));
   const frame = make("div");
   figure.append(caption, legend, frame);
   host.append(figure);
@@ -26,10 +24,11 @@ function paintLines(frame, chart, data, width) {
   const ys = chart.lines.flatMap((l) => l.points.map((p) => p[1]));
   let low = Math.min(...ys.slice(0, 1)), high = low;
   for (const y of ys) { low = Math.min(low, y); high = Math.max(high, y); }
+  const share = chart.format === "percent" && high <= 1;
   if (high - low < 1e-9) { const pad = Math.abs(high) * 0.05 || 0.5; low -= pad; high += pad; }
   let levels = ticks(low, high, 4);
   // A share ends at 100%, whatever room the round numbers would leave.
-  if (chart.format === "percent" && high <= 1) levels = levels.filter((l) => l <= 1 + 1e-9);
+  if (share) levels = levels.filter((l) => l <= 1 + 1e-9);
   if (levels.length < 2) levels = [low, high];
   low = levels[0]; high = levels[levels.length - 1];
   const x = (step) => left + ((width - left - right) * step) / (data.steps || 1);
