@@ -19,7 +19,7 @@ MAX_POINTS = 400
 # section, key in metrics, title, format, what it is
 _BY_ROLE = (
     ("standing", "reward", "Mean reward", "number", "per training row"),
-    ("solving", "solve_rate", "Solve rate", "percent", "attempts that solved their task"),
+    ("solving", "solve_rate", "Solve rate", "percent", "by a student; at a teacher's tasks"),
     ("validity", "validity", "Valid proposals", "percent", "executed and accepted"),
     ("validity", "unique", "Unique proposals", "percent", "of the valid ones"),
     ("complexity", "ast_nodes", "AST nodes", "number", "per valid program"),

@@ -118,7 +118,7 @@ def _metrics(
         "proposal_tokens": 55.0,
     }
     solving = {
-        "solve_rate": 0.3 + 0.01 * step + chance.gauss(0, 0.02),
+        "solve_rate": min(0.9, 0.3 + 0.01 * step) + chance.gauss(0, 0.02),
         "parsed": 0.9,
         "reward": -0.1 + 0.01 * step,
         "answer_tokens": 4.0,
@@ -127,7 +127,12 @@ def _metrics(
     }
     by_role = {"teacher": proposing, "student": solving, "agent": {**proposing, **solving}}
     present = dict.fromkeys(name.split("_")[0] for name in names)
-    exam = {"mean": 0.2 + 0.01 * step, "best": 0.3, "worst": 0.1, "members": {names[-1]: 0.3}}
+    exam = {
+        "mean": min(0.8, 0.2 + 0.01 * step),
+        "best": 0.85,
+        "worst": 0.1,
+        "members": {names[-1]: 0.3},
+    }
     return {
         "step": step,
         "seconds": 4.2,

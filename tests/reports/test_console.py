@@ -96,7 +96,7 @@ def test_plain_lines_tell_everything_once_and_unwrapped(made_up_run: MakeRun) ->
     assert "4.2 s, 0:34 left" in fourth
     assert "teacher valid 80%, unique 97%" in fourth
     assert "student solved 3" in fourth
-    assert fourth.endswith("exam 24%, best 30%")
+    assert fourth.endswith("exam 24%, best 85%")
     assert lines[-3] == "finished after step 12 of 12"
     assert lines[-1] == "report: runs/demo/report.html"
     assert any(line.startswith("student_1 ") and "svd_subspace" in line for line in lines)
