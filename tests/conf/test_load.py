@@ -1,0 +1,76 @@
+import pytest
+
+from azr_population.conf.load import config_from_file, load_config, to_yaml
+from azr_population.errors import UserError
+
+
+def test_defaults_are_4t4s_on_the_nano_base_with_all_eight_operators():
+    config = load_config([])
+    assert (config.population.teachers, config.population.students) == (4, 4)
+    assert config.base.name == "nano" and len(config.evolution.operators) == 8
+
+
+@pytest.mark.parametrize(
+    ("arm", "teachers", "students"),
+    [("single", 0, 0), ("1t1s", 1, 1), ("2t2s", 2, 2), ("4t4s", 4, 4), ("8t8s", 8, 8)],
+)
+def test_arms_differ_in_members_but_not_in_rows(arm, teachers, students):
+    population = load_config([f"population={arm}"]).population
+    assert (population.name, population.teachers, population.students) == (arm, teachers, students)
+    assert population.rows == load_config([]).population.rows
+
+
+def test_overrides_of_groups_and_fields():
+    config = load_config(["evolution=none", "task=code_i", "run.steps=7", "population.rows=96"])
+    assert config.evolution.interval == 0
+    assert config.task.types == ["code_i"]
+    assert (config.run.steps, config.population.rows) == (7, 96)
+
+
+def test_single_operators_can_be_weighed():
+    operators = load_config(["evolution.operators.dare=0"]).evolution.operators
+    assert operators["dare"] == 0 and operators["layer_wise"] == 1
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("population=5t5s", r"population/5t5s.*8t8s"),
+        ("run.stepz=3", r"stepz"),
+        ("nonsense=1", r"nonsense"),
+        ("run.steps=many", r"many.*run\.steps"),
+        ("run.steps=-1", r"run\.steps=-1 is too small; the least is 0"),
+        ("population.rows=1", r"population\.rows=1 is too small"),
+        ("population.teacher_reward=kind", r"kind.*adversarial"),
+        ("matchmaking.weighting=fair", r"fair.*balanced"),
+        ("evolution.fitness=height", r"height.*conservative_rating"),
+        ("evolution.selection=lottery", r"lottery.*truncation"),
+        ("evolution.operators.svd=1", r"svd.*svd_subspace"),
+        ("+evolution.operators.svd=1", r"svd.*svd_subspace"),
+        ("evolution.fraction=1.5", r"evolution\.fraction=1\.5"),
+        ("task.types=[code_x]", r"task\.types=code_x is unknown; choose from code_f, code_i"),
+        ("task.types=[]", r"task\.types is empty"),
+        ("task.refuse=[hard]", r"task\.refuse=hard is unknown"),
+        ("base=gpt5", r"base/gpt5.*hf, nano|base/gpt5.*hf.*nano"),
+        ("base=hf", r"base\.path has no value"),
+        ("base.dtype=int8", r"base\.dtype=int8 is unknown"),
+        ("population.students=0", r"population\.teachers=4 with population\.students=0"),
+        ("run.steps", r"run\.steps"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line_that_names_it(override, said):
+    with pytest.raises(UserError, match=said) as caught:
+        load_config([override])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_saved_configuration_comes_back_whole(tmp_path):
+    config = load_config(["population=2t2s", "seed=9", "evolution.operators.dare=0.5"])
+    path = tmp_path / "config.yaml"
+    path.write_text(to_yaml(config))
+    assert config_from_file(path) == config
+    assert config_from_file(path, ["run.steps=40"]).run.steps == 40
+    with pytest.raises(UserError, match="nowhere"):
+        config_from_file(tmp_path / "nowhere" / "config.yaml")
+    with pytest.raises(UserError, match="stepz"):
+        config_from_file(path, ["run.stepz=40"])

@@ -1,0 +1,19 @@
+import pytest
+
+from azr_population.selfplay.advantages import task_relative
+
+
+def test_each_group_has_its_own_baseline_and_scale():
+    rewards = [1.0, 0.0, 10.0, 30.0, 20.0]
+    groups = ["a", "a", "b", "b", "b"]
+    assert task_relative(rewards, groups) == pytest.approx(
+        [1.0, -1.0, -1.2247449, 1.2247449, 0.0], abs=1e-6
+    )
+
+
+def test_groups_whose_rewards_do_not_differ_are_left_out():
+    assert task_relative([0.3, 0.3, 1.0], ["a", "a", "b"]) == [None, None, None]
+
+
+def test_nothing_in_nothing_out():
+    assert task_relative([], []) == []

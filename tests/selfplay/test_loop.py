@@ -1,0 +1,85 @@
+import json
+
+import pytest
+
+SKILLS = [1.0, 1.0, 1.0, 0.2, 0.9, 0.9, 0.9, 0.1]
+"""Four teachers, the last of whom proposes mostly nonsense, and four students, the last a bad one."""
+
+
+@pytest.fixture
+def population(config):
+    config.population.teachers = config.population.students = 4
+
+
+def test_ratings_find_the_weak_members_and_evolution_replaces_them(play, config, population):
+    game = play(SKILLS)
+    records = [game.play_step() for _ in range(3)]
+    (metrics, births) = records[-1].metrics, records[-1].lineage
+    assert [birth["child"] for birth in births] == ["teacher_3", "student_3"]
+    assert game.roster["teacher_3"].generation == 1
+    assert all(not birth["child"] in birth["parents"] for birth in births)
+    assert all(birth["parents"][0][:7] == birth["child"][:7] for birth in births)
+    assert metrics["members"]["student_3"]["generation"] == 1
+    assert [r.lineage for r in records[:2]] == [[], []]
+    before = records[1].metrics["members"]
+    students = {name: figures["mu"] for name, figures in before.items() if "student" in name}
+    assert min(students, key=students.get) == "student_3"
+
+
+def test_every_match_is_recorded_with_what_came_of_it(play, config, population):
+    record = play(SKILLS).play_step()
+    assert len(record.matches) == 4
+    for match in record.matches:
+        assert match["proposed"] == 12
+        games = ("student_wins", "teacher_wins", "draws", "forfeits")
+        assert sum(match[game] for game in games) == 12
+        assert match["forfeits"] == 12 - match["valid"]
+        assert match["teacher_mu"][0] == 25.0 != match["teacher_mu"][1]
+    assert len(record.tasks) == sum(match["valid"] for match in record.matches)
+    json.dumps([record.metrics, record.matches, record.lineage, record.tasks])
+
+
+def test_the_budget_of_every_member_is_recorded(play, config, population):
+    members = play([1.0] * 8).play_step().metrics["members"]
+    assert {figures["rollouts"] for name, figures in members.items() if "teacher" in name} == {12}
+    assert {figures["rollouts"] for name, figures in members.items() if "student" in name} == {24}
+    assert {figures["updates"] for figures in members.values()} == {1.0}
+
+
+def test_roles_learn_at_their_own_rates(play, config, population):
+    game = play(SKILLS)
+    game.play_step()
+    rates = game.engine.updates[0][1]
+    assert rates == {slot: 3e-4 if slot < 4 else 1e-3 for slot in range(8)}
+
+
+def test_the_single_agent_plays_itself_and_is_never_rated_or_replaced(play, config):
+    config.population.teachers = config.population.students = 0
+    game = play([0.6])
+    records = [game.play_step() for _ in range(3)]
+    assert all(record.lineage == [] for record in records)
+    assert game.roster["agent_0"].rating == game.ratings.initial
+    assert records[0].metrics["roles"]["agent"]["rollouts"] > 6
+
+
+def test_going_on_from_a_saved_state_gives_the_same_run(play, config, population):
+    whole = play(SKILLS)
+    expected = [whole.play_step() for _ in range(6)]
+    first = play(SKILLS)
+    for _ in range(4):
+        first.play_step()
+    saved, weights = json.loads(json.dumps(first.state())), first.engine.state_dict()
+    second = play(SKILLS)
+    second.load_state(saved)
+    second.engine.load_state_dict(weights)
+    again = [second.play_step() for _ in range(2)]
+    for one, other in zip(expected[4:], again, strict=True):
+        assert (one.matches, one.lineage, one.tasks) == (other.matches, other.lineage, other.tasks)
+    assert whole.engine.digest() == second.engine.digest()
+    assert whole.state() == second.state()
+
+
+def test_without_an_interval_nobody_is_replaced(play, config, population):
+    config.evolution.interval = 0
+    game = play(SKILLS)
+    assert [game.play_step().lineage for _ in range(3)] == [[], [], []]
