@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from azr_population.reports.figures import number
+from azr_population.reports.lines import number
 
 Record = Mapping[str, Any]
 

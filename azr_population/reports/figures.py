@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from azr_population.reports.lines import conservative, number
+
 Record = Mapping[str, Any]
 Points = list[tuple[float, float]]
 
@@ -36,19 +38,6 @@ _BY_TYPE = (
     ("solving", "solve_rate", "Solve rate by task type", "percent", "all students"),
     ("validity", "validity", "Valid proposals by task type", "percent", "all teachers"),
 )
-
-
-def number(value: Any) -> float | None:
-    """`value` as a finite float, else None."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return None
-    return float(value)
-
-
-def conservative(member: Record) -> float | None:
-    """mu - 3 sigma of a member's metrics; None for a member without a rating."""
-    mu, sigma = number(member.get("mu")), number(member.get("sigma"))
-    return None if mu is None or sigma is None else mu - 3.0 * sigma
 
 
 def members_of(metrics: Sequence[Record]) -> list[dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,11 +19,23 @@ ROLE_COLUMNS = (
 """(heading, key in a role's metrics, format) in the order shown."""
 
 
+def number(value: Any) -> float | None:
+    """`value` as a finite float, else None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def conservative(member: Record) -> float | None:
+    """mu - 3 sigma of a member's metrics; None for a member without a rating."""
+    mu, sigma = number(member.get("mu")), number(member.get("sigma"))
+    return None if mu is None or sigma is None else mu - 3.0 * sigma
+
+
 def show(value: Any, form: str, missing: str = "-") -> str:
     """`value` in a format such as `{:.0%}`; `missing` where there is no finite number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return missing
-    return form.format(value) if abs(value) < float("inf") else missing
+    known = number(value)
+    return missing if known is None else form.format(known)
 
 
 def duration(seconds: float) -> str:
@@ -30,13 +43,6 @@ def duration(seconds: float) -> str:
     whole = max(0, round(seconds))
     hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def conservative(member: Record) -> float | None:
-    """mu - 3 sigma of a member's metrics; None for a member without a rating."""
-    if member.get("mu") is None or member.get("sigma") is None:
-        return None
-    return member["mu"] - 3.0 * member["sigma"]
 
 
 def match_line(match: Record) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from azr_population.reports import figures, sections
 from azr_population.reports.examples import examples
+from azr_population.reports.lines import number
 from azr_population.reports.summary import summary
 from azr_population.runs.directory import RunDirectory, write_atomically
 
@@ -34,7 +35,7 @@ def write_report(run_dir: Path) -> Path:
     matches = list(run.matches())
     lineage = figures.lineage(run.lineage())
     name = str(_at(config, "population", "name") or run.path.resolve().name)
-    steps = figures.number(_at(config, "run", "steps"))
+    steps = number(_at(config, "run", "steps"))
     last = metrics[-1]["step"] if metrics else 0
     data = {
         "steps": max(int(steps or 0), last),
@@ -100,7 +101,7 @@ def _status(metrics: Sequence[dict[str, Any]], steps: int | None) -> str:
 
 def _by_step(rows: Any) -> list[dict[str, Any]]:
     """Metrics in the order of steps; of two records of a step the later counts."""
-    steps = {int(row["step"]): row for row in rows if figures.number(row.get("step")) is not None}
+    steps = {int(row["step"]): row for row in rows if number(row.get("step")) is not None}
     return [{**steps[step], "step": step} for step in sorted(steps)]
 
 

@@ -6,8 +6,8 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from azr_population.reports.figures import by_number, conservative, number, section
-from azr_population.reports.lines import show
+from azr_population.reports.figures import by_number, section
+from azr_population.reports.lines import conservative, number, show
 
 Record = Mapping[str, Any]
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from azr_population.reports.figures import conservative, number, section
-from azr_population.reports.lines import duration, show
+from azr_population.reports.figures import section
+from azr_population.reports.lines import conservative, duration, number, show
 
 Record = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from azr_population.reports.console import Clock, PlainView, View, view_for
-from azr_population.reports.lines import duration, match_line, replacement_line, show
+from azr_population.reports.lines import duration, match_line, number, replacement_line, show
 from azr_population.reports.live import LiveView
 
 MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
@@ -71,8 +71,9 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), "x", True])
+@pytest.mark.parametrize("value", [None, "1", True, float("inf"), float("nan"), [1]])
 def test_what_is_no_number_shows_as_missing(value: Any) -> None:
+    assert number(value) is None
     assert show(value, "{:.1f}") == "-"
 
 

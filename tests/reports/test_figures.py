@@ -3,8 +3,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from azr_population.reports import figures
 
 MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
@@ -87,8 +85,3 @@ def test_lineage_skips_what_is_no_replacement(made_up_run: MakeRun) -> None:
         "svd_subspace",
         "4",
     )
-
-
-@pytest.mark.parametrize("value", [None, "1", True, float("inf"), float("nan"), [1]])
-def test_only_finite_numbers_are_numbers(value: Any) -> None:
-    assert figures.number(value) is None
