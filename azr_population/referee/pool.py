@@ -157,10 +157,11 @@ class Pool:
         """The outcomes of all calls of each work, in order."""
         return list(self.stream(works))
 
-    def stream(self, works: Iterable[wire.Work]) -> Iterator[list[Outcome]]:
+    def stream(self, works: Iterable[wire.Work | None]) -> Iterator[list[Outcome]]:
         """Yield the outcomes of each work in the order the works come; reads ahead a bounded way.
 
-        Only one stream runs at a time; another thread's waits.
+        A None among the works means "nothing yet". Only one stream runs at a time; another
+        thread's waits.
         """
         if os.getpid() != self._owner:  # forked: those workers are the parent's
             self._owner, self._lock = os.getpid(), threading.Lock()
@@ -172,7 +173,7 @@ class Pool:
                 raise ValueError("the referee is closed")
             yield from self._stream(iter(works))
 
-    def _stream(self, works: Iterator[wire.Work]) -> Iterator[list[Outcome]]:
+    def _stream(self, works: Iterator[wire.Work | None]) -> Iterator[list[Outcome]]:
         waiting: deque[_Task] = deque()
         finished: dict[int, list[Outcome]] = {}
         taken = given = 0
@@ -181,9 +182,12 @@ class Pool:
         try:
             while True:
                 while not exhausted and len(waiting) < len(self._seats) and taken - given < window:
-                    work = next(works, None)
-                    if work is None:
+                    try:
+                        work = next(works)
+                    except StopIteration:
                         exhausted = True
+                        break
+                    if work is None:
                         break
                     task = _Task(taken, work, self.settings.deadline)
                     taken += 1

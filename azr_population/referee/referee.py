@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from .settings import RefereeSettings
 
 MAX_SOURCE_CHARS = 200_000
 _NOTHING = Work("", ())
+_LOOSE = re.compile(r"[.{jJ]|[0-9][eE]")
+"""What a value that can be written in several ways shows in its text: a float, a complex number, a
+dict or a set. Without it, literals written by `literal.write` are the same only as texts."""
 
 
 class Referee:
@@ -64,22 +68,32 @@ class Referee:
         """Validate each question's program and grade its answers against what it computes."""
         return list(self.stream(questions))
 
-    def stream(self, questions: Iterable[Question]) -> Iterator[Judgement]:
-        """As `judge`, one by one in order, reading ahead in a bounded way."""
-        for plan, results in self._results(map(_Plan.judge, questions)):
+    def stream(self, questions: Iterable[Question | None]) -> Iterator[Judgement]:
+        """As `judge`, one by one in order, reading ahead in a bounded way.
+
+        A None among the questions means that there is nothing to read yet: the source is asked
+        again when something has been finished.
+        """
+        plans = (None if question is None else _Plan.judge(question) for question in questions)
+        for plan, results in self._results(plans):
             yield plan.judgement(results)
 
     def run(self, works: Iterable[Work]) -> list[list[Outcome]]:
         """The outcomes of raw work, for callers with rules of their own (see `azr.executor`)."""
         return self._pool.run(works)
 
-    def _results(self, plans: Iterable[_Plan]) -> Iterator[tuple[_Plan, list[list[Outcome]]]]:
+    def _results(
+        self, plans: Iterable[_Plan | None]
+    ) -> Iterator[tuple[_Plan, list[list[Outcome]]]]:
         """Each plan with the outcomes of each of its works."""
         open_plans: deque[_Plan] = deque()
         per_call = self.settings.child_per_call
 
-        def works() -> Iterator[Work]:
+        def works() -> Iterator[Work | None]:
             for plan in plans:
+                if plan is None:
+                    yield None
+                    continue
                 open_plans.append(plan)
                 for work in plan.works or (_NOTHING,):
                     if per_call and len(work.calls) > 1:
@@ -134,6 +148,8 @@ class _Plan:
 
     @classmethod
     def judge(cls, question: Question) -> _Plan:
+        if question.kind == "malformed":
+            return cls([], refused=Execution(False, Reason.MALFORMED))
         given = question.kind == "code_f" and not question.program
         if given:
             plan = cls([], gold=question.outputs)
@@ -283,8 +299,12 @@ def _compare(outcome: Outcome, gold_text: str, gold: object) -> tuple[bool, Reas
     """Whether an execution gave the gold output; its text is only ever read as a literal."""
     if outcome.reason is not Reason.OK:
         return False, outcome.reason, outcome.text
+    if outcome.text == gold_text:
+        return True, Reason.SOLVED, ""
+    if not _LOOSE.search(gold_text) and not _LOOSE.search(outcome.text):
+        return False, Reason.WRONG, ""
     try:
-        right = outcome.text == gold_text or literal.same(literal.parse(outcome.text), gold)
+        right = literal.same(literal.parse(outcome.text), gold)
     except literal.NotLiteral as error:
         return False, Reason.TAMPERED, str(error)
     return right, Reason.SOLVED if right else Reason.WRONG, ""

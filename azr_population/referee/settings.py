@@ -44,6 +44,9 @@ class RefereeSettings:
     """One child for each single execution, so that no state at all passes between a program's
     executions; several times slower."""
 
+    leave_out: tuple[str, ...] = ()
+    """Layers not to put on, for tests of the others; without seccomp `accept_unconfined` rules."""
+
     @property
     def worker_count(self) -> int:
         """How many workers there are."""

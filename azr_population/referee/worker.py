@@ -164,6 +164,7 @@ def _options(settings: RefereeSettings) -> dict[str, Any]:
         "modules": list(dict.fromkeys((*settings.modules, *settings.required_modules))),
         "required": list(settings.required_modules),
         "path": extra,
+        "leave_out": list(settings.leave_out),
         "banned_names": list(settings.banned_names),
         "max_output_chars": settings.max_output_chars,
         "memory_bytes": settings.memory_mb << 20,

@@ -36,7 +36,6 @@ _NO_EXECUTABLE_PAGES = ("mmap", "mprotect")
 _PROT_EXEC = 4
 
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-_X32_BIT = 0x40000000
 
 KILL_PROCESS = 0x80000000
 ERRNO_EPERM = 0x00050000 | 1
@@ -44,37 +43,65 @@ ALLOW = 0x7FFF0000
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NR, _ARCH, _ARG2_LOW = 0, 4, 32
+_UNLESS_EXECUTABLE = -1  # the answer for mmap and mprotect: it looks at their third argument
+
+Instruction = tuple[int, int, int, int]
+"""(code, jump if true, jump if false, constant)"""
 
 
-def program(machine: str) -> list[tuple[int, int, int, int]]:
-    """The filter for a machine as (code, jump if true, jump if false, constant) instructions."""
-    lines = [
+def answers(machine: str) -> dict[int, int]:
+    """The filter's answer by call number; KILL_PROCESS for every number that is not there."""
+    found: dict[int, int] = {}
+    for names, answer in ((REFUSED, ERRNO_EPERM), (ALLOWED, ALLOW)):
+        for name in names:
+            call = number(name, machine)
+            if call is not None:
+                found[call] = _UNLESS_EXECUTABLE if name in _NO_EXECUTABLE_PAGES else answer
+    return found
+
+
+def program(machine: str) -> list[Instruction]:
+    """The filter for a machine (as `platform.machine()` names it).
+
+    The numbers are looked up by bisection over runs with the same answer. The kernel works through
+    a filter for every call number when it is installed, so a long list of comparisons would cost
+    each child a tenth of its life.
+    """
+    table = answers(machine)
+    runs = [(0, table.get(0, KILL_PROCESS))]
+    for call in range(1, max(table) + 2):
+        answer = table.get(call, KILL_PROCESS)
+        if answer != runs[-1][1]:
+            runs.append((call, answer))
+    # The last run is everything above the highest known number: x32 calls on x86_64 among it.
+    return [
         (_LOAD, 0, 0, _ARCH),
         (_JUMP_EQUAL, 1, 0, AUDIT_ARCH[machine]),
         (_RETURN, 0, 0, KILL_PROCESS),
         (_LOAD, 0, 0, _NR),
+        *_bisect(runs),
     ]
-    if machine == "x86_64":  # the same kernel entry also takes the x32 numbering
-        lines += [(_JUMP_AT_LEAST, 0, 1, _X32_BIT), (_RETURN, 0, 0, KILL_PROCESS)]
-    for names, answer in ((ALLOWED, ALLOW), (REFUSED, ERRNO_EPERM)):
-        for name in names:
-            call = number(name, machine)
-            if call is None:
-                continue
-            if name in _NO_EXECUTABLE_PAGES:
-                lines += [
-                    (_JUMP_EQUAL, 0, 4, call),
-                    (_LOAD, 0, 0, _ARG2_LOW),
-                    (_JUMP_BITS, 0, 1, _PROT_EXEC),
-                    (_RETURN, 0, 0, ERRNO_EPERM),
-                    (_RETURN, 0, 0, ALLOW),
-                ]
-            else:
-                lines += [(_JUMP_EQUAL, 0, 1, call), (_RETURN, 0, 0, answer)]
-    lines.append((_RETURN, 0, 0, KILL_PROCESS))
-    return lines
 
 
-def assemble(lines: list[tuple[int, int, int, int]]) -> bytes:
+def _bisect(runs: list[tuple[int, int]]) -> list[Instruction]:
+    """Code that finds the run a number lies in. `runs` are (first number, answer)."""
+    if len(runs) == 1:
+        answer = runs[0][1]
+        if answer != _UNLESS_EXECUTABLE:
+            return [(_RETURN, 0, 0, answer)]
+        return [
+            (_LOAD, 0, 0, _ARG2_LOW),
+            (_JUMP_BITS, 0, 1, _PROT_EXEC),
+            (_RETURN, 0, 0, ERRNO_EPERM),
+            (_RETURN, 0, 0, ALLOW),
+        ]
+    middle = len(runs) // 2
+    below, above = _bisect(runs[:middle]), _bisect(runs[middle:])
+    if len(below) > 255:
+        raise ValueError("the filter outgrew the jumps of classic BPF")
+    return [(_JUMP_AT_LEAST, len(below), 0, runs[middle][0]), *below, *above]
+
+
+def assemble(lines: list[Instruction]) -> bytes:
     """The instructions as an array of `struct sock_filter`."""
     return b"".join(struct.pack("=HBBI", *line) for line in lines)

@@ -12,32 +12,36 @@ import importlib
 import json
 import os
 import platform
-import resource
 import select
 import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
-from . import child, kernel, wire
+from . import child, layers, wire
 
 _ENCODINGS = (
     "ascii", "latin_1", "utf_8", "utf_8_sig", "utf_16", "utf_16_le", "utf_16_be", "utf_32",
     "unicode_escape", "raw_unicode_escape", "cp1252", "cp437", "hex_codec", "base64_codec",
     "rot_13", "punycode", "idna",
 )  # fmt: skip
-_NOBODY = 65534
 
 
 def main() -> None:
     """Serve jobs on descriptor 0 until it closes. The options are one JSON line on it."""
     sock = socket.socket(fileno=os.dup(0))
     options = _read_options(sock)
-    hello: dict[str, Any] = {"python": platform.python_version(), "layers": []}
+    hello: dict[str, Any] = {"python": platform.python_version()}
     try:
         runner = _warm(options)
-        zygote = Zygote(sock, options, runner, hello["layers"])
+        _close_inherited(sock)
+        spare = options["memory_bytes"] + 2 * options["region_bytes"]
+        lines = layers.confine_zygote(spare, options["leave_out"])
+        install, line = layers.seccomp_layer(options["leave_out"])
+        hello["layers"] = [line, *lines, *layers.descriptor_lines()]
+        zygote = Zygote(sock, options["region_bytes"], runner, install)
     except Exception as error:
         hello["error"] = f"{type(error).__name__}: {error}"
         sock.sendall(json.dumps(hello).encode() + b"\n")
@@ -59,6 +63,7 @@ def _read_options(sock: socket.socket) -> dict[str, Any]:
 
 def _warm(options: dict[str, Any]) -> child.Runner:
     """Import what programs may use: no child can read a file to import it later."""
+    sys.path += options["path"]
     register, os.register_at_fork = os.register_at_fork, lambda **_: None
     allowed = []
     try:
@@ -82,100 +87,56 @@ def _warm(options: dict[str, Any]) -> child.Runner:
     )
 
 
+def _close_inherited(sock: socket.socket) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(null, number)
+    keep = sock.fileno()
+    os.closerange(3, keep)
+    os.closerange(keep + 1, 4096)
+    os.environ.clear()
+
+
 class Zygote:
-    """One per worker. `layers` is filled with the layers in force: [name, in force, detail]."""
+    """Serves jobs one after the other, each in a child of its own.
+
+    The next child is forked before its job is there, so that it need not wait for the fork.
+    """
 
     def __init__(
         self,
         sock: socket.socket,
-        options: dict[str, Any],
+        region_bytes: int,
         runner: child.Runner,
-        layers: list[list[Any]],
+        install_filter: Callable[[], None] | None,
     ) -> None:
         self.sock = sock
+        self.region_bytes = region_bytes
         self.runner = runner
-        self.region_bytes = options["region_bytes"]
-        self.memory_bytes = options["memory_bytes"]
+        self.install_filter = install_filter
         self.pid = os.getpid()
-        self.install_filter = None
-        self.has_pidfd = hasattr(os, "pidfd_open")
-        self._close_inherited()
-        self._confine_self(layers)
+        self.start_read, self.start_write = os.pipe()
         gc.collect()
         gc.freeze()
         gc.disable()
 
-    def _close_inherited(self) -> None:
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(null, number)
-        keep = self.sock.fileno()
-        os.closerange(3, keep)
-        os.closerange(keep + 1, 4096)
-
-    def _confine_self(self, layers: list[list[Any]]) -> None:
-        """Put in force, once for all children, what a zygote can live with itself."""
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        size = _virtual_bytes() + self.memory_bytes + self.region_bytes
-        resource.setrlimit(resource.RLIMIT_AS, (size, size))
-        if os.geteuid() == 0:
-            os.setgroups([])
-            os.setresgid(_NOBODY, _NOBODY, _NOBODY)
-            os.setresuid(_NOBODY, _NOBODY, _NOBODY)
-        for name, step in (
-            ("no_new_privs", kernel.forbid_new_privileges),
-            ("not dumpable", kernel.forbid_inspection),
-            ("landlock", kernel.landlock_deny_all),
-        ):
-            try:
-                result = step()
-                layers.append([name, True, f"ABI {result}" if name == "landlock" else ""])
-            except OSError as error:
-                layers.append([name, False, str(error)])
-        try:
-            if not kernel.seccomp_available():
-                raise OSError(f"no filter for {platform.system()} on {platform.machine()}")
-            self.install_filter = kernel.prepared_filter()  # type: ignore[assignment]
-            self._try_filter()
-            layers.append(["seccomp", True, ""])
-        except OSError as error:
-            self.install_filter = None
-            layers.append(["seccomp", False, str(error)])
-
-    def _try_filter(self) -> None:
-        """Install the filter in a throw-away child and see it bite."""
-        pid = os.fork()
-        if pid == 0:
-            try:
-                self.install_filter()  # type: ignore[misc]
-                try:
-                    os.getppid()
-                except OSError:
-                    os._exit(7)
-                os._exit(7 if os.getppid() == -1 else 1)
-            finally:
-                os._exit(1)
-        status = os.waitpid(pid, 0)[1]
-        if os.waitstatus_to_exitcode(status) != 7:
-            raise OSError("the kernel took the filter but does not enforce it")
-
     def serve(self) -> None:
         """Fork a child per job until the socket closes."""
         while True:
-            header = self.sock.recv(wire.JOB.size, socket.MSG_PEEK | socket.MSG_WAITALL)
-            if not header:
-                return
-            if len(header) < wire.JOB.size:
-                continue
-            _, calls, budget = wire.JOB.unpack(header)
             region = child.Region(self.region_bytes)
             pid = os.fork()
             if pid == 0:
                 self._child(region)
-            ended = self._watch(pid, region, calls, budget * 1000)
+            header = b""
+            while len(header) < wire.JOB.size:
+                header = self.sock.recv(wire.JOB.size, socket.MSG_PEEK | socket.MSG_WAITALL)
+                if not header:
+                    return  # the waiting child dies with this process
+            _, calls, budget = wire.JOB.unpack(header)
+            os.write(self.start_write, b"!")
+            report = self._watch(pid, region, calls, budget * 1000)
             frames = region.frames()
-            end, code, in_flight, used = ended
-            self.sock.sendall(wire.REPORT.pack(end, code, in_flight, used, len(frames)))
+            self.sock.sendall(wire.REPORT.pack(*report, len(frames)))
             if len(frames):
                 self.sock.sendall(frames)
             frames.release()
@@ -187,59 +148,46 @@ class Zygote:
         """Wait for a child within its budget (ns), kill it beyond, and reap it.
 
         A call may use half of the time that is left, the last call all of it: so one that hangs
-        leaves time for those behind it, and the whole task ends within its budget.
+        leaves time for those behind it, and the whole task ends within its budget. The child
+        says which call is in flight and since when; lying about it only costs it its own time.
         """
         began = time.monotonic_ns()
         end = began + budget
-        pidfd = os.pidfd_open(pid)
-        try:
-            poller = select.poll()
-            poller.register(pidfd, select.POLLIN)
-            limit, timed_out, current = end if calls <= 1 else began + budget // 2, False, -1
-            while True:
-                wait = max((limit - time.monotonic_ns()) // 1_000_000 + 1, 0)
-                if poller.poll(wait):
-                    break
+        limit, timed_out = end if calls <= 1 else began + budget // 2, False
+        with _Ended(pid) as ended:
+            while not ended.within(limit - time.monotonic_ns()):
                 current, started = region.progress()
                 now = time.monotonic_ns()
                 started = min(max(started, began), now)
                 last = current >= calls - 1
                 limit = end if last else min(started + (end - started) // 2, end)
                 if now >= limit:
-                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                    ended.kill()
                     timed_out = True
                     break
-            status = os.waitpid(pid, 0)[1]
-        finally:
-            os.close(pidfd)
+            code = ended.reap()
         used = min((time.monotonic_ns() - began) // 1000, 0xFFFFFFFF)
-        code = os.waitstatus_to_exitcode(status)
         in_flight = min(max(region.progress()[0], -1), calls)
-        if timed_out and code == -signal.SIGKILL:
-            return wire.END_TIMEOUT, code, in_flight, used
-        if code == 0:
-            return wire.END_DONE, 0, in_flight, used
-        return wire.END_SIGNAL if in_flight >= 0 else wire.END_LOST, code, in_flight, used
+        if in_flight < 0 and code != 0:
+            end_kind = wire.END_LOST
+        elif timed_out and code == -signal.SIGKILL:
+            end_kind = wire.END_TIMEOUT
+        else:
+            end_kind = wire.END_DONE if code == 0 else wire.END_SIGNAL
+        return end_kind, code, in_flight, used
 
     def _child(self, region: child.Region) -> None:
-        """The child's whole life; it never returns."""
+        """The child's whole life; it never returns. Up to `run` it runs our code only."""
         code = 1
         try:
-            kernel.die_with_parent(signal.SIGKILL)
-            if os.getppid() != self.pid:
+            layers.die_with(self.pid)
+            if os.read(self.start_read, 1) != b"!":
                 os._exit(1)
             length, _, budget = wire.JOB.unpack(_receive(self.sock, wire.JOB.size))
             body = _receive(self.sock, length)
-            seconds = budget // 1_000_000 + 2
-            os.closerange(0, self.sock.fileno() + 1)
-            for limit, value in (
-                (resource.RLIMIT_CPU, seconds),
-                (resource.RLIMIT_FSIZE, 0),
-                (resource.RLIMIT_NPROC, 0),
-                (resource.RLIMIT_NOFILE, 0),
-                (resource.RLIMIT_MEMLOCK, 0),
-            ):
-                resource.setrlimit(limit, (value, value))
+            highest = max(self.sock.fileno(), self.start_read, self.start_write)
+            os.closerange(0, highest + 1)
+            layers.limit_child(budget // 1_000_000 + 2)
             if self.install_filter is not None:
                 self.install_filter()
             self.runner.run(wire.unpack(body), region)
@@ -251,6 +199,51 @@ class Zygote:
             os._exit(code)
 
 
+class _Ended:
+    """Waits for a child's end and kills it: by pidfd, or by number where there is none."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.pidfd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
+        self.status: int | None = None
+
+    def __enter__(self) -> _Ended:
+        if self.pidfd >= 0:
+            self.poller = select.poll()
+            self.poller.register(self.pidfd, select.POLLIN)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+
+    def within(self, nanoseconds: int) -> bool:
+        """Whether the child ends within that time."""
+        if self.pidfd >= 0:
+            return bool(self.poller.poll(max(nanoseconds // 1_000_000 + 1, 0)))
+        until = time.monotonic_ns() + nanoseconds
+        while True:  # without pidfd nothing wakes us: look every half millisecond
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.status = status
+                return True
+            if time.monotonic_ns() >= until:
+                return False
+            time.sleep(0.0005)
+
+    def kill(self) -> None:
+        """End the child at once. It is not reaped yet, so its number is still its own."""
+        if self.pidfd >= 0:
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        else:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def reap(self) -> int:
+        """The exit code, negative for a signal; waits for the end."""
+        status = self.status if self.status is not None else os.waitpid(self.pid, 0)[1]
+        return os.waitstatus_to_exitcode(status)
+
+
 def _receive(sock: socket.socket, length: int) -> bytes:
     parts, missing = [], length
     while missing:
@@ -260,11 +253,6 @@ def _receive(sock: socket.socket, length: int) -> bytes:
         parts.append(part)
         missing -= len(part)
     return b"".join(parts)
-
-
-def _virtual_bytes() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
 
 
 if __name__ == "__main__":

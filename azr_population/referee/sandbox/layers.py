@@ -1,0 +1,127 @@
+"""The layers of confinement, in the order they are put on.
+
+In the zygote, once, and so in all its children: privileges dropped, no_new_privs, not dumpable,
+Landlock that allows nothing, an address space limit. In each child, before it runs a program: the
+limits that a zygote could not live with, no descriptors, and the system call filter.
+
+Each layer alone stops most attacks; tests run the corpus with one left out at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import kernel
+
+_NOBODY = 65534
+Line = tuple[str, bool, str]
+"""A layer's name, whether it is in force, and a detail."""
+
+
+def confine_zygote(spare_bytes: int, leave_out: Sequence[str]) -> list[Line]:
+    """Put on what all children inherit. `spare_bytes`: address space beyond the present one."""
+    lines: list[Line] = []
+    used = _address_space()
+    limits = [(resource.RLIMIT_CORE, 0)]
+    if used:
+        limits.append((resource.RLIMIT_AS, used + spare_bytes))
+    for limit, value in limits:
+        resource.setrlimit(limit, (value, value))
+    if os.geteuid() == 0:
+        try:
+            os.setgroups([])
+            os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+            os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+            lines.append(("not root", True, f"workers run as user {_NOBODY}"))
+        except OSError as error:
+            lines.append(("not root", False, str(error)))
+    else:
+        lines.append(("not root", True, f"workers run as user {os.geteuid()}"))
+    steps: tuple[tuple[str, Callable[[], Any]], ...] = (
+        ("no_new_privs", kernel.forbid_new_privileges),
+        ("not dumpable", kernel.forbid_inspection),
+        ("landlock", kernel.landlock_deny_all),
+    )
+    for name, step in steps:
+        if name in leave_out:
+            lines.append((name, False, "left out"))
+            continue
+        try:
+            result = step()
+            detail = f"ABI {result}: no files, no TCP, no signals" if result else ""
+            lines.append((name, True, detail))
+        except (OSError, AttributeError) as error:
+            lines.append((name, False, str(error)))
+    return lines
+
+
+def seccomp_layer(leave_out: Sequence[str]) -> tuple[Callable[[], None] | None, Line]:
+    """The function that installs the filter in a child, tried once; None where it cannot be."""
+    if "seccomp" in leave_out:
+        return None, ("seccomp", False, "left out")
+    try:
+        if not kernel.seccomp_available():
+            raise OSError(f"no filter for {platform.system()} on {platform.machine()}")
+        install = kernel.prepared_filter()
+        _see_it_bite(install)
+    except OSError as error:
+        return None, ("seccomp", False, str(error))
+    return install, ("seccomp", True, f"allow-list for {platform.machine()}")
+
+
+def _see_it_bite(install: Callable[[], None]) -> None:
+    """Install the filter in a throw-away child that then asks for its parent's number."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            install()
+            os._exit(7 if os.getppid() == -1 else 1)
+        finally:
+            os._exit(1)
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 7:
+        raise OSError("the kernel took the filter but does not enforce it")
+
+
+def limit_child(cpu_seconds: int) -> None:
+    """No processes, no files, no descriptors, no locked memory; CPU time as a second clock."""
+    for limit, value in (
+        (resource.RLIMIT_CPU, cpu_seconds),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_NOFILE, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+    ):
+        resource.setrlimit(limit, (value, value))
+
+
+def die_with(zygote: int) -> None:
+    """End this child when its zygote ends."""
+    if hasattr(signal, "SIGKILL") and platform.system() == "Linux":
+        kernel.die_with_parent(signal.SIGKILL)
+    if os.getppid() != zygote:
+        os._exit(1)
+
+
+def descriptor_lines() -> list[Line]:
+    """What is always done and needs nothing from the kernel, for the report."""
+    pidfd = hasattr(os, "pidfd_open")
+    return [
+        ("rlimits", True, "address space, CPU, processes 0, files 0, descriptors 0"),
+        ("descriptors", True, "none open in a child; results through shared memory"),
+        ("environment", True, "empty; hash seed 0"),
+        ("deadline", True, "wall clock, killed through pidfd" if pidfd else "wall clock, kill"),
+    ]
+
+
+def _address_space() -> int:
+    """Bytes of address space in use; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 0
