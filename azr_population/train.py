@@ -53,7 +53,7 @@ def train(config: Config, view: View) -> int:
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
-    with _selfplay(config, view) as play:
+    with _selfplay(config) as play:
         directory.create(to_yaml(config), environment())
         if config.task.seed_file:
             for task in seed_tasks(
@@ -72,7 +72,7 @@ def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
     directory = RunDirectory(path)
     config = config_from_file(directory.path / "config.yaml", overrides)
     config.run.dir = str(path)
-    with _selfplay(config, view) as play:
+    with _selfplay(config) as play:
         if steps(directory.checkpoints):
             checkpoint = load_latest(directory.checkpoints)
             for damaged in checkpoint.skipped:
@@ -90,7 +90,7 @@ def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
 
 
 @contextmanager
-def _selfplay(config: Config, view: View) -> Iterator[SelfPlay]:
+def _selfplay(config: Config) -> Iterator[SelfPlay]:
     """Loads the base, starts the referee and puts the population on it."""
     torch.set_num_threads(config.engine.threads or torch.get_num_threads())
     settings = RefereeSettings(
@@ -102,7 +102,7 @@ def _selfplay(config: Config, view: View) -> Iterator[SelfPlay]:
     format = FORMATS[config.base.format]()
     with Referee(settings) as referee:
         engine = _engine(config)
-        yield SelfPlay(config, engine, referee, format, _exam(config), view)
+        yield SelfPlay(config, engine, referee, format, _exam(config))
 
 
 def _engine(config: Config) -> TorchEngine:
@@ -155,6 +155,10 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
                 directory.append("matches", records.matches)
                 directory.append("lineage", records.lineage)
                 directory.append("metrics", [records.metrics])
+                for match in records.matches:
+                    view.on_match(match)
+                for birth in records.lineage:
+                    view.on_replacement(birth)
                 view.on_step(records.metrics)
                 due = play.step % play.config.run.checkpoint_every == 0
                 if due or play.step == steps or stopped_by:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,10 +12,11 @@ from hydra import compose, initialize_config_module
 from hydra.core.config_store import ConfigStore
 from hydra.errors import ConfigCompositionException, HydraException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+from omegaconf.errors import OmegaConfBaseException
 
 from azr_population.conf.schema import Config
 from azr_population.errors import UserError
+from azr_population.evolution.registry import get_operator
 
 ConfigStore.instance().store(name="schema", node=Config)
 
@@ -25,13 +27,15 @@ def load_config(overrides: Sequence[str]) -> Config:
     Raises:
         UserError: an unknown group option or key, a value of the wrong type or out of range.
     """
+    for override in overrides:
+        # Hydra would only say that the key does not exist.
+        named = re.match(r"\+?evolution\.operators\.(\w+)=", override)
+        if named:
+            get_operator(named[1])
     try:
         with initialize_config_module("azr_population.conf", version_base="1.3"):
             composed = compose("local", list(overrides))
         return _to_config(composed)
-    except MissingMandatoryValue as error:
-        key = re.sub(r".*?: ", "", str(error).splitlines()[0])
-        raise UserError(f"{key} has no value; give one, e.g. {key}=...") from error
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(_one_line(error)) from error
 
@@ -54,9 +58,6 @@ def to_yaml(config: Config) -> str:
 
 def _to_config(composed: Any) -> Config:
     assert isinstance(composed, DictConfig)
-    missing = sorted(OmegaConf.missing_keys(composed))
-    if missing:
-        raise UserError(f"{missing[0]} has no value; give one, e.g. {missing[0]}=...")
     config = OmegaConf.to_object(composed)
     assert isinstance(config, Config)
     check(config)
@@ -65,6 +66,12 @@ def _to_config(composed: Any) -> Config:
 
 def _one_line(error: BaseException) -> str:
     """Hydra's and OmegaConf's messages, without their markup and line breaks."""
+    unknown = re.search(r"Could not override '([\w.]+)'|Key '(\w+)' not in", str(error))
+    if unknown:
+        key = unknown[1] or unknown[2]
+        near = difflib.get_close_matches(key, _keys(OmegaConf.structured(Config)), n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else "see azr-population train --config"
+        return f"{key} is unknown; {hint}"
     root: BaseException = error
     while isinstance(root, ConfigCompositionException) and root.__cause__ is not None:
         root = root.__cause__
@@ -80,6 +87,16 @@ def _one_line(error: BaseException) -> str:
     return "; ".join(dict.fromkeys(kept)).replace("\t", " ")
 
 
+def _keys(node: DictConfig, prefix: str = "") -> list[str]:
+    """All dotted keys of a configuration."""
+    keys: list[str] = []
+    for key in node:
+        keys.append(f"{prefix}{key}")
+        if isinstance(node[key], DictConfig):
+            keys += _keys(node[key], f"{prefix}{key}.")
+    return keys
+
+
 def check(config: Config) -> None:
     """Refuses values that no run can work with, before anything is loaded.
 
@@ -87,7 +104,6 @@ def check(config: Config) -> None:
         UserError: naming the key, the value and what would be accepted.
     """
     from azr_population.evolution.fitness import FITNESS
-    from azr_population.evolution.registry import get_operator
     from azr_population.evolution.replacement import REPLACEMENT
     from azr_population.evolution.selection import SELECTION
     from azr_population.matchmaking import WEIGHTINGS
@@ -136,6 +152,8 @@ def check(config: Config) -> None:
     ):
         if not 0.0 <= share < 1.0:
             raise UserError(f"{key}={share} is not a share; give a number from 0 to below 1")
+    if config.base.name != "nano" and not config.base.path:
+        raise UserError("base.path has no value; name the folder of a Hugging Face causal LM")
     teachers, students = config.population.teachers, config.population.students
     if (teachers == 0) != (students == 0) or teachers < 0 or students < 0:
         raise UserError(

@@ -42,6 +42,10 @@ class EvolutionConfig:
     fitness: str = "conservative_rating"
     selection: str = "truncation"
     replacement: str = "worst"
+    selection_options: dict[str, float] = field(default_factory=dict)
+    """Options of the selection: `top` (truncation), `size` (tournament), `base` (proportional)."""
+    widen: float = 25.0 / 6.0
+    """What a child's rating deviation gains over its parents', in TrueSkill points."""
     operators: dict[str, float] = field(default_factory=dict)
     """Operator name -> weight in the draw; 0 or absent switches an operator off."""
 
@@ -51,9 +55,14 @@ class MatchmakingConfig:
     """Who meets whom."""
 
     weighting: str = "balanced"
+    options: dict[str, float] = field(default_factory=dict)
+    """Options of the weighting, such as `k` of `hard`."""
     forfeit: bool = True
     """An invalid proposal counts as a game that its teacher lost."""
     draw_probability: float = 0.1
+    """Chance that a game between equals is a draw, as TrueSkill assumes."""
+    tau: float = 25.0 / 300.0
+    """Drift of a skill per match, in TrueSkill points."""
 
 
 @dataclass

@@ -10,6 +10,7 @@ by readers and cut off on resume. Not covered: several processes writing the sam
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -63,7 +64,7 @@ class RunDirectory:
 
     def append(self, record: str, rows: Iterable[dict[str, Any]]) -> None:
         """Adds one JSON line per row to `<record>.jsonl`."""
-        text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+        text = "".join(_line(row) for row in rows)
         with (self.path / f"{record}.jsonl").open("a", encoding="utf-8") as file:
             file.write(text)
 
@@ -73,7 +74,7 @@ class RunDirectory:
             path = self.path / f"{record}.jsonl"
             if path.exists():
                 kept = (row for row in self._read(record) if row["step"] <= last_step)
-                text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in kept)
+                text = "".join(_line(row) for row in kept)
                 write_atomically(path, text)
 
     def config(self) -> dict[str, Any]:
@@ -118,6 +119,22 @@ class RunDirectory:
                     continue
                 if isinstance(row, dict):
                     yield row
+
+
+def _line(row: dict[str, Any]) -> str:
+    """One line of strict JSON: what is not finite (a blown-up loss) becomes null."""
+    try:
+        return json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n"
+    except ValueError:
+        return json.dumps(_finite(row), separators=(",", ":")) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -26,7 +26,6 @@ from azr_population.members import (
     outcome_of,
 )
 from azr_population.referee import Referee
-from azr_population.reports.console import View
 from azr_population.selfplay import phases, record
 from azr_population.selfplay.exam import Exam
 from azr_population.selfplay.rows import Row
@@ -55,29 +54,32 @@ class SelfPlay:
         referee: Referee,
         format: Format,
         exam: Exam | None,
-        view: View,
     ) -> None:
         self.config = config
         self.engine = engine
         self.referee = referee
         self.format = format
         self.exam = exam
-        self.view = view
         self.streams = Streams(config.seed)
         self.ratings = RatingSystem(
+            tau=config.matchmaking.tau,
             draw_probability=config.matchmaking.draw_probability,
             forfeit=config.matchmaking.forfeit,
         )
         self.roster = Roster.make(
             config.population.teachers, config.population.students, self.ratings.initial
         )
-        self.matchmaker = Matchmaker(self.ratings, config.matchmaking.weighting)
+        self.matchmaker = Matchmaker(
+            self.ratings, config.matchmaking.weighting, config.matchmaking.options
+        )
         self.evolution = PopulationBasedTraining(
             fraction=config.evolution.fraction,
             elites=config.evolution.elites,
             fitness=config.evolution.fitness,
             selection=config.evolution.selection,
             replacement=config.evolution.replacement,
+            selection_options=config.evolution.selection_options,
+            widen=config.evolution.widen,
         )
         self.buffer = TaskBuffer(config.task.buffer_size)
         self.rewards: dict[str, list[float]] = {}
@@ -186,7 +188,6 @@ class SelfPlay:
                     [outcome_of(row.solve_rate) for row in own],
                 )
             records.append(record.match_record(self.step, own, before, odds.p))
-            self.view.on_match(records[-1])
         return records
 
     def _remember_rewards(self, rows: Sequence[Row]) -> None:
@@ -208,8 +209,6 @@ class SelfPlay:
                 )
                 births += [self._replace(replacement).to_json() for replacement in plan]
         self.rewards = {}
-        for birth in births:
-            self.view.on_replacement(birth)
         return births
 
     def _replace(self, replacement: Replacement) -> LineageRecord:

@@ -36,3 +36,10 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path):
 def test_a_folder_that_is_no_run_is_named(tmp_path):
     with pytest.raises(UserError, match=r"no run at .*there is no config\.yaml"):
         RunDirectory(tmp_path).config()
+
+
+def test_what_is_not_finite_is_written_as_null(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.create("", {})
+    run.append("metrics", [{"step": 1, "members": {"a": {"loss": float("nan"), "x": [1.5]}}}])
+    assert list(run.metrics()) == [{"step": 1, "members": {"a": {"loss": None, "x": [1.5]}}}]

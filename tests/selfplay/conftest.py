@@ -103,14 +103,6 @@ class ScriptedEngine:
         ]
 
 
-class SilentView:
-    def on_start(self, run): ...
-    def on_match(self, match): ...
-    def on_replacement(self, child): ...
-    def on_step(self, step): ...
-    def on_end(self, result): ...
-
-
 @pytest.fixture(scope="session")
 def referee():
     with Referee(RefereeSettings(workers=1, deadline=2.0, accept_unconfined=True)) as referee:
@@ -134,6 +126,6 @@ def play(config, referee):
     """Makes a self-play with scripted members: teachers' skills, then students'."""
 
     def make(skill):
-        return SelfPlay(config, ScriptedEngine(skill), referee, ChatFormat(), None, SilentView())
+        return SelfPlay(config, ScriptedEngine(skill), referee, ChatFormat(), None)
 
     return make

@@ -84,7 +84,7 @@ def test_right_and_wrong_answers_are_told_apart_for_every_type(play, config):
 def test_programs_that_fail_are_no_tasks_and_cost_the_teacher(play, config):
     rows = played(play, config, [0.0, 1.0], 1, 1)
     assert all(row.task is None and row.reward == -0.5 and not row.answers for row in rows)
-    assert {row.reason for row in rows} == {"runtime_error"}
+    assert {row.reason for row in rows} == {"error"}
 
 
 def test_copies_are_counted_within_the_step_and_against_the_buffer(play, config):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from azr_population.reports.complexity import Complexity, measure
+from azr_population.tasks.complexity import Complexity, measure
 
 BRANCHES = """
 def f(x, n):  # two decisions and a loop
