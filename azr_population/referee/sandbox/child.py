@@ -96,6 +96,21 @@ class _Sink:
         return False
 
 
+class _Printed(_Sink):
+    """Keeps what is printed, up to a bound."""
+
+    def __init__(self, room: int) -> None:
+        self.parts: list[str] = []
+        self.room = room
+
+    def write(self, text: str) -> int:
+        self.room -= len(text)
+        if self.room < 0:
+            raise literal.TooLarge("printed too much")
+        self.parts.append(text)
+        return len(text)
+
+
 def prepare(modules: frozenset[str], banned_names: frozenset[str], max_output: int) -> Runner:
     """What the zygote sets up once for all its children."""
     sys.stdin = None
@@ -158,11 +173,16 @@ class Runner:
         gc.enable()
         for index, call in enumerate(work.calls):
             region.begin(index)
+            if call.kind == wire.SCRIPT:
+                self._script(index, code, call.arguments, region)
+                continue
             self._call(index, code, readers[call], region, uncertain)
 
     def _reader(self, call: wire.Call) -> tuple[int, Any]:
         """How to get a call's arguments: (status, source of the failure) or (OK, code or text)."""
         text = call.arguments
+        if call.kind == wire.SCRIPT:
+            return wire.OK, None
         try:
             arguments = literal.parse_arguments(text)
         except literal.TooLarge as error:
@@ -188,6 +208,27 @@ class Runner:
         if not self.banned_names.isdisjoint(_names(code)):
             return wire.BAD_INPUT, "a banned name"
         return wire.OK, code
+
+    def _script(self, index: int, code: CodeType, last: str, region: Region) -> None:
+        """Run a script; the output is the `str` of its last expression, or what it printed."""
+        namespace: dict[str, Any] = {"__builtins__": dict(self.builtins), "__name__": "program"}
+        try:
+            if last:
+                exec(code, namespace)
+                text = str(eval(last, namespace))
+            else:
+                sys.stdout = printed = _Printed(self.max_output)
+                exec(code, namespace)
+                text = "".join(printed.parts)
+        except MemoryError:
+            region.put(index, wire.MEMORY)
+        except literal.TooLarge as error:
+            region.put(index, wire.TOO_LARGE, str(error))
+        except BaseException as error:
+            region.put(index, wire.ERROR, _describe(error))
+        else:
+            fits = len(text) <= self.max_output
+            region.put(index, wire.OK if fits else wire.TOO_LARGE, text if fits else "")
 
     def _call(
         self, index: int, code: CodeType, reader: tuple[int, Any], region: Region, uncertain: bool

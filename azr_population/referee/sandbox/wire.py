@@ -39,8 +39,10 @@ END_DONE, END_TIMEOUT, END_SIGNAL, END_LOST = range(4)
 ) = range(11)
 LAST_STATUS = INPUT_TOO_LARGE
 
-# How an argument list is read.
-EXPRESSION, LITERAL = range(2)
+# How a call's text is read: as any argument list, as one of literals only, or (for a program that
+# is a script and not a function) as a last expression whose `str` is the output; '' asks for what
+# the script printed. A script's output is opaque text, not a literal.
+EXPRESSION, LITERAL, SCRIPT = range(3)
 
 
 class Call(NamedTuple):

@@ -1,0 +1,1 @@
+"""The plugin: our members inside an Absolute Zero Reasoner (AZR) run."""

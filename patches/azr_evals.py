@@ -1,0 +1,172 @@
+"""AZR evaluates model-written text in the trainer's process; these patches end that.
+
+AZR a82124e. `PythonExecutor.eval_output_prediction` evaluates the predicted output; every other
+method evaluates the text that its worker sends back; the reward code evaluates answers to learn
+their types. So an answer such as `__import__("os").system(...)` runs as the trainer, and an object
+with its own `__eq__` equals every gold output.
+
+For runs that keep AZR's own executor. What they cannot close: its workers run programs without a
+sandbox and send results back as pickles, and a hostile worker's pickle can still run code in the
+trainer. Only `azr-executor`, which puts the referee in its place, closes that.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from azr_population.referee.sandbox import literal
+
+from .mechanism import Patch
+
+_UPSTREAM = "absolute_zero_reasoner a82124e"
+_EXECUTOR = "absolute_zero_reasoner.utils.code_utils.python_executor"
+
+
+def _literal_eval(unreadable: Callable[[], object] | None) -> Callable[..., Any]:
+    """An `eval` for a module: one argument is read as a literal, more are left to the builtin.
+
+    `unreadable` makes the value of a text that is no literal; None: it raises.
+    """
+
+    def eval(text: Any, *namespaces: Any) -> Any:
+        if namespaces:  # AZR's worker executing a program; not in the trainer
+            return builtins.eval(text, *namespaces)
+        try:
+            return literal.parse(text)
+        except literal.NotLiteral:
+            if unreadable is None:
+                raise
+            return unreadable()
+
+    return eval
+
+
+def _compare(gold: str, answer: str) -> float:
+    try:
+        return float(literal.same(literal.parse(answer), literal.parse(gold)))
+    except literal.NotLiteral:
+        return 0.0
+
+
+def _output_prediction(original: Any) -> Any:
+    def eval_output_prediction(
+        self: Any, code: str, gold_output: str, agent_output: str, imports: Any = ()
+    ) -> float:
+        return _compare(gold_output, agent_output)
+
+    return eval_output_prediction
+
+
+def _k_output_prediction(original: Any) -> Any:
+    def eval_k_output_prediction(
+        self: Any, code: str, gold_output: str, k_agent_outputs: Any, imports: Any = ()
+    ) -> list[float]:
+        return [_compare(gold_output, answer) for answer in k_agent_outputs]
+
+    return eval_k_output_prediction
+
+
+def _reads_as_arguments(text: str) -> bool:
+    try:
+        literal.parse_arguments(text)
+    except literal.NotLiteral:
+        return False
+    return True
+
+
+def _input_prediction(original: Any) -> Any:
+    def eval_input_prediction(
+        self: Any, code: str, gold_output: str, agent_input: str, imports: Any = ()
+    ) -> float:
+        if not _reads_as_arguments(agent_input):
+            return 0.0
+        return original(self, code, gold_output, agent_input, list(imports))
+
+    return eval_input_prediction
+
+
+def _k_input_prediction(original: Any) -> Any:
+    def eval_k_input_prediction(
+        self: Any, code: str, gold_output: str, k_agent_inputs: Any, imports: Any = ()
+    ) -> list[float]:
+        readable = [text for text in k_agent_inputs if _reads_as_arguments(text)]
+        scores = iter(original(self, code, gold_output, readable, list(imports)))
+        return [
+            float(next(scores)) if _reads_as_arguments(text) else 0.0 for text in k_agent_inputs
+        ]
+
+    return eval_k_input_prediction
+
+
+OUTPUT_PREDICTION = Patch(
+    "azr-output-prediction",
+    _UPSTREAM,
+    f"{_EXECUTOR}:PythonExecutor.eval_output_prediction",
+    "0529bf7dd1dcc53e",
+    "a predicted output is compared as a literal; it is evaluated nowhere",
+    _output_prediction,
+)
+K_OUTPUT_PREDICTION = Patch(
+    "azr-k-output-prediction",
+    _UPSTREAM,
+    f"{_EXECUTOR}:PythonExecutor.eval_k_output_prediction",
+    "90d2d7e3d4d995b7",
+    "predicted outputs are compared as literals and scored in their order",
+    _k_output_prediction,
+)
+INPUT_PREDICTION = Patch(
+    "azr-input-prediction",
+    _UPSTREAM,
+    f"{_EXECUTOR}:PythonExecutor.eval_input_prediction",
+    "9e6851812635107b",
+    "a predicted input that is no literal scores 0 and is not executed",
+    _input_prediction,
+)
+K_INPUT_PREDICTION = Patch(
+    "azr-k-input-prediction",
+    _UPSTREAM,
+    f"{_EXECUTOR}:PythonExecutor.eval_k_input_prediction",
+    "edcf11950701c4e0",
+    "predicted inputs that are no literals score 0; scores come in the answers' order",
+    _k_input_prediction,
+)
+RESULT_EVAL = Patch(
+    "azr-result-eval",
+    _UPSTREAM,
+    f"{_EXECUTOR}:eval",
+    "3d5e8e041a3019c7",
+    "what a worker sends back is read as a literal in the trainer, not evaluated",
+    lambda original: _literal_eval(None),
+    source_of=("GenericRuntime.eval_code",),
+)
+TYPE_COUNTS_EVAL = Patch(
+    "azr-type-counts-eval",
+    _UPSTREAM,
+    "absolute_zero_reasoner.rewards.code_reward:eval",
+    "2fa1866989f20eca",
+    "the type of an answer is read off its literal; other text counts as str, as upstream has it",
+    lambda original: _literal_eval(None),
+    source_of=("get_type_counts_reward",),
+)
+METRIC_EVAL = Patch(
+    "azr-metric-eval",
+    _UPSTREAM,
+    "absolute_zero_reasoner.rewards.custom_evaluate:eval",
+    "ed660a8930dcc771",
+    "the code_eval metric compares literals; other text equals nothing",
+    lambda original: _literal_eval(object),
+    source_of=("get_gt_reward",),
+)
+
+EVALS = (
+    OUTPUT_PREDICTION,
+    K_OUTPUT_PREDICTION,
+    INPUT_PREDICTION,
+    K_INPUT_PREDICTION,
+    RESULT_EVAL,
+    TYPE_COUNTS_EVAL,
+    METRIC_EVAL,
+)
+"""All of them. RESULT_EVAL goes with the four of the executor."""
