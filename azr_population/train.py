@@ -53,13 +53,11 @@ def train(config: Config, view: View) -> int:
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
+    proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
     with _selfplay(config) as play:
         directory.create(to_yaml(config), environment())
-        if config.task.seed_file:
-            for task in seed_tasks(
-                read_seed_file(config.task.seed_file), play.referee, config.task
-            ):
-                play.buffer.add(task)
+        for task in seed_tasks(proposals, play.referee, config.task):
+            play.buffer.add(task)
         _save(play, directory)
         return _play(play, directory, view)
 

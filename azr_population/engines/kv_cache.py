@@ -1,7 +1,7 @@
 """A KV cache that is written in place.
 
-transformers' `DynamicCache` concatenates, so each new token copies all that came before: nine
-tenths of the time of decoding with a small model on CPU (`benchmarks/decoding.py`).
+transformers' `DynamicCache` concatenates, so each new token copies all that came before; with a
+small model on CPU that is a large part of the time (`benchmarks/decoding.py`).
 """
 
 from __future__ import annotations

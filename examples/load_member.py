@@ -1,0 +1,23 @@
+"""A member of a run in plain transformers and PEFT.
+
+    python examples/load_member.py runs/demo/members/teacher_0
+
+Asks a teacher on the nano base for five tasks and prints them.
+"""
+
+import sys
+
+import torch
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from azr_population.nano import nano_base_path
+
+base = nano_base_path()
+tokenizer = AutoTokenizer.from_pretrained(base)
+model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), sys.argv[1])
+torch.manual_seed(1)
+prompts = tokenizer(["<PO>"] * 5, return_tensors="pt", add_special_tokens=False)
+for tokens in model.generate(**prompts, do_sample=True, max_new_tokens=160):
+    program, arguments = tokenizer.decode(tokens[1:]).split("<in>")
+    print(f"{program}\n>>> f({arguments.split('<eos>')[0]})\n")

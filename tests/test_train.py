@@ -1,0 +1,208 @@
+"""Whole runs on the nano base, as the command line makes them: small, but nothing is replaced."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from azr_population.cli import main
+from azr_population.nano import nano_base_path
+from azr_population.runs import RunDirectory
+from azr_population.runs.checkpoint import members_digest, steps
+
+SMALL = [
+    "population=2t2s",
+    "population.rows=6",
+    "population.attempts=2",
+    "evolution.interval=2",
+    "exam.every=0",
+    "run.checkpoint_every=1",
+    "engine.threads=1",
+    "referee.workers=1",
+    "seed=3",
+]
+
+
+def train(path, *overrides):
+    return main(["train", *SMALL, f"run.dir={path}", *overrides])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of four steps that nothing interrupted."""
+    path = tmp_path_factory.mktemp("runs") / "whole"
+    assert train(path, "run.steps=4") == 0
+    return path
+
+
+def records(path):
+    """The records of a run without the times, which differ between equal runs."""
+    run = RunDirectory(path)
+    metrics = [
+        {k: v for k, v in row.items() if k not in ("seconds", "phases")} for row in run.metrics()
+    ]
+    return metrics, list(run.matches()), list(run.lineage()), list(run.tasks())
+
+
+def test_a_run_leaves_everything_that_the_design_promises(finished):
+    names = {path.name for path in finished.iterdir()}
+    wanted = {"config.yaml", "environment.json", "metrics.jsonl", "matches.jsonl", "lineage.jsonl"}
+    assert wanted | {"tasks.jsonl", "members", "checkpoints", "report.html"} <= names
+    metrics, matches, lineage, tasks = records(finished)
+    assert [row["step"] for row in metrics] == [1, 2, 3, 4]
+    assert len(matches) == 8 and len(lineage) == 4 and tasks
+    members = {"teacher_0", "teacher_1", "student_0", "student_1"}
+    assert {path.name for path in (finished / "members").iterdir()} == members
+    assert [step for step, _ in steps(finished / "checkpoints")] == [3, 4]
+
+
+def test_members_load_in_peft_and_teachers_differ(finished):
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    logits = []
+    for name in ("teacher_0", "teacher_1"):
+        base = AutoModelForCausalLM.from_pretrained(nano_base_path())
+        model = PeftModel.from_pretrained(base, finished / "members" / name)
+        with torch.inference_mode():
+            logits.append(model(torch.arange(12, 20)[None]).logits)
+    assert not torch.equal(*logits)
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(finished, tmp_path):
+    assert train(tmp_path / "same", "run.steps=4") == 0
+    assert records(tmp_path / "same") == records(finished)
+    assert members_digest(tmp_path / "same" / "members") == members_digest(finished / "members")
+    assert train(tmp_path / "other", "run.steps=1", "seed=4") == 0
+    assert records(tmp_path / "other")[3] != records(finished)[3]
+
+
+def test_a_run_in_two_parts_equals_a_run_in_one(finished, tmp_path):
+    path = tmp_path / "parts"
+    assert train(path, "run.steps=2") == 0
+    assert main(["resume", str(path), "run.steps=4"]) == 0
+    assert records(path) == records(finished)
+    assert members_digest(path / "members") == members_digest(finished / "members")
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_random_moments_equals_a_run_in_one(finished, tmp_path):
+    path = tmp_path / "killed"
+    command = [sys.executable, "-m", "azr_population.cli"]
+    start = [*command, "train", *SMALL, f"run.dir={path}", "run.steps=4", "run.resume=true"]
+    moments = random.Random(5)
+    kills = 0
+    deadline = time.monotonic() + 280
+    while time.monotonic() < deadline:
+        process = subprocess.Popen(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            # Long enough for a step or two after loading, so that the run gets on between kills.
+            code = process.wait(timeout=moments.uniform(4.0, 12.0))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+            continue
+        assert code == 0
+        break
+    assert kills >= 1
+    assert records(path) == records(finished)
+    assert members_digest(path / "members") == members_digest(finished / "members")
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_named(finished, tmp_path, capsys):
+    path = tmp_path / "damaged"
+    assert train(path, "run.steps=3") == 0
+    state = path / "checkpoints" / "step_3" / "state.pt"
+    state.write_bytes(state.read_bytes()[:1000])
+    assert main(["resume", str(path), "run.steps=4"]) == 0
+    said = capsys.readouterr().err
+    assert "checkpoint step_3 (state.pt does not match its checksum) is damaged" in said
+    assert members_digest(path / "members") == members_digest(finished / "members")
+
+
+@pytest.mark.slow
+def test_ctrl_c_finishes_the_step_and_says_how_to_go_on(finished, tmp_path):
+    path = tmp_path / "stopped"
+    command = [sys.executable, "-m", "azr_population.cli", "train", *SMALL]
+    process = subprocess.Popen(
+        [*command, f"run.dir={path}", "run.steps=4"], stdout=subprocess.PIPE, text=True
+    )
+    for line in process.stdout:
+        if line.startswith("step 1/"):
+            process.send_signal(signal.SIGINT)
+            break
+    said = process.stdout.read()
+    assert process.wait(timeout=60) == 130
+    assert f"azr-population resume {path}" in said
+    assert main(["resume", str(path)]) == 0
+    assert members_digest(path / "members") == members_digest(finished / "members")
+
+
+def test_the_single_agent_runs_too(tmp_path):
+    assert train(tmp_path / "single", "population=single", "population.rows=6", "run.steps=1") == 0
+    (metrics,) = RunDirectory(tmp_path / "single").metrics()
+    assert list(metrics["members"]) == ["agent_0"]
+
+
+def test_seed_tasks_are_checked_and_fill_the_buffer(tmp_path):
+    seeds = tmp_path / "seed.jsonl"
+    rows = [
+        {"snippet": "def f(a):\n    return a + 1", "input": "4", "output": "5", "imports": []},
+        {"snippet": "def f(a):\n    return a", "input": "4", "output": "4", "imports": []},
+    ]
+    seeds.write_text("\n".join(map(json.dumps, rows)))
+    path = tmp_path / "run"
+    assert train(path, f"task.seed_file={seeds}", "run.steps=0") == 0
+    state = json.loads((path / "checkpoints" / "step_0" / "state.json").read_text())
+    # The second is an identity, which the nano rules refuse.
+    assert [task["type"] for task in state["buffer"]] == ["code_o", "code_i"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["base=hf", "base.path={tmp}/nowhere"], "nowhere is not a folder"),
+        (["base=hf", "base.path={tmp}"], "does not load as a causal LM"),
+        (["base.lora.target_modules=[w_q]"], "w_q"),
+        (["task.seed_file={tmp}/nowhere.jsonl"], "nowhere.jsonl cannot be read"),
+        (["engine.device=cuda"], "torch sees no GPU"),
+        (["population=9t9s"], "population/9t9s"),
+    ],
+)
+def test_a_mistake_is_one_line_with_exit_code_2_and_leaves_no_run(
+    tmp_path, capsys, overrides, said
+):
+    import torch
+
+    if "engine.device=cuda" in overrides and torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    path = tmp_path / "run"
+    assert train(path, *(text.format(tmp=tmp_path) for text in overrides)) == 2
+    error = capsys.readouterr().err.strip()
+    assert said in error and "\n" not in error
+    assert not path.exists()
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(tmp_path, capsys):
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert train(tmp_path) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert [path.name for path in Path(tmp_path).iterdir()] == ["thesis.txt"]
+
+
+def test_resuming_what_is_no_run(tmp_path, capsys):
+    assert main(["resume", str(tmp_path)]) == 2
+    assert f"no run at {tmp_path}" in capsys.readouterr().err
+
+
+def test_help_is_quick_and_needs_no_torch():
+    code = "import sys; from azr_population.cli import _parser; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env=dict(os.environ)).returncode == 0
