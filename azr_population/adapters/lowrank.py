@@ -177,9 +177,9 @@ class _Grams:
         some = layers[0].terms[0].factors.A
         k = _total_rank(layers[0])
         empty = partial(torch.empty, dtype=torch.float64, device=some.device)
-        self.B = torch.empty(len(layers), k, k, **empty)
-        self.A = torch.empty(len(layers), k, k, **empty)
-        self.probed = torch.empty(len(layers), k, **empty)
+        self.B = empty(len(layers), k, k)
+        self.A = empty(len(layers), k, k)
+        self.probed = empty(len(layers), k)
         widest = max(max(_shape(layer)) for layer in layers)
         buffer = empty(widest * k)
         probe = torch.arange(1, widest + 1, dtype=torch.float64, device=some.device).sin()
