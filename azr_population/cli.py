@@ -93,7 +93,8 @@ def _parser() -> argparse.ArgumentParser:
         ("evolve", "make a child adapter from PEFT folders by a weight-space operator"),
         ("referee", "judge tasks from standard input, verdicts to standard output"),
     ):
-        command = commands.add_parser(name, help=text, add_help=False)
+        # No prefix of options here: `evolve --list` belongs to the command itself.
+        command = commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
         command.add_argument("rest", nargs=argparse.REMAINDER)
         command.set_defaults(run={"evolve": _evolve, "referee": _referee}[name])
     return parser
