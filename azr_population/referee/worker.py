@@ -38,7 +38,6 @@ class Report(NamedTuple):
 
     end: int
     code: int
-    in_flight: int
     microseconds: int
     frames: bytes
 
@@ -134,9 +133,9 @@ class Worker:
             *head, length = wire.REPORT.unpack_from(self.incoming)
             if len(self.incoming) < size + length:
                 break
-            end, code, in_flight, used = head
+            end, code, used = head
             frames = bytes(self.incoming[size : size + length])
-            reports.append(Report(end, code, in_flight, used, frames))
+            reports.append(Report(end, code, used, frames))
             del self.incoming[: size + length]
         return None if gone and not reports else reports
 

@@ -272,6 +272,9 @@ class Runner:
                 region.put(index, wire.OK, text)
 
 
+_type_name = type.__dict__["__name__"].__get__  # past a metaclass's own `__name__`
+
+
 def _names(code: CodeType) -> set[str]:
     """All names that a code object and those inside it use: variables, attributes, imports."""
     names = {*code.co_names, *code.co_varnames, *code.co_freevars}
@@ -283,11 +286,11 @@ def _names(code: CodeType) -> set[str]:
 
 def _describe(error: BaseException) -> str:
     """`ZeroDivisionError: division by zero`, bounded; the message is the program's own text."""
-    name = str(type(error).__name__)[:100]
     try:
+        name = str(_type_name(type(error)))[:100]
         message = str(error)[:200]
-    except BaseException:
-        return name
+    except BaseException:  # the program's own class may raise anything
+        return "Exception"
     return f"{name}: {message}" if message else name
 
 

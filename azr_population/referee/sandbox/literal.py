@@ -344,7 +344,7 @@ def _write(value: object, room: list[int], depth: int) -> str:
 
 def _write_container(value: object, room: list[int], depth: int) -> str:
     kind = type(value)
-    if kind not in (list, tuple, dict, set):
+    if kind is not list and kind is not tuple and kind is not dict and kind is not set:
         raise NotLiteral(f"a value of type {kind.__name__}")
     if depth <= 0:
         raise TooLarge("nested too deeply")

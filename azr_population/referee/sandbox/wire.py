@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 JOB = struct.Struct("<IIQ")
 """Length of the body in bytes, number of calls, time budget in microseconds."""
-REPORT = struct.Struct("<BiiII")
-"""How the child ended (END_*), its wait status or signal, the call in flight, microseconds used,
-length of the frames in bytes."""
+REPORT = struct.Struct("<BiII")
+"""How the child ended (END_*), its exit code (negative: a signal), microseconds used, length of the
+frames in bytes."""
 FRAME = struct.Struct("<IBI")
 """Number of the call, its status, length of its text in bytes."""
 PROGRAM = 0xFFFFFFFF

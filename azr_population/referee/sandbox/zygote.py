@@ -91,7 +91,7 @@ def _close_inherited(sock: socket.socket) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(null, number)
-    keep = sock.fileno()
+    keep = sock.fileno()  # the pipes that a zygote makes later lie above it
     os.closerange(3, keep)
     os.closerange(keep + 1, 4096)
     os.environ.clear()
@@ -116,6 +116,8 @@ class Zygote:
         self.install_filter = install_filter
         self.pid = os.getpid()
         self.start_read, self.start_write = os.pipe()
+        self.taken_read, self.taken_write = os.pipe()
+        os.set_blocking(self.taken_read, False)
         gc.collect()
         gc.freeze()
         gc.disable()
@@ -144,7 +146,7 @@ class Zygote:
 
     def _watch(
         self, pid: int, region: child.Region, calls: int, budget: int
-    ) -> tuple[int, int, int, int]:
+    ) -> tuple[int, int, int]:
         """Wait for a child within its budget (ns), kill it beyond, and reap it.
 
         A call may use half of the time that is left, the last call all of it: so one that hangs
@@ -167,14 +169,20 @@ class Zygote:
                     break
             code = ended.reap()
         used = min((time.monotonic_ns() - began) // 1000, 0xFFFFFFFF)
-        in_flight = min(max(region.progress()[0], -1), calls)
-        if in_flight < 0 and code != 0:
+        if not self._taken():
             end_kind = wire.END_LOST
         elif timed_out and code == -signal.SIGKILL:
             end_kind = wire.END_TIMEOUT
         else:
             end_kind = wire.END_DONE if code == 0 else wire.END_SIGNAL
-        return end_kind, code, in_flight, used
+        return end_kind, code, used
+
+    def _taken(self) -> bool:
+        """Whether the child had read its whole job: its program could not unsay it."""
+        try:
+            return os.read(self.taken_read, 1) == b"!"
+        except BlockingIOError:
+            return False
 
     def _child(self, region: child.Region) -> None:
         """The child's whole life; it never returns. Up to `run` it runs our code only."""
@@ -185,8 +193,8 @@ class Zygote:
                 os._exit(1)
             length, _, budget = wire.JOB.unpack(_receive(self.sock, wire.JOB.size))
             body = _receive(self.sock, length)
-            highest = max(self.sock.fileno(), self.start_read, self.start_write)
-            os.closerange(0, highest + 1)
+            os.write(self.taken_write, b"!")
+            os.closerange(0, self.taken_write + 1)
             layers.limit_child(budget // 1_000_000 + 2)
             if self.install_filter is not None:
                 self.install_filter()

@@ -1,0 +1,69 @@
+"""Every hostile program gets its verdict in time, escapes nothing and delays nobody."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import pytest
+from hostile_programs import NAKED, WALLED
+
+from azr_population.referee import Execution, Program, Reason, Referee, RefereeSettings
+from azr_population.referee.settings import MODULES
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
+
+DEADLINE = 0.4
+EVERYTHING = (
+    *MODULES, "_thread", "atexit", "builtins", "ctypes", "gc", "inspect", "mmap", "multiprocessing",
+    "os", "resource", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time",
+)  # fmt: skip
+FRIEND = Program("def f(x): return x * 2", ("21",))
+NAKED_SETTINGS = RefereeSettings(
+    workers=2, deadline=DEADLINE, memory_mb=128, modules=EVERYTHING, banned_names=()
+)
+MARK = "/tmp/referee-was-here"
+
+
+@pytest.fixture(scope="module")
+def naked():
+    with Referee(NAKED_SETTINGS) as referee:
+        yield referee
+
+
+@pytest.fixture(scope="module")
+def walled():
+    with Referee(RefereeSettings(workers=2, deadline=DEADLINE, memory_mb=128)) as referee:
+        yield referee
+
+
+def assert_held(execution: Execution, reasons: set[str]) -> None:
+    assert str(execution.reason) in reasons, execution
+    assert execution.outputs in ((), ("'held'",)), execution
+
+
+def judge_beside_a_friend(referee: Referee, source: str) -> Execution:
+    began = time.monotonic()
+    execution, friend = referee.check([Program(source, ("3",)), FRIEND])
+    assert time.monotonic() - began < DEADLINE + 1.0
+    assert (friend.reason, friend.outputs) == (Reason.OK, ("42",))
+    assert not os.path.lexists(MARK)
+    return execution
+
+
+@pytest.mark.parametrize("name", NAKED)
+def test_the_kernel_alone_holds(naked, name):
+    reasons, source = NAKED[name]
+    assert_held(judge_beside_a_friend(naked, source), reasons)
+
+
+@pytest.mark.parametrize("name", WALLED)
+def test_the_defaults_hold(walled, name):
+    reasons, source = WALLED[name]
+    assert_held(judge_beside_a_friend(walled, source), reasons)
+
+
+def test_the_corpus_is_large_enough():
+    assert len(NAKED) + len(WALLED) >= 60
+    assert len({source for _, source in [*NAKED.values(), *WALLED.values()]}) >= 60
