@@ -10,6 +10,9 @@ from torch import Tensor, nn
 
 from azr_population.engines.engine import Sample
 
+METRICS = ("loss", "entropy", "approx_kl", "clip_fraction")
+"""What `policy_loss` reports beside the loss."""
+
 
 @dataclass(frozen=True)
 class MicroBatch:

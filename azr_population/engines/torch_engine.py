@@ -20,7 +20,7 @@ from azr_population.engines.attention import use_strided_attention
 from azr_population.engines.base_model import load_base
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import Completion, Sample, Sampling
-from azr_population.engines.policy_gradient import micro_batches, policy_loss
+from azr_population.engines.policy_gradient import METRICS, micro_batches, policy_loss
 
 
 class TorchEngine:
@@ -171,21 +171,24 @@ class TorchEngine:
     def _update_member(
         self, member: int, samples: Sequence[Sample], learning_rate: float
     ) -> dict[str, float]:
-        if not samples:
+        tokens = self._sum_over_ranks([sum(len(s.completion.token_ids) for s in samples)])[0]
+        if not tokens:
             return {"updates": 0.0, "tokens": 0.0}
         optimizer = self._optimizers[member]
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
         device = next(self.model.parameters()).device
-        tokens = sum(len(sample.completion.token_ids) for sample in samples)
-        totals: dict[str, float] = {}
+        totals = dict.fromkeys(METRICS, 0.0)
         for batch in micro_batches(samples, self._micro_batch_tokens, device):
             slots = torch.full((len(batch.input_ids),), member, device=device)
+            # Backward too, because gradient checkpointing runs the layers again there.
             with self.bank.routed(slots):
                 loss, metrics = policy_loss(self.model, batch, self._clip_ratio)
-            (loss / tokens).backward()
+                (loss / tokens).backward()
             for name, value in metrics.items():
-                totals[name] = totals.get(name, 0.0) + value / tokens
+                totals[name] += value / tokens
+        totals = dict(zip(totals, self._sum_over_ranks(list(totals.values())), strict=True))
+        self._sum_gradients(self.bank.parameters_of(member))
         norm = nn.utils.clip_grad_norm_(self.bank.parameters_of(member), self._max_grad_norm)
         # A step with a non-finite gradient would spoil the member for good; it is counted instead.
         sound = bool(torch.isfinite(norm))
@@ -193,6 +196,13 @@ class TorchEngine:
             optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return {**totals, "grad_norm": float(norm), "tokens": tokens, "updates": float(sound)}
+
+    def _sum_over_ranks(self, values: list[float]) -> list[float]:
+        """The sums over data-parallel ranks; there is one rank here."""
+        return values
+
+    def _sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Sums the gradients over data-parallel ranks; there is one rank here."""
 
     def _new_optimizer(self, slot: int) -> torch.optim.AdamW:
         return torch.optim.AdamW(
