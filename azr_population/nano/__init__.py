@@ -1,0 +1,10 @@
+"""The embedded base model: its corpus, tokenizer, pre-training, acceptance, exam and weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def nano_base_path() -> Path:
+    """The folder with the weights that ship with the package."""
+    return Path(__file__).resolve().parent / "weights"

@@ -1,0 +1,156 @@
+"""The pre-training corpus: generated programs, executed, written as propose and solve documents.
+
+A document is a list of tokens with two numbers for each: its branch and its weight in the loss.
+Branch 0 is the program, branches 1, 2, ... are input/output pairs that read the program but not
+each other, so that one program serves several questions in the very form in which they are asked
+later. Every program whose hash falls into the held-out bucket is left out for the exam.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+
+from azr_population.nano.executor import in_children, run_function
+from azr_population.nano.grammar import Grammar
+from azr_population.tasks.nano_format import CODE_F_INPUTS, IN, NanoFormat
+from azr_population.tasks.task import Task, TaskType
+
+O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
+
+HELD_OUT_SHARE = 0.02
+CHUNK = 4000
+_DEADLINE = 120.0
+_PAIRS = 10
+_DULL = frozenset({"0", "1", "2", "-1", "[]", "''"})
+"""Outputs that a guess gets right too often; most pairs with them are left out of proposals."""
+
+LEVELS = {
+    ("propose", O): (34, 36, 22, 8),
+    ("propose", I): (34, 36, 22, 8),
+    ("propose", F): (78, 18, 4, 0),
+    ("solve", O): (30, 34, 24, 12),
+    ("solve", I): (32, 36, 22, 10),
+    ("solve", F): (74, 20, 6, 0),
+}
+"""Weights of programs with 0, 1, 2 and 3 statements before the return, by kind of document."""
+
+MIX = {
+    ("propose", O): 12,
+    ("propose", I): 9,
+    ("propose", F): 12,
+    ("solve", O): 36,
+    ("solve", I): 14,
+    ("solve", F): 17,
+}
+"""Weights of the kinds of documents, by number."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A program of the grammar that runs, with pairs (argument list, `repr` of the value)."""
+
+    program: str
+    level: int
+    pairs: tuple[tuple[str, str], ...]
+
+
+def is_held_out(program: str) -> bool:
+    """Whether the program belongs to the exam: never in the corpus. A stable 2% of all texts."""
+    digest = hashlib.sha256(program.encode()).digest()
+    return int.from_bytes(digest[:4], "big") < HELD_OUT_SHARE * 2**32
+
+
+def draw_example(
+    grammar: Grammar, level: int, simple: bool, held_out: bool = False
+) -> Example | None:
+    """One program and its pairs, or None when it is not worth asking about.
+
+    Refused: programs that often fail, or whose value hardly depends on the input.
+    """
+    rng = grammar.rng
+    depth = 1 if simple and rng.random() < 0.6 else 2
+    written = grammar.program(level, depth, parameters=1 if simple and rng.random() < 0.7 else None)
+    if is_held_out(written.source) is not held_out:
+        return None
+    arguments = list(
+        dict.fromkeys(grammar.arguments(written.parameters) for _ in range(_PAIRS + 2))
+    )
+    values = run_function(written.source, arguments)
+    pairs = [(a, v) for a, v in zip(arguments, values, strict=True) if v is not None]
+    kept = [value for _, value in pairs]
+    if len(pairs) < 8 or len(set(kept)) < 5 or max(map(kept.count, kept)) > 0.4 * len(kept):
+        return None
+    if any(len(value) > 4 and value.lstrip("-").isdigit() for value in kept):
+        return None
+    return Example(written.source, level, tuple(pairs))
+
+
+def documents(seed: int, chunk: int, size: int = CHUNK) -> list[str]:
+    """`size` documents as text, end-of-sequence tokens included; the same for the same numbers."""
+    rng = Random(f"nano corpus {seed} {chunk}")
+    grammar = Grammar(rng)
+    kinds, weights = list(MIX), list(MIX.values())
+    texts: list[str] = []
+    while len(texts) < size:
+        phase, type = rng.choices(kinds, weights)[0]
+        level = rng.choices(range(4), LEVELS[phase, type])[0]
+        example = draw_example(grammar, level, simple=type is F)
+        if example is None:
+            continue
+        text = propose_text(type, example, rng) if phase == "propose" else solve_text(type, example)
+        if text:
+            texts.append(text)
+    return texts
+
+
+def generate(
+    seed: int, chunks: Sequence[int], workers: int = 1, size: int = CHUNK
+) -> Iterator[list[str]]:
+    """The documents of several chunks, made in killed children. A chunk that overran is skipped."""
+    for texts in in_children(partial(documents, seed, size=size), chunks, workers, _DEADLINE):
+        if texts is not None:
+            yield texts
+
+
+EOS = "<eos>"
+
+
+def propose_text(type: TaskType, example: Example, rng: Random) -> str | None:
+    """A propose document: two inputs in branches of their own, or code_f's six in a row."""
+    prompt = NanoFormat().propose_prompt(type)
+    pairs = [pair for pair in example.pairs if not _is_identity(pair)]
+    if type is F:
+        if len(example.pairs) < CODE_F_INPUTS or len(pairs) < len(example.pairs) / 2:
+            return None
+        inputs = [arguments for arguments, _ in example.pairs[:CODE_F_INPUTS]]
+        return f"{prompt}{example.program}{IN}{IN.join(inputs)}{EOS}"
+    pairs = [pair for pair in pairs if pair[1] not in _DULL or rng.random() < 0.2]
+    if len(pairs) < 2:
+        return None
+    return f"{prompt}{example.program}" + "".join(f"{IN}{pair[0]}{EOS}" for pair in pairs[:2])
+
+
+def solve_text(type: TaskType, example: Example) -> str:
+    """A solve document: several questions about one program, or code_f's three pairs."""
+    format = NanoFormat()
+    if type is F:
+        inputs, outputs = zip(*example.pairs[:CODE_F_INPUTS], strict=True)
+        task = Task(type, example.program, tuple(inputs), tuple(outputs))
+        return f"{format.solve_prompt(task)}{example.program}{EOS}"
+    parts: list[str] = []
+    for arguments, value in example.pairs[:5]:
+        task = Task(type, example.program, (arguments,), (value,))
+        prompt = format.solve_prompt(task)
+        if parts:
+            prompt = prompt.split(example.program, 1)[1]
+        parts.append(prompt + (value if type is O else arguments) + EOS)
+    return "".join(parts)
+
+
+def _is_identity(pair: tuple[str, str]) -> bool:
+    """Whether the value stands among the arguments already, which the validity rules refuse."""
+    return pair[1] in pair[0]

@@ -1,0 +1,240 @@
+"""Pre-training of the nano base: one plain loop, in the spirit of nanochat.
+
+Covered: corpus made on the fly by killed children (every document is new), packed rows with a mask
+that keeps documents and branches apart, AdamW with warm-up and linear decay to zero, bfloat16
+matrix products, `torch.compile` where a C++ compiler is found, a checkpoint every few minutes.
+Not covered: several machines or GPUs, resuming a broken build, a search over hyper-parameters.
+
+A build is reproducible (same seed, machine, threads and versions) when its token budget ends it;
+one that its minutes end has seen as much as the machine could do in that time.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from azr_population.nano import corpus
+from azr_population.nano.forward import logits, may_attend, rotary_table
+from azr_population.nano.packing import Batch, Document, pack, read_document
+from azr_population.nano.tokenizer import build_tokenizer, save_tokenizer
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that a build depends on but the seed."""
+
+    hidden: int = 128
+    layers: int = 6
+    heads: int = 4
+    mlp: int = 384
+    rows: int = 32
+    length: int = 192
+    tokens: int = 60_000_000
+    learning_rate: float = 3e-3
+    warmup_steps: int = 200
+    weight_decay: float = 0.05
+    betas: tuple[float, float] = (0.9, 0.95)
+    max_grad_norm: float = 1.0
+    chunk: int = corpus.CHUNK
+    """Documents that a child makes before it is replaced."""
+    shuffle: int = 2048
+    """Documents in the buffer that mixes what the corpus yields."""
+
+
+def new_model(recipe: Recipe, seed: int) -> Any:
+    """A fresh `Qwen2ForCausalLM`, float32."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    tokenizer = build_tokenizer()
+    config = Qwen2Config(
+        vocab_size=-(-len(tokenizer) // 16) * 16,
+        hidden_size=recipe.hidden,
+        intermediate_size=recipe.mlp,
+        num_hidden_layers=recipe.layers,
+        num_attention_heads=recipe.heads,
+        num_key_value_heads=recipe.heads,
+        max_position_embeddings=512,
+        rope_theta=10_000.0,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    torch.manual_seed(seed)
+    model = Qwen2ForCausalLM(config)
+    # Smaller steps into the residual stream the deeper the model, as GPT-2 does it.
+    with torch.no_grad():
+        for layer in model.model.layers:
+            for module in (layer.self_attn.o_proj, layer.mlp.down_proj):
+                module.weight.mul_((2 * recipe.layers) ** -0.5)
+    return model
+
+
+def build(
+    out_dir: str | Path,
+    minutes: float = 50.0,
+    seed: int = 1,
+    threads: int = 2,
+    recipe: Recipe | None = None,
+    checkpoint_minutes: float = 5.0,
+    compile: bool = True,
+    log: Callable[[str], None] = print,
+    log_steps: int = 200,
+) -> dict[str, Any]:
+    """Make corpus, tokenizer and weights; write a folder that the Auto classes load.
+
+    Args:
+        out_dir: written at every checkpoint and at the end; `build.json` there has the log.
+        minutes: wall-clock limit; the learning rate is at zero when it or the token budget ends.
+        threads: torch threads. The corpus needs about a sixth of another core.
+
+    Returns the facts of the build: steps, tokens, seconds, tokens per second, losses.
+    """
+    recipe = recipe or Recipe()
+    out = Path(out_dir)
+    out.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(threads)
+    tokenizer = save_tokenizer(out)
+    model = new_model(recipe, seed)
+    step_loss = _loss_function(model, recipe, compile, log)
+    optimizer = _optimizer(model, recipe)
+    rng = np.random.default_rng(seed)
+    batches = pack(_shuffled(_documents(tokenizer, seed, recipe), recipe.shuffle, rng), recipe.rows,
+                   recipe.length)  # fmt: skip
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    log(f"parameters {sum(p.numel() for p in parameters):,}, vocabulary {len(tokenizer)}")
+
+    started = time.monotonic()
+    saved = started
+    seen = 0
+    curve: list[dict[str, float]] = []
+    window: list[float] = []
+    for step in count(1):
+        elapsed = time.monotonic() - started
+        progress = max(seen / recipe.tokens, elapsed / (60.0 * minutes))
+        if progress >= 1.0:
+            break
+        batch = next(batches)
+        rate = recipe.learning_rate * min(step / recipe.warmup_steps, 1.0 - progress, 1.0)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        loss = step_loss(batch)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, recipe.max_grad_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        seen += batch.tokens
+        window.append(loss.item())
+        if step % log_steps == 0:
+            curve.append({"step": step, "tokens": seen, "loss": sum(window) / len(window)})
+            log(
+                f"step {step} tokens {seen / 1e6:.2f}M loss {curve[-1]['loss']:.4f} lr {rate:.2e} "
+                f"{seen / (time.monotonic() - started):.0f} tok/s {elapsed / 60:.1f} min"
+            )
+            window = []
+        if time.monotonic() - saved > 60.0 * checkpoint_minutes:
+            save(model, out)
+            saved = time.monotonic()
+    seconds = time.monotonic() - started
+    facts = {
+        "seed": seed,
+        "recipe": asdict(recipe),
+        "steps": step - 1,
+        "tokens": seen,
+        "seconds": round(seconds, 1),
+        "threads": threads,
+        "torch": torch.__version__,
+        "curve": curve,
+    }
+    save(model, out)
+    (out / "build.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    return facts
+
+
+def save(model: Any, out: Path) -> None:
+    """Write config and bfloat16 weights; what is in the folder is replaced at once."""
+    import copy
+
+    half = copy.deepcopy(model).to(torch.bfloat16)
+    scratch = out / "writing"
+    half.save_pretrained(scratch)
+    for path in scratch.iterdir():
+        path.chmod(0o644)
+        path.replace(out / path.name)
+    shutil.rmtree(scratch)
+
+
+def _documents(tokenizer: Any, seed: int, recipe: Recipe) -> Iterator[Document]:
+    for texts in corpus.generate(seed, range(10**6), size=recipe.chunk):
+        for encoding in tokenizer.backend_tokenizer.encode_batch(texts):
+            yield read_document(encoding.ids)
+
+
+def _shuffled(
+    documents: Iterator[Document], size: int, rng: np.random.Generator
+) -> Iterator[Document]:
+    held: list[Document] = []
+    for document in documents:
+        if len(held) < size:
+            held.append(document)
+            continue
+        place = int(rng.integers(size))
+        held[place], document = document, held[place]
+        yield document
+
+
+def _optimizer(model: Any, recipe: Recipe) -> torch.optim.Optimizer:
+    """AdamW; biases and norms do not decay."""
+    matrices = [p for p in model.parameters() if p.ndim == 2]
+    vectors = [p for p in model.parameters() if p.ndim < 2]
+    groups = [
+        {"params": matrices, "weight_decay": recipe.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas, fused=True)
+
+
+def _loss_function(
+    model: Any, recipe: Recipe, compile: bool, log: Callable[[str], None]
+) -> Callable[[Batch], torch.Tensor]:
+    """Batch -> weighted mean cross-entropy of the tokens with a weight."""
+    config = model.config
+    table = rotary_table(
+        recipe.length, config.hidden_size // config.num_attention_heads, config.rope_theta
+    )
+
+    def loss(
+        ids: torch.Tensor,
+        positions: torch.Tensor,
+        documents: torch.Tensor,
+        branches: torch.Tensor,
+        weights: torch.Tensor,
+    ) -> torch.Tensor:
+        allowed = may_attend(documents, branches)
+        scores = logits(model, ids, positions, allowed, table, torch.bfloat16)
+        each = F.cross_entropy(scores[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+        wanted = weights[:, 1:].flatten()
+        return (each * wanted).sum() / wanted.sum()
+
+    function: Callable[..., torch.Tensor] = loss
+    if compile and shutil.which("g++"):
+        function = torch.compile(loss, dynamic=False)
+    elif compile:
+        log("no g++: training without torch.compile, about half as fast")
+
+    def of_batch(batch: Batch) -> torch.Tensor:
+        arrays = (batch.ids, batch.positions, batch.documents, batch.branches, batch.weights)
+        return function(*map(torch.from_numpy, arrays))
+
+    return of_batch

@@ -1,0 +1,77 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from azr_population.nano import corpus
+from azr_population.nano.forward import logits, may_attend, rotary_table
+from azr_population.nano.packing import pack, read_document
+from azr_population.nano.pretrain import Recipe, build, new_model
+from azr_population.nano.tokenizer import build_tokenizer
+
+TINY = Recipe(hidden=32, layers=1, heads=2, mlp=64, rows=8, length=192, tokens=28_000,
+              learning_rate=1e-2, chunk=500, warmup_steps=3, shuffle=64)  # fmt: skip
+
+
+@pytest.fixture
+def documents():
+    tokenizer = build_tokenizer()
+    return [read_document(tokenizer(text).input_ids) for text in corpus.documents(1, 0, size=200)]
+
+
+def test_a_solve_document_asks_each_question_in_its_own_branch():
+    text = "<SO>def f(n):\n    return n + 1<in>1<out>2<eos><in>8<out>9<eos>"
+    tokenizer = build_tokenizer()
+    document = read_document(tokenizer(text).input_ids)
+    words = tokenizer.convert_ids_to_tokens(document.ids)
+    weighed = [word for word, weight in zip(words, document.weights, strict=True) if weight]
+    assert weighed == ["2", "<eos>", "9", "<eos>"]
+    assert document.branches.tolist() == [0] * 8 + [1] * 5 + [2] * 5
+    assert document.positions.tolist() == [*range(13), *range(8, 13)]
+
+
+def test_rows_give_the_library_logits_for_each_branch_alone(documents):
+    model = new_model(TINY, seed=0)
+    batch = next(pack(documents, rows=4, length=192))
+    ids, positions, numbers, branches = (
+        torch.from_numpy(array)
+        for array in (batch.ids, batch.positions, batch.documents, batch.branches)
+    )
+    with torch.no_grad():
+        ours = logits(model, ids, positions, may_attend(numbers, branches),
+                      rotary_table(192, 16, model.config.rope_theta), torch.float32)  # fmt: skip
+        compared = 0
+        for row in range(4):
+            for document in range(int(batch.documents[row].max()) + 1):
+                inside = batch.documents[row] == document
+                last = batch.branches[row][inside].max()
+                own = inside & np.isin(batch.branches[row], (0, last))
+                alone = model(ids[row][own][None]).logits[0]
+                assert (alone - ours[row][own]).abs().max() < 1e-5
+                compared += 1
+    assert compared >= 8
+
+
+def test_twenty_steps_reduce_the_loss_and_the_folder_loads(tmp_path):
+    lines = []
+    facts = build(tmp_path, minutes=2, seed=1, threads=1, recipe=TINY, compile=False,
+                  log=lines.append, log_steps=5)  # fmt: skip
+    assert facts["steps"] >= 18
+    losses = [point["loss"] for point in facts["curve"]]
+    assert losses[-1] < losses[0] - 1.0
+    assert json.loads((tmp_path / "build.json").read_text())["tokens"] >= TINY.tokens
+    model = AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert model.config.hidden_size == 32
+
+
+def test_a_seed_gives_the_same_weights(tmp_path):
+    recipe = Recipe(hidden=16, layers=1, heads=2, mlp=16, rows=2, length=192, tokens=1500,
+                    chunk=100, warmup_steps=2, shuffle=16)  # fmt: skip
+    weights = []
+    for seed in (1, 1, 2):
+        out = tmp_path / str(len(weights))
+        build(out, minutes=2, seed=seed, threads=1, recipe=recipe, compile=False, log=str)
+        weights.append((out / "model.safetensors").read_bytes())
+    assert weights[0] == weights[1] != weights[2]
