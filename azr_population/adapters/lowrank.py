@@ -16,38 +16,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from azr_population.adapters.adapter import Factors
-from azr_population.errors import UserError
+from azr_population.adapters.roots import (
+    Grams,
+    Layer,
+    Roots,
+    Term,
+    diagonal,
+    exact_roots,
+    roots_of,
+)
 
 TOLERANCE = 2e-6
 """Estimated error, relative to dW, above which the slower and more exact way is taken."""
-EPS = torch.finfo(torch.float64).eps
-
-
-@dataclass(frozen=True)
-class Term:
-    """One summand of a layer's update: weight * B A diag(columns).
-
-    `columns` is [in] in any real dtype, or None for ones.
-    """
-
-    factors: Factors
-    weight: float = 1.0
-    columns: Tensor | None = None
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A layer's update as the sum of its terms, as if their factors were concatenated: B [out, k],
-    A [k, in] with k the sum of the terms' ranks."""
-
-    name: str
-    terms: tuple[Term, ...]
 
 
 @dataclass(frozen=True)
@@ -77,14 +62,14 @@ def decompose(layers: Sequence[Layer]) -> Decomposition:
 
     Raises UserError when a factor holds a value that is not finite.
     """
-    grams = _Grams(layers)
-    B, A = _roots(grams.B), _roots(grams.A)
+    grams = Grams(layers)
+    B, A = roots_of(grams.B), roots_of(grams.A)
     core = _Core.of(B, A)
-    weight = (grams.B.diagonal(dim1=1, dim2=2) * grams.A.diagonal(dim1=1, dim2=2)).sum(-1).sqrt()
+    weight = (diagonal(grams.B) * diagonal(grams.A)).sum(-1).sqrt()
     doubt = (B.unresolved + A.unresolved) * weight
     for index in (doubt > TOLERANCE * core.singular.norm(dim=-1)).nonzero().flatten().tolist():
         one = slice(index, index + 1)
-        exact_B, exact_A = _exact_roots(layers[index])
+        exact_B, exact_A = exact_roots(layers[index])
         core.put(one, _Core.of(exact_B, exact_A))
     # The sign of a pair of singular vectors is free: a fixed probe decides it, whatever the gauge.
     signs = torch.where((core.right @ grams.probed[..., None])[..., 0] < 0, -1.0, 1.0)
@@ -152,109 +137,41 @@ def _columns(term: Term, A: Tensor) -> Tensor:
     return A if term.columns is None else A * term.columns.to(A.dtype)
 
 
+def cancellation(
+    left: Tensor | None, right: Tensor | None, gram_B: Tensor, gram_A: Tensor
+) -> Tensor:
+    """[M]: how many times larger the components of (B left)(right A) are than their sum.
+
+    sqrt(sum_j |b_j|^2 |a_j|^2) over |dW|: rounding the new factors once costs dW this many
+    roundings (in the root mean square). 1 for orthogonal components; None stands for the identity.
+    """
+    outer = gram_B if left is None else left.mT @ gram_B @ left
+    inner = gram_A if right is None else right @ gram_A @ right.mT
+    apart = (diagonal(outer) * diagonal(inner)).sum(-1)
+    return _ratio(apart, (outer * inner).sum((1, 2)))
+
+
 def _needs_float64(
     left: Tensor | None, right: Tensor | None, gram_B: Tensor, gram_A: Tensor
 ) -> Tensor:
     """[M] bool: whether float32 products could cost more than TOLERANCE of the child's dW."""
     outer = gram_B if left is None else left.mT @ gram_B @ left
     inner = gram_A if right is None else right @ gram_A @ right.mT
-    size = (outer * inner).sum((1, 2)).clamp_min(0).sqrt()
-    error = torch.zeros_like(size)
+    error = torch.zeros_like(outer[:, 0, 0])
     if left is not None:
-        lengths = gram_B.diagonal(dim1=1, dim2=2)[:, :, None]
-        error += (lengths * left.square() * inner.diagonal(dim1=1, dim2=2)[:, None, :]).sum((1, 2))
+        apart = diagonal(gram_B)[:, :, None] * left.square() * diagonal(inner)[:, None, :]
+        error += apart.sum((1, 2))
     if right is not None:
-        lengths = gram_A.diagonal(dim1=1, dim2=2)[:, None, :]
-        error += (lengths * right.square() * outer.diagonal(dim1=1, dim2=2)[:, :, None]).sum((1, 2))
-    return error.clamp_min(0).sqrt() * torch.finfo(torch.float32).eps / 2 > TOLERANCE * size
+        apart = diagonal(gram_A)[:, None, :] * right.square() * diagonal(outer)[:, :, None]
+        error += apart.sum((1, 2))
+    unit = torch.finfo(torch.float32).eps / 2
+    return _ratio(error, (outer * inner).sum((1, 2))) * unit > TOLERANCE
 
 
-class _Grams:
-    """`B`, `A`: the Gram matrices of the layers' concatenated factors, [M, k, k] float64; `probed`:
-    A times a fixed vector, [M, k]."""
-
-    def __init__(self, layers: Sequence[Layer]) -> None:
-        some = layers[0].terms[0].factors.A
-        k = _total_rank(layers[0])
-        empty = partial(torch.empty, dtype=torch.float64, device=some.device)
-        self.B = empty(len(layers), k, k)
-        self.A = empty(len(layers), k, k)
-        self.probed = empty(len(layers), k)
-        widest = max(max(_shape(layer)) for layer in layers)
-        buffer = empty(widest * k)
-        probe = torch.arange(1, widest + 1, dtype=torch.float64, device=some.device).sin()
-        for index, layer in enumerate(layers):
-            outputs, inputs = _shape(layer)
-            B = _concatenated_B(layer, buffer[: outputs * k].view(outputs, k))
-            torch.mm(B.t(), B, out=self.B[index])
-            A = _concatenated_A(layer, buffer[: inputs * k].view(k, inputs))
-            torch.mm(A, A.t(), out=self.A[index])
-            torch.mv(A, probe[:inputs], out=self.probed[index])
-        finite = torch.isfinite(self.A.sum((1, 2)) + self.B.sum((1, 2))).tolist()
-        if not all(finite):
-            name = layers[finite.index(False)].name
-            raise UserError(f"a parent holds a value that is not finite (NaN or Inf) in {name}")
-
-
-@dataclass
-class _Roots:
-    """W with W^T W = Gram and W^+ with F W^+ orthonormal (or zero) columns, [M, k, k]; `unresolved`
-    [M]: the norm of those directions of the factor, scaled to unit vectors, that are uncertain."""
-
-    root: Tensor
-    inverse: Tensor
-    unresolved: Tensor
-
-
-def _roots(gram: Tensor) -> _Roots:
-    scale = gram.diagonal(dim1=1, dim2=2).clamp_min(0).sqrt()
-    inverse = torch.where(scale > 0, 1 / scale, 0.0)
-    unit = inverse[:, :, None] * gram * inverse[:, None, :]
-    unit.diagonal(dim1=1, dim2=2).fill_(1.0)
-    values, vectors = torch.linalg.eigh(unit)
-    top = values[:, -1:]
-    kept = values > 32 * EPS * top
-    sizes = values.clamp_min(0).sqrt()
-    # Below 1e-5 of the factor a direction is lost to rounding by more than 1e-6 of itself.
-    unresolved = torch.where(values > 1e-10 * top, 0.0, values.clamp_min(4 * EPS * top))
-    return _scaled_roots(sizes, vectors, kept, scale, inverse, unresolved.sum(-1).sqrt())
-
-
-def _exact_roots(layer: Layer) -> tuple[_Roots, _Roots]:
-    """The same from Householder QR of the factors in float64, [1, k, k] each."""
-    outputs, inputs = _shape(layer)
-    k = _total_rank(layer)
-    some = layer.terms[0].factors.A
-    empty = partial(torch.empty, dtype=torch.float64, device=some.device)
-    B = _concatenated_B(layer, empty(outputs, k))
-    A = _concatenated_A(layer, empty(k, inputs)).t()
-    roots = []
-    for factor in (B, A):
-        scale = factor.norm(dim=0)
-        inverse = torch.where(scale > 0, 1 / scale, 0.0)
-        triangle = torch.linalg.qr(factor * inverse, mode="r").R
-        _, sizes, vectors = torch.linalg.svd(triangle, full_matrices=True)
-        sizes = torch.nn.functional.pad(sizes, (0, k - len(sizes)))
-        kept = sizes > k * EPS * sizes[:1]
-        none = empty(1).zero_()
-        roots.append(
-            _scaled_roots(
-                sizes[None], vectors.mT[None], kept[None], scale[None], inverse[None], none
-            )
-        )
-    return roots[0], roots[1]
-
-
-def _scaled_roots(
-    sizes: Tensor, vectors: Tensor, kept: Tensor, scale: Tensor, inverse: Tensor, unresolved: Tensor
-) -> _Roots:
-    sizes = torch.where(kept, sizes, 0.0)
-    inverse_sizes = torch.where(kept, 1 / sizes, 0.0)
-    return _Roots(
-        sizes[:, :, None] * vectors.mT * scale[:, None, :],
-        inverse[:, :, None] * vectors * inverse_sizes[:, None, :],
-        unresolved,
-    )
+def _ratio(squared_part: Tensor, squared_whole: Tensor) -> Tensor:
+    """sqrt(part / whole), 0 where the part is 0."""
+    part, whole = squared_part.clamp_min(0).sqrt(), squared_whole.clamp_min(0).sqrt()
+    return torch.where(part > 0, part / whole, 0.0)
 
 
 @dataclass
@@ -267,7 +184,7 @@ class _Core:
     right: Tensor
 
     @classmethod
-    def of(cls, B: _Roots, A: _Roots) -> _Core:
+    def of(cls, B: Roots, A: Roots) -> _Core:
         P, singular, Qt = torch.linalg.svd(B.root @ A.root.mT)
         return cls(singular, B.inverse @ P, A.root.mT @ Qt.mT, Qt @ A.inverse.mT)
 
@@ -275,35 +192,3 @@ class _Core:
         """Replaces some layers' parts in place."""
         for name in vars(self):
             getattr(self, name)[where] = getattr(other, name)
-
-
-def _total_rank(layer: Layer) -> int:
-    return sum(term.factors.A.shape[0] for term in layer.terms)
-
-
-def _shape(layer: Layer) -> tuple[int, int]:
-    """(outputs, inputs)."""
-    factors = layer.terms[0].factors
-    return factors.B.shape[0], factors.A.shape[1]
-
-
-def _concatenated_B(layer: Layer, out: Tensor) -> Tensor:
-    start = 0
-    for term in layer.terms:
-        part = out[:, start : start + term.factors.B.shape[1]]
-        part.copy_(term.factors.B)
-        if term.weight != 1.0:
-            part.mul_(term.weight)
-        start += part.shape[1]
-    return out
-
-
-def _concatenated_A(layer: Layer, out: Tensor) -> Tensor:
-    start = 0
-    for term in layer.terms:
-        part = out[start : start + term.factors.A.shape[0]]
-        part.copy_(term.factors.A)
-        if term.columns is not None:
-            part.mul_(term.columns)
-        start += part.shape[0]
-    return out

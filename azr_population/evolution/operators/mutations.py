@@ -13,13 +13,16 @@ import torch
 from torch import Tensor
 
 from azr_population.adapters.adapter import Adapter, Factors
-from azr_population.adapters.lowrank import combine, decompose
+from azr_population.adapters.lowrank import cancellation, combine, decompose
 from azr_population.errors import UserError
 from azr_population.evolution.operator import operator
 from azr_population.evolution.operators.gauge import ROW_NORM, adapter_like, layers_of
 
 NEGLIGIBLE = 1e-6
 """Singular values below this share of the largest are rounding: their vectors mean nothing."""
+
+CANCELLATION = 16.0
+"""How much of dW's precision may be lost to a parent's factors before they are made new."""
 
 
 @operator(
@@ -99,7 +102,8 @@ def component_masking(
     """Sets a random ceil(rho r) of the r singular components of dW to zero, in every layer.
 
     Exact, of rank r - ceil(rho r); dW depends on the parent's dW only. The smaller of the two
-    factors is projected and the other one kept, so the freed directions can be learned anew.
+    factors is projected and the other one kept, so the freed directions can be learned anew; only
+    where the kept factor's components cancel each other are both made new.
     """
     layers = layers_of(parents[0])
     spectrum = decompose(layers)
@@ -107,15 +111,18 @@ def component_masking(
     scores = torch.rand(len(layers), r, generator=generator, device=generator.device)
     dropped = scores.argsort(dim=1)[:, : math.ceil(rho * r)].to(spectrum.singular.device)
     keep = torch.ones_like(spectrum.singular).scatter_(1, dropped, 0.0)
-    # B (scaled_left keep right) A: the r x r matrix in the middle may go to either side.
-    middle = spectrum.scaled_left * keep[:, None, :] @ spectrum.right
+    kept = spectrum.scaled_left * keep[:, None, :]
+    # B (kept right) A: the r x r matrix in the middle may go to either side.
+    middle = kept @ spectrum.right
     factors: list[Factors] = []
     for index, layer in enumerate(layers):
-        part = spectrum[index : index + 1]
-        one = middle[index : index + 1]
+        one = slice(index, index + 1)
+        grams = spectrum.gram_B[one], spectrum.gram_A[one]
         pair = layer.terms[0].factors
-        left, right = (one, None) if pair.B.shape[0] <= pair.A.shape[1] else (None, one)
-        factors += combine(part.layers, left, right, part.gram_B, part.gram_A)
+        left, right = (middle[one], None) if len(pair.B) <= pair.A.shape[1] else (None, middle[one])
+        if cancellation(left, right, *grams) > CANCELLATION:
+            left, right = kept[one] / ROW_NORM, spectrum.right[one] * ROW_NORM
+        factors += combine([layer], left, right, *grams)
     return adapter_like(parents[0], factors)
 
 
