@@ -94,7 +94,7 @@ class TorchEngine:
                 [encoded[row] for row in rows],
                 [members[row] for row in rows],
                 sampling,
-                self._stop_ids(),
+                self.stop_ids,
                 generator,
             )
             texts = iter(
@@ -209,7 +209,9 @@ class TorchEngine:
             self.bank.parameters_of(slot), lr=0.0, weight_decay=self._weight_decay
         )
 
-    def _stop_ids(self) -> frozenset[int]:
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """The token ids that end a completion."""
         config = getattr(self.model, "generation_config", None)
         listed = getattr(config, "eos_token_id", None)
         ids = listed if isinstance(listed, list) else [listed]
