@@ -110,10 +110,23 @@ def documents(seed: int, chunk: int, size: int = CHUNK) -> list[str]:
 def generate(
     seed: int, chunks: Sequence[int], workers: int = 1, size: int = CHUNK
 ) -> Iterator[list[str]]:
-    """The documents of several chunks, made in killed children. A chunk that overran is skipped."""
+    """The documents of several chunks, made in killed children. A chunk that overran is skipped.
+
+    Raises:
+        RuntimeError: three chunks in a row gave nothing, so the fault is not a program's.
+    """
+    lost = 0
     for texts in in_children(partial(documents, seed, size=size), chunks, workers, _DEADLINE):
         if texts is not None:
+            lost = 0
             yield texts
+            continue
+        lost += 1
+        if lost == 3:
+            raise RuntimeError(
+                f"three corpus chunks of {size} documents in a row died or took over "
+                f"{_DEADLINE:.0f} s; what the children printed says why"
+            )
 
 
 EOS = "<eos>"
