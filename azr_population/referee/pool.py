@@ -9,19 +9,19 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from azr_population.errors import UserError
 
 from .reasons import Reason
 from .sandbox import wire
 from .settings import RefereeSettings
-from .worker import Report, Worker, now
+from .worker import START_SECONDS, Report, Worker, now
 
 _QUEUED_PER_WORKER = 2  # one runs, one waits in the socket, so that a zygote never idles
 _WINDOW_PER_WORKER = 256  # how far results may run ahead of the slowest task
 _GRACE_SECONDS = 5.0  # beyond the deadline, before a silent zygote counts as hung
-_TRIES = 5
+_TRIES = 10  # of one task, or of starting one worker
 
 _REASONS = {
     wire.OK: Reason.OK,
@@ -108,7 +108,10 @@ class _Seat:
     worker: Worker
     tasks: deque[_Task] = field(default_factory=deque)
     since: float = 0.0
+    """When its first task became the first, or when its worker was started."""
     ready: bool = False
+    watched: bool = False
+    starts: int = 0
 
 
 class Pool:
@@ -127,13 +130,18 @@ class Pool:
         try:
             self._seats = [_Seat(Worker(self.settings)) for _ in range(self.settings.worker_count)]
             for seat in self._seats:
-                self._admit(seat)
+                self._admit(seat, seat.worker.greet())
+                self._watch(seat)
         except BaseException:
             self.close()
             raise
 
-    def _admit(self, seat: _Seat) -> None:
-        hello = seat.worker.greet()
+    def _watch(self, seat: _Seat) -> None:
+        self._selector.register(seat.worker.sock, selectors.EVENT_READ, seat)
+        seat.watched = True
+
+    def _admit(self, seat: _Seat, hello: dict[str, Any]) -> None:
+        """Let a worker that has said what confines it take tasks."""
         self.layers = [tuple(layer) for layer in hello["layers"]]
         confined = any(name == "seccomp" and in_force for name, in_force, _ in self.layers)
         if not confined and not self.settings.accept_unconfined:
@@ -142,8 +150,7 @@ class Pool:
                 f"referee: this platform cannot confine programs ({detail}); "
                 "referee.accept_unconfined=true runs model-written code as you, at your own risk"
             )
-        self._selector.register(seat.worker.sock, selectors.EVENT_READ, seat)
-        seat.ready = True
+        seat.ready, seat.starts = True, 0
 
     def close(self) -> None:
         """Kill all workers. Idempotent."""
@@ -211,7 +218,7 @@ class Pool:
     def _feed(self, waiting: deque[_Task]) -> None:
         for depth in range(_QUEUED_PER_WORKER):
             for seat in self._seats:
-                if waiting and len(seat.tasks) <= depth:
+                if waiting and seat.ready and len(seat.tasks) <= depth:
                     task = waiting.popleft()
                     if not seat.tasks:
                         seat.since = now()
@@ -220,37 +227,56 @@ class Pool:
 
     def _collect(self, waiting: deque[_Task], finished: dict[int, list[Outcome]]) -> None:
         """Wait for reports (or for a hung worker) and book them."""
-        busy = [seat for seat in self._seats if seat.tasks]
+        busy = [seat for seat in self._seats if seat.tasks or not seat.ready]
         if not busy:
             return
+        backlog = False
         for seat in busy:
             if seat.worker.outgoing:
                 seat.worker.push()
-        backlog = any(seat.worker.outgoing for seat in busy)
-        limit = self.settings.deadline + _GRACE_SECONDS
-        patience = min(seat.since for seat in busy) + limit - now()
-        ready = self._selector.select(0.001 if backlog else max(patience, 0))
-        for key, _ in ready:
-            seat = key.data
-            reports = seat.worker.pull()
-            for report in reports or ():
-                if not seat.tasks:
-                    continue
-                if report.end == wire.END_LOST:
-                    reports = None
-                    break
-                task = seat.tasks.popleft()
-                seat.since = now()
-                task.take(report)
-                if task.done:
-                    finished[task.number] = task.outcomes
-                else:
-                    waiting.appendleft(task)
-            if reports is None:
-                self._recover(seat, waiting, finished)
+                backlog = backlog or bool(seat.worker.outgoing)
+        patience = min(seat.since + self._limit(seat) for seat in busy) - now()
+        for key, _ in self._selector.select(0.001 if backlog else max(patience, 0)):
+            self._read(key.data, waiting, finished)
         for seat in self._seats:
-            if seat.tasks and now() - seat.since > limit:
+            if (seat.tasks or not seat.ready) and now() - seat.since > self._limit(seat):
                 self._recover(seat, waiting, finished)
+
+    def _limit(self, seat: _Seat) -> float:
+        """Seconds after which a silent worker counts as hung."""
+        return self.settings.deadline + _GRACE_SECONDS if seat.ready else START_SECONDS
+
+    def _read(self, seat: _Seat, waiting: deque[_Task], finished: dict[int, list[Outcome]]) -> None:
+        if not seat.ready:
+            try:
+                hello = seat.worker.hello()
+            except UserError:  # killed while it was starting, perhaps
+                if seat.starts >= _TRIES:
+                    raise
+                self._replace(seat)
+                return
+            if hello is not None:
+                self._admit(seat, hello)
+            return
+        reports = seat.worker.pull()
+        for report in reports or ():
+            if not seat.tasks:
+                continue
+            if report.end == wire.END_LOST:
+                reports = None
+                break
+            task = seat.tasks.popleft()
+            seat.since = now()
+            if report.end == wire.END_KILLED and task.tries < _TRIES:
+                task.tries += 1
+            else:
+                task.take(report)
+            if task.done:
+                finished[task.number] = task.outcomes
+            else:
+                waiting.appendleft(task)
+        if reports is None:
+            self._recover(seat, waiting, finished)
 
     def _recover(
         self, seat: _Seat, waiting: deque[_Task], finished: dict[int, list[Outcome]]
@@ -267,9 +293,12 @@ class Pool:
         self._replace(seat)
 
     def _replace(self, seat: _Seat) -> None:
-        if seat.ready:
+        """Start a new worker in a seat; it takes tasks once it has greeted."""
+        if seat.watched:
             self._selector.unregister(seat.worker.sock)
-            seat.ready = False
+        seat.watched = seat.ready = False
         seat.worker.close()
         seat.worker = Worker(self.settings)
-        self._admit(seat)
+        seat.starts += 1
+        seat.since = now()
+        self._watch(seat)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -30,7 +30,7 @@ spec.loader.exec_module(sys.modules["sandbox"])
 from sandbox.zygote import main
 main()
 """
-_START_SECONDS = 60.0
+START_SECONDS = 60.0
 
 
 class Report(NamedTuple):
@@ -64,34 +64,45 @@ class Worker:
         theirs.close()
         self.outgoing: deque[memoryview] = deque()
         self.incoming = bytearray()
+        self.greeted = False
         self.sock.sendall(json.dumps(_options(settings)).encode() + b"\n")
+        self.sock.setblocking(False)
 
     def greet(self) -> dict[str, Any]:
         """Wait until the zygote is warm; returns its greeting: Python version, layers in force."""
-        self.sock.settimeout(_START_SECONDS)
-        line = b""
-        with contextlib.suppress(OSError):
-            while not line.endswith(b"\n"):
-                part = self.sock.recv(4096)
-                if not part:
-                    break
-                line += part
-        stderr = self.process.stderr
-        if not line.endswith(b"\n"):
-            self.process.kill()
-            last = (stderr.read() if stderr else b"").decode("utf-8", "replace").strip()
-            self.close()
-            raise UserError(
-                f"referee: a worker did not start: {last.splitlines()[-1:] or 'silent'}"
-            )
-        if stderr:
-            stderr.close()
-        hello: dict[str, Any] = json.loads(line)
-        if "error" in hello:
+        until = now() + START_SECONDS
+        while True:
+            hello = self.hello()
+            if hello is not None:
+                return hello
+            if not select.select([self.sock], [], [], max(until - now(), 0))[0]:
+                self.close()
+                raise UserError(f"referee: a worker did not start in {START_SECONDS:.0f} s")
+
+    def hello(self) -> dict[str, Any] | None:
+        """The greeting if it has come, None if not yet. Does not wait.
+
+        Raises UserError, and closes, where the zygote died or failed while starting.
+        """
+        reports = self.pull()
+        end = self.incoming.find(b"\n")
+        if end >= 0:
+            hello: dict[str, Any] = json.loads(self.incoming[:end])
+            del self.incoming[: end + 1]
+            if "error" not in hello:
+                self.greeted = True
+                if self.process.stderr:
+                    self.process.stderr.close()
+                return hello
             self.close()
             raise UserError(f"referee: a worker did not start: {hello['error']}")
-        self.sock.setblocking(False)
-        return hello
+        if reports is not None:
+            return None
+        stderr = self.process.stderr
+        self.process.kill()
+        lines = (stderr.read() if stderr else b"").decode("utf-8", "replace").strip().splitlines()
+        self.close()
+        raise UserError(f"referee: a worker did not start: {lines[-1] if lines else 'it died'}")
 
     def send(self, job: bytes) -> None:
         """Queue a job and push what the socket takes now."""
@@ -129,7 +140,7 @@ class Worker:
             gone = True
         reports: list[Report] = []
         size = wire.REPORT.size
-        while len(self.incoming) >= size:
+        while self.greeted and len(self.incoming) >= size:
             *head, length = wire.REPORT.unpack_from(self.incoming)
             if len(self.incoming) < size + length:
                 break

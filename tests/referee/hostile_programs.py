@@ -6,6 +6,8 @@ the reason is `ok`. NAKED programs run with every module importable and no banne
 only the kernel's layers stand in their way; WALLED ones run under the referee's defaults.
 """
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import platform
@@ -155,7 +157,7 @@ NAKED: dict[str, tuple[set[str], str]] = {
         "import os\ndef f(x):\n    for fd in range(256):\n        try: os.write(fd, b'x')\n"
         "        except OSError: continue\n        return 'escaped'\n    return 'held'\n",
     ),
-    "close descriptors": ({"ok"}, _try("os.closerange(0, 64)", otherwise="'held'")),
+    "close descriptors": ({"ok", "forbidden"}, _try("os.closerange(0, 64)", otherwise="'held'")),
     "make a pipe": (REFUSED, _try("os.pipe()")),
     "TCP": (REFUSED, _try("socket.create_connection(('127.0.0.1', 22))", "socket")),
     "UDP": (REFUSED, _try("socket.socket(socket.AF_INET, socket.SOCK_DGRAM)", "socket")),
@@ -204,21 +206,24 @@ NAKED: dict[str, tuple[set[str], str]] = {
         SLOW,
         "import threading\ndef f(x):\n    threading.Semaphore(0).acquire()\n",
     ),
-    "big power": (SLOW | {"memory"}, "def f(x): return str(10 ** 10 ** 8)"),
+    "big power": ({"memory", "timeout"}, "def f(x): return str(10 ** 10 ** 8)"),
     "catastrophic regex": (
         SLOW,
         "import re\ndef f(x): return bool(re.match('(a+)+$', 'a'*40+'b'))",
     ),
     "endless sum": (SLOW, "import itertools\ndef f(x): return sum(itertools.count())"),
     "memory by list": (
-        {"memory"},
+        {"memory", "timeout"},
         "def f(x):\n    a = []\n    while True: a.append(bytes(1 << 20))",
     ),
     "memory at once": ({"memory"}, "def f(x): return len(bytearray(1 << 40))"),
-    "memory by doubling": ({"memory"}, "def f(x):\n    s = 'ab'\n    while True: s += s"),
-    "memory by mmap": (REFUSED | {"memory"}, _try("mmap.mmap(-1, 1 << 40)", "mmap")),
+    "memory by doubling": (
+        {"memory", "timeout"},
+        "def f(x):\n    s = 'ab'\n    while True: s += s",
+    ),
+    "memory by mmap": (REFUSED | {"memory", "timeout"}, _try("mmap.mmap(-1, 1 << 40)", "mmap")),
     "memory, caught": (
-        SLOW | {"memory"},
+        {"memory", "timeout"},
         "def f(x):\n    a = []\n    while True:\n        try:\n            a.append(bytes(1 << 16))\n"
         "        except MemoryError: pass\n",
     ),
@@ -230,7 +235,7 @@ NAKED: dict[str, tuple[set[str], str]] = {
     ),
     "deep recursion": (REFUSED, "def f(x): return f(x + 1)"),
     "deeper recursion": (
-        {"crashed", "memory"},
+        {"crashed", "error", "memory", "timeout"},
         "import sys\ndef f(x):\n    sys.setrecursionlimit(10 ** 9)\n"
         "    def g(n): return g(n + 1)\n    class A:\n"
         "        def __getattr__(self, name): return getattr(self, name + 'x')\n"

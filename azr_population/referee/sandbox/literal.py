@@ -23,7 +23,7 @@ import re
 MAX_CHARS = 65536
 MAX_DEPTH = 64
 MAX_DIGITS = 4300  # as sys.int_info.default_max_str_digits; a trainer may have lifted that one
-_MAX_BITS = 14285  # the widest int with MAX_DIGITS decimal digits
+_INT_LIMIT = 10**MAX_DIGITS
 
 _BLANK = re.compile(r"[ \t\r\n\f]*")
 _INLINE_BLANK = re.compile(r"[ \t\f]*")
@@ -325,7 +325,7 @@ def _write(value: object, room: list[int], depth: int) -> str:
             raise TooLarge("too many characters")
         text = repr(value)
     elif kind is int:
-        if value.bit_length() > _MAX_BITS:  # type: ignore[attr-defined]
+        if not -_INT_LIMIT < value < _INT_LIMIT:
             raise TooLarge(f"an int of over {MAX_DIGITS} digits")
         text = repr(value)
     elif value is None or kind is bool:

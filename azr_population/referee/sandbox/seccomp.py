@@ -30,7 +30,8 @@ REFUSED = (
     "getrlimit", "getrusage", "sysinfo", "times", "getuid", "getgid", "geteuid", "getegid",
     "getppid", "getgroups", "gettid", "sched_getaffinity", "getdents64", "clock_nanosleep",
     "openat", "mkdirat", "newfstatat", "unlinkat", "renameat", "readlinkat", "faccessat",
-    "pselect6", "ppoll", "close_range", "dup3", "pipe2", "renameat2", "statx", "openat2", "faccessat2",
+    "pselect6", "ppoll", "close_range", "dup3", "pipe2", "renameat2", "statx", "openat2",
+    "faccessat2",
 )  # fmt: skip
 _NO_EXECUTABLE_PAGES = ("mmap", "mprotect")
 _PROT_EXEC = 4

@@ -30,7 +30,8 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "renameat": (264, 38), "readlinkat": (267, 78), "faccessat": (269, 48), "pselect6": (270, 72),
     "ppoll": (271, 73), "dup3": (292, 24), "pipe2": (293, 59), "prlimit64": (302, 261),
     "renameat2": (316, 276), "seccomp": (317, 277), "getrandom": (318, 278), "statx": (332, 291),
-    "clone3": (435, 435), "close_range": (436, 436), "openat2": (437, 437), "faccessat2": (439, 439),
+    "clone3": (435, 435), "close_range": (436, 436), "openat2": (437, 437),
+    "faccessat2": (439, 439),
 }  # fmt: skip
 
 MACHINES = {"x86_64": 0, "aarch64": 1}

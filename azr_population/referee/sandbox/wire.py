@@ -20,8 +20,10 @@ FRAME = struct.Struct("<IBI")
 PROGRAM = 0xFFFFFFFF
 """In a frame, instead of a call's number: the status is the whole program's."""
 
-# How a child ended.
-END_DONE, END_TIMEOUT, END_SIGNAL, END_LOST = range(4)
+# How a child ended. LOST: before it had its job. KILLED: by a SIGKILL that was not ours and that a
+# confined program cannot send itself: the system was out of memory, or somebody else did it; the
+# job is to be run again.
+END_DONE, END_TIMEOUT, END_SIGNAL, END_LOST, END_KILLED = range(5)
 
 # The status of a call, or of a program.
 (

@@ -171,8 +171,8 @@ class Zygote:
         used = min((time.monotonic_ns() - began) // 1000, 0xFFFFFFFF)
         if not self._taken():
             end_kind = wire.END_LOST
-        elif timed_out and code == -signal.SIGKILL:
-            end_kind = wire.END_TIMEOUT
+        elif code == -signal.SIGKILL:
+            end_kind = wire.END_TIMEOUT if timed_out else wire.END_KILLED
         else:
             end_kind = wire.END_DONE if code == 0 else wire.END_SIGNAL
         return end_kind, code, used

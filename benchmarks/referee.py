@@ -1,0 +1,265 @@
+"""Tasks and executions per second: the referee beside AZR's executor and a process per program.
+
+One task is AZR's work on one proposal: validate the program with its determinism check (two
+executions), then judge 8 different predicted inputs (eight executions). The tasks are AZR's seed
+records (`--seeds FILE`); the predicted inputs are literals, so that every contender runs them all.
+Programs that take over a second for the ten are left out: they would measure Python itself.
+
+Every contender does the same tasks in this one run, in slices that alternate, so that a busy
+machine slows all of them alike.
+
+    AZR_HOME=... python benchmarks/referee.py --seeds .../7b_coder_seed_io.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from azr_population.referee import Question, Referee, RefereeSettings
+from azr_population.referee.sandbox import literal
+
+ANSWERS = 8
+EXECUTIONS = 2 + ANSWERS
+DEADLINE = 10
+
+
+def read_tasks(path: Path) -> list[Question]:
+    """The seed records that the referee finds valid, each with 8 distinct literal inputs."""
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    inputs = list(dict.fromkeys(record["input"] for record in records if _is_literal(record)))
+    questions = [
+        Question(
+            "code_i",
+            record["snippet"],
+            (record["input"],),
+            answers=(record["input"], *[i for i in inputs if i != record["input"]][n : n + 7]),
+            imports=tuple(record["imports"]),
+        )
+        for n, record in enumerate(records)
+        if _is_literal(record)
+    ]
+    questions = [question for question in questions if len(question.answers) == ANSWERS]
+    with Referee(RefereeSettings(deadline=1.0)) as referee:
+        judged = zip(questions, referee.judge(questions), strict=True)
+        return [
+            question
+            for question, judgement in judged
+            if judgement.execution.valid
+            and not any(str(grade.reason) == "timeout" for grade in judgement.grades)
+        ]
+
+
+def _is_literal(record: dict[str, str]) -> bool:
+    try:
+        literal.parse_arguments(record["input"])
+    except literal.NotLiteral:
+        return False
+    return "\n" not in record["input"]
+
+
+Contender = Callable[[Sequence[Question]], int]
+"""Does the tasks; returns how many answers it found right."""
+
+
+def with_referee(referee: Referee) -> Contender:
+    """All tasks in one batch."""
+
+    def run(tasks: Sequence[Question]) -> int:
+        return sum(grade.solved for judged in referee.judge(tasks) for grade in judged.grades)
+
+    return run
+
+
+def with_executor(executor: object) -> Contender:
+    """One call per validation and per answer, as AZR's reward manager makes them."""
+
+    def run(tasks: Sequence[Question]) -> int:
+        right = 0
+        for task in tasks:
+            imports = list(task.imports)
+            _, output = executor.check_all(task.program, task.inputs[0], imports=imports)  # type: ignore[attr-defined]
+            for answer in task.answers:
+                score = executor.eval_input_prediction(task.program, output, answer, imports)  # type: ignore[attr-defined]
+                right += bool(score)
+        return right
+
+    return run
+
+
+def with_azr_batches(executor: object) -> Contender:
+    """AZR's executor at its best: all snippets in one `batch_apply`, over all its workers."""
+    from absolute_zero_reasoner.utils.code_utils.templates import (
+        CHECK_DETERMINISM_TEMPLATE,
+        EVAL_INPUT_PREDICTION_TEMPLATE,
+    )
+
+    def run(tasks: Sequence[Question]) -> int:
+        sources = ["\n".join([*task.imports, task.program]) for task in tasks]
+        checks = executor.batch_apply(  # type: ignore[attr-defined]
+            [
+                CHECK_DETERMINISM_TEMPLATE.format(code=source, inputs=task.inputs[0])
+                for source, task in zip(sources, tasks, strict=True)
+            ]
+        )
+        attempts = executor.batch_apply(  # type: ignore[attr-defined]
+            [
+                EVAL_INPUT_PREDICTION_TEMPLATE.format(
+                    code=source, gold_output=output, agent_input=answer
+                )
+                for source, task, (output, _) in zip(sources, tasks, checks, strict=True)
+                for answer in task.answers
+            ]
+        )
+        return sum(result == "True" for result, _ in attempts)
+
+    return run
+
+
+_ONE = """
+import sys
+source, call = sys.argv[1:]
+space = {}
+exec(source, space)
+print(repr(eval(call, space)))
+"""
+
+
+def with_processes() -> Contender:
+    """A fresh interpreter for each execution."""
+
+    def execute(source: str, text: str) -> str:
+        command = [sys.executable, "-I", "-S", "-c", _ONE, source, f"f({text})"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE).stdout
+
+    def run(tasks: Sequence[Question]) -> int:
+        right = 0
+        for task in tasks:
+            source = "\n".join([*task.imports, task.program])
+            gold = execute(source, task.inputs[0])
+            execute(source, task.inputs[0])
+            right += sum(execute(source, answer) == gold for answer in task.answers)
+        return right
+
+    return run
+
+
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """AZR's workers print what the programs print; not into our table."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(null)
+
+
+def main() -> None:
+    """Measure and print a table; `--out FILE` also writes it as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=Path, required=True)
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    workers = RefereeSettings(workers=given.workers).worker_count
+    tasks = read_tasks(given.seeds)
+    referee = Referee(RefereeSettings(workers=workers, deadline=DEADLINE))
+    contenders: list[tuple[str, Contender, int]] = [
+        (f"referee, {workers} workers, confined", with_referee(referee), 1)
+    ]
+    if "AZR_HOME" in os.environ:
+        sys.path.insert(0, os.environ["AZR_HOME"])
+        from absolute_zero_reasoner.utils.code_utils import python_executor
+
+        from azr_population.azr.executor import RefereeExecutor
+
+        python_executor.tqdm = _Quiet
+        for count in sorted({1, workers}):
+            azr = python_executor.PythonExecutor(timeout_length=DEADLINE, max_workers=count)
+            contenders += [
+                (f"AZR, {count} workers, call by call", with_executor(azr), 1),
+                (f"AZR, {count} workers, in batches", with_azr_batches(azr), 1),
+            ]
+        drop_in = RefereeExecutor(timeout_length=DEADLINE, max_workers=workers)
+        contenders.append(("drop-in, call by call, confined", with_executor(drop_in), 1))
+    contenders.append(("a process per execution", with_processes(), 16))
+    with silenced():
+        rows = measure(contenders, tasks, given.rounds)
+    report(rows, len(tasks))
+    if given.out:
+        given.out.write_text(json.dumps({"tasks": len(tasks), "rows": rows}, indent=1) + "\n")
+    referee.close()
+
+
+class _Quiet:
+    """AZR's progress bar, without the bar."""
+
+    def __init__(self, *arguments: object, **more: object) -> None:
+        pass
+
+    def update(self, count: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def measure(
+    contenders: Sequence[tuple[str, Contender, int]], tasks: Sequence[Question], rounds: int
+) -> list[dict[str, object]]:
+    """Each contender in turn, round by round; a slow one gets every n-th task only."""
+    seconds = dict.fromkeys((name for name, _, _ in contenders), 0.0)
+    right = dict.fromkeys(seconds, 0)
+    done = dict.fromkeys(seconds, 0)
+    for _, run, _ in contenders:
+        run(tasks[:4])
+    for _ in range(rounds):
+        for name, run, thinned in contenders:
+            share = tasks[::thinned]
+            began = time.perf_counter()
+            right[name] += run(share)
+            seconds[name] += time.perf_counter() - began
+            done[name] += len(share)
+    return [
+        {
+            "contender": name,
+            "tasks_per_second": done[name] / seconds[name],
+            "executions_per_second": EXECUTIONS * done[name] / seconds[name],
+            "answers_right_per_task": right[name] / done[name],
+        }
+        for name in seconds
+    ]
+
+
+def report(rows: Sequence[dict[str, object]], tasks: int) -> None:
+    """Print the table."""
+    first = float(rows[0]["executions_per_second"])  # type: ignore[arg-type]
+    print(f"{tasks} seed tasks, {EXECUTIONS} executions each")
+    print(
+        f"{'contender':36s} {'tasks/s':>9s} {'executions/s':>13s} {'referee is':>11s} {'right':>6s}"
+    )
+    for row in rows:
+        rate = float(row["executions_per_second"])  # type: ignore[arg-type]
+        print(
+            f"{row['contender']:36s} {row['tasks_per_second']:9.1f} {rate:13.0f} "
+            f"{first / rate:10.1f}x {row['answers_right_per_task']:6.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

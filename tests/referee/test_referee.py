@@ -1,0 +1,362 @@
+"""What the referee says about ordinary programs and answers, and how it behaves as a service."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from azr_population.errors import UserError
+from azr_population.referee import (
+    Grade,
+    Program,
+    Question,
+    Reason,
+    Referee,
+    RefereeSettings,
+    confinement,
+)
+from azr_population.referee.sandbox import wire
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
+
+PLUS_ONE = "def f(x): return x + 1"
+
+
+@pytest.fixture(scope="module")
+def referee():
+    with Referee(RefereeSettings(workers=2, deadline=0.6)) as referee:
+        yield referee
+
+
+def check(referee, source, *inputs, **more):
+    return referee.check([Program(source, inputs, **more)])[0]
+
+
+def test_a_program_is_run_on_each_input(referee):
+    execution = check(referee, "def f(x, y=2): return [x] * y", "'a', y=3", "1", "(1,), 1")
+    assert (execution.valid, execution.reason) == (True, Reason.OK)
+    assert execution.outputs == ("['a', 'a', 'a']", "[1, 1]", "[(1,)]")
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "output"),
+    [
+        ("def f(x): return x", "{3, 1, 'b', 'a'}", "{'a', 'b', 1, 3}"),
+        ("def f(x): return set(x)", "[]", "set()"),
+        ("def f(x): return x / 4", "-1", "-0.25"),
+        ("def f(x): return 2 ** x", "70", "1180591620717411303424"),
+        ("def f(x): return {x: (x,)}", "None", "{None: (None,)}"),
+        ("def f(x): return x.encode()", "'é'", "b'\\xc3\\xa9'"),
+        ("def f(x): return x * 1j", "2", "2j"),
+        ("def f(x): return -x", "0.0", "-0.0"),
+        ("def f(): return chr(0xd800)", "", "'\\ud800'"),
+        ("def f(x): return x", "list(range(3))", "[0, 1, 2]"),
+        ("class A:\n    v = 5\ndef f(a): return a.v", "A()", "5"),
+        ("def f(x):\n    print('noise')\n    return x", "1", "1"),
+        ("f = lambda *a, **k: (a, k)", "1, b=[2]", "((1,), {'b': [2]})"),
+    ],
+)
+def test_outputs_are_literals(referee, source, text, output):
+    assert check(referee, source, text).outputs == (output,)
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "reason"),
+    [
+        ("def f(x): return 1 / x", "0", Reason.ERROR),
+        ("def f(x): return x", "", Reason.ERROR),
+        ("def f(x): return x", "1) + f(2", Reason.BAD_INPUT),
+        ("def f(x): return x", "1 +", Reason.BAD_INPUT),
+        ("def f(x): return x", "y", Reason.ERROR),
+        ("def f(x): return (", "1", Reason.SYNTAX_ERROR),
+        ("f = None", "1", Reason.NO_FUNCTION),
+    ],
+)
+def test_reasons(referee, source, text, reason):
+    execution = check(referee, source, text)
+    assert (execution.valid, execution.outputs, execution.reason) == (False, (), reason)
+
+
+def test_details_of_errors(referee):
+    assert check(referee, "def f(x): return 1 / x", "0").detail == (
+        "ZeroDivisionError: division by zero"
+    )
+    assert "'os'" in check(referee, "import os\ndef f(x): return 1", "0").detail
+
+
+def test_no_input_is_no_program(referee):
+    assert check(referee, PLUS_ONE).reason is Reason.BAD_INPUT
+
+
+def test_imports_go_before_the_program(referee):
+    execution = check(referee, "def f(x): return math.floor(x)", "2.5", imports=("import math",))
+    assert execution.outputs == ("2",)
+
+
+def test_nothing_passes_from_one_execution_to_the_next(referee):
+    counts = (
+        "def f(x, seen=[]):\n    seen.append(x)\n    return len(seen)",
+        "n = 0\ndef f(x):\n    global n\n    n += 1\n    return n",
+        "def f(x):\n    f.n = getattr(f, 'n', 0) + 1\n    return f.n",
+        "import functools\n@functools.lru_cache\ndef g(x): return []\n"
+        "def f(x):\n    g(x).append(1)\n    return len(g(x))",
+    )
+    for source in counts:
+        assert check(referee, source, "5", "5", "5").outputs == ("1", "1", "1")
+    mutated = check(referee, "def f(x):\n    x.append(9)\n    return x", "[1]", "[1]")
+    assert mutated.outputs == ("[1, 9]", "[1, 9]")
+    judged = referee.judge(
+        [
+            Question(
+                "code_i",
+                "def f(x):\n    x.append(9)\n    return len(x)",
+                ("[1]",),
+                answers=("[1]", "[2]", "[]"),
+            )
+        ]
+    )[0]
+    assert [grade.solved for grade in judged.grades] == [True, True, False]
+
+
+def test_a_child_per_call_lets_nothing_pass_at_all():
+    source = "import math\ndef f(x):\n    math.n = getattr(math, 'n', 0) + 1\n    return math.n"
+    with Referee(RefereeSettings(workers=1, deadline=2.0, child_per_call=True)) as referee:
+        assert check(referee, source, "1", "2").outputs == ("1", "1")
+        question = Question("code_f", "def f(x): return 1", ("1", "2"), answers=(source,))
+        assert referee.judge([question])[0].grades == (Grade(True, 1.0, Reason.SOLVED),)
+
+
+def test_grades_of_functions(referee):
+    question = Question(
+        "code_f",
+        inputs=("1", "2", "3", "[4]"),
+        outputs=("2", "3", "4", "'x'"),
+        answers=(
+            "def f(x): return x + 1 if type(x) is int else 'x'",
+            PLUS_ONE,
+            "def f(x): return 2",
+            "def f(x) return 2",
+            "def f(x): return None",
+        ),
+    )
+    (grades,) = referee.grade([question])
+    assert [grade.accuracy for grade in grades] == [1.0, 0.75, 0.25, 0.0, 0.0]
+    assert [grade.solved for grade in grades] == [True, False, False, False, False]
+    assert [str(grade.reason) for grade in grades] == [
+        "solved", "error", "wrong", "syntax_error", "wrong",
+    ]  # fmt: skip
+    rules = ("binary", "accuracy", "if_one_correct")
+    assert [grades[1].score(rule) for rule in rules] == [0.0, 0.75, 1.0]
+    assert [grades[3].score(rule) for rule in rules] == [0.0, 0.0, 0.0]
+    with pytest.raises(ValueError, match="unknown rule 'best'"):
+        grades[0].score("best")
+
+
+def test_judging_computes_the_gold_outputs(referee):
+    judgements = referee.judge(
+        [
+            Question("code_o", PLUS_ONE, ("3",), answers=("4", "5", "x")),
+            Question("code_i", "def f(x): return x % 3", ("4",), answers=("7", "8", "'a'")),
+            Question("code_f", PLUS_ONE, ("1", "2"), answers=(PLUS_ONE, "def f(x): return 2")),
+            Question("code_o", "def f(x): return 1 / 0", ("3",), answers=("4",)),
+            Question("code_f", inputs=("1",), outputs=("2",), answers=(PLUS_ONE,)),
+        ]
+    )
+    assert [str(j.execution.reason) for j in judgements] == ["ok", "ok", "ok", "error", "ok"]
+    assert judgements[2].execution.outputs == ("2", "3")
+    assert [[str(g.reason) for g in j.grades] for j in judgements] == [
+        ["solved", "wrong", "not_literal"],
+        ["solved", "wrong", "error"],
+        ["solved", "wrong"],
+        [],
+        ["solved"],
+    ]
+
+
+def test_questions_that_cannot_be_read(referee):
+    (grades,) = referee.grade([Question("code_o", outputs=("f(3)",), answers=("1",))])
+    assert grades[0].reason is Reason.MALFORMED
+    (grades,) = referee.grade([Question("code_o", answers=("1",))])
+    assert grades[0].reason is Reason.MALFORMED
+    uneven = Question("code_f", inputs=("1", "2"), outputs=("2",), answers=(PLUS_ONE,))
+    assert referee.grade([uneven])[0][0].reason is Reason.MALFORMED
+    with pytest.raises(ValueError, match="unknown task type 'code_x'"):
+        referee.grade([Question("code_x", answers=("1",))])
+    assert check(referee, PLUS_ONE, "1").valid
+
+
+def test_an_answer_that_hangs_does_not_take_the_others_with_it():
+    program = "def f(x):\n    while x > 5: pass\n    return x + 1"
+    answers = ("9", "3", "8", "2", "7", "3 ", "10")
+    with Referee(RefereeSettings(workers=1, deadline=2.0)) as patient:
+        began = time.monotonic()
+        (judgement,) = patient.judge([Question("code_i", program, ("3",), answers=answers)])
+        assert time.monotonic() - began < 2.0 + 1.0
+    assert [str(grade.reason) for grade in judgement.grades] == [
+        "timeout", "solved", "timeout", "wrong", "timeout", "solved", "timeout",
+    ]  # fmt: skip
+
+
+def test_a_hanging_task_does_not_hold_up_the_rest(referee):
+    programs = [Program(PLUS_ONE, (str(n),)) for n in range(200)]
+    began = time.monotonic()
+    referee.check(programs)
+    usual = time.monotonic() - began
+    programs[0] = Program("def f(x):\n    while True: pass", ("1",))
+    began = time.monotonic()
+    executions = referee.check(programs)
+    assert time.monotonic() - began < 0.6 + 1.0 + 2 * usual
+    assert executions[0].reason is Reason.TIMEOUT
+    assert [e.outputs for e in executions[1:]] == [(str(n + 1),) for n in range(1, 200)]
+
+
+def test_an_answer_that_kills_its_process_does_not_take_the_others_with_it(referee):
+    program = "import random\ndef f(x):\n    if x: random._os._exit(0)\n    return 1"
+    (judgement,) = referee.judge([Question("code_i", program, ("0",), answers=("1", "0", "2"))])
+    assert [str(g.reason) for g in judgement.grades] == ["crashed", "solved", "crashed"]
+
+
+def test_results_come_in_order_and_are_the_same_every_time(referee):
+    programs = [
+        Program(f"import random\ndef f(x): return random.choice(range({n})) * 0 + {n}", ("1",))
+        for n in range(1, 60)
+    ]
+    first = referee.check(programs)
+    assert [e.outputs for e in first] == [(str(n),) for n in range(1, 60)]
+    coin = [Program("import random\ndef f(x): return random.random() < 0.5", ("1",))] * 8
+    assert len({execution for _ in range(5) for execution in referee.check(coin)}) == 1
+    assert referee.check(programs) == first
+
+
+def test_sets_have_one_order_in_every_worker(referee):
+    program = Program("def f(x): return [str(set(x)), list(set(x))]", ("'colourless green'",))
+    assert len(set(referee.check([program] * 12))) == 1
+
+
+def test_threads_take_turns(referee):
+    found: dict[int, list[str]] = {}
+
+    def ask(base: int) -> None:
+        programs = [Program(PLUS_ONE, (str(base + n),)) for n in range(20)]
+        found[base] = [execution.outputs[0] for execution in referee.check(programs)]
+
+    threads = [threading.Thread(target=ask, args=(base,)) for base in (0, 100, 200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {base: [str(base + n + 1) for n in range(20)] for base in (0, 100, 200)}
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
+
+
+def test_killed_workers_and_children_lose_nothing():
+    programs = [Program("def f(x): return sum(range(9000)) * 0 + x", (str(n),)) for n in range(400)]
+    with Referee(RefereeSettings(workers=2, deadline=5.0)) as referee:
+        seats = referee._pool._seats
+        done = threading.Event()
+        killed = []
+
+        def kill() -> None:
+            while len(killed) < 8 and not done.wait(0.03):
+                zygote = seats[len(killed) % 2].worker.process
+                children = children_of(zygote.pid)
+                if not children or len(killed) % 4 < 2:
+                    zygote.kill()
+                else:
+                    descriptor = os.pidfd_open(children[0])
+                    if children[0] in children_of(zygote.pid):  # still that process
+                        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                    os.close(descriptor)
+                killed.append(zygote.pid)
+                done.wait(0.1)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            executions = referee.check(programs)
+        finally:
+            done.set()
+            killer.join()
+        assert killed
+        assert [e.outputs for e in executions] == [(str(n),) for n in range(400)]
+
+
+def test_an_abandoned_stream_leaves_a_working_referee():
+    questions = [Question("code_o", PLUS_ONE, (str(n),), answers=("1",)) for n in range(50)]
+    with Referee(RefereeSettings(workers=2, deadline=1.0)) as referee:
+        stream = referee.stream(questions)
+        assert next(stream).execution.outputs == ("1",)
+        stream.close()
+        assert [j.execution.outputs for j in referee.judge(questions)] == [
+            (str(n + 1),) for n in range(50)
+        ]
+
+
+def test_closing_ends_every_process_and_descriptor():
+    before = set(os.listdir("/proc/self/fd"))
+    referee = Referee(RefereeSettings(workers=2))
+    pids = [seat.worker.process.pid for seat in referee._pool._seats]
+    assert check(referee, PLUS_ONE, "1").valid
+    referee.close()
+    referee.close()
+    assert set(os.listdir("/proc/self/fd")) == before
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    with pytest.raises(ValueError, match="closed"):
+        referee.check([Program(PLUS_ONE, ("1",))])
+
+
+def test_a_forked_trainer_gets_workers_of_its_own(referee):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ok = check(referee, PLUS_ONE, "1").outputs == ("2",)
+            referee.close()
+            os._exit(0 if ok else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert check(referee, PLUS_ONE, "1").outputs == ("2",)
+
+
+def test_without_seccomp_it_refuses_unless_told_otherwise():
+    with pytest.raises(UserError, match="accept_unconfined=true"):
+        Referee(RefereeSettings(workers=1, leave_out=("seccomp",)))
+    accepted = RefereeSettings(workers=1, leave_out=("seccomp",), accept_unconfined=True)
+    with Referee(accepted) as referee:
+        assert check(referee, PLUS_ONE, "1").valid
+        assert not dict((n, ok) for n, ok, _ in referee.layers)["seccomp"]
+
+
+def test_a_module_that_must_be_there_is_asked_for():
+    with pytest.raises(UserError, match="no_such_module"):
+        Referee(RefereeSettings(workers=1, required_modules=("no_such_module",)))
+
+
+def test_the_layers_are_reported():
+    layers = {layer.name: layer for layer in confinement()}
+    assert {"seccomp", "landlock", "no_new_privs", "not dumpable", "rlimits", "deadline"} <= set(
+        layers
+    )
+    assert layers["seccomp"].available and layers["no_new_privs"].available
+    assert all(isinstance(layer.detail, str) for layer in layers.values())
+
+
+def test_frames_are_read_or_refused():
+    good = wire.FRAME.pack(0, wire.OK, 2) + b"42" + wire.FRAME.pack(1, wire.ERROR, 0)
+    assert wire.frames(good) == [(0, wire.OK, "42"), (1, wire.ERROR, "")]
+    assert wire.frames(b"") == []
+    for bad in (good[:-1], good + b"x", wire.FRAME.pack(0, 99, 0), wire.FRAME.pack(0, 0, 9)):
+        assert wire.frames(bad) is None
+    assert wire.frames(wire.FRAME.pack(0, 0, 2) + b"\xff\xfe") is None

@@ -1,0 +1,179 @@
+"""The literal reader agrees with Python's own on literals, and is bounded on everything."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import math
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from azr_population.referee.sandbox.literal import (
+    MAX_CHARS,
+    NotLiteral,
+    TooLarge,
+    parse,
+    parse_arguments,
+    same,
+    write,
+)
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.complex_numbers(allow_nan=False, allow_infinity=False)
+    | st.text()
+    | st.binary()
+)
+hashables = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3).map(tuple))
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.sets(hashables, max_size=4)
+        | st.dictionaries(hashables, inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(values)
+def test_what_is_written_reads_back_the_same(value):
+    text = write(value)
+    assert same(parse(text), value)
+    assert same(parse(write(parse(text))), value)
+    assert same(ast.literal_eval(text), value)
+
+
+@settings(deadline=None, max_examples=100)
+@given(values)
+def test_python_s_own_repr_reads_as_python_reads_it(value):
+    assert same(parse(repr(value)), ast.literal_eval(repr(value)))
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text(alphabet="0123456789abexj_.+-'\"\\()[]{},: rbuNT\n", max_size=12))
+def test_any_text_reads_as_in_python_or_is_refused(text):
+    try:
+        value = parse(text)
+    except NotLiteral:
+        return
+    expected = ast.literal_eval(text.strip())
+    assert same(value, expected) or value != value, text
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(values, max_size=3))
+def test_arguments_read_one_by_one(arguments):
+    positional, named = parse_arguments(", ".join(write(value) for value in arguments))
+    assert len(positional) == len(arguments) and not named
+    assert all(map(same, positional, arguments))
+
+
+def test_arguments_by_name():
+    assert parse_arguments("1, key=[2], other = 'x'") == ((1,), {"key": [2], "other": "x"})
+    assert parse_arguments("") == ((), {})
+    assert parse_arguments("1,\n 2,\n") == ((1, 2), {})
+    for broken in ("a=1, 2", "a=1, a=2", "a==1", "*[1]", "1 2", ",", "1,,2", "a.b=1"):
+        with pytest.raises(NotLiteral):
+            parse_arguments(broken)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "equal"),
+    [
+        (1, True, False),
+        (0, False, False),
+        (2, 2.0, True),
+        (2, 2 + 0j, True),
+        (0.0, -0.0, True),
+        (2**70, 2.0**70, True),
+        (2**70 + 1, 2.0**70, False),
+        (math.nan, math.nan, False),
+        ([1], (1,), False),
+        ([1, [2.0]], [1.0, [2]], True),
+        ([1], [True], False),
+        ({1}, {True}, False),
+        ({1, 2}, {2.0, 1}, True),
+        ({(True,)}, {(1,)}, False),
+        ({1: "a"}, {True: "a"}, False),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ({"a": 1}, {"a": True}, False),
+        (set(), {}, False),
+        ("a", b"a", False),
+        (None, False, False),
+        ((), [], False),
+    ],
+)
+def test_the_rules_of_equality(left, right, equal):
+    assert same(left, right) is equal
+    assert same(right, left) is equal
+
+
+@pytest.mark.parametrize(
+    "value",
+    [math.nan, math.inf, [-math.inf], complex(0, math.nan), ..., object(), int, frozenset()],
+)
+def test_other_values_are_not_written(value):
+    with pytest.raises(NotLiteral):
+        write(value)
+
+
+def test_bounds_of_writing():
+    assert write("a" * 8, max_chars=10) == "'aaaaaaaa'"
+    for value in ("a" * 9, [0] * 4, {1: [2, 3, 4]}, 10**10):
+        with pytest.raises(TooLarge):
+            write(value, max_chars=10)
+    deep: list[object] = []
+    for _ in range(65):
+        deep = [deep]
+    with pytest.raises(TooLarge):
+        write(deep)
+    with pytest.raises(TooLarge):
+        write(10**4300)
+    assert len(write(10**4299)) == 4300
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'" * MAX_CHARS,
+        "'''" + "'" * (MAX_CHARS - 4),
+        '"""' + '\\"' * (MAX_CHARS // 2 - 2),
+        "'a' " * (MAX_CHARS // 4),
+        "[" * MAX_CHARS,
+        "(" * 60 + "1," * (MAX_CHARS // 2 - 60),
+        "1_" * (MAX_CHARS // 2),
+        "1" * MAX_CHARS,
+        "0x" + "f" * (MAX_CHARS - 2),
+        "1e" + "9" * (MAX_CHARS - 2),
+        "-" * MAX_CHARS,
+        "{" + ",".join(str(i * (2**61 - 1)) for i in range(2500)) + "}",
+        "1+1j" * (MAX_CHARS // 4),
+        "set()" * (MAX_CHARS // 5),
+        "\\N{" * (MAX_CHARS // 3),
+        "'" + "\\N{BULLET}" * (MAX_CHARS // 11) + "'",
+        " " * MAX_CHARS,
+        "a=" * (MAX_CHARS // 2),
+    ],
+)
+def test_the_worst_texts_take_no_time(text):
+    for read in (parse, parse_arguments):
+        began = time.process_time()
+        with contextlib.suppress(NotLiteral):
+            read(text[:MAX_CHARS])
+        assert time.process_time() - began < 0.5
+
+
+def test_text_over_the_bound_is_not_even_looked_at():
+    with pytest.raises(TooLarge):
+        parse("1" + " " * MAX_CHARS)
+    with pytest.raises(TooLarge):
+        parse("[[1]]", max_depth=1)
