@@ -82,9 +82,7 @@ def judge_lines(referee: Referee, source: BinaryIO, sink: TextIO) -> None:
         kind = heading.pop("type", "")
         json.dump({**heading, **_verdict(judgement, kind)}, sink)
         sink.write("\n")
-        if not pending:
-            sink.flush()
-    sink.flush()
+        sink.flush()
 
 
 def _read(source: BinaryIO, lines: queue.Queue[bytes | None]) -> None:

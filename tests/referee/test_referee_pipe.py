@@ -1,0 +1,145 @@
+"""The pipe: one verdict per line, in order, whatever the lines are."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from azr_population.errors import UserError
+from azr_population.referee import Referee, RefereeSettings
+from azr_population.referee.pipe import judge_lines, main
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
+
+COMMAND = [sys.executable, "-c", "from azr_population.referee.pipe import main; main()"]
+
+
+@pytest.fixture(scope="module")
+def referee():
+    with Referee(RefereeSettings(workers=2, deadline=1.0)) as referee:
+        yield referee
+
+
+def judge(referee, *lines):
+    source = io.BytesIO(
+        b"".join(
+            line if type(line) is bytes else json.dumps(line).encode() + b"\n" for line in lines
+        )
+    )
+    sink = io.StringIO()
+    judge_lines(referee, source, sink)
+    return [json.loads(line) for line in sink.getvalue().splitlines()]
+
+
+def test_each_type_of_task(referee):
+    program = "def f(x): return x + 1"
+    assert judge(
+        referee,
+        {"id": 1, "type": "code_o", "program": program, "input": "3", "answers": ["4", "5"], "imports": []},
+        {"id": "b", "type": "code_i", "program": program, "input": "3", "answers": ["3", "4", "x"]},
+        {"id": 3, "type": "code_f", "inputs": ["1", "2"], "outputs": ["2", "3"], "answers": [program, "def f(x): return 2"]},
+        {"id": 4, "type": "code_f", "inputs": ["1", "2"], "program": program, "answers": []},
+        {"id": 5, "type": "code_o", "program": "def f(x):\n while 1: pass", "input": "3", "answers": ["4"]},
+        {"id": 6, "type": "code_o", "program": "def f(x): return math.pi > x", "input": "3", "answers": ["True"], "imports": ["import math"]},
+    ) == [
+        {"id": 1, "valid": True, "output": "4", "solved": [True, False], "reasons": ["solved", "wrong"]},
+        {"id": "b", "valid": True, "output": "4", "solved": [True, False, False], "reasons": ["solved", "wrong", "not_literal"]},
+        {"id": 3, "valid": True, "outputs": ["2", "3"], "solved": [True, False], "reasons": ["solved", "wrong"], "accuracy": [1.0, 0.5]},
+        {"id": 4, "valid": True, "outputs": ["2", "3"], "solved": [], "reasons": [], "accuracy": []},
+        {"id": 5, "valid": False, "reason": "timeout"},
+        {"id": 6, "valid": True, "output": "True", "solved": [True], "reasons": ["solved"]},
+    ]  # fmt: skip
+
+
+GOOD = {"id": 9, "type": "code_o", "program": "def f(x): return x", "input": "1", "answers": ["1"]}
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b"not json\n", "Expecting value"),
+        (b'{"id": 1\n', "delimiter"),
+        (b"\xff\xfe\n", "codec"),
+        (b"[" * 100_000 + b"\n", "recursion"),
+        (b"[1]\n", "not a JSON object"),
+        (b'{"id": 1, "n": ' + b"9" * 5000 + b"}\n", ""),
+        ({**GOOD, "type": "code_x"}, "'code_x'"),
+        ({**GOOD, "type": ["code_o"]}, "code_o"),
+        ({**GOOD, "program": 3}, "program"),
+        ({**GOOD, "input": None}, "input"),
+        ({**GOOD, "answers": "1"}, "answers"),
+        ({**GOOD, "answers": [1]}, "answers"),
+        ({**GOOD, "imports": "import os"}, "imports"),
+        ({**GOOD, "type": "code_f", "program": ""}, "inputs"),
+        (
+            {**GOOD, "type": "code_f", "program": "", "inputs": ["1"], "outputs": []},
+            "1 inputs but 0",
+        ),
+        ({**GOOD, "type": "code_f", "inputs": []}, "at least one"),
+    ],
+)
+def test_a_malformed_line_is_named_and_the_rest_goes_on(referee, line, says):
+    first, broken, last = judge(referee, GOOD, line, GOOD)
+    assert first == last == {"id": 9, "valid": True, "output": "1", "solved": [True], "reasons": ["solved"]}  # fmt: skip
+    assert (broken["valid"], broken["reason"], broken["line"]) == (False, "malformed", 2)
+    assert broken["detail"].startswith("line 2: ") and says in broken["detail"]
+    assert broken["id"] == (9 if type(line) is dict else None)
+
+
+def test_gold_outputs_that_are_no_literals_are_malformed(referee):
+    line = {"id": 1, "type": "code_f", "inputs": ["1"], "outputs": ["f(1)"], "answers": ["def f(x): return 1"]}  # fmt: skip
+    (verdict,) = judge(referee, line)
+    assert (verdict["valid"], verdict["reason"]) == (False, "malformed")
+
+
+def test_blank_lines_and_a_missing_last_newline(referee):
+    verdicts = judge(referee, b"\n", GOOD, b"  \n", json.dumps(GOOD).encode())
+    assert [verdict["id"] for verdict in verdicts] == [9, 9]
+    assert judge(referee) == []
+
+
+def test_many_lines_come_back_in_order(referee):
+    lines = [{**GOOD, "id": n, "input": str(n), "answers": [str(n)]} for n in range(500)]
+    verdicts = judge(referee, *lines)
+    assert [verdict["id"] for verdict in verdicts] == list(range(500))
+    assert all(verdict["solved"] == [True] for verdict in verdicts)
+
+
+def test_a_partner_may_wait_for_each_verdict():
+    process = subprocess.Popen(
+        [*COMMAND, "--workers", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin and process.stdout
+    for n in range(3):
+        process.stdin.write(json.dumps({**GOOD, "id": n}) + "\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == n
+    process.stdin.close()
+    assert process.wait() == 0
+    process.stdout.close()
+
+
+def test_a_reader_that_leaves_ends_the_pipe_quietly():
+    process = subprocess.Popen(
+        [*COMMAND, "--workers", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )  # fmt: skip
+    assert process.stdin and process.stdout and process.stderr
+    process.stdout.close()
+    line = json.dumps({**GOOD, "answers": ["1"] * 2000}).encode() + b"\n"
+    process.stdin.write(line * 20)
+    process.stdin.close()
+    process.wait()
+    assert b"Traceback" not in process.stderr.read()
+    process.stderr.close()
+
+
+@pytest.mark.parametrize("flags", [["--deadline", "0"], ["--memory-mb", "-1"]])
+def test_limits_must_be_limits(flags):
+    with pytest.raises(UserError, match="must be above 0"):
+        main(flags)
