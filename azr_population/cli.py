@@ -14,7 +14,7 @@ Co-evolve populations of LoRA adapters by self-play. Overrides are Hydra's:
 
   azr-population train population=4t4s base=nano run.steps=20 run.dir=runs/demo seed=1
   azr-population train population=2t2s evolution=none matchmaking=uniform
-  azr-population train base=hf base.path=/models/Qwen2.5-Coder-0.5B engine.device=cuda
+  azr-population train base=hf base.path=Qwen2.5-Coder-0.5B engine=torch_cuda
 
 groups
   population   single 1t1s 2t2s 4t4s 8t8s
@@ -22,7 +22,7 @@ groups
   matchmaking  pfsp uniform
   task         all code_o code_i code_f
   base         nano hf
-  engine       torch
+  engine       torch torch_cuda
 
 Any field can be set (population.rows=96); `azr-population train --config` prints them all.
 """

@@ -127,7 +127,7 @@ class EngineConfig:
     solve_tokens: int = 0
     generate_rows: int = 512
     """Rows decoded in one batch."""
-    micro_batch_tokens: int = 4096
+    micro_batch_tokens: int = 1024
     """Tokens (with padding) in one forward and backward of an update."""
     max_grad_norm: float = 1.0
     weight_decay: float = 0.0

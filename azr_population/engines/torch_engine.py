@@ -35,7 +35,7 @@ class TorchEngine:
         generator: torch.Generator,
         *,
         generate_rows: int = 512,
-        micro_batch_tokens: int = 4096,
+        micro_batch_tokens: int = 1024,
         max_grad_norm: float = 1.0,
         weight_decay: float = 0.0,
         clip_ratio: float = 0.2,
