@@ -28,8 +28,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, TextIO
 
-from azr_population.errors import UserError
-
 from .reasons import Judgement, Question, Reason
 from .referee import Referee
 from .settings import RefereeSettings
@@ -54,8 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="run even where the platform cannot confine programs, at your own risk",
     )
     given = parser.parse_args(argv)
-    if given.deadline <= 0 or given.memory_mb <= 0 or given.max_output_chars <= 0:
-        raise UserError("referee: deadline, memory-mb and max-output-chars must be above 0")
     settings = RefereeSettings(
         workers=given.workers,
         deadline=given.deadline,

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from azr_population.errors import UserError
+
+from .sandbox import literal
+
 MODULES = (
     "abc", "array", "base64", "binascii", "bisect", "calendar", "cmath", "collections",
     "collections.abc", "colorsys", "contextlib", "copy", "dataclasses", "datetime", "decimal",
@@ -46,6 +50,17 @@ class RefereeSettings:
 
     leave_out: tuple[str, ...] = ()
     """Layers not to put on, for tests of the others; without seccomp `accept_unconfined` rules."""
+
+    def __post_init__(self) -> None:
+        for name in ("deadline", "memory_mb", "max_output_chars"):
+            if not getattr(self, name) > 0:
+                raise UserError(f"referee.{name}={getattr(self, name)}: it must be above 0")
+        if self.workers < 0:
+            raise UserError(f"referee.workers={self.workers}: 0 (one per core) or more")
+        if self.max_output_chars > literal.MAX_CHARS:
+            raise UserError(
+                f"referee.max_output_chars={self.max_output_chars}: at most {literal.MAX_CHARS}"
+            )
 
     @property
     def worker_count(self) -> int:

@@ -178,7 +178,7 @@ def _options(settings: RefereeSettings) -> dict[str, Any]:
         "banned_names": list(settings.banned_names),
         "max_output_chars": settings.max_output_chars,
         "memory_bytes": settings.memory_mb << 20,
-        "region_bytes": 4096 + 96 * min(settings.max_output_chars, 1 << 20),
+        "region_bytes": 4096 + 96 * settings.max_output_chars,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -342,6 +343,60 @@ def test_without_seccomp_it_refuses_unless_told_otherwise():
 def test_a_module_that_must_be_there_is_asked_for():
     with pytest.raises(UserError, match="no_such_module"):
         Referee(RefereeSettings(workers=1, required_modules=("no_such_module",)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"deadline": 0},
+        {"memory_mb": -1},
+        {"max_output_chars": 0},
+        {"max_output_chars": 70_000},
+        {"workers": -1},
+    ],
+)
+def test_limits_must_be_limits(wrong):
+    (name,) = wrong
+    with pytest.raises(UserError, match=f"referee.{name}="):
+        RefereeSettings(**wrong)
+
+
+def test_the_deepest_and_longest_output_passes(referee):
+    deep = "def f(n):\n    a = 1\n    for _ in range(n): a = [a]\n    return a"
+    assert check(referee, deep, "64").outputs == ("[" * 64 + "1" + "]" * 64,)
+    assert check(referee, deep, "65").reason is Reason.TOO_LARGE
+    wide = "def f(n): return 'é' * n"
+    assert len(check(referee, wide, "9998").outputs[0]) == 10_000
+    assert check(referee, wide, "9999").reason is Reason.TOO_LARGE
+
+
+def test_workers_end_with_the_trainer():
+    script = (
+        "import os, time\nfrom azr_population.referee import *\n"
+        "referee = Referee(RefereeSettings(workers=2, deadline=60.0))\n"
+        "print(*[seat.worker.process.pid for seat in referee._pool._seats], flush=True)\n"
+        "referee.check([Program('def f(x):\\n while True: pass', ('1',))])"
+    )
+    trainer = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert trainer.stdout
+    pids = [int(pid) for pid in trainer.stdout.readline().split()]
+    assert len(pids) == 2
+    busy = {pid for zygote in pids for pid in children_of(zygote)}
+    trainer.kill()
+    trainer.wait()
+    trainer.stdout.close()
+    until = time.monotonic() + 5
+    while any(map(running, [*pids, *busy])) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not any(map(running, [*pids, *busy]))
+
+
+def running(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_the_layers_are_reported():

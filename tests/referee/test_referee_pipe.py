@@ -141,5 +141,5 @@ def test_a_reader_that_leaves_ends_the_pipe_quietly():
 
 @pytest.mark.parametrize("flags", [["--deadline", "0"], ["--memory-mb", "-1"]])
 def test_limits_must_be_limits(flags):
-    with pytest.raises(UserError, match="must be above 0"):
+    with pytest.raises(UserError, match="it must be above 0"):
         main(flags)

@@ -27,9 +27,14 @@ def confine_zygote(spare_bytes: int, leave_out: Sequence[str]) -> list[Line]:
     """Put on what all children inherit. `spare_bytes`: address space beyond the present one."""
     lines: list[Line] = []
     used = _address_space()
-    limits = [(resource.RLIMIT_CORE, 0)]
+    limits = [
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+    ]
     if used:
         limits.append((resource.RLIMIT_AS, used + spare_bytes))
+    _be_first_to_go()
     for limit, value in limits:
         resource.setrlimit(limit, (value, value))
     if os.geteuid() == 0:
@@ -53,8 +58,7 @@ def confine_zygote(spare_bytes: int, leave_out: Sequence[str]) -> list[Line]:
             continue
         try:
             result = step()
-            detail = f"ABI {result}: no files, no TCP, no signals" if result else ""
-            lines.append((name, True, detail))
+            lines.append((name, True, _landlock_detail(result) if result else ""))
         except (OSError, AttributeError) as error:
             lines.append((name, False, str(error)))
     return lines
@@ -88,13 +92,11 @@ def _see_it_bite(install: Callable[[], None]) -> None:
 
 
 def limit_child(cpu_seconds: int) -> None:
-    """No processes, no files, no descriptors, no locked memory; CPU time as a second clock."""
+    """No processes and no descriptors; CPU time as a second clock."""
     for limit, value in (
         (resource.RLIMIT_CPU, cpu_seconds),
-        (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_NPROC, 0),
         (resource.RLIMIT_NOFILE, 0),
-        (resource.RLIMIT_MEMLOCK, 0),
     ):
         resource.setrlimit(limit, (value, value))
 
@@ -107,6 +109,11 @@ def die_with(zygote: int) -> None:
         os._exit(1)
 
 
+def _landlock_detail(version: int) -> str:
+    more = (", no TCP" if version >= 4 else "") + (", no signals" if version >= 6 else "")
+    return f"ABI {version}: no files{more}"
+
+
 def descriptor_lines() -> list[Line]:
     """What is always done and needs nothing from the kernel, for the report."""
     pidfd = hasattr(os, "pidfd_open")
@@ -116,6 +123,15 @@ def descriptor_lines() -> list[Line]:
         ("environment", True, "empty; hash seed 0"),
         ("deadline", True, "wall clock, killed through pidfd" if pidfd else "wall clock, kill"),
     ]
+
+
+def _be_first_to_go() -> None:
+    """When the machine runs out of memory, a worker's child dies and not the trainer."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        return
 
 
 def _address_space() -> int:
