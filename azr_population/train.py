@@ -26,8 +26,13 @@ from azr_population.nano import nano_base_path
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.reports.console import View
 from azr_population.reports.page import write_report
-from azr_population.runs import RunDirectory, load_latest, save_checkpoint
-from azr_population.runs.checkpoint import members_digest, steps
+from azr_population.runs import RunDirectory
+from azr_population.runs.checkpoint import (
+    load_latest,
+    members_digest,
+    save_checkpoint,
+    steps,
+)
 from azr_population.runs.directory import replace_folder
 from azr_population.selfplay.exam import Exam
 from azr_population.selfplay.loop import SelfPlay

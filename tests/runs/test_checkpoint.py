@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from azr_population.errors import UserError
-from azr_population.runs import load_latest, save_checkpoint
-from azr_population.runs.checkpoint import members_digest, steps
+from azr_population.runs.checkpoint import load_latest, members_digest, save_checkpoint, steps
 
 
 def save(folder, step, keep=2):
