@@ -19,6 +19,7 @@ setup(
         "azr_population": [
             "py.typed",
             "conf/**/*.yaml",
+            "azr/conf/**/*.yaml",
             "nano/weights/*",
             "reports/**/*.html",
             "reports/**/*.css",

@@ -1,0 +1,78 @@
+"""Log-probabilities and entropies of given responses, rows of several members in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from azr_population.engines.torch_engine import TorchEngine
+
+
+@torch.no_grad()
+def log_probs(
+    engine: TorchEngine,
+    prompts: Sequence[Sequence[int]],
+    responses: Sequence[Sequence[int]],
+    members: Sequence[int],
+    max_tokens: int,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """For each row, in order: log-probability (temperature 1) and entropy, in nats, per token of
+    its response; float32 on the CPU.
+
+    At most `max_tokens` with padding go through the model at once (at least one row).
+    """
+    device = next(engine.model.parameters()).device
+    chosen: list[Tensor] = [torch.empty(0)] * len(prompts)
+    entropies: list[Tensor] = [torch.empty(0)] * len(prompts)
+    for rows in _batches(prompts, responses, members, max_tokens):
+        width = max(len(prompts[i]) + len(responses[i]) for i in rows)
+        input_ids = torch.zeros(len(rows), width, dtype=torch.long)
+        mask = torch.zeros(len(rows), width, dtype=torch.long)
+        for place, i in enumerate(rows):
+            ids = [*prompts[i], *responses[i]]
+            input_ids[place, : len(ids)] = torch.tensor(ids)
+            mask[place, : len(ids)] = 1
+        first = min(len(prompts[i]) for i in rows) - 1
+        columns = torch.arange(first, width - 1, device=device)
+        with engine.bank.routed(torch.tensor([members[i] for i in rows], device=device)):
+            logits = engine.model(
+                input_ids=input_ids.to(device),
+                attention_mask=mask.to(device),
+                use_cache=False,
+                logits_to_keep=columns,
+            ).logits
+        for place, i in enumerate(rows):
+            start = len(prompts[i]) - 1 - first
+            row = logits[place, start : start + len(responses[i])].float()
+            every = torch.log_softmax(row, dim=-1)
+            targets = torch.tensor(responses[i], device=device).unsqueeze(1)
+            chosen[i] = every.gather(-1, targets).squeeze(1).cpu()
+            entropies[i] = -(every.exp() * every).sum(dim=-1).cpu()
+    return chosen, entropies
+
+
+def _batches(
+    prompts: Sequence[Sequence[int]],
+    responses: Sequence[Sequence[int]],
+    members: Sequence[int],
+    max_tokens: int,
+) -> Iterator[list[int]]:
+    """Indices of rows by member, then by length; rows without a response are left out."""
+
+    def length(i: int) -> int:
+        return len(prompts[i]) + len(responses[i])
+
+    wanted = [i for i in range(len(prompts)) if responses[i]]
+    order = sorted(wanted, key=lambda i: (members[i], length(i)))
+    batch: list[int] = []
+    widest = 0
+    for i in order:
+        widest = max(widest, length(i))
+        if batch and (len(batch) + 1) * widest > max_tokens:
+            yield batch
+            batch, widest = [], length(i)
+        batch.append(i)
+    if batch:
+        yield batch

@@ -1,0 +1,143 @@
+"""The run directory of an AZR run, as a local run has it, and figures for AZR's logger."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from azr_population.adapters.peft_folder import save_adapter
+from azr_population.azr.facade import PopulationGroup
+from azr_population.members import Roster
+from azr_population.reports.lines import match_line, replacement_line, role_line
+from azr_population.runs.directory import RunDirectory, replace_folder
+from azr_population.selfplay import record
+from azr_population.selfplay.rows import Row
+
+NAMESPACE = "population"
+"""Of our figures in AZR's logger (console, wandb)."""
+
+
+def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:
+    """The run directory at `path`, new, or the one that is there when the run goes on.
+
+    Raises:
+        UserError: there is something there already and AZR was told not to resume.
+    """
+    directory = RunDirectory(path)
+    if resumes and (path / "config.yaml").is_file():
+        return directory
+    directory.create(OmegaConf.to_yaml(config, resolve=True), environment(patches))
+    return directory
+
+
+def environment(patches: Sequence[str]) -> dict[str, Any]:
+    """What the run runs on, and which patches are in force."""
+    packages = ("azr-population", "verl", "ray", "vllm", "torch", "transformers", "peft", "numpy")
+    found: dict[str, str | None] = {}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "host": "Absolute Zero Reasoner",
+        "packages": found,
+        "patches": list(patches),
+    }
+
+
+def count_copies(rows: Sequence[Row]) -> None:
+    """Sets `copies`: equal tasks by the same teacher in this step."""
+    counts = Counter((row.match.teacher.name, row.task) for row in rows if row.task is not None)
+    for row in rows:
+        if row.task is not None:
+            row.copies = counts[row.match.teacher.name, row.task] - 1
+
+
+def step_record(
+    step: int,
+    seconds: float,
+    phases: Mapping[str, float],
+    roster: Roster,
+    rows: Sequence[Row],
+    solved: Iterable[tuple[int, bool, float]],
+    tokens: Mapping[int, int],
+    updates: Mapping[int, Mapping[str, float]],
+) -> dict[str, Any]:
+    """The line of `metrics.jsonl`, as `selfplay.record.step_record` has it.
+
+    Inside AZR students train on tasks from AZR's buffer and not on the attempts that estimate solve
+    rates, so their members also have `trained_solve_rate`, `trained_reward` and `trained_rows`, and
+    what they wrote for those rows (`tokens`, by slot) counts as theirs.
+    """
+    whole = record.step_record(step, seconds, phases, roster, rows, updates, None)
+    answered = list(solved)
+    for member in roster:
+        figures = whole["members"][member.name]
+        own = [(right, reward) for slot, right, reward in answered if slot == member.slot]
+        proposed = sum(row.match.teacher is member for row in rows)
+        figures["trained_rows"] = proposed + len(own)
+        figures["tokens"] += tokens.get(member.slot, 0)
+        figures["rollouts"] += len(own)
+        if own:
+            figures["trained_solve_rate"] = record.share(right for right, _ in own)
+            figures["trained_reward"] = record.mean(reward for _, reward in own)
+    whole["roles"] = record.role_metrics(whole["members"])
+    return whole
+
+
+def task_records(step: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The lines of `tasks.jsonl`."""
+    return record.task_records(step, rows)
+
+
+def figures(step: Mapping[str, Any], births: int) -> dict[str, float]:
+    """The numbers of a step for AZR's logger: `population/<member or role>/<name>`."""
+    found: dict[str, float] = {f"{NAMESPACE}/replaced": float(births)}
+    for section in (step["roles"], step["members"]):
+        for name, own in section.items():
+            for key, value in own.items():
+                is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+                if is_number and math.isfinite(value):
+                    found[f"{NAMESPACE}/{name}/{key}"] = float(value)
+    for kind, own in step["types"].items():
+        for key in ("validity", "solve_rate", "unique"):
+            if own.get(key) is not None:
+                found[f"{NAMESPACE}/{kind}/{key}"] = float(own[key])
+    return found
+
+
+def lines(
+    step: Mapping[str, Any],
+    matches: Sequence[Mapping[str, Any]],
+    births: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    """The step as plain lines for the console."""
+    shown = [match_line(match) for match in matches]
+    shown += [replacement_line(birth) for birth in births]
+    shown += [role_line(role, own) for role, own in step["roles"].items()]
+    return [f"population step {step['step']}: {line}" for line in shown]
+
+
+def export_members(
+    directory: RunDirectory, group: PopulationGroup, roster: Roster, base: str
+) -> None:
+    """Writes every member as a PEFT folder; a folder is always whole."""
+    for member in roster:
+        temporary = directory.members / f".{member.name}.tmp"
+        shutil.rmtree(temporary, ignore_errors=True)
+        readme = {"rating": json.dumps({"mu": member.rating.mu, "sigma": member.rating.sigma})}
+        save_adapter(group.read_member(member.slot), temporary, base, readme)
+        replace_folder(temporary, directory.members / member.name)

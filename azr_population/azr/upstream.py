@@ -1,0 +1,48 @@
+"""Which patches a population run applies to AZR, and what happens where one does not fit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from azr_population.errors import UserError
+from azr_population.patches import EVALS, EXECUTOR, Patch, apply
+from azr_population.patches.azr_dataloader_state import DATALOADER_STATE
+from azr_population.patches.azr_evals import METRIC_EVAL, TYPE_COUNTS_EVAL
+from azr_population.patches.azr_overlong_estimates import OVERLONG_ESTIMATES
+from azr_population.patches.azr_prompt_loop import PROMPT_LOOP
+from azr_population.patches.azr_reward_arguments import REWARD_ARGUMENTS
+from azr_population.patches.azr_splitter import SPLITTER
+from azr_population.patches.azr_temp_parquet import TEMP_PARQUET
+from azr_population.patches.azr_total_steps import TOTAL_STEPS
+
+REFEREE: Mapping[str, Sequence[Patch]] = {
+    "azr": EVALS,
+    # The reward code evaluates answers whoever executes programs.
+    "sandbox": (EXECUTOR, TYPE_COUNTS_EVAL, METRIC_EVAL),
+}
+"""What ends evaluation in the trainer's process, by `population.referee`."""
+
+NEEDED: Sequence[Patch] = (DATALOADER_STATE, TEMP_PARQUET, OVERLONG_ESTIMATES)
+"""Without these a population run crashes or pays for what is no task."""
+
+OPTIONAL: Sequence[Patch] = (SPLITTER, PROMPT_LOOP, TOTAL_STEPS, REWARD_ARGUMENTS)
+"""A run is sound without these; where upstream has changed they are left out with a warning."""
+
+
+def apply_patches(referee: str) -> list[str]:
+    """Applies what a run with this referee (`azr` or `sandbox`) needs; returns all names in force.
+
+    Raises:
+        UserError: a needed patch does not fit the installed AZR.
+    """
+    done: list[str] = []
+    # One by one, because two of them wrap the same function.
+    for patch in (*REFEREE[referee], *NEEDED):
+        done += apply([patch])
+    for patch in OPTIONAL:
+        try:
+            done += apply([patch])
+        except UserError as error:
+            print(f"azr-population: warning: {error}; the run goes on without it", file=sys.stderr)
+    return done

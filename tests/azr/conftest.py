@@ -1,0 +1,43 @@
+"""Ray and veRL for the plugin's tests; they skip where the two are not installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def ray_session() -> Iterator[None]:
+    """A small Ray of our own."""
+    ray = pytest.importorskip("ray", reason="ray is not installed (extra: verl)")
+    pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ["RAY_DISABLE_IMPORT_WARNING"] = "1"
+    # Sockets in the folder have names of about 70 characters, and 107 are allowed.
+    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
+        ray.init(
+            num_cpus=6,
+            object_store_memory=200_000_000,
+            include_dashboard=False,
+            _temp_dir=folder,
+            log_to_driver=False,
+            runtime_env={"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}},
+        )
+        yield
+        ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny base."""
+    pytest.importorskip("transformers")
+    from tiny_base import save_tiny_base
+
+    return save_tiny_base(tmp_path_factory.mktemp("base"))

@@ -1,0 +1,118 @@
+"""AZR's own command, from its checkout, on CPUs and with a tiny base."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+AZR_HOME = os.environ.get("AZR_HOME", "")
+SEEDS = "data/7b_coder_seed_io.jsonl"
+CODE_F_SEEDS = "data/7b_coder_code_f_seed_io.jsonl"
+
+
+def prepare(folder: Path) -> None:
+    """Writes a tiny base whose tokenizer knows AZR's prompts, and data for AZR's loaders."""
+    home = Path(AZR_HOME)
+    from tiny_base import save_tiny_base
+
+    texts = [(home / SEEDS).read_text(), (home / CODE_F_SEEDS).read_text()]
+    prompts = home / "absolute_zero_reasoner" / "data_construction" / "prompts.py"
+    save_tiny_base(folder / "base", [*texts, *[prompts.read_text()] * 20], vocabulary=3000)
+    script = (
+        "import json, sys\n"
+        "from transformers import AutoTokenizer\n"
+        "from absolute_zero_reasoner.data_construction.constructor import get_pred_code_io_data\n"
+        "rows = [json.loads(line) for line in open(sys.argv[1])][:64]\n"
+        "get_pred_code_io_data(rows, 4, 'code_o', 'answer_conditional', 4000, sys.argv[2], 'test',"
+        " AutoTokenizer.from_pretrained(sys.argv[3]))\n"
+    )
+    arguments = [str(home / SEEDS), str(folder / "test_answer.parquet"), str(folder / "base")]
+    subprocess.run(
+        [sys.executable, "-c", script, *arguments], cwd=home, env=environment(folder), check=True
+    )
+
+
+def overrides(folder: Path) -> list[str]:
+    """What makes AZR's coder-7b command small; none of it concerns the population."""
+    data = folder / "test_answer.parquet"
+    return [
+        f"data.train_files={data}",
+        f"data.val_files={data}",
+        "data.train_batch_size=2",
+        "data.val_batch_size=4",
+        "data.max_prompt_length=3000",
+        "data.max_response_length=24",
+        "azr.data_selection_strategy.content_max_length=2900",
+        "azr.data_selection_strategy.io_n=1",
+        "azr.data_selection_strategy.num_inputs=4",
+        f"actor_rollout_ref.model.path={folder / 'base'}",
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1",
+        "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=1",
+        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1",
+        "actor_rollout_ref.ref.include_ref=False",
+        # AZR imports vLLM for its default, whoever generates.
+        "actor_rollout_ref.rollout.name=hf",
+        "actor_rollout_ref.rollout.n=1",
+        "actor_rollout_ref.rollout.temperature=1.0",
+        "algorithm.adv_estimator=reinforce_plus_plus",
+        "azr.reward.n_samples=2",
+        "azr.executor_max_workers=1",
+        "azr.execute_max_timeout=5",
+        "azr.random_print_max_programs=0",
+        f"azr.seed_dataset={SEEDS}",
+        f"azr.code_f_seed_dataset={CODE_F_SEEDS}",
+        "azr.problem_types=[code_i,code_o,code_f]",
+        "reward_fn.extraction_type=answer_conditional",
+        "trainer.device=cpu",
+        "trainer.n_gpus_per_node=1",
+        "trainer.nnodes=1",
+        "trainer.logger=[console]",
+        "trainer.total_training_steps=3",
+        "trainer.save_freq=2",
+        "+trainer.val_before_train=False",
+        "trainer.resume_mode=auto",
+        f"trainer.default_local_dir={folder / 'out'}",
+        f"hydra.run.dir={folder / 'hydra'}",
+    ]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """One thread, a Ray of its own, and nothing of the caller's Ray."""
+    short = Path(tempfile.gettempdir()) / f"azr{os.getpid()}"
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    return kept | {
+        "AZR_HOME": AZR_HOME,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": f"{AZR_HOME}{os.pathsep}{Path(__file__).parent}",
+        "RAY_TMPDIR": str(short),
+        "RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": "200000000",
+        "RAY_DEDUP_LOGS": "0",
+        "HYDRA_FULL_ERROR": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+def run(folder: Path, extra: Sequence[str], timeout: float = 900) -> tuple[int, str]:
+    """The command with `extra` overrides: its exit code, and stdout and stderr as one text."""
+    (Path(tempfile.gettempdir()) / f"azr{os.getpid()}").mkdir(exist_ok=True)
+    with (folder / "log").open("w") as log:
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "absolute_zero_reasoner.main_azr_ppo",
+                *overrides(folder),
+                *extra,
+            ],
+            cwd=AZR_HOME,
+            env=environment(folder),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            timeout=timeout,
+            check=False,
+        )
+    return done.returncode, (folder / "log").read_text()

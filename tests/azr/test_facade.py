@@ -1,0 +1,192 @@
+"""The facade and the workers under real Ray and real veRL, on CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("ray", reason="ray is not installed (extra: verl)")
+pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
+pytestmark = pytest.mark.slow
+
+import numpy as np  # noqa: E402
+from verl import DataProto  # noqa: E402
+
+from azr_population.adapters.adapter import LoraSpec  # noqa: E402
+from azr_population.azr.facade import PopulationGroup  # noqa: E402
+from azr_population.azr.placement import start_groups  # noqa: E402
+from azr_population.azr.worker import WorkerSettings  # noqa: E402
+from azr_population.selfplay.streams import Streams  # noqa: E402
+
+MEMBERS, WIDTH = 4, 12
+Make = Callable[..., PopulationGroup]
+
+
+@pytest.fixture(scope="module")
+def make(ray_session: None, tiny_base: Path) -> Make:
+    """Groups by placement and workers; each is made once."""
+    made: dict[tuple[str, int], PopulationGroup] = {}
+
+    def make_group(placement: str = "colocated", workers: int = 1) -> PopulationGroup:
+        if (placement, workers) not in made:
+            settings = WorkerSettings(
+                base=str(tiny_base),
+                slots=MEMBERS,
+                first_member=0,
+                device="cpu",
+                dtype="float32",
+                lora=LoraSpec(4, 8.0, ("all-linear",)),
+                seed=1,
+                response_length=WIDTH,
+                threads=1,
+                micro_batch_tokens=200,
+                gradient_checkpointing=placement == "split",
+            )
+            groups = start_groups(placement, settings, 2, 2, [workers])
+            made[placement, workers] = PopulationGroup(
+                groups,
+                max_new_tokens=WIDTH,
+                validation_temperature=0.0,
+                streams=Streams(1),
+                finish_step=lambda batch, updates: {
+                    str(s): u.get("loss", 0.0) for s, u in updates.items()
+                },
+                learning_rates=lambda: dict.fromkeys(range(MEMBERS), 1e-3),
+                state=lambda: {"what": "state"},
+                load_state=lambda plain: None,
+            )
+        return made[placement, workers]
+
+    return make_group
+
+
+def prompts(rows: int, width: int = 9) -> DataProto:
+    """Left-padded random prompts of different lengths."""
+    generator = torch.Generator().manual_seed(rows)
+    ids = torch.randint(5, 200, (rows, width), generator=generator)
+    mask = torch.ones_like(ids)
+    for row in range(rows):
+        mask[row, : row % (width - 2)] = 0
+    ids[mask == 0] = 0
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    return DataProto.from_dict(
+        tensors={"input_ids": ids, "attention_mask": mask, "position_ids": positions}
+    )
+
+
+def batch(group: PopulationGroup, slots: list[int]) -> DataProto:
+    """A batch ready for `update_actor`, with advantages that differ."""
+    with group.routed(slots):
+        whole = group.generate_sequences(prompts(len(slots)))
+    whole.non_tensor_batch["member"] = np.array(slots, dtype=object)
+    whole = whole.union(group.compute_log_prob(whole))
+    advantages = torch.tensor([1.0 if row % 3 else -1.5 for row in range(len(slots))])
+    whole.batch["advantages"] = advantages.unsqueeze(1).expand(-1, WIDTH).clone()
+    return whole
+
+
+def members(group: PopulationGroup) -> list[dict[str, torch.Tensor]]:
+    adapters = [group.read_member(slot) for slot in range(MEMBERS)]
+    return [{k: torch.cat([f.A.flatten(), f.B.flatten()]) for k, f in a.factors.items()}
+            for a in adapters]  # fmt: skip
+
+
+def largest_difference(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> float:
+    return max(
+        float((one[name] - other[name]).abs().max())
+        for one, other in zip(ours, theirs, strict=True)
+        for name in one
+    )
+
+
+def test_generation_keeps_the_rows_order_and_stops_at_the_end(make: Make) -> None:
+    group = make()
+    given = prompts(7)
+    with group.routed([3, 0, 1, 2, 0, 3, 1]):
+        output = group.generate_sequences(given)
+    assert torch.equal(output.batch["prompts"], given.batch["input_ids"])
+    assert output.batch["input_ids"].shape == (7, 9 + WIDTH)
+    assert torch.equal(output.batch["attention_mask"][:, :9], given.batch["attention_mask"])
+    assert group.generated == output.batch["attention_mask"][:, 9:].sum(1).tolist()
+
+
+def test_log_probs_are_those_of_the_rows_own_member(make: Make) -> None:
+    group = make()
+    slots = [2, 0, 1, 2, 3]
+    whole = batch(group, slots)
+    one_by_one = []
+    for row, slot in enumerate(slots):
+        single = whole.select_idxs(torch.tensor([row]))
+        single.non_tensor_batch["member"] = np.array([slot], dtype=object)
+        one_by_one.append(group.compute_log_prob(single).batch["old_log_probs"])
+    assert torch.allclose(whole.batch["old_log_probs"], torch.cat(one_by_one), atol=1e-5)
+
+
+def test_two_ranks_end_with_the_members_of_one_rank(make: Make) -> None:
+    one, two = make("colocated", 1), make("colocated", 2)
+    for slot in range(MEMBERS):
+        two.write_member(slot, one.read_member(slot))
+        one.write_member(slot, one.read_member(slot))
+    # 11 rows do not split over 2 ranks, member 3 has a single row, member 1 none.
+    whole = batch(one, [0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 3])
+    before = members(one)
+    for _ in range(3):
+        ours = one.update_actor(whole).meta_info["metrics"]
+        theirs = two.update_actor(whole).meta_info["metrics"]
+    assert ours.keys() == theirs.keys() and ours["0"] == pytest.approx(theirs["0"], abs=1e-5)
+    assert largest_difference(members(one), members(two)) < 1e-6
+    moved = [largest_difference([a], [b]) for a, b in zip(before, members(one), strict=True)]
+    assert [change > 1e-4 for change in moved] == [True, False, True, True]
+    (digests,) = two.digests().values()
+    assert len(digests) == 2 and len(set(digests)) == 1
+
+
+def test_a_child_is_the_same_on_all_ranks(make: Make) -> None:
+    group = make("colocated", 2)
+    operator, options = group.evolve(1, [0, 2], {"full_gaussian": 1.0}, seed=7)
+    assert operator == "full_gaussian" and options
+    (digests,) = group.digests().values()
+    assert len(set(digests)) == 1
+    child, parent = group.read_member(1), group.read_member(0)
+    name = next(iter(child.factors))
+    assert not torch.equal(child.factors[name].A, parent.factors[name].A)
+
+
+def test_split_groups_learn_what_one_group_learns(make: Make) -> None:
+    one, split = make("colocated", 1), make("split", 2)
+    assert [(g.name, g.first, g.count) for g in split.groups] == [
+        ("proposers", 0, 2),
+        ("solvers", 2, 2),
+    ]
+    for slot in range(MEMBERS):
+        split.write_member(slot, one.read_member(slot))
+        one.write_member(slot, one.read_member(slot))
+    whole = batch(one, [0, 1, 2, 3, 3, 0])
+    assert torch.allclose(
+        split.compute_log_prob(whole).batch["old_log_probs"],
+        whole.batch["old_log_probs"],
+        atol=1e-5,
+    )
+    one.update_actor(whole)
+    split.update_actor(whole)
+    assert largest_difference(members(one), members(split)) < 1e-6
+
+
+def test_a_checkpoint_brings_back_members_and_optimizers(make: Make, tmp_path: Path) -> None:
+    group = make("colocated", 2)
+    whole = batch(group, [0, 1, 2, 3, 0, 1])
+    group.update_actor(whole)
+    path = tmp_path / "global_step_1" / "actor"
+    group.save_checkpoint(str(path), None, 1, max_ckpt_to_keep=1)
+    group.update_actor(whole)
+    after = members(group)
+    group.load_checkpoint(str(path))
+    assert largest_difference(members(group), after) > 1e-5
+    group.update_actor(whole)
+    assert largest_difference(members(group), after) == 0.0
+    group.save_checkpoint(str(tmp_path / "global_step_2" / "actor"), None, 2, max_ckpt_to_keep=1)
+    assert not (path / "population").exists()
