@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_adapters import dense, random_adapter, same
+from random_adapters import dense, random_adapter, same, truncated
 
 from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
 from azr_population.errors import UserError
@@ -82,6 +82,56 @@ def test_a_child_fits_repeats_and_leaves_its_parents_alone(
             assert new_factor.is_contiguous()
             assert torch.isfinite(new_factor).all()
             assert new_factor.data_ptr() != old_factor.data_ptr()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rank=st.integers(2, 64),
+    outputs=st.integers(1, 80),
+    inputs=st.integers(1, 80),
+    dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
+    shares=st.tuples(*[st.sampled_from([0.0, 0.4, 1.0])] * 2),
+    decades=st.integers(0, 4),
+    seed=st.integers(0, 2**31),
+)
+def test_exact_operators_are_exact_for_any_shape_rank_and_dtype(
+    rank: int,
+    outputs: int,
+    inputs: int,
+    dtype: torch.dtype,
+    shares: tuple[float, float],
+    decades: int,
+    seed: int,
+) -> None:
+    """Against dense float64 operations on the parents as they are stored."""
+    # Half precision cannot hold a bad gauge in the first place.
+    condition = 10.0**decades if dtype == torch.float32 else 1.0
+    parents = [
+        random_adapter(
+            seed + i,
+            rank,
+            dtype=dtype,
+            shapes={"layer": (outputs, inputs)},
+            true_rank=int(share * rank),
+            gauge_condition=condition,
+        )
+        for i, share in enumerate(shares)
+    ]
+    first, second = (dense(parent, "layer") for parent in parents)
+    tolerance = 1e-5 if dtype == torch.float32 else 4 * torch.finfo(dtype).eps
+    scale = first.norm() + second.norm()
+
+    def update(name: str, **options: float) -> torch.Tensor:
+        return dense(make(name, parents, seed, **options), "layer")
+
+    assert (update("svd_structured", eps=0.0) - first).norm() <= tolerance * first.norm()
+    assert (update("component_masking", rho=0.0) - first).norm() <= tolerance * first.norm()
+    sum_ = second + 1.3 * (first - second)
+    child = update("extrapolative", eta_min=1.3, eta_max=1.3)
+    # No matrix of rank r comes closer (the best one need not be unique).
+    best = (sum_ - truncated(sum_, rank)).norm()
+    assert (sum_ - child).norm() <= best + tolerance * scale
+    assert torch.linalg.svdvals(child)[rank:].sum() <= 1e-12 * scale
 
 
 @pytest.mark.parametrize("name", NAMES)
