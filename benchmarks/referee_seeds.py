@@ -56,6 +56,14 @@ def is_literal(text: str) -> bool:
     return True
 
 
+def _is_input(text: str) -> bool:
+    try:
+        literal.parse_arguments(text)
+    except literal.NotLiteral:
+        return False
+    return True
+
+
 def main() -> None:
     """Print the shares accepted and every record that is not."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -84,12 +92,15 @@ def main() -> None:
                 and (kind == "code_i" or len(record["output"]) != CUT)
             ]
             accepted = sum(not reasons[number] for number in counted)
+            what = "records whose output is a literal" + (", not cut" if kind == "code_o" else "")
             result[kind] = {
-                "records whose output is a literal" + (", not cut" if kind == "code_o" else ""): len(
-                    counted
-                ),
+                what: len(counted),
                 "accepted": accepted,
                 "percent": round(100 * accepted / len(counted), 2),
+                "percent of those whose recorded input is a literal too": round(
+                    100 * accepted / sum(_is_input(records[number]["input"]) for number in counted),
+                    2,
+                ),
                 "runs that differ from the first": changed,
                 "not accepted": {n: reasons[n] for n in counted if reasons[n]},
                 "of the others, not accepted": {

@@ -229,7 +229,7 @@ class Runner:
 
     def _script(self, index: int, code: CodeType, last: str, region: Region) -> None:
         """Run a script; the output is the `str` of its last expression, or what it printed."""
-        namespace: dict[str, Any] = {"__builtins__": dict(self.builtins), "__name__": "program"}
+        namespace: dict[str, Any] = {"__builtins__": self.builtins, "__name__": "program"}
         try:
             if last:
                 exec(code, namespace)
@@ -257,8 +257,10 @@ class Runner:
             return
         if uncertain:
             _reseed(index)
-        namespace: dict[str, Any] = {"__builtins__": dict(self.builtins), "__name__": "program"}
-        namespace["__builtins__"]["id"] = _salted_id(index)
+        # One dict for all calls: a copy would touch, and so make the kernel copy, the page of every
+        # builtin. A program that alters it to tell its calls apart fails the last validation run.
+        self.builtins["id"] = _salted_id(index)
+        namespace: dict[str, Any] = {"__builtins__": self.builtins, "__name__": "program"}
         try:
             exec(code, namespace)
             function = namespace.get("f")

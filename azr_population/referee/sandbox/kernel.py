@@ -15,6 +15,8 @@ from . import seccomp
 from .syscalls import LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF
 
 _libc = ctypes.CDLL(None, use_errno=True)
+if hasattr(_libc, "prctl"):  # Linux. Ready-made conversions: each child calls it twice
+    _libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _PR_GET_SECCOMP = 21
@@ -33,8 +35,7 @@ _LANDLOCK_RIGHTS = {
 
 
 def _prctl(option: int, *arguments: int) -> int:
-    padded = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
-    result: int = _libc.prctl(ctypes.c_int(option), *padded)
+    result: int = _libc.prctl(option, *arguments, *(0, 0, 0, 0)[len(arguments) :])
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
@@ -54,6 +55,12 @@ def forbid_new_privileges() -> None:
 def forbid_inspection() -> None:
     """Other processes of the same user can neither trace this one nor open its /proc files."""
     _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def warm_up() -> None:
+    """Make the calls that children make, harmlessly, so that their code is warm before a fork."""
+    for _ in range(25):
+        _prctl(_PR_GET_SECCOMP)
 
 
 def landlock_version() -> int:

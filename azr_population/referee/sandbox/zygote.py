@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import child, layers, wire
+from . import child, kernel, layers, wire
 
 _ENCODINGS = (
     "ascii", "latin_1", "utf_8", "utf_8_sig", "utf_16", "utf_16_le", "utf_16_be", "utf_32",
@@ -119,6 +119,8 @@ class Zygote:
         self.taken_read, self.taken_write = os.pipe()
         os.set_blocking(self.taken_read, False)
         runner.warm_up()
+        if install_filter is not None:
+            kernel.warm_up()
         gc.collect()
         gc.freeze()
         gc.disable()
