@@ -47,6 +47,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
     judge: Judge
     config: Any
     reward_fn: Any
+    global_steps: int
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         config = kwargs["config"]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+EXAMPLES = Path(__file__).parents[2] / "examples"
+sys.path[:0] = [str(Path(__file__).parent), str(EXAMPLES)]
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
+ENTRY = "absolute_zero_reasoner.main_azr_ppo"
 SEEDS = "data/7b_coder_seed_io.jsonl"
 CODE_F_SEEDS = "data/7b_coder_code_f_seed_io.jsonl"
 

@@ -1,7 +1,14 @@
-"""A base of a few thousand weights with a tokenizer that gives text back letter by letter."""
+"""A base of a few thousand random weights, to see the machinery of an AZR run on CPUs.
+
+    python examples/tiny_base.py FOLDER TEXT_FILE...
+
+The tokenizer is trained on the files and gives every text back letter by letter. Random weights
+never write a program: such a run shows that everything works, and nothing about learning.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -50,3 +57,10 @@ def save_tiny_base(
     Qwen2ForCausalLM(config).save_pretrained(folder)
     fast.save_pretrained(folder)
     return folder
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    read = [Path(name).read_text(encoding="utf-8") for name in sys.argv[2:]]
+    print(save_tiny_base(Path(sys.argv[1]), read, vocabulary=3000))

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# AZR's own coder-7b command with the override added, on 8 GPUs: 4 teachers and 4 students.
+#   AZR_HOME=~/Absolute-Zero-Reasoner bash examples/azr_coder7b_8gpus.sh [more overrides]
+# AZR's script passes its arguments on to its command, so nothing of it is repeated here. Prepare
+# AZR's data first, as its README says. Another arm: +population=8t8s, 2t2s, 1t1s or single.
+set -euo pipefail
+cd "${AZR_HOME:?name your AZR checkout}"
+bash scripts/selfplay/coder7b.sh \
+    trainer.n_gpus_per_node=8 \
+    trainer.experiment_name=coder7b_4t4s \
+    trainer.total_training_steps=200 \
+    +population=4t4s \
+    "$@"
