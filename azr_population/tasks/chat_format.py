@@ -53,7 +53,7 @@ class ChatFormat:
         return "\n\n".join(parts)
 
     def parse_proposal(self, type: TaskType, text: str) -> Proposal | None:
-        """See `Format`; the last python block counts."""
+        """See `Format`; the last python block counts, repeated inputs are dropped."""
         blocks = _blocks(text)
         programs = [body for name, body in blocks if name == "python"]
         inputs = tuple(body for name, body in blocks if name == "input")
@@ -64,7 +64,9 @@ class ChatFormat:
         return Proposal(
             type=type,
             program=programs[-1],
-            inputs=inputs[:wanted] if type is TaskType.CODE_F else inputs[-1:],
+            inputs=tuple(dict.fromkeys(inputs[:wanted]))
+            if type is TaskType.CODE_F
+            else inputs[-1:],
             message=messages[-1] if messages else "",
         )
 

@@ -45,12 +45,15 @@ class NanoFormat:
         return PROPOSE[type]
 
     def parse_proposal(self, type: TaskType, text: str) -> Proposal | None:
-        """The program and its arguments, or None unless there are exactly as many as wanted."""
+        """The program and its arguments, or None unless there are exactly as many as wanted.
+
+        Inputs of code_f that repeat one another are dropped.
+        """
         program, *inputs = text.split(IN)
         wanted = CODE_F_INPUTS if type is TaskType.CODE_F else 1
         if len(inputs) != wanted or not program.strip() or _marked(text.replace(IN, "")):
             return None
-        return Proposal(type, program, tuple(text.strip() for text in inputs))
+        return Proposal(type, program, tuple(dict.fromkeys(text.strip() for text in inputs)))
 
     def solve_prompt(self, task: Task) -> str:
         """What the solver is given, up to where its answer begins."""

@@ -11,6 +11,9 @@ from collections.abc import Callable, Collection
 
 from azr_population.tasks.task import Proposal, Task, TaskType
 
+MIN_CODE_F_INPUTS = 4
+"""Different inputs that a code_f task needs: two to show and two to hide, or it says nothing."""
+
 
 def _boolean(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
     """True, False or None: a coin flip solves half of these."""
@@ -47,8 +50,8 @@ def refuse_before(proposal: Proposal, max_program_chars: int) -> str | None:
     """A reason to refuse a proposal unexecuted, or None."""
     if len(proposal.program) > max_program_chars:
         return "program_too_long"
-    if proposal.type is TaskType.CODE_F and len(set(proposal.inputs)) < len(proposal.inputs):
-        return "repeated_inputs"
+    if proposal.type is TaskType.CODE_F and len(set(proposal.inputs)) < MIN_CODE_F_INPUTS:
+        return "too_few_inputs"
     return None
 
 

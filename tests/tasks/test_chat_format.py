@@ -39,6 +39,8 @@ def test_code_f_needs_all_its_inputs():
     inputs = [f"```input\n{i}\n```\n" for i in range(6)]
     form = ChatFormat()
     assert form.parse_proposal(TaskType.CODE_F, program + "".join(inputs[:5])) is None
+    twice = form.parse_proposal(TaskType.CODE_F, program + "".join([*inputs[:5], inputs[0]]))
+    assert twice.inputs == ("0", "1", "2", "3", "4")
     whole = form.parse_proposal(TaskType.CODE_F, program + "".join(inputs) + "```message\nhi\n```")
     assert (whole.inputs, whole.message) == (("0", "1", "2", "3", "4", "5"), "hi")
 

@@ -53,8 +53,8 @@ def test_an_answer_that_repeats_an_argument_written_otherwise_is_identity():
 
 def test_refused_unexecuted():
     assert refuse_before(proposal("x" * 11, "1"), max_program_chars=10) == "program_too_long"
-    repeated = proposal("def f(n): ...", "1", "1", type=TaskType.CODE_F)
-    assert refuse_before(repeated, max_program_chars=100) == "repeated_inputs"
+    repeated = proposal("def f(n): ...", "1", "1", "2", "3", type=TaskType.CODE_F)
+    assert refuse_before(repeated, max_program_chars=100) == "too_few_inputs"
     assert refuse_before(proposal("def f(n): ...", "1"), max_program_chars=100) is None
 
 
