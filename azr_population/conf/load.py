@@ -90,7 +90,7 @@ def _one_line(error: BaseException) -> str:
 def _keys(node: DictConfig, prefix: str = "") -> list[str]:
     """All dotted keys of a configuration."""
     keys: list[str] = []
-    for key in node:
+    for key in map(str, node):
         keys.append(f"{prefix}{key}")
         if isinstance(node[key], DictConfig):
             keys += _keys(node[key], f"{prefix}{key}.")

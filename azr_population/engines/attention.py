@@ -13,7 +13,7 @@ from torch import Tensor, nn
 _NAME = "azr_population_sdpa"
 
 
-def use_strided_attention(model: nn.Module) -> None:
+def use_strided_attention(model: Any) -> None:
     """Makes the model attend through `strided_attention`, where it uses `sdpa` now."""
     from transformers import AttentionInterface
 
