@@ -30,6 +30,7 @@ from azr_population.referee.sandbox import literal
 ANSWERS = 8
 EXECUTIONS = 2 + ANSWERS
 DEADLINE = 10
+SHARE = 12
 
 
 def read_tasks(path: Path) -> list[Question]:
@@ -179,8 +180,10 @@ def main() -> None:
     workers = RefereeSettings(workers=given.workers).worker_count
     tasks = read_tasks(given.seeds)
     referee = Referee(RefereeSettings(workers=workers, deadline=DEADLINE))
+    sharing = Referee(RefereeSettings(workers=workers, deadline=DEADLINE, share=SHARE))
     contenders: list[tuple[str, Contender, int]] = [
-        (f"referee, {workers} workers, confined", with_referee(referee), 1)
+        (f"referee, {workers} workers, a child per task", with_referee(referee), 1),
+        (f"referee, plain tasks share ({SHARE})", with_referee(sharing), 1),
     ]
     if "AZR_HOME" in os.environ:
         sys.path.insert(0, os.environ["AZR_HOME"])
@@ -204,6 +207,7 @@ def main() -> None:
     if given.out:
         given.out.write_text(json.dumps({"tasks": len(tasks), "rows": rows}, indent=1) + "\n")
     referee.close()
+    sharing.close()
 
 
 class _Quiet:

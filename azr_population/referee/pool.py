@@ -35,7 +35,13 @@ _REASONS = {
     wire.BAD_INPUT: Reason.BAD_INPUT,
     wire.INPUT_NOT_LITERAL: Reason.NOT_LITERAL,
     wire.INPUT_TOO_LARGE: Reason.TOO_LARGE,
+    wire.ALONE: Reason.TAMPERED,  # nobody asked: a child alone has no reason to say so
 }
+
+
+_SHARED_CALLS = 256
+_SHARED_PART = 0.125  # of the deadline, for tasks that share a child; then each goes alone
+_TO_RUN_ALONE = (wire.ALONE, wire.MEMORY)
 
 
 class Outcome(NamedTuple):
@@ -52,6 +58,7 @@ class _Task:
     number: int
     work: wire.Work
     budget: float
+    alone: bool
     outcomes: list[Outcome] = field(default_factory=list)
     tries: int = 0
 
@@ -59,10 +66,10 @@ class _Task:
     def done(self) -> bool:
         return len(self.outcomes) >= len(self.work.calls)
 
-    def packed(self) -> bytes:
+    def rest(self) -> wire.Work:
+        """The work without the calls that have their outcomes."""
         rest = self.work.calls[len(self.outcomes) :]
-        work = self.work if len(rest) == len(self.work.calls) else self.work._replace(calls=rest)
-        return wire.pack(work, self.budget)
+        return self.work if len(rest) == len(self.work.calls) else self.work._replace(calls=rest)
 
     def fill(self, outcome: Outcome) -> None:
         """Give every call that has no outcome yet this one."""
@@ -92,6 +99,35 @@ class _Task:
         return None
 
 
+@dataclass
+class _Job:
+    """The tasks that go to a worker together: one, or several that share a child."""
+
+    tasks: list[_Task]
+
+    def packed(self, deadline: float) -> bytes:
+        if len(self.tasks) == 1:
+            return wire.pack([self.tasks[0].rest()], self.tasks[0].budget)
+        return wire.pack([task.work for task in self.tasks], _SHARED_PART * deadline)
+
+    def take(self, report: Report) -> None:
+        """Book what a child left. Whoever did not come to a plain end is to run alone."""
+        if len(self.tasks) == 1:
+            return self.tasks[0].take(report)
+        frames = wire.frames(report.frames) if report.end != wire.END_SIGNAL else None
+        frames = frames or []
+        if any(call != position for position, (call, _, _) in enumerate(frames)):
+            frames = []
+        at = 0
+        for task in self.tasks:
+            count = len(task.work.calls)
+            mine, at = frames[at : at + count], at + count
+            task.alone = True
+            if len(mine) == count and all(s not in _TO_RUN_ALONE for _, s, _ in mine):
+                task.outcomes = [Outcome(_REASONS[status], text) for _, status, text in mine]
+        return None
+
+
 def _end(report: Report) -> Reason:
     """Why the call in flight has no frame."""
     if report.end == wire.END_TIMEOUT or report.code == -signal.SIGXCPU:
@@ -106,9 +142,9 @@ class _Seat:
     """A worker's place: it stays when the worker in it is replaced."""
 
     worker: Worker
-    tasks: deque[_Task] = field(default_factory=deque)
+    jobs: deque[_Job] = field(default_factory=deque)
     since: float = 0.0
-    """When its first task became the first, or when its worker was started."""
+    """When its first job became the first, or when its worker was started."""
     ready: bool = False
     watched: bool = False
     starts: int = 0
@@ -185,10 +221,11 @@ class Pool:
         finished: dict[int, list[Outcome]] = {}
         taken = given = 0
         window = _WINDOW_PER_WORKER * len(self._seats)
+        ahead = len(self._seats) * self.settings.share
         exhausted = False
         try:
             while True:
-                while not exhausted and len(waiting) < len(self._seats) and taken - given < window:
+                while not exhausted and len(waiting) < ahead and taken - given < window:
                     try:
                         work = next(works)
                     except StopIteration:
@@ -196,7 +233,8 @@ class Pool:
                         break
                     if work is None:
                         break
-                    task = _Task(taken, work, self.settings.deadline)
+                    alone = work.alone or self.settings.share == 1
+                    task = _Task(taken, work, self.settings.deadline, alone)
                     taken += 1
                     if task.done:
                         finished[task.number] = []
@@ -211,23 +249,37 @@ class Pool:
                 self._collect(waiting, finished)
         finally:
             for seat in self._seats:  # an abandoned stream leaves no half-done work behind
-                if seat.tasks:
+                if seat.jobs:
                     self._replace(seat)
-                    seat.tasks.clear()
+                    seat.jobs.clear()
 
     def _feed(self, waiting: deque[_Task]) -> None:
         for depth in range(_QUEUED_PER_WORKER):
             for seat in self._seats:
-                if waiting and seat.ready and len(seat.tasks) <= depth:
-                    task = waiting.popleft()
-                    if not seat.tasks:
+                if waiting and seat.ready and len(seat.jobs) <= depth:
+                    job = self._job(waiting)
+                    if not seat.jobs:
                         seat.since = now()
-                    seat.tasks.append(task)
-                    seat.worker.send(task.packed())
+                    seat.jobs.append(job)
+                    seat.worker.send(job.packed(self.settings.deadline))
+
+    def _job(self, waiting: deque[_Task]) -> _Job:
+        """The next task; with those behind it, where they may share a child."""
+        job = _Job([waiting.popleft()])
+        calls = len(job.tasks[0].work.calls)
+        while (
+            waiting
+            and not (job.tasks[0].alone or waiting[0].alone)
+            and len(job.tasks) < self.settings.share
+            and calls + len(waiting[0].work.calls) <= _SHARED_CALLS
+        ):
+            job.tasks.append(waiting.popleft())
+            calls += len(job.tasks[-1].work.calls)
+        return job
 
     def _collect(self, waiting: deque[_Task], finished: dict[int, list[Outcome]]) -> None:
         """Wait for reports (or for a hung worker) and book them."""
-        busy = [seat for seat in self._seats if seat.tasks or not seat.ready]
+        busy = [seat for seat in self._seats if seat.jobs or not seat.ready]
         if not busy:
             return
         backlog = False
@@ -239,7 +291,7 @@ class Pool:
         for key, _ in self._selector.select(0.001 if backlog else max(patience, 0)):
             self._read(key.data, waiting, finished)
         for seat in self._seats:
-            if (seat.tasks or not seat.ready) and now() - seat.since > self._limit(seat):
+            if (seat.jobs or not seat.ready) and now() - seat.since > self._limit(seat):
                 self._recover(seat, waiting, finished)
 
     def _limit(self, seat: _Seat) -> float:
@@ -260,21 +312,22 @@ class Pool:
             return
         reports = seat.worker.pull()
         for report in reports or ():
-            if not seat.tasks:
+            if not seat.jobs:
                 continue
             if report.end == wire.END_LOST:
                 reports = None
                 break
-            task = seat.tasks.popleft()
+            job = seat.jobs.popleft()
             seat.since = now()
-            if report.end == wire.END_KILLED and task.tries < _TRIES:
-                task.tries += 1
+            if report.end == wire.END_KILLED and job.tasks[0].tries < _TRIES:
+                job.tasks[0].tries += 1
             else:
-                task.take(report)
-            if task.done:
-                finished[task.number] = task.outcomes
-            else:
-                waiting.appendleft(task)
+                job.take(report)
+            for task in reversed(job.tasks):
+                if task.done:
+                    finished[task.number] = task.outcomes
+                else:
+                    waiting.appendleft(task)
         if reports is None:
             self._recover(seat, waiting, finished)
 
@@ -282,11 +335,12 @@ class Pool:
         self, seat: _Seat, waiting: deque[_Task], finished: dict[int, list[Outcome]]
     ) -> None:
         """A worker is dead, hung or out of step: a new one takes its seat, its tasks go again."""
-        tasks, seat.tasks = seat.tasks, deque()
+        tasks = [task for job in seat.jobs for task in job.tasks]
+        seat.jobs = deque()
         if tasks:
             tasks[0].tries += 1
             if tasks[0].tries >= _TRIES:
-                lost = tasks.popleft()
+                lost = tasks.pop(0)
                 lost.fill(Outcome(Reason.LOST))
                 finished[lost.number] = lost.outcomes
         waiting.extendleft(reversed(tasks))

@@ -157,6 +157,8 @@ class _Plan:
             inputs = question.inputs if question.kind == "code_f" else question.inputs[:1]
             plan = cls.check(Program(question.program, inputs, question.imports))
         plan.kind, plan.answers = question.kind, question.answers
+        if question.kind == "code_f":  # its program is what the answers must not see
+            plan.works = [work._replace(alone=True) for work in plan.works]
         if plan.refused is None:
             plan._place(question)
         return plan
@@ -196,7 +198,7 @@ class _Plan:
                     continue
                 if answer not in seen:
                     seen[answer] = (len(self.works), 0)
-                    self.works.append(Work(answer, hidden, tuple(question.imports)))
+                    self.works.append(Work(answer, hidden, tuple(question.imports), alone=True))
                 self.places.append(seen[answer])
         else:
             raise ValueError(f"unknown task type {question.kind!r}: code_o, code_i or code_f")

@@ -48,6 +48,10 @@ class RefereeSettings:
     """One child for each single execution, so that no state at all passes between a program's
     executions; several times slower."""
 
+    share: int = 1
+    """How many tasks may share a child, if their programs are plain (`sandbox.plain`): then none
+    can see or change what another does. Several times faster for tiny programs; answers that are
+    programs, and programs that are not plain, have a child of their own all the same."""
     leave_out: tuple[str, ...] = ()
     """Layers not to put on, for tests of the others; without seccomp `accept_unconfined` rules."""
 
@@ -55,6 +59,8 @@ class RefereeSettings:
         for name in ("deadline", "memory_mb", "max_output_chars"):
             if not getattr(self, name) > 0:
                 raise UserError(f"referee.{name}={getattr(self, name)}: it must be above 0")
+        if self.share < 1:
+            raise UserError(f"referee.share={self.share}: it must be 1 or more")
         if self.workers < 0:
             raise UserError(f"referee.workers={self.workers}: 0 (one per core) or more")
         if self.max_output_chars > literal.MAX_CHARS:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from . import literal, wire
+from . import literal, plain, wire
 
 HEAD = 64  # bytes of the region before the frames: call in flight, its start in ns, bytes written
 _HIDDEN_BUILTINS = ("input", "breakpoint", "exit", "quit", "help", "copyright", "credits")
@@ -50,8 +50,8 @@ class Region:
         self.words[1] = time.monotonic_ns()
         self.words[0] = call
 
-    def put(self, call: int, status: int, text: str = "") -> None:
-        """Append a frame; where it does not fit, one that says so."""
+    def put(self, call: int, status: int, text: str = "", full: int = wire.TOO_LARGE) -> None:
+        """Append a frame; where it does not fit, one of status `full`."""
         data = text.encode("utf-8", "backslashreplace")
         used = self.words[2]
         at = HEAD + used
@@ -59,7 +59,7 @@ class Region:
         if len(data) > room:
             if room < 0:
                 return
-            status, data = wire.TOO_LARGE, b""
+            status, data = full, b""
         wire.FRAME.pack_into(self.view, at, call, status, len(data))
         start = at + wire.FRAME.size
         self.view[start : start + len(data)] = data
@@ -79,6 +79,23 @@ class Region:
         self.words.release()
         self.view.release()
         self.memory.close()
+
+
+class _Window:
+    """One work's part of a region that several share: its calls numbered from 0."""
+
+    def __init__(self, region: Region, first: int, count: int) -> None:
+        self.region = region
+        self.first = first
+        self.count = count
+
+    def begin(self, call: int) -> None:
+        self.region.begin(self.first + call)
+
+    def put(self, call: int, status: int, text: str = "") -> None:
+        calls = range(self.count) if call == wire.PROGRAM else (call,)
+        for number in calls:
+            self.region.put(self.first + number, status, text, full=wire.ALONE)
 
 
 class _Sink:
@@ -132,6 +149,7 @@ class Runner:
         for name in _HIDDEN_BUILTINS:
             self.builtins.pop(name, None)
         self.builtins["__import__"] = self._guarded_import()
+        self.plain_builtins = {name: self.builtins[name] for name in plain.BUILTINS}
 
     def _guarded_import(self) -> Callable[..., Any]:
         modules, real_import = self.modules, builtins.__import__
@@ -145,7 +163,19 @@ class Runner:
 
         return __import__
 
-    def run(self, work: wire.Work, region: Region) -> None:
+    def run_all(self, works: list[wire.Work], region: Region) -> None:
+        """Run one work; or several, of which only the plain ones are executed."""
+        if len(works) == 1:
+            return self.run(works[0], region)
+        first = 0
+        whole, self.builtins = self.builtins, self.plain_builtins
+        for work in works:
+            self.run(work, _Window(region, first, len(work.calls)), plain_only=True)
+            first += len(work.calls)
+        self.builtins = whole
+        return None
+
+    def run(self, work: wire.Work, region: Region | _Window, plain_only: bool = False) -> None:
         """Compile, then make each call in a namespace of its own; frames go to the region."""
         region.begin(0)
         source = "\n".join((*work.imports, work.source)) if work.imports else work.source
@@ -173,6 +203,14 @@ class Runner:
             region.put(wire.PROGRAM, wire.BANNED, found)
             return
         readers = {call: self._reader(call) for call in set(work.calls)}
+        if plain_only and not (
+            plain.is_plain(code)
+            and all(
+                plain.is_plain(reader) for _, reader in readers.values() if type(reader) is CodeType
+            )
+        ):
+            region.put(wire.PROGRAM, wire.ALONE)
+            return
         uncertain = not _RANDOMNESS.isdisjoint(names)
         gc.enable()
         for index, call in enumerate(work.calls):
@@ -192,7 +230,7 @@ class Runner:
         work = wire.Work("def f(x, y):\n    return [len(x), {y: (x, None, True)}]", calls)
         for _ in range(25):
             region = Region(1 << 16)
-            self.run(wire.unpack(wire.pack(work, 1.0)[wire.JOB.size :]), region)
+            self.run_all(wire.unpack(wire.pack([work], 1.0)[wire.JOB.size :]), region)
             gc.disable()
             region.close()
 
@@ -227,7 +265,7 @@ class Runner:
             return wire.BAD_INPUT, "a banned name"
         return wire.OK, code
 
-    def _script(self, index: int, code: CodeType, last: str, region: Region) -> None:
+    def _script(self, index: int, code: CodeType, last: str, region: Region | _Window) -> None:
         """Run a script; the output is the `str` of its last expression, or what it printed."""
         namespace: dict[str, Any] = {"__builtins__": self.builtins, "__name__": "program"}
         try:
@@ -249,7 +287,12 @@ class Runner:
             region.put(index, wire.OK if fits else wire.TOO_LARGE, text if fits else "")
 
     def _call(
-        self, index: int, code: CodeType, reader: tuple[int, Any], region: Region, uncertain: bool
+        self,
+        index: int,
+        code: CodeType,
+        reader: tuple[int, Any],
+        region: Region | _Window,
+        uncertain: bool,
     ) -> None:
         status, arguments = reader
         if status != wire.OK:
@@ -259,7 +302,8 @@ class Runner:
             _reseed(index)
         # One dict for all calls: a copy would touch, and so make the kernel copy, the page of every
         # builtin. A program that alters it to tell its calls apart fails the last validation run.
-        self.builtins["id"] = _salted_id(index)
+        if "id" in self.builtins:  # a plain program has none
+            self.builtins["id"] = _salted_id(index)
         namespace: dict[str, Any] = {"__builtins__": self.builtins, "__name__": "program"}
         try:
             exec(code, namespace)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import marshal
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 JOB = struct.Struct("<IIQ")
@@ -38,8 +39,10 @@ END_DONE, END_TIMEOUT, END_SIGNAL, END_LOST, END_KILLED = range(5)
     BAD_INPUT,
     INPUT_NOT_LITERAL,
     INPUT_TOO_LARGE,
-) = range(11)
-LAST_STATUS = INPUT_TOO_LARGE
+    ALONE,
+) = range(12)
+# ALONE: the program is not plain, so it may not share a child and was not executed.
+LAST_STATUS = ALONE
 
 # How a call's text is read: as any argument list, as one of literals only, or (for a program that
 # is a script and not a function) as a last expression whose `str` is the output; '' asks for what
@@ -59,7 +62,7 @@ class Work(NamedTuple):
 
     `banned` are module names that its import statements may not name (in addition to what the
     referee does not allow anyway), `statements` statement kinds that it may not hold: `assert`,
-    `raise`, `try`, `except`. `first` numbers the first call in the frames.
+    `raise`, `try`, `except`. `alone`: it never shares a child, however plain it is.
     """
 
     source: str
@@ -67,26 +70,36 @@ class Work(NamedTuple):
     imports: tuple[str, ...] = ()
     banned: tuple[str, ...] = ()
     statements: tuple[str, ...] = ()
+    alone: bool = False
 
 
-def pack(work: Work, budget: float) -> bytes:
-    """The bytes that send a job whose calls may together take `budget` seconds."""
+def pack(works: Sequence[Work], budget: float) -> bytes:
+    """The bytes that send works whose calls may together take `budget` seconds.
+
+    Several works share a child: then their calls are numbered through.
+    """
     body = marshal.dumps(
-        (
-            work.source,
-            tuple((call.kind, call.arguments) for call in work.calls),
-            tuple(work.imports),
-            tuple(work.banned),
-            tuple(work.statements),
+        tuple(
+            (
+                work.source,
+                tuple((call.kind, call.arguments) for call in work.calls),
+                tuple(work.imports),
+                tuple(work.banned),
+                tuple(work.statements),
+            )
+            for work in works
         )
     )
-    return JOB.pack(len(body), len(work.calls), max(int(budget * 1e6), 1)) + body
+    calls = sum(len(work.calls) for work in works)
+    return JOB.pack(len(body), calls, max(int(budget * 1e6), 1)) + body
 
 
-def unpack(body: bytes) -> Work:
-    """The job in a body that `pack` made."""
-    source, calls, imports, banned, statements = marshal.loads(body)
-    return Work(source, tuple(Call(*call) for call in calls), imports, banned, statements)
+def unpack(body: bytes) -> list[Work]:
+    """The works in a body that `pack` made."""
+    return [
+        Work(source, tuple(Call(*call) for call in calls), imports, banned, statements)
+        for source, calls, imports, banned, statements in marshal.loads(body)
+    ]
 
 
 def frames(data: bytes | memoryview) -> list[tuple[int, int, str]] | None:

@@ -201,7 +201,7 @@ class Zygote:
             layers.limit_child(budget // 1_000_000 + 2)
             if self.install_filter is not None:
                 self.install_filter()
-            self.runner.run(wire.unpack(body), region)
+            self.runner.run_all(wire.unpack(body), region)
             code = 0
         except MemoryError:
             region.put(wire.PROGRAM, wire.MEMORY)
