@@ -21,6 +21,7 @@ def ray_session() -> Iterator[None]:
     pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ["RAY_DISABLE_IMPORT_WARNING"] = "1"
+    path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     # Sockets in the folder have names of about 70 characters, and 107 are allowed.
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
         ray.init(
@@ -29,7 +30,7 @@ def ray_session() -> Iterator[None]:
             include_dashboard=False,
             _temp_dir=folder,
             log_to_driver=False,
-            runtime_env={"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}},
+            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(path)}},
         )
         yield
         ray.shutdown()

@@ -190,3 +190,12 @@ def test_a_checkpoint_brings_back_members_and_optimizers(make: Make, tmp_path: P
     assert largest_difference(members(group), after) == 0.0
     group.save_checkpoint(str(tmp_path / "global_step_2" / "actor"), None, 2, max_ckpt_to_keep=1)
     assert not (path / "population").exists()
+
+
+def test_a_dead_worker_is_named_with_the_way_to_go_on(make: Make) -> None:
+    import ray
+
+    group = make("colocated", 2)
+    ray.kill(group.groups[0].workers.workers[1])
+    with pytest.raises(RuntimeError, match=r"group members died .*trainer.resume_mode=auto"):
+        group.digests()
