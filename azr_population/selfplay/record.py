@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from azr_population.members import Member, Role, Roster, outcome_of, tally
-from azr_population.tasks.complexity import measure
 from azr_population.selfplay.rows import Row
+from azr_population.tasks.complexity import measure
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -21,7 +21,7 @@ SPEC = LoraSpec(rank=2, alpha=2.0, target_modules=("layer",))
 
 
 class ScriptedEngine:
-    """`skill[slot]` is a student's chance to be right, or a teacher's to propose something valid."""
+    """`skill[slot]` is a student's chance to be right, a teacher's to propose something valid."""
 
     def __init__(self, skill, slots=None):
         self.skill = skill

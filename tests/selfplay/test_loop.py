@@ -3,7 +3,7 @@ import json
 import pytest
 
 SKILLS = [1.0, 1.0, 1.0, 0.2, 0.9, 0.9, 0.9, 0.1]
-"""Four teachers, the last of whom proposes mostly nonsense, and four students, the last a bad one."""
+"""Four teachers, the last of whom proposes mostly nonsense, and four students, the last weak."""
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def test_ratings_find_the_weak_members_and_evolution_replaces_them(play, config,
     (metrics, births) = records[-1].metrics, records[-1].lineage
     assert [birth["child"] for birth in births] == ["teacher_3", "student_3"]
     assert game.roster["teacher_3"].generation == 1
-    assert all(not birth["child"] in birth["parents"] for birth in births)
+    assert all(birth["child"] not in birth["parents"] for birth in births)
     assert all(birth["parents"][0][:7] == birth["child"][:7] for birth in births)
     assert metrics["members"]["student_3"]["generation"] == 1
     assert [r.lineage for r in records[:2]] == [[], []]
