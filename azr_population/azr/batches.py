@@ -27,10 +27,10 @@ def batch_size(config: Any, rows: int) -> Iterator[None]:
 
 
 def one_after_the_other(
-    loaders: Mapping[int, Iterable[Mapping[str, Any]]],
+    loaders: Sequence[tuple[int, Iterable[Mapping[str, Any]]]],
 ) -> Iterator[dict[str, Any]]:
-    """Batches that hold a batch of every loader, with the loader's slot as `member` of its rows."""
-    for parts in zip(*loaders.values(), strict=True):
+    """Batches that hold a batch of every (slot, loader), with the slot as `member` of its rows."""
+    for parts in zip(*(loader for _, loader in loaders), strict=True):
         whole: dict[str, Any] = {}
         for key, first in parts[0].items():
             values = [part[key] for part in parts]
@@ -38,7 +38,7 @@ def one_after_the_other(
                 torch.cat(values) if isinstance(first, torch.Tensor) else np.concatenate(values)
             )
         counts = [len(part["input_ids"]) for part in parts]
-        yield with_members(whole, np.repeat(list(loaders), counts).tolist())
+        yield with_members(whole, np.repeat([slot for slot, _ in loaders], counts).tolist())
 
 
 def shared_out(

@@ -128,8 +128,7 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
             f"trainer.n_gpus_per_node={config.trainer.n_gpus_per_node} is odd; make it even, or "
             "use population.placement=colocated"
         )
-    rows = agent_rows(config, settings)
-    _check_seeds(config, settings, rows)
+    _check_seeds(config, agent_rows(config, settings))
 
 
 def agent_rows(config: Any, settings: PopulationSettings) -> int:
@@ -181,10 +180,9 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
     target_layers(model, LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules)))
 
 
-def _check_seeds(config: Any, settings: PopulationSettings, rows: int) -> None:
-    """A student draws its rows without repeats, so a seed file has to hold as many."""
-    needed = rows * (1 if settings.single else 2)
-    needed *= config.azr.data_selection_strategy.update_iteration
+def _check_seeds(config: Any, rows: int) -> None:
+    """AZR draws a batch of tasks to solve without repeats, so a seed file has to hold as many."""
+    needed = rows * config.azr.data_selection_strategy.update_iteration
     wanted = {"azr.seed_dataset": ("code_i", "code_o"), "azr.code_f_seed_dataset": ("code_f",)}
     for key, problem_types in wanted.items():
         path = OmegaConf.select(config, key)
@@ -197,7 +195,7 @@ def _check_seeds(config: Any, settings: PopulationSettings, rows: int) -> None:
             raise UserError(f"{key}={path} cannot be read: {error.strerror}") from error
         if lines < needed:
             raise UserError(
-                f"{key}={path} holds {lines} tasks, and each student solves {needed} of them in a "
+                f"{key}={path} holds {lines} tasks, and {needed} different ones are drawn for a "
                 "step; lower data.train_batch_size (or population.rows), or give more seed tasks"
             )
 

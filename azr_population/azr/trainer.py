@@ -161,14 +161,16 @@ class PopulationTrainer(CodeIORayPPOTrainer):
     def _create_train_code_pred_dataloader(
         self, problem_type: str, data_len: int
     ) -> Iterator[dict[str, Any]]:
-        """AZR's loader of tasks to solve, drawn for each student by itself."""
+        """AZR's loader of tasks to solve, drawn for each student by itself.
+
+        A student of a population solves twice as many rows as the single agent, in two of AZR's own
+        draws, because a draw has no repeats and the data may hold only enough for one.
+        """
         self._begin_step()
         make = super()._create_train_code_pred_dataloader
-        loaders = {}
-        with batch_size(self.config, self.member_rows):
-            for member in self.population.roster.students:
-                loaders[member.slot] = make(problem_type, self.member_rows * self._iterations)
-        return one_after_the_other(loaders)
+        draws = 1 if self.settings.single else 2
+        slots = [m.slot for m in self.population.roster.students for _ in range(draws)]
+        return one_after_the_other([(slot, make(problem_type, data_len)) for slot in slots])
 
     def _compute_batch(
         self, batch: DataProto, metrics: dict, timing_raw: dict, problem_type: str, executor: Any

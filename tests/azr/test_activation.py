@@ -135,10 +135,10 @@ def test_split_needs_even_workers_and_two_roles(host: Path) -> None:
 
 def test_seed_files_must_hold_a_students_rows(host: Path, tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.jsonl"
-    seeds.write_text("{}\n" * 100)
+    seeds.write_text("{}\n" * 60)
     overrides = ["+population=4t4s", f"azr.seed_dataset={seeds}"]
     config = composed(host, overrides)
-    with pytest.raises(UserError, match="holds 100 tasks, and each student solves 128"):
+    with pytest.raises(UserError, match="holds 60 tasks, and 64 different ones"):
         preflight.check_config(config, read_settings(config.population))
     config = composed(host, [*overrides, "population.rows=300"])
     preflight.check_config(config, read_settings(config.population))

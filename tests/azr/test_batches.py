@@ -65,7 +65,9 @@ def rows(start: int, count: int) -> dict:
 
 
 def test_loaders_are_joined_and_shared_out_by_member() -> None:
-    joined = list(one_after_the_other({2: [rows(0, 2), rows(10, 2)], 3: [rows(5, 2), rows(15, 2)]}))
+    joined = list(
+        one_after_the_other([(2, [rows(0, 2), rows(10, 2)]), (3, [rows(5, 2), rows(15, 2)])])
+    )
     assert [one["input_ids"].flatten().tolist() for one in joined] == [
         [0, 1, 5, 6],
         [10, 11, 15, 16],

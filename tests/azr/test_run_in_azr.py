@@ -90,7 +90,7 @@ def test_single_is_one_agent_with_the_same_rows(folder: Path) -> None:
     [
         ("algorithm.adv_estimator=gae", "algorithm.adv_estimator=gae is not supported"),
         ("population.lora.target_modules=[c_attn]", "c_attn"),
-        ("data.train_batch_size=200", "each student solves 400"),
+        ("data.train_batch_size=300", "300 different ones are drawn"),
     ],
 )
 def test_bad_input_ends_the_command_with_one_line(folder: Path, override: str, told: str) -> None:
