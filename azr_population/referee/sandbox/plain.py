@@ -43,7 +43,7 @@ _FRAME = frozenset(
 _NAMED_OPERATIONS = (
     "IMPORT_NAME", "IMPORT_FROM", "IMPORT_STAR", "LOAD_BUILD_CLASS", "STORE_ATTR", "DELETE_ATTR",
     "MATCH_CLASS", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "SETUP_ASYNC_WITH",
-    "BEFORE_ASYNC_WITH", "YIELD_FROM", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD",
+    "BEFORE_ASYNC_WITH", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD",
 )  # fmt: skip
 _OPERATIONS = frozenset(opcode.opmap[n] for n in _NAMED_OPERATIONS if n in opcode.opmap)
 _KEPT = frozenset(("None", "True", "False"))
