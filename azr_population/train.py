@@ -79,10 +79,8 @@ def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
         if steps(directory.checkpoints):
             checkpoint = load_latest(directory.checkpoints)
             for damaged in checkpoint.skipped:
-                print(
-                    f"azr-population: checkpoint {damaged} is damaged; "
-                    f"going on from step {checkpoint.step}",
-                    file=sys.stderr,
+                view.on_note(
+                    f"checkpoint {damaged} is damaged; going on from step {checkpoint.step}"
                 )
             play.engine.load_state_dict(checkpoint.tensors)
             play.load_state(checkpoint.plain)
@@ -151,7 +149,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
     )
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}
     try:
-        with _stop_requests() as stopped_by:
+        with _stop_requests(view) as stopped_by:
             while play.step < steps and not stopped_by:
                 records = play.play_step()
                 directory.append("tasks", records.tasks)
@@ -200,7 +198,7 @@ def _save(play: SelfPlay, directory: RunDirectory) -> None:
 
 
 @contextmanager
-def _stop_requests() -> Iterator[list[int]]:
+def _stop_requests(view: View) -> Iterator[list[int]]:
     """Collects SIGINT and SIGTERM, so that the step at hand is finished; a second one ends it."""
     received: list[int] = []
 
@@ -208,6 +206,7 @@ def _stop_requests() -> Iterator[list[int]]:
         if received:
             raise KeyboardInterrupt
         received.append(number)
+        view.on_note("stopping after this step; once more to stop at once")
 
     previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

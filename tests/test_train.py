@@ -123,7 +123,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_named(finished, tmp_path, capsy
     state = path / "checkpoints" / "step_3" / "state.pt"
     state.write_bytes(state.read_bytes()[:1000])
     assert main(["resume", str(path), "run.steps=4"]) == 0
-    said = capsys.readouterr().err
+    said = capsys.readouterr().out
     assert "checkpoint step_3 (state.pt does not match its checksum) is damaged" in said
     assert members_digest(path / "members") == members_digest(finished / "members")
 

@@ -38,6 +38,9 @@ class View(Protocol):
     def on_replacement(self, child: Record) -> None:
         """A replaced member, as in lineage.jsonl."""
 
+    def on_note(self, text: str) -> None:
+        """Something that the person watching should know now, such as that a stop was heard."""
+
     def on_step(self, step: Record) -> None:
         """The end of a step, as in metrics.jsonl."""
 
@@ -93,6 +96,9 @@ class PlainView:
     def on_replacement(self, child: Record) -> None:
         self._origin[child["child"]] = child["operator"]
         self._say(f"  {replacement_line(child)}")
+
+    def on_note(self, text: str) -> None:
+        self._say(text)
 
     def on_step(self, step: Record) -> None:
         self._clock.tick(step)

@@ -59,6 +59,9 @@ class LiveView:
         self._origin[child["child"]] = child["operator"]
         self._print(_coloured(replacement_line(child), "bold yellow"))
 
+    def on_note(self, text: str) -> None:
+        self._print(_coloured(text, "bold"))
+
     def on_step(self, step: Record) -> None:
         self._clock.tick(step)
         self._step = dict(step)
