@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from azr_population.referee import Reason, Referee, RefereeSettings
-from azr_population.referee.pool import Outcome
+from azr_population.referee.jobs import Outcome
 from azr_population.referee.sandbox import literal, wire
 from azr_population.referee.sandbox.wire import Call, Work
 

@@ -4,137 +4,25 @@ from __future__ import annotations
 
 import os
 import selectors
-import signal
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from azr_population.errors import UserError
 
+from .jobs import Job, Outcome, Task
 from .reasons import Reason
 from .sandbox import wire
 from .settings import RefereeSettings
-from .worker import START_SECONDS, Report, Worker, now
+from .worker import START_SECONDS, Worker, now
 
 _QUEUED_PER_WORKER = 2  # one runs, one waits in the socket, so that a zygote never idles
 _WINDOW_PER_WORKER = 256  # how far results may run ahead of the slowest task
 _GRACE_SECONDS = 5.0  # beyond the deadline, before a silent zygote counts as hung
+_SHARED_CALLS = 256  # as many executions share a child at most
 _TRIES = 10  # of one task, or of starting one worker
-
-_REASONS = {
-    wire.OK: Reason.OK,
-    wire.SYNTAX_ERROR: Reason.SYNTAX_ERROR,
-    wire.BANNED: Reason.BANNED,
-    wire.NO_FUNCTION: Reason.NO_FUNCTION,
-    wire.ERROR: Reason.ERROR,
-    wire.MEMORY: Reason.MEMORY,
-    wire.NOT_LITERAL: Reason.NOT_LITERAL,
-    wire.TOO_LARGE: Reason.TOO_LARGE,
-    wire.BAD_INPUT: Reason.BAD_INPUT,
-    wire.INPUT_NOT_LITERAL: Reason.NOT_LITERAL,
-    wire.INPUT_TOO_LARGE: Reason.TOO_LARGE,
-    wire.ALONE: Reason.TAMPERED,  # nobody asked: a child alone has no reason to say so
-}
-
-
-_SHARED_CALLS = 256
-_SHARED_PART = 0.125  # of the deadline, for tasks that share a child; then each goes alone
-_TO_RUN_ALONE = (wire.ALONE, wire.MEMORY)
-
-
-class Outcome(NamedTuple):
-    """What came of one call: `text` is the output's literal when the reason is OK."""
-
-    reason: Reason
-    text: str = ""
-
-
-@dataclass
-class _Task:
-    """A piece of work on its way: outcomes so far, budget left, tries spent."""
-
-    number: int
-    work: wire.Work
-    budget: float
-    alone: bool
-    outcomes: list[Outcome] = field(default_factory=list)
-    tries: int = 0
-
-    @property
-    def done(self) -> bool:
-        return len(self.outcomes) >= len(self.work.calls)
-
-    def rest(self) -> wire.Work:
-        """The work without the calls that have their outcomes."""
-        rest = self.work.calls[len(self.outcomes) :]
-        return self.work if len(rest) == len(self.work.calls) else self.work._replace(calls=rest)
-
-    def fill(self, outcome: Outcome) -> None:
-        """Give every call that has no outcome yet this one."""
-        self.outcomes += [outcome] * (len(self.work.calls) - len(self.outcomes))
-
-    def take(self, report: Report) -> None:
-        """Book what a child left; calls behind one that hung or crashed stay open."""
-        self.budget -= report.microseconds / 1e6
-        frames = wire.frames(report.frames)
-        if frames is None:
-            return self.fill(Outcome(Reason.TAMPERED))
-        missing = len(self.work.calls) - len(self.outcomes)
-        booked: list[Outcome] = []
-        for position, (call, status, text) in enumerate(frames):
-            outcome = Outcome(_REASONS[status], text)
-            if call == wire.PROGRAM and position == len(frames) - 1 and status != wire.OK:
-                self.outcomes += booked
-                return self.fill(outcome)
-            if call != position or position >= missing:
-                return self.fill(Outcome(Reason.TAMPERED))
-            booked.append(outcome)
-        self.outcomes += booked
-        if not self.done:
-            self.outcomes.append(Outcome(_end(report)))
-            if self.budget <= 0.001:
-                self.fill(Outcome(Reason.TIMEOUT))
-        return None
-
-
-@dataclass
-class _Job:
-    """The tasks that go to a worker together: one, or several that share a child."""
-
-    tasks: list[_Task]
-
-    def packed(self, deadline: float) -> bytes:
-        if len(self.tasks) == 1:
-            return wire.pack([self.tasks[0].rest()], self.tasks[0].budget)
-        return wire.pack([task.work for task in self.tasks], _SHARED_PART * deadline)
-
-    def take(self, report: Report) -> None:
-        """Book what a child left. Whoever did not come to a plain end is to run alone."""
-        if len(self.tasks) == 1:
-            return self.tasks[0].take(report)
-        frames = wire.frames(report.frames) if report.end != wire.END_SIGNAL else None
-        frames = frames or []
-        if any(call != position for position, (call, _, _) in enumerate(frames)):
-            frames = []
-        at = 0
-        for task in self.tasks:
-            count = len(task.work.calls)
-            mine, at = frames[at : at + count], at + count
-            task.alone = True
-            if len(mine) == count and all(s not in _TO_RUN_ALONE for _, s, _ in mine):
-                task.outcomes = [Outcome(_REASONS[status], text) for _, status, text in mine]
-        return None
-
-
-def _end(report: Report) -> Reason:
-    """Why the call in flight has no frame."""
-    if report.end == wire.END_TIMEOUT or report.code == -signal.SIGXCPU:
-        return Reason.TIMEOUT
-    if report.code == -signal.SIGSYS:
-        return Reason.FORBIDDEN
-    return Reason.CRASHED
 
 
 @dataclass
@@ -142,7 +30,7 @@ class _Seat:
     """A worker's place: it stays when the worker in it is replaced."""
 
     worker: Worker
-    jobs: deque[_Job] = field(default_factory=deque)
+    jobs: deque[Job] = field(default_factory=deque)
     since: float = 0.0
     """When its first job became the first, or when its worker was started."""
     ready: bool = False
@@ -217,7 +105,7 @@ class Pool:
             yield from self._stream(iter(works))
 
     def _stream(self, works: Iterator[wire.Work | None]) -> Iterator[list[Outcome]]:
-        waiting: deque[_Task] = deque()
+        waiting: deque[Task] = deque()
         finished: dict[int, list[Outcome]] = {}
         taken = given = 0
         window = _WINDOW_PER_WORKER * len(self._seats)
@@ -234,7 +122,7 @@ class Pool:
                     if work is None:
                         break
                     alone = work.alone or self.settings.share == 1
-                    task = _Task(taken, work, self.settings.deadline, alone)
+                    task = Task(taken, work, self.settings.deadline, alone)
                     taken += 1
                     if task.done:
                         finished[task.number] = []
@@ -253,7 +141,7 @@ class Pool:
                     self._replace(seat)
                     seat.jobs.clear()
 
-    def _feed(self, waiting: deque[_Task]) -> None:
+    def _feed(self, waiting: deque[Task]) -> None:
         for depth in range(_QUEUED_PER_WORKER):
             for seat in self._seats:
                 if waiting and seat.ready and len(seat.jobs) <= depth:
@@ -263,9 +151,9 @@ class Pool:
                     seat.jobs.append(job)
                     seat.worker.send(job.packed(self.settings.deadline))
 
-    def _job(self, waiting: deque[_Task]) -> _Job:
+    def _job(self, waiting: deque[Task]) -> Job:
         """The next task; with those behind it, where they may share a child."""
-        job = _Job([waiting.popleft()])
+        job = Job([waiting.popleft()])
         calls = len(job.tasks[0].work.calls)
         while (
             waiting
@@ -277,7 +165,7 @@ class Pool:
             calls += len(job.tasks[-1].work.calls)
         return job
 
-    def _collect(self, waiting: deque[_Task], finished: dict[int, list[Outcome]]) -> None:
+    def _collect(self, waiting: deque[Task], finished: dict[int, list[Outcome]]) -> None:
         """Wait for reports (or for a hung worker) and book them."""
         busy = [seat for seat in self._seats if seat.jobs or not seat.ready]
         if not busy:
@@ -298,7 +186,7 @@ class Pool:
         """Seconds after which a silent worker counts as hung."""
         return self.settings.deadline + _GRACE_SECONDS if seat.ready else START_SECONDS
 
-    def _read(self, seat: _Seat, waiting: deque[_Task], finished: dict[int, list[Outcome]]) -> None:
+    def _read(self, seat: _Seat, waiting: deque[Task], finished: dict[int, list[Outcome]]) -> None:
         if not seat.ready:
             try:
                 hello = seat.worker.hello()
@@ -332,7 +220,7 @@ class Pool:
             self._recover(seat, waiting, finished)
 
     def _recover(
-        self, seat: _Seat, waiting: deque[_Task], finished: dict[int, list[Outcome]]
+        self, seat: _Seat, waiting: deque[Task], finished: dict[int, list[Outcome]]
     ) -> None:
         """A worker is dead, hung or out of step: a new one takes its seat, its tasks go again."""
         tasks = [task for job in seat.jobs for task in job.tasks]

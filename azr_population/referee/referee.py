@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from .pool import Outcome, Pool
+from .jobs import Outcome
+from .pool import Pool
 from .reasons import Execution, Grade, Judgement, Program, Question, Reason
 from .sandbox import literal, wire
 from .sandbox.wire import Call, Work

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import builtins
 import gc
-import mmap
 import random
 import re
 import sys
-import time
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
 from . import literal, plain, wire
+from .region import Region, Window
 
-HEAD = 64  # bytes of the region before the frames: call in flight, its start in ns, bytes written
 _HIDDEN_BUILTINS = ("input", "breakpoint", "exit", "quit", "help", "copyright", "credits")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")
 _RANDOMNESS = frozenset(("random", "secrets"))
@@ -29,73 +27,6 @@ _CLOCK = frozenset(("now", "today", "utcnow"))  # with datetime; two runs may se
 
 class BannedImport(ImportError):
     """The program imported a module that is not on the list."""
-
-
-class Region:
-    """The memory that a child shares with its zygote: its only way out.
-
-    The zygote reads it when the child is dead. A child that scribbles here forges nothing but its
-    own outputs.
-    """
-
-    def __init__(self, size: int) -> None:
-        self.memory = mmap.mmap(-1, size)
-        self.view = memoryview(self.memory)
-        self.words = self.view[:24].cast("q")
-        self.words[0] = -1
-        self.size = size
-
-    def begin(self, call: int) -> None:
-        """Note which call runs now."""
-        self.words[1] = time.monotonic_ns()
-        self.words[0] = call
-
-    def put(self, call: int, status: int, text: str = "", full: int = wire.TOO_LARGE) -> None:
-        """Append a frame; where it does not fit, one of status `full`."""
-        data = text.encode("utf-8", "backslashreplace")
-        used = self.words[2]
-        at = HEAD + used
-        room = self.size - at - wire.FRAME.size
-        if len(data) > room:
-            if room < 0:
-                return
-            status, data = full, b""
-        wire.FRAME.pack_into(self.view, at, call, status, len(data))
-        start = at + wire.FRAME.size
-        self.view[start : start + len(data)] = data
-        self.words[2] = used + wire.FRAME.size + len(data)
-
-    def progress(self) -> tuple[int, int]:
-        """The call in flight (-1: none yet) and when it began (monotonic ns)."""
-        return self.words[0], self.words[1]
-
-    def frames(self) -> memoryview:
-        """The bytes of all frames."""
-        used = min(max(self.words[2], 0), self.size - HEAD)
-        return self.view[HEAD : HEAD + used]
-
-    def close(self) -> None:
-        """Unmap; the next child gets fresh zeroed memory."""
-        self.words.release()
-        self.view.release()
-        self.memory.close()
-
-
-class _Window:
-    """One work's part of a region that several share: its calls numbered from 0."""
-
-    def __init__(self, region: Region, first: int, count: int) -> None:
-        self.region = region
-        self.first = first
-        self.count = count
-
-    def begin(self, call: int) -> None:
-        self.region.begin(self.first + call)
-
-    def put(self, call: int, status: int, text: str = "") -> None:
-        calls = range(self.count) if call == wire.PROGRAM else (call,)
-        for number in calls:
-            self.region.put(self.first + number, status, text, full=wire.ALONE)
 
 
 class _Sink:
@@ -170,12 +101,12 @@ class Runner:
         first = 0
         whole, self.builtins = self.builtins, self.plain_builtins
         for work in works:
-            self.run(work, _Window(region, first, len(work.calls)), plain_only=True)
+            self.run(work, Window(region, first, len(work.calls)), plain_only=True)
             first += len(work.calls)
         self.builtins = whole
         return None
 
-    def run(self, work: wire.Work, region: Region | _Window, plain_only: bool = False) -> None:
+    def run(self, work: wire.Work, region: Region | Window, plain_only: bool = False) -> None:
         """Compile, then make each call in a namespace of its own; frames go to the region."""
         region.begin(0)
         source = "\n".join((*work.imports, work.source)) if work.imports else work.source
@@ -265,7 +196,7 @@ class Runner:
             return wire.BAD_INPUT, "a banned name"
         return wire.OK, code
 
-    def _script(self, index: int, code: CodeType, last: str, region: Region | _Window) -> None:
+    def _script(self, index: int, code: CodeType, last: str, region: Region | Window) -> None:
         """Run a script; the output is the `str` of its last expression, or what it printed."""
         namespace: dict[str, Any] = {"__builtins__": self.builtins, "__name__": "program"}
         try:
@@ -291,7 +222,7 @@ class Runner:
         index: int,
         code: CodeType,
         reader: tuple[int, Any],
-        region: Region | _Window,
+        region: Region | Window,
         uncertain: bool,
     ) -> None:
         status, arguments = reader

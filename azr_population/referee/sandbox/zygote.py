@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import child, kernel, layers, wire
+from .region import Region
 
 _ENCODINGS = (
     "ascii", "latin_1", "utf_8", "utf_8_sig", "utf_16", "utf_16_le", "utf_16_be", "utf_32",
@@ -76,7 +77,7 @@ def _warm(options: dict[str, Any]) -> child.Runner:
                     raise
     finally:
         os.register_at_fork = register
-    for name in ("_strptime", "stringprep", "ast", "linecache", "marshal"):
+    for name in ("_strptime", "stringprep", "unicodedata", "ast", "linecache", "marshal"):
         importlib.import_module(name)
     for name in _ENCODINGS:
         "".encode(name) if name not in ("hex_codec", "base64_codec", "rot_13") else None
@@ -128,7 +129,7 @@ class Zygote:
     def serve(self) -> None:
         """Fork a child per job until the socket closes."""
         while True:
-            region = child.Region(self.region_bytes)
+            region = Region(self.region_bytes)
             pid = os.fork()
             if pid == 0:
                 self._child(region)
@@ -147,9 +148,7 @@ class Zygote:
             frames.release()
             region.close()
 
-    def _watch(
-        self, pid: int, region: child.Region, calls: int, budget: int
-    ) -> tuple[int, int, int]:
+    def _watch(self, pid: int, region: Region, calls: int, budget: int) -> tuple[int, int, int]:
         """Wait for a child within its budget (ns), kill it beyond, and reap it.
 
         A call may use half of the time that is left, the last call all of it: so one that hangs
@@ -187,7 +186,7 @@ class Zygote:
         except BlockingIOError:
             return False
 
-    def _child(self, region: child.Region) -> None:
+    def _child(self, region: Region) -> None:
         """The child's whole life; it never returns. Up to `run` it runs our code only."""
         code = 1
         try:
