@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from azr_population.nano import nano_base_path
 from azr_population.referee import confinement
 
 
@@ -42,21 +43,31 @@ def doctor() -> int:
     console.print(table)
 
     seccomp = all(layer.available for layer in layers if layer.name == "seccomp")
-    nano = importlib.util.find_spec("azr_population.nano") is not None
-    uses = {
-        "local runs (azr-population train)": nano and seccomp,
-        "runs inside AZR (+population=4t4s)": bool(azr and _version("verl") and _version("ray")),
-        "vLLM rollouts": _version("vllm") is not None,
-        "7B bases (engine.device=cuda)": torch.cuda.is_available(),
+    nano = (nano_base_path() / "model.safetensors").is_file()
+    parts = {
+        "seccomp": seccomp,
+        "the nano base": nano,
+        "AZR_HOME": azr is not None,
+        "verl": _version("verl") is not None,
+        "ray": _version("ray") is not None,
+        "vllm": _version("vllm") is not None,
+        "a GPU": torch.cuda.is_available(),
     }
-    for use, works in uses.items():
-        console.print(f"{'works   ' if works else 'does not'}  {use}")
+    uses = {
+        "local runs: azr-population train": ("seccomp", "the nano base"),
+        "runs inside AZR: +population=4t4s": ("AZR_HOME", "verl", "ray"),
+        "vLLM rollouts": ("vllm",),
+        "7B bases: base=hf engine=torch_cuda": ("a GPU",),
+    }
+    for use, needs in uses.items():
+        missing = ", ".join(part for part in needs if not parts[part])
+        console.print(f"no     {use} (needs {missing})" if missing else f"works  {use}")
     if not seccomp:
         console.print(
             "The sandbox needs Linux with seccomp; referee.accept_unconfined=true runs "
             "model-written code without it, at your own risk."
         )
-    return 0 if uses["local runs (azr-population train)"] else 1
+    return 0 if seccomp and nano else 1
 
 
 def azr_home() -> Path | None:

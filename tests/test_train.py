@@ -174,7 +174,7 @@ def test_seed_tasks_are_checked_and_fill_the_buffer(tmp_path):
         (["base.lora.target_modules=[w_q]"], "w_q"),
         (["task.seed_file={tmp}/nowhere.jsonl"], "nowhere.jsonl cannot be read"),
         (["engine.device=cuda"], "torch sees no GPU"),
-        (["population=9t9s"], "population/9t9s"),
+        (["population=9t9s"], "population=9t9s is unknown"),
     ],
 )
 def test_a_mistake_is_one_line_with_exit_code_2_and_leaves_no_run(

@@ -66,6 +66,10 @@ def _to_config(composed: Any) -> Config:
 
 def _one_line(error: BaseException) -> str:
     """Hydra's and OmegaConf's messages, without their markup and line breaks."""
+    choice = re.search(r"Could not find '(\w+)/(\w+)'", str(error))
+    if choice:
+        options = re.findall(r"^\t(\w+)$", str(error), flags=re.MULTILINE)
+        return f"{choice[1]}={choice[2]} is unknown; choose one of: {', '.join(options)}"
     unknown = re.search(r"Could not override '([\w.]+)'|Key '(\w+)' not in", str(error))
     if unknown:
         key = unknown[1] or unknown[2]
