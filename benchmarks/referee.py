@@ -30,7 +30,7 @@ from azr_population.referee.sandbox import literal
 ANSWERS = 8
 EXECUTIONS = 2 + ANSWERS
 DEADLINE = 10
-SHARE = 12
+SHARE = 16
 
 
 def read_tasks(path: Path) -> list[Question]:
@@ -223,7 +223,7 @@ class _Quiet:
         pass
 
 
-SLICE = 24  # tasks that a contender does before the next one has its turn
+SLICE = 96  # tasks that a contender does before the next one has its turn
 
 
 def measure(
