@@ -42,7 +42,7 @@ python -m absolute_zero_reasoner.main_azr_ppo \
     actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=1 \
     actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1 \
     reward_fn.extraction_type=answer_conditional \
-    trainer.device=cpu trainer.n_gpus_per_node=1 trainer.logger=[console] \
+    ray_init.num_cpus=4 trainer.device=cpu trainer.n_gpus_per_node=1 trainer.logger=[console] \
     trainer.total_training_steps=3 trainer.save_freq=2 +trainer.val_before_train=False \
     trainer.default_local_dir="$out" \
     +population="$arm" population.lora.rank=4 population.lora.alpha=8 \

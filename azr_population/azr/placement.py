@@ -9,6 +9,7 @@ import ray
 from verl.single_controller.ray import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
 
 from azr_population.azr.worker import PopulationWorker, WorkerSettings
+from azr_population.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,16 @@ def start_groups(
     `colocated`: one group with all members on all workers. `split`: proposers hold the teachers on
     the first half of each node's workers, solvers the students on the second half.
     `settings.slots` is the number of all members.
+
+    Raises:
+        UserError: Ray has not the CPUs or GPUs for so many workers.
     """
     if placement == "colocated":
         shares = [("members", 0, settings.slots, workers_on_nodes)]
     else:
         half = [count // 2 for count in workers_on_nodes]
         shares = [("proposers", 0, teachers, half), ("solvers", teachers, students, half)]
+    _refuse_unless_there_is_room(settings.device, sum(sum(on_nodes) for *_, on_nodes in shares))
     groups = []
     for name, first, count, on_nodes in shares:
         pool = RayResourcePool(
@@ -61,3 +66,17 @@ def start_groups(
     for group in groups:
         group.workers.init_model()
     return groups
+
+
+def _refuse_unless_there_is_room(device: str, workers: int) -> None:
+    """Ray would wait for ever for what the cluster does not have."""
+    there = ray.cluster_resources()
+    # AZR's TaskRunner, which we are in, has one CPU.
+    needed = {"CPU": workers + 1} | ({"GPU": workers} if device == "cuda" else {})
+    for kind, count in needed.items():
+        if there.get(kind, 0) < count:
+            way_out = "set ray_init.num_cpus" if kind == "CPU" else "lower trainer.n_gpus_per_node"
+            raise UserError(
+                f"{workers} workers and the trainer need {count} {kind}s, and Ray has "
+                f"{there.get(kind, 0):g}; {way_out}"
+            )

@@ -59,6 +59,7 @@ def overrides(folder: Path) -> list[str]:
         "actor_rollout_ref.rollout.name=hf",
         "actor_rollout_ref.rollout.n=1",
         "actor_rollout_ref.rollout.temperature=1.0",
+        "ray_init.num_cpus=4",
         "algorithm.adv_estimator=reinforce_plus_plus",
         "azr.reward.n_samples=2",
         "azr.executor_max_workers=1",

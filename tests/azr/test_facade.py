@@ -20,6 +20,7 @@ from azr_population.adapters.adapter import LoraSpec  # noqa: E402
 from azr_population.azr.facade import PopulationGroup  # noqa: E402
 from azr_population.azr.placement import start_groups  # noqa: E402
 from azr_population.azr.worker import WorkerSettings  # noqa: E402
+from azr_population.errors import UserError  # noqa: E402
 from azr_population.selfplay.streams import Streams  # noqa: E402
 
 MEMBERS, WIDTH = 4, 12
@@ -199,3 +200,11 @@ def test_a_dead_worker_is_named_with_the_way_to_go_on(make: Make) -> None:
     ray.kill(group.groups[0].workers.workers[1])
     with pytest.raises(RuntimeError, match=r"group members died .*trainer.resume_mode=auto"):
         group.digests()
+
+
+def test_too_few_cpus_are_told_before_ray_waits_for_them(make: Make, tiny_base: Path) -> None:
+    settings = WorkerSettings(
+        str(tiny_base), MEMBERS, 0, "cpu", "float32", LoraSpec(4, 8.0), 1, WIDTH
+    )
+    with pytest.raises(UserError, match="50 workers and the trainer need 51 CPUs, and Ray has 6"):
+        start_groups("colocated", settings, 2, 2, [25, 25])

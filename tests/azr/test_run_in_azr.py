@@ -11,6 +11,8 @@ from typing import Any
 import host
 import pytest
 
+from azr_population.runs.checkpoint import members_digest
+
 pytestmark = [
     pytest.mark.azr,
     pytest.mark.slow,
@@ -37,49 +39,59 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def run_directory(folder: Path, out: str = "out") -> Path:
+    return folder / out / "test_answer" / "base" / "answer_conditional" / "population"
+
+
 def records(folder: Path, name: str) -> list[dict[str, Any]]:
-    path = folder / "out" / "test_answer" / "base" / "answer_conditional" / "population"
-    return [json.loads(line) for line in (path / f"{name}.jsonl").read_text().splitlines()]
+    lines = (run_directory(folder) / f"{name}.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
 
 
-def test_a_population_plays_all_problem_types_and_resumes(folder: Path) -> None:
-    code, log = host.run(folder, ["+population=4t4s", *POPULATION, "trainer.save_freq=3"])
+def test_a_population_plays_all_problem_types(folder: Path) -> None:
+    extra = ["+population=4t4s", *POPULATION, "trainer.save_freq=3"]
+    code, log = host.run(folder, [*extra, "trainer.total_training_steps=4"])
     assert code == 0, log[-3000:]
     steps, matches, births = (records(folder, n) for n in ("metrics", "matches", "lineage"))
-    assert [step["step"] for step in steps] == [1, 2, 3]
+    assert [step["step"] for step in steps] == [1, 2, 3, 4]
     for step in steps:
         # 2 rows of stock AZR's agent, twice for proposing and solving, of 3 problem types.
         assert {own["trained_rows"] for own in step["members"].values()} == {12}
         assert {own["updates"] for own in step["members"].values()} <= {0.0, 1.0}
         assert set(step["types"]) == {"code_i", "code_o", "code_f"}
-        assert all(kind["validity"] > 0 for kind in step["types"].values())
-    assert len(matches) == 12 and all(match["proposed"] == 12 for match in matches)
+    assert len(matches) == 16 and all(match["proposed"] == 12 for match in matches)
     assert any(0 < (match["solve_rate"] or 0) < 1 for match in matches)
-    assert {birth["step"] for birth in births} == {2} and len(births) == 2
+    assert {birth["step"] for birth in births} == {2, 4} and len(births) == 4
     tasks = records(folder, "tasks")
     assert {task["type"] for task in tasks} == {"code_i", "code_o", "code_f"}
     for task in tasks:
         assert sum(task["solved"]) / len(task["solved"]) == task["solve_rate"]
     assert "population/teacher/validity" in log and "population/student_3/mu" in log
+    assert (run_directory(folder) / "report.html").is_file()
 
-    kept = folder / "kept"
-    shutil.copytree(folder / "out", kept)
+
+def test_a_resumed_run_ends_as_the_whole_one(folder: Path) -> None:
+    whole = run_directory(folder)
+    if not whole.is_dir():
+        pytest.skip("there is no run to resume; test_a_population_plays_all_problem_types makes it")
+    shutil.copytree(whole, folder / "whole")
+    # As after a crash in step 4: its records are there, and the checkpoint of step 3.
+    shutil.rmtree(whole.parent / "global_step_4")
+    (whole.parent / "latest_checkpointed_iteration.txt").write_text("3")
     extra = ["+population=4t4s", *POPULATION, "trainer.save_freq=3"]
     code, log = host.run(folder, [*extra, "trainer.total_training_steps=4"])
     assert code == 0, log[-3000:]
-    resumed = records(folder, "metrics")
-    assert [step["step"] for step in resumed] == [1, 2, 3, 4] and resumed[:3] == steps
-    before = {name: own["mu"] for name, own in steps[-1]["members"].items()}
-    for match in records(folder, "matches")[12:]:
-        assert match["teacher_mu"][0] == before[match["teacher"]]
-        assert match["student_mu"][0] == before[match["student"]]
+    for name in ("matches", "lineage", "tasks"):
+        again = (whole / f"{name}.jsonl").read_text()
+        assert again == (folder / "whole" / f"{name}.jsonl").read_text()
+    assert members_digest(whole / "members") == members_digest(folder / "whole" / "members")
 
 
 def test_single_is_one_agent_with_the_same_rows(folder: Path) -> None:
     extra = ["+population=single", *POPULATION, f"trainer.default_local_dir={folder / 'single'}"]
     code, log = host.run(folder, [*extra, "trainer.total_training_steps=1"])
     assert code == 0, log[-3000:]
-    path = folder / "single" / "test_answer" / "base" / "answer_conditional" / "population"
+    path = run_directory(folder, "single")
     (step,) = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
     assert step["members"]["agent_0"]["trained_rows"] == 12
     assert (path / "members" / "agent_0" / "adapter_model.safetensors").is_file()
