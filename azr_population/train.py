@@ -97,6 +97,8 @@ def _selfplay(config: Config) -> Iterator[SelfPlay]:
     settings = RefereeSettings(
         workers=config.referee.workers,
         deadline=config.referee.deadline,
+        cpu_seconds=config.referee.cpu_seconds,
+        share=config.referee.share,
         memory_mb=config.referee.memory_mb,
         accept_unconfined=config.referee.accept_unconfined,
     )

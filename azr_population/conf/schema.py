@@ -86,7 +86,12 @@ class RefereeConfig:
     """Limits of the sandbox; see `azr_population.referee.RefereeSettings`."""
 
     workers: int = 2
-    deadline: float = 2.0
+    deadline: float = 10.0
+    """Wall-clock seconds for a task with all its attempts: the last resort."""
+    cpu_seconds: float = 0.5
+    """CPU seconds of a task: ends endless loops alike on a busy and on an idle machine."""
+    share: int = 1
+    """Tasks that may share a child when their programs are plain; faster, see RefereeSettings."""
     memory_mb: int = 256
     accept_unconfined: bool = False
 

@@ -116,7 +116,7 @@ class Job:
 
 def _end(report: Report) -> Reason:
     """Why the call in flight has no frame."""
-    if report.end == wire.END_TIMEOUT or report.code == -signal.SIGXCPU:
+    if report.end == wire.END_TIMEOUT or report.code in (-signal.SIGXCPU, -signal.SIGPROF):
         return Reason.TIMEOUT
     if report.code == -signal.SIGSYS:
         return Reason.FORBIDDEN

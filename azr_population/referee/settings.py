@@ -36,6 +36,9 @@ class RefereeSettings:
     workers: int = 0
     """Zygotes, one core each; 0: one per core this process may use."""
     deadline: float = 2.0
+    cpu_seconds: float = 0.0
+    """CPU seconds of one child, 0: only the deadline counts. On a busy machine verdicts depend on
+    the wall clock; with this limit, and a deadline well above it, they do not."""
     memory_mb: int = 256
     max_output_chars: int = 10_000
     accept_unconfined: bool = False
@@ -59,6 +62,8 @@ class RefereeSettings:
         for name in ("deadline", "memory_mb", "max_output_chars"):
             if not getattr(self, name) > 0:
                 raise UserError(f"referee.{name}={getattr(self, name)}: it must be above 0")
+        if self.cpu_seconds < 0:
+            raise UserError(f"referee.cpu_seconds={self.cpu_seconds}: 0 (no limit) or more")
         if self.share < 1:
             raise UserError(f"referee.share={self.share}: it must be 1 or more")
         if self.workers < 0:

@@ -177,6 +177,7 @@ def _options(settings: RefereeSettings) -> dict[str, Any]:
         "leave_out": list(settings.leave_out),
         "banned_names": list(settings.banned_names),
         "max_output_chars": settings.max_output_chars,
+        "cpu_seconds": settings.cpu_seconds,
         "memory_bytes": settings.memory_mb << 20,
         "region_bytes": 4096 + 96 * settings.max_output_chars,
     }

@@ -42,7 +42,7 @@ def main() -> None:
         lines = layers.confine_zygote(spare, options["leave_out"])
         install, line = layers.seccomp_layer(options["leave_out"])
         hello["layers"] = [line, *lines, *layers.descriptor_lines()]
-        zygote = Zygote(sock, options["region_bytes"], runner, install)
+        zygote = Zygote(sock, options["region_bytes"], runner, install, options["cpu_seconds"])
     except Exception as error:
         hello["error"] = f"{type(error).__name__}: {error}"
         sock.sendall(json.dumps(hello).encode() + b"\n")
@@ -110,8 +110,10 @@ class Zygote:
         region_bytes: int,
         runner: child.Runner,
         install_filter: Callable[[], None] | None,
+        cpu_seconds: float = 0.0,
     ) -> None:
         self.sock = sock
+        self.cpu_seconds = cpu_seconds
         self.region_bytes = region_bytes
         self.runner = runner
         self.install_filter = install_filter
@@ -198,6 +200,10 @@ class Zygote:
             os.write(self.taken_write, b"!")
             os.closerange(0, self.taken_write + 1)
             layers.limit_child(budget // 1_000_000 + 2)
+            if self.cpu_seconds:
+                # Its signal ends the child; a program that finds a way to ignore it still meets
+                # the deadline.
+                signal.setitimer(signal.ITIMER_PROF, self.cpu_seconds)
             if self.install_filter is not None:
                 self.install_filter()
             self.runner.run_all(wire.unpack(body), region)
