@@ -152,6 +152,13 @@ def test_the_single_agent_runs_too(tmp_path):
     assert list(metrics["members"]) == ["agent_0"]
 
 
+def test_any_hugging_face_folder_can_be_the_base(tmp_path):
+    base = ["base=hf", f"base.path={nano_base_path()}", "base.format=nano", "base.dtype=float32"]
+    assert train(tmp_path / "hf", "population=1t1s", *base, "base.lora.rank=4", "run.steps=1") == 0
+    config = json.loads((tmp_path / "hf/members/student_0/adapter_config.json").read_text())
+    assert config["r"] == 4 and config["base_model_name_or_path"] == str(nano_base_path())
+
+
 def test_seed_tasks_are_checked_and_fill_the_buffer(tmp_path):
     seeds = tmp_path / "seed.jsonl"
     rows = [
