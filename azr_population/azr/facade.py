@@ -247,7 +247,7 @@ def _watched(group: Group, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except (ActorDiedError, RayActorError) as error:
-        raise RuntimeError(
+        raise UserError(
             f"a worker of the population's group {group.name} died "
             f"({' '.join(str(error).split())[:300]}); the same command with "
             "trainer.resume_mode=auto goes on from the last checkpoint"

@@ -198,7 +198,7 @@ def test_a_dead_worker_is_named_with_the_way_to_go_on(make: Make) -> None:
 
     group = make("colocated", 2)
     ray.kill(group.groups[0].workers.workers[1])
-    with pytest.raises(RuntimeError, match=r"group members died .*trainer.resume_mode=auto"):
+    with pytest.raises(UserError, match=r"group members died .*trainer.resume_mode=auto"):
         group.digests()
 
 
