@@ -8,9 +8,10 @@ later. Every program whose hash falls into the held-out bucket is left out for t
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
@@ -56,6 +57,8 @@ class Example:
     program: str
     level: int
     pairs: tuple[tuple[str, str], ...]
+    failed: int = 0
+    """Arguments that it was tried on in vain."""
 
 
 def is_held_out(program: str) -> bool:
@@ -86,11 +89,15 @@ def draw_example(
         return None
     if any(len(value) > 4 and value.lstrip("-").isdigit() for value in kept):
         return None
-    return Example(written.source, level, tuple(pairs))
+    return Example(written.source, level, tuple(pairs), len(arguments) - len(pairs))
 
 
-def documents(seed: int, chunk: int, size: int = CHUNK) -> list[str]:
-    """`size` documents as text, end-of-sequence tokens included; the same for the same numbers."""
+def documents(seed: int, chunk: int, size: int = CHUNK, strict: bool = False) -> list[str]:
+    """`size` documents as text, end-of-sequence tokens included; the same for the same numbers.
+
+    `strict` proposals never fail and never return an argument, on none of the inputs tried, and
+    code_f's inputs are ordered (`_spread`).
+    """
     rng = Random(f"nano corpus {seed} {chunk}")
     grammar = Grammar(rng)
     kinds, weights = list(MIX), list(MIX.values())
@@ -101,6 +108,10 @@ def documents(seed: int, chunk: int, size: int = CHUNK) -> list[str]:
         example = draw_example(grammar, level, simple=type is F)
         if example is None:
             continue
+        if strict and type is F:
+            example = _spread(example)
+        if strict and phase == "propose" and not _is_sound(example):
+            continue
         text = propose_text(type, example, rng) if phase == "propose" else solve_text(type, example)
         if text:
             texts.append(text)
@@ -108,7 +119,11 @@ def documents(seed: int, chunk: int, size: int = CHUNK) -> list[str]:
 
 
 def generate(
-    seed: int, chunks: Sequence[int], workers: int = 1, size: int = CHUNK
+    seed: int,
+    chunks: Sequence[int],
+    workers: int = 1,
+    size: int = CHUNK,
+    strict: bool = False,
 ) -> Iterator[list[str]]:
     """The documents of several chunks, made in killed children. A chunk that overran is skipped.
 
@@ -116,7 +131,8 @@ def generate(
         RuntimeError: three chunks in a row gave nothing, so the fault is not a program's.
     """
     lost = 0
-    for texts in in_children(partial(documents, seed, size=size), chunks, workers, _DEADLINE):
+    make = partial(documents, seed, size=size, strict=strict)
+    for texts in in_children(make, chunks, workers, _DEADLINE):
         if texts is not None:
             lost = 0
             yield texts
@@ -162,6 +178,22 @@ def solve_text(type: TaskType, example: Example) -> str:
             prompt = prompt.split(example.program, 1)[1]
         parts.append(prompt + (value if type is O else arguments) + EOS)
     return "".join(parts)
+
+
+def _is_sound(example: Example) -> bool:
+    return example.failed == 0 and not any(map(_is_identity, example.pairs))
+
+
+def _spread(example: Example) -> Example:
+    """Code_f's inputs in rising order, every other one first.
+
+    The shown half then spans the same range as the hidden half. It was also meant to help a small
+    model keep its inputs apart; measured, its proposals repeat an input as often as before.
+    """
+    pairs = sorted(
+        example.pairs[:CODE_F_INPUTS], key=lambda pair: ast.literal_eval(f"({pair[0]},)")
+    )
+    return replace(example, pairs=(*pairs[0::2], *pairs[1::2]))
 
 
 def _is_identity(pair: tuple[str, str]) -> bool:

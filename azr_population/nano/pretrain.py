@@ -29,6 +29,28 @@ from azr_population.nano.forward import logits, may_attend, rotary_table
 from azr_population.nano.packing import Batch, Document, pack, read_document
 from azr_population.nano.tokenizer import build_tokenizer, save_tokenizer
 
+_CHUNKS = 10**6
+"""Chunks of the corpus that a phase can draw on."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of training with an optimizer and a learning-rate curve of its own."""
+
+    tokens: int
+    minutes: float
+    """Share of the build's minutes that it may take."""
+    learning_rate: float
+    strict: bool
+    """Which proposals: see `corpus.documents`."""
+
+
+PHASES = (
+    Phase(tokens=36_500_000, minutes=0.82, learning_rate=3e-3, strict=False),
+    Phase(tokens=8_000_000, minutes=0.18, learning_rate=1.2e-3, strict=True),
+)
+"""All kinds of programs first; then a shorter stretch whose proposals are chosen for validity."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -40,8 +62,7 @@ class Recipe:
     mlp: int = 384
     rows: int = 32
     length: int = 192
-    tokens: int = 60_000_000
-    learning_rate: float = 3e-3
+    phases: tuple[Phase, ...] = PHASES
     warmup_steps: int = 200
     weight_decay: float = 0.05
     betas: tuple[float, float] = (0.9, 0.95)
@@ -87,6 +108,7 @@ def build(
     seed: int = 1,
     threads: int = 2,
     recipe: Recipe | None = None,
+    start: str | Path | None = None,
     checkpoint_minutes: float = 5.0,
     compile: bool = True,
     log: Callable[[str], None] = print,
@@ -96,10 +118,12 @@ def build(
 
     Args:
         out_dir: written at every checkpoint and at the end; `build.json` there has the log.
-        minutes: wall-clock limit; the learning rate is at zero when it or the token budget ends.
+        minutes: wall-clock limit. A phase's learning rate is at zero when its share of them or its
+            token budget ends.
         threads: torch threads. The corpus needs about a sixth of another core.
+        start: a folder of an earlier build whose weights to go on from, with the last phase only.
 
-    Returns the facts of the build: steps, tokens, seconds, tokens per second, losses.
+    Returns the facts of the build: per phase steps, tokens, seconds and the loss curve.
     """
     recipe = recipe or Recipe()
     out = Path(out_dir)
@@ -107,59 +131,84 @@ def build(
     torch.set_num_threads(threads)
     tokenizer = save_tokenizer(out)
     model = new_model(recipe, seed)
-    step_loss = _loss_function(model, recipe, compile, log)
-    optimizer = _optimizer(model, recipe)
-    rng = np.random.default_rng(seed)
-    batches = pack(_shuffled(_documents(tokenizer, seed, recipe), recipe.shuffle, rng), recipe.rows,
-                   recipe.length)  # fmt: skip
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    log(f"parameters {sum(p.numel() for p in parameters):,}, vocabulary {len(tokenizer)}")
-
-    started = time.monotonic()
-    saved = started
-    seen = 0
-    curve: list[dict[str, float]] = []
-    window: list[float] = []
-    for step in count(1):
-        elapsed = time.monotonic() - started
-        progress = max(seen / recipe.tokens, elapsed / (60.0 * minutes))
-        if progress >= 1.0:
-            break
-        batch = next(batches)
-        rate = recipe.learning_rate * min(step / recipe.warmup_steps, 1.0 - progress, 1.0)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        loss = step_loss(batch)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, recipe.max_grad_norm)
-        optimizer.step()
-        optimizer.zero_grad()
-        seen += batch.tokens
-        window.append(loss.item())
-        if step % log_steps == 0:
-            curve.append({"step": step, "tokens": seen, "loss": sum(window) / len(window)})
-            log(
-                f"step {step} tokens {seen / 1e6:.2f}M loss {curve[-1]['loss']:.4f} lr {rate:.2e} "
-                f"{seen / (time.monotonic() - started):.0f} tok/s {elapsed / 60:.1f} min"
+    phases = list(enumerate(recipe.phases))
+    facts: dict[str, Any] = {"seed": seed, "recipe": asdict(recipe), "torch": torch.__version__,
+                             "threads": threads, "phases": []}  # fmt: skip
+    if start is not None:
+        model.load_state_dict(type(model).from_pretrained(start).float().state_dict())
+        phases = phases[-1:]
+        facts["phases"] = json.loads((Path(start) / "build.json").read_text())["phases"]
+    loss_of = _loss_function(model, recipe, compile, log)
+    log(f"parameters {model.num_parameters():,}, vocabulary {len(tokenizer)}")
+    for number, phase in phases:
+        documents = _documents(tokenizer, seed, recipe, number, phase.strict)
+        shuffled = _shuffled(documents, recipe.shuffle, np.random.default_rng((seed, number)))
+        trainer = _Trainer(model, recipe, phase, loss_of, out, log, log_steps)
+        facts["phases"].append(
+            trainer.run(
+                pack(shuffled, recipe.rows, recipe.length),
+                60.0 * minutes * phase.minutes,
+                60.0 * checkpoint_minutes,
             )
-            window = []
-        if time.monotonic() - saved > 60.0 * checkpoint_minutes:
-            save(model, out)
-            saved = time.monotonic()
-    seconds = time.monotonic() - started
-    facts = {
-        "seed": seed,
-        "recipe": asdict(recipe),
-        "steps": step - 1,
-        "tokens": seen,
-        "seconds": round(seconds, 1),
-        "threads": threads,
-        "torch": torch.__version__,
-        "curve": curve,
-    }
-    save(model, out)
+        )
+        save(model, out)
     (out / "build.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     return facts
+
+
+@dataclass
+class _Trainer:
+    """The loop of one phase."""
+
+    model: Any
+    recipe: Recipe
+    phase: Phase
+    loss_of: Callable[[Batch], torch.Tensor]
+    out: Path
+    log: Callable[[str], None]
+    log_steps: int
+
+    def run(self, batches: Iterator[Batch], seconds: float, checkpoint: float) -> dict[str, Any]:
+        """Until the tokens or the seconds are used up; a checkpoint every so many seconds."""
+        optimizer = _optimizer(self.model, self.recipe)
+        started = saved = time.monotonic()
+        seen = 0
+        curve: list[dict[str, float]] = []
+        window: list[float] = []
+        for step in count(1):
+            elapsed = time.monotonic() - started
+            progress = max(seen / self.phase.tokens, elapsed / seconds)
+            if progress >= 1.0:
+                break
+            batch = next(batches)
+            rate = self.phase.learning_rate
+            rate *= min(step / self.recipe.warmup_steps, 1.0 - progress, 1.0)
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            loss = self.loss_of(batch)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
+            optimizer.step()
+            optimizer.zero_grad()
+            seen += batch.tokens
+            window.append(loss.item())
+            if step % self.log_steps == 0:
+                mean = sum(window) / len(window)
+                curve.append({"step": step, "tokens": seen, "loss": round(mean, 4)})
+                self.log(
+                    f"step {step} tokens {seen / 1e6:.2f}M loss {mean:.4f} lr {rate:.2e} "
+                    f"{seen / (time.monotonic() - started):.0f} tok/s {elapsed / 60:.1f} min"
+                )
+                window = []
+            if time.monotonic() - saved > checkpoint:
+                save(self.model, self.out)
+                saved = time.monotonic()
+        return {
+            "steps": step - 1,
+            "tokens": seen,
+            "seconds": round(time.monotonic() - started, 1),
+            "curve": curve,
+        }
 
 
 def save(model: Any, out: Path) -> None:
@@ -175,8 +224,11 @@ def save(model: Any, out: Path) -> None:
     shutil.rmtree(scratch)
 
 
-def _documents(tokenizer: Any, seed: int, recipe: Recipe) -> Iterator[Document]:
-    for texts in corpus.generate(seed, range(10**6), size=recipe.chunk):
+def _documents(
+    tokenizer: Any, seed: int, recipe: Recipe, phase: int, strict: bool
+) -> Iterator[Document]:
+    chunks = range(phase * _CHUNKS, (phase + 1) * _CHUNKS)  # no program stream comes twice
+    for texts in corpus.generate(seed, chunks, size=recipe.chunk, strict=strict):
         for encoding in tokenizer.backend_tokenizer.encode_batch(texts):
             yield read_document(encoding.ids)
 
@@ -202,7 +254,7 @@ def _optimizer(model: Any, recipe: Recipe) -> torch.optim.Optimizer:
         {"params": matrices, "weight_decay": recipe.weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas, fused=True)
+    return torch.optim.AdamW(groups, lr=0.0, betas=recipe.betas, fused=True)
 
 
 def _loss_function(

@@ -57,6 +57,7 @@ def build_tokenizer() -> Any:
         clean_up_tokenization_spaces=False,
         padding_side="left",
         model_max_length=512,
+        model_input_names=["input_ids", "attention_mask"],
     )
 
 

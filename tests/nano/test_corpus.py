@@ -1,3 +1,4 @@
+import ast
 from random import Random
 
 import pytest
@@ -48,6 +49,22 @@ def test_documents_are_reproducible_and_free_of_held_out_programs():
         assert not corpus.is_held_out(text[start:end])
     assert not any(map(corpus.is_held_out, (e.program for e in _examples(5))))
     assert all(map(corpus.is_held_out, (e.program for e in _examples(3, held_out=True))))
+
+
+def test_strict_proposals_never_fail_and_never_return_an_argument():
+    format = NanoFormat()
+    kinds = {format.propose_prompt(type): type for type in TaskType}
+    texts = [text for text in corpus.documents(5, 3, size=300, strict=True) if text[:4] in kinds]
+    assert len(texts) > 60
+    for text in texts:
+        type = kinds[text[:4]]
+        proposal = format.parse_proposal(type, text[4:].split("<eos>")[0])
+        values = run_function(proposal.program, list(proposal.inputs))
+        assert None not in values
+        assert all(v not in a for v, a in zip(values, proposal.inputs, strict=True))
+        if type is TaskType.CODE_F:
+            found = [ast.literal_eval(f"({arguments},)") for arguments in proposal.inputs]
+            assert [found[place] for place in (0, 3, 1, 4, 2, 5)] == sorted(found)
 
 
 def test_children_make_the_same_documents():

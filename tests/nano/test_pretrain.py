@@ -8,11 +8,16 @@ from transformers import AutoModelForCausalLM
 from azr_population.nano import corpus
 from azr_population.nano.forward import logits, may_attend, rotary_table
 from azr_population.nano.packing import pack, read_document
-from azr_population.nano.pretrain import Recipe, build, new_model
+from azr_population.nano.pretrain import Phase, Recipe, build, new_model
 from azr_population.nano.tokenizer import build_tokenizer
 
-TINY = Recipe(hidden=32, layers=1, heads=2, mlp=64, rows=8, length=192, tokens=28_000,
-              learning_rate=1e-2, chunk=500, warmup_steps=3, shuffle=64)  # fmt: skip
+PHASES = (
+    Phase(tokens=28_000, minutes=0.8, learning_rate=1e-2, strict=False),
+    Phase(tokens=4_000, minutes=0.2, learning_rate=1e-3, strict=True),
+)
+TINY = Recipe(hidden=32, layers=1, heads=2, mlp=64, rows=8, length=192, phases=PHASES, chunk=300,
+              warmup_steps=3, shuffle=64)  # fmt: skip
+CHOICES = {"minutes": 5, "threads": 1, "recipe": TINY, "compile": False, "log": str}
 
 
 @pytest.fixture
@@ -54,24 +59,40 @@ def test_rows_give_the_library_logits_for_each_branch_alone(documents):
     assert compared >= 8
 
 
-def test_twenty_steps_reduce_the_loss_and_the_folder_loads(tmp_path):
-    lines = []
-    facts = build(tmp_path, minutes=2, seed=1, threads=1, recipe=TINY, compile=False,
-                  log=lines.append, log_steps=5)  # fmt: skip
-    assert facts["steps"] >= 18
-    losses = [point["loss"] for point in facts["curve"]]
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("built")
+    return folder, build(folder, log_steps=5, **CHOICES)
+
+
+def test_twenty_steps_reduce_the_loss_and_the_folder_loads(built):
+    folder, facts = built
+    first, second = facts["phases"]
+    assert first["steps"] >= 18
+    losses = [point["loss"] for point in first["curve"]]
     assert losses[-1] < losses[0] - 1.0
-    assert json.loads((tmp_path / "build.json").read_text())["tokens"] >= TINY.tokens
-    model = AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert first["tokens"] >= PHASES[0].tokens and second["tokens"] >= PHASES[1].tokens
+    assert json.loads((folder / "build.json").read_text())["phases"] == facts["phases"]
+    model = AutoModelForCausalLM.from_pretrained(folder)
     assert model.config.hidden_size == 32
 
 
+def test_a_build_goes_on_from_another_with_its_last_phase(built, tmp_path):
+    folder, first = built
+    facts = build(tmp_path, start=folder, **CHOICES)
+    assert facts["phases"][:2] == first["phases"]
+    assert PHASES[1].tokens <= facts["phases"][2]["tokens"] < PHASES[0].tokens
+    name = "model.safetensors"
+    assert (folder / name).read_bytes() != (tmp_path / name).read_bytes()
+
+
 def test_a_seed_gives_the_same_weights(tmp_path):
-    recipe = Recipe(hidden=16, layers=1, heads=2, mlp=16, rows=2, length=192, tokens=1500,
+    phases = (Phase(tokens=1500, minutes=1.0, learning_rate=1e-2, strict=True),)
+    recipe = Recipe(hidden=16, layers=1, heads=2, mlp=16, rows=2, length=192, phases=phases,
                     chunk=100, warmup_steps=2, shuffle=16)  # fmt: skip
     weights = []
     for seed in (1, 1, 2):
         out = tmp_path / str(len(weights))
-        build(out, minutes=2, seed=seed, threads=1, recipe=recipe, compile=False, log=str)
+        build(out, **{**CHOICES, "seed": seed, "recipe": recipe})
         weights.append((out / "model.safetensors").read_bytes())
     assert weights[0] == weights[1] != weights[2]
