@@ -279,14 +279,23 @@ def _loss_function(
         wanted = weights[:, 1:].flatten()
         return (each * wanted).sum() / wanted.sum()
 
-    function: Callable[..., torch.Tensor] = loss
+    compiled: Callable[..., torch.Tensor] | None = None
     if compile and shutil.which("g++"):
-        function = torch.compile(loss, dynamic=False)
+        compiled = torch.compile(loss, dynamic=False)
     elif compile:
         log("no g++: training without torch.compile, about half as fast")
 
     def of_batch(batch: Batch) -> torch.Tensor:
+        nonlocal compiled
         arrays = (batch.ids, batch.positions, batch.documents, batch.branches, batch.weights)
-        return function(*map(torch.from_numpy, arrays))
+        tensors = [torch.from_numpy(array) for array in arrays]
+        if compiled is not None:
+            try:
+                return compiled(*tensors)
+            except Exception as error:  # a compiler without Python's headers, say
+                reason = str(error).strip().splitlines()[0]
+                log(f"torch.compile failed, training without it, about half as fast: {reason}")
+                compiled = None
+        return loss(*tensors)
 
     return of_batch

@@ -96,3 +96,21 @@ def test_a_seed_gives_the_same_weights(tmp_path):
         build(out, **{**CHOICES, "seed": seed, "recipe": recipe})
         weights.append((out / "model.safetensors").read_bytes())
     assert weights[0] == weights[1] != weights[2]
+
+
+def test_a_compiler_that_fails_costs_speed_only(tmp_path, monkeypatch):
+    def broken(function, **choices):
+        def call(*tensors):
+            raise RuntimeError("Python.h: No such file\nmore")
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", broken)
+    monkeypatch.setattr("shutil.which", lambda name: "/usr/bin/g++")
+    lines = []
+    phases = (Phase(tokens=1000, minutes=1.0, learning_rate=1e-2, strict=False),)
+    recipe = Recipe(hidden=16, layers=1, heads=2, mlp=16, rows=2, length=192, phases=phases,
+                    chunk=100, warmup_steps=2, shuffle=16)  # fmt: skip
+    choices = {**CHOICES, "recipe": recipe, "compile": True, "log": lines.append}
+    assert build(tmp_path, **choices)["phases"][0]["steps"] >= 2
+    assert sum("Python.h: No such file" in line for line in lines) == 1
