@@ -14,7 +14,7 @@ Co-evolve populations of LoRA adapters by self-play. Overrides are Hydra's:
 
   azr-population train population=4t4s base=nano run.steps=20 run.dir=runs/demo seed=1
   azr-population train population=2t2s evolution=none matchmaking=uniform
-  azr-population train base=hf base.path=Qwen2.5-Coder-0.5B engine=torch_cuda
+  azr-population train base=hf base.path=/models/coder engine=torch_cuda
 
 groups
   population   single 1t1s 2t2s 4t4s 8t8s
@@ -110,7 +110,7 @@ def _train(arguments: argparse.Namespace) -> int:
     from azr_population.reports.console import view_for
     from azr_population.train import train
 
-    return train(config, view_for())
+    return train(config, view_for(), arguments.overrides)
 
 
 def _resume(arguments: argparse.Namespace) -> int:
@@ -142,10 +142,10 @@ def _nano_build(arguments: argparse.Namespace) -> int:
 
 def _nano_accept(arguments: argparse.Namespace) -> int:
     from azr_population.nano import nano_base_path
-    from azr_population.nano.accept import accept
+    from azr_population.nano.accept import accept, missed
 
-    accept(arguments.path or nano_base_path(), n=arguments.tasks, seed=arguments.seed)
-    return 0
+    figures = accept(arguments.path or nano_base_path(), n=arguments.tasks, seed=arguments.seed)
+    return 1 if missed(figures) else 0
 
 
 def _evolve(arguments: argparse.Namespace) -> int:

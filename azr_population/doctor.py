@@ -50,13 +50,11 @@ def doctor() -> int:
         "AZR_HOME": azr is not None,
         "verl": _version("verl") is not None,
         "ray": _version("ray") is not None,
-        "vllm": _version("vllm") is not None,
         "a GPU": torch.cuda.is_available(),
     }
     uses = {
         "local runs: azr-population train": ("seccomp", "the nano base"),
         "runs inside AZR: +population=4t4s": ("AZR_HOME", "verl", "ray"),
-        "vLLM rollouts": ("vllm",),
         "7B bases: base=hf engine=torch_cuda": ("a GPU",),
     }
     for use, needs in uses.items():

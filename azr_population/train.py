@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from omegaconf import OmegaConf
 
 from azr_population.adapters.adapter import LoraSpec
 from azr_population.adapters.peft_folder import save_adapter
 from azr_population.conf.load import config_from_file, to_yaml
 from azr_population.conf.schema import Config
 from azr_population.engines.torch_engine import TorchEngine
+from azr_population.errors import UserError
 from azr_population.nano import nano_base_path
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.reports.console import View
@@ -33,17 +35,23 @@ from azr_population.runs.checkpoint import (
     save_checkpoint,
     steps,
 )
-from azr_population.runs.directory import replace_folder
+from azr_population.runs.directory import replace_folder, write_atomically
 from azr_population.selfplay.exam import Exam
 from azr_population.selfplay.loop import SelfPlay
 from azr_population.selfplay.phases import seed_tasks
 from azr_population.selfplay.streams import Streams
 from azr_population.tasks.formats import FORMATS
 from azr_population.tasks.seed_file import read_seed_file
+from azr_population.tasks.task import Task
+
+_FREE = ("run.", "exam.", "referee.workers")
+"""Keys that a resumed run may change, because what was played does not depend on them."""
 
 
-def train(config: Config, view: View) -> int:
+def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
     """Starts the run that `config` describes, or goes on with it when `run.resume` is set.
+
+    `typed` are the overrides that made `config`: a resumed run takes only those under `run.`.
 
     Returns:
         The exit code: 0, or 128 + the signal that stopped the run after a finished step.
@@ -53,29 +61,33 @@ def train(config: Config, view: View) -> int:
     """
     directory = RunDirectory(config.run.dir)
     if config.run.resume and (directory.path / "config.yaml").exists():
-        overrides = [f"run.steps={config.run.steps}"]
-        return resume(directory.path, overrides, view)
+        stored = config_from_file(directory.path / "config.yaml")
+        refuse_changes(stored, config)
+        return resume(directory.path, [text for text in typed if text.startswith(_FREE)], view)
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
     proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
     with _selfplay(config) as play:
+        seeds = seed_tasks(proposals, play.referee, config.task)
         directory.create(to_yaml(config), environment())
-        for task in seed_tasks(proposals, play.referee, config.task):
-            play.buffer.add(task)
-        _save(play, directory)
-        return _play(play, directory, view)
+        with directory.locked():
+            _start(play, directory, seeds)
+            return _play(play, directory, view)
 
 
 def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
     """Goes on with the run in `path` from its newest sound checkpoint; returns as `train` does.
 
-    `overrides` may change what does not rewrite the past, such as `run.steps=40`.
+    `overrides` may change what does not rewrite the past: `run.` and `exam.`, e.g. `run.steps=40`.
     """
     directory = RunDirectory(path)
+    stored = config_from_file(directory.path / "config.yaml")
     config = config_from_file(directory.path / "config.yaml", overrides)
+    refuse_changes(stored, config)
     config.run.dir = str(path)
-    with _selfplay(config) as play:
+    proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
+    with directory.locked(), _selfplay(config) as play:
         if steps(directory.checkpoints):
             checkpoint = load_latest(directory.checkpoints)
             for damaged in checkpoint.skipped:
@@ -84,10 +96,33 @@ def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
                 )
             play.engine.load_state_dict(checkpoint.tensors)
             play.load_state(checkpoint.plain)
+            # A crash may have come between the checkpoint and the members' folders.
+            _export_members(play, directory)
         else:
-            _save(play, directory)
+            _start(play, directory, seed_tasks(proposals, play.referee, config.task))
         directory.truncate(play.step)
+        # What a later resume goes by, such as more steps.
+        write_atomically(directory.path / "config.yaml", to_yaml(config))
         return _play(play, directory, view)
+
+
+def refuse_changes(stored: Config, wanted: Config) -> None:
+    """Raises `UserError` when `wanted` differs from a run's own configuration in what it plays."""
+    one, other = (_flat(OmegaConf.to_container(OmegaConf.structured(c))) for c in (stored, wanted))
+    # 0 threads are resolved when a run starts.
+    other["engine.threads"] = other["engine.threads"] or one["engine.threads"]
+    for key, value in one.items():
+        if not key.startswith(_FREE) and other.get(key) != value:
+            raise UserError(
+                f"{key}={other.get(key)} differs from the run's own {key}={value}; "
+                "leave it out, or start a new run in another run.dir"
+            )
+
+
+def _flat(node: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(node, dict):
+        return {prefix[:-1]: node}
+    return {k: v for key in node for k, v in _flat(node[key], f"{prefix}{key}.").items()}
 
 
 @contextmanager
@@ -123,6 +158,7 @@ def _engine(config: Config) -> TorchEngine:
         max_grad_norm=config.engine.max_grad_norm,
         weight_decay=config.engine.weight_decay,
         clip_ratio=config.engine.clip_ratio,
+        chat=config.base.format == "chat",
     )
 
 
@@ -133,7 +169,8 @@ def _exam(config: Config) -> Exam | None:
 
     tasks = exam(config.exam.tasks_per_type, config.exam.seed)
     wanted = [task for task in tasks if str(task.type) in config.task.types]
-    return Exam(wanted, config.exam.attempts, config.exam.seed)
+    streams, device = Streams(config.exam.seed), config.engine.device
+    return Exam(wanted, config.exam.attempts, lambda: streams.torch("exam", device=device))
 
 
 def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
@@ -182,6 +219,13 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
     return 128 + stopped_by[0] if stopped else 0
 
 
+def _start(play: SelfPlay, directory: RunDirectory, seeds: Sequence[Task]) -> None:
+    """The state before the first step."""
+    for task in seeds:
+        play.buffer.add(task)
+    _save(play, directory)
+
+
 def _save(play: SelfPlay, directory: RunDirectory) -> None:
     """The checkpoint first, because it is what a resume reads; then the members' folders."""
     save_checkpoint(
@@ -191,6 +235,11 @@ def _save(play: SelfPlay, directory: RunDirectory) -> None:
         play.state(),
         play.config.run.keep_checkpoints,
     )
+    _export_members(play, directory)
+
+
+def _export_members(play: SelfPlay, directory: RunDirectory) -> None:
+    """Every member as a PEFT folder, each put in place whole."""
     base = str(play.config.base.path or nano_base_path())
     for member in play.roster:
         temporary = directory.members / f".{member.name}.tmp"

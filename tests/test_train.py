@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import azr_population.train
 from azr_population.cli import main
 from azr_population.nano import nano_base_path
 from azr_population.runs import RunDirectory
@@ -128,6 +130,75 @@ def test_a_damaged_checkpoint_is_passed_over_and_named(finished, tmp_path, capsy
     assert members_digest(path / "members") == members_digest(finished / "members")
 
 
+def test_a_crash_between_checkpoint_and_members_is_mended(finished, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(finished, path)
+    (path / "members" / "teacher_0").rename(path / "members" / ".teacher_0.old")
+    shutil.copytree(
+        path / "members" / "student_0", path / "members" / "student_1", dirs_exist_ok=True
+    )
+    assert main(["resume", str(path)]) == 0
+    assert members_digest(path / "members") == members_digest(finished / "members")
+
+
+def test_a_crash_after_a_step_and_before_its_checkpoint_is_mended(finished, tmp_path, monkeypatch):
+    path = tmp_path / "run"
+
+    def crash(play, directory, original=azr_population.train._save):
+        if play.step == 3:
+            raise OSError("the machine went down")
+        original(play, directory)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(azr_population.train, "_save", crash)
+        with pytest.raises(OSError, match="went down"):
+            train(path, "run.steps=4", "run.checkpoint_every=1")
+    assert [row["step"] for row in RunDirectory(path).metrics()] == [1, 2, 3]
+    assert main(["resume", str(path)]) == 0
+    assert records(path) == records(finished)
+    assert members_digest(path / "members") == members_digest(finished / "members")
+
+
+def test_a_crash_before_the_first_checkpoint_keeps_the_seed_tasks(tmp_path, monkeypatch):
+    seeds = tmp_path / "seed.jsonl"
+    seeds.write_text(json.dumps({"snippet": "def f(a):\n    return a + 1", "input": "4"}))
+    path = tmp_path / "run"
+
+    def crash(*ignored):
+        raise OSError("the machine went down")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(azr_population.train, "_save", crash)
+        with pytest.raises(OSError, match="went down"):
+            train(path, f"task.seed_file={seeds}", "run.steps=0")
+    assert main(["resume", str(path)]) == 0
+    state = json.loads((path / "checkpoints" / "step_0" / "state.json").read_text())
+    assert len(state["buffer"]) == 2
+
+
+def test_resuming_remembers_more_steps_and_refuses_to_rewrite_the_past(finished, tmp_path, capsys):
+    path = tmp_path / "run"
+    shutil.copytree(finished, path)
+    assert main(["resume", str(path), "run.steps=5"]) == 0
+    assert RunDirectory(path).config()["run"]["steps"] == 5
+    for key in ("population.teachers=1", "seed=9", "engine.threads=2"):
+        assert main(["resume", str(path), key]) == 2
+        assert f"{key} differs from the run's own" in capsys.readouterr().err
+    assert train(path, "run.resume=true", "population.rows=8") == 2
+    assert "population.rows=8 differs" in capsys.readouterr().err
+    # Without run.steps, what the run was to reach stands.
+    assert train(path, "run.resume=true") == 0
+    assert RunDirectory(path).config()["run"]["steps"] == 5
+
+
+def test_two_processes_cannot_write_one_run(finished, tmp_path, capsys):
+    path = tmp_path / "run"
+    shutil.copytree(finished, path)
+    with RunDirectory(path).locked():
+        assert main(["resume", str(path)]) == 2
+    assert "is in use by another process" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_ctrl_c_finishes_the_step_and_says_how_to_go_on(finished, tmp_path):
     path = tmp_path / "stopped"
@@ -181,6 +252,9 @@ def test_seed_tasks_are_checked_and_fill_the_buffer(tmp_path):
         (["base.lora.target_modules=[w_q]"], "w_q"),
         (["task.seed_file={tmp}/nowhere.jsonl"], "nowhere.jsonl cannot be read"),
         (["engine.device=cuda"], "torch sees no GPU"),
+        (["engine.device=foo"], "engine.device=foo is unknown"),
+        (["seed=-1"], "seed=-1 is too small"),
+        (["population.student_lr=-1"], "population.student_lr=-1.0 must be a number"),
         (["population=9t9s"], "population=9t9s is unknown"),
     ],
 )
@@ -208,6 +282,9 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path, capsys):
 def test_resuming_what_is_no_run(tmp_path, capsys):
     assert main(["resume", str(tmp_path)]) == 2
     assert f"no run at {tmp_path}" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert main(["resume", str(tmp_path / "file")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
 
 
 def test_help_is_quick_and_needs_no_torch():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+import yaml
 from hydra import compose, initialize_config_module
 from hydra.core.config_store import ConfigStore
 from hydra.errors import ConfigCompositionException, HydraException
@@ -47,6 +50,9 @@ def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
         return _to_config(OmegaConf.merge(loaded, OmegaConf.from_dotlist(list(overrides))))
     except FileNotFoundError as error:
         raise UserError(f"no run at {path.parent}: there is no {path.name} in it") from error
+    except (OSError, yaml.YAMLError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path} or {list(overrides)} cannot be read: {reason}") from error
     except OmegaConfBaseException as error:
         raise UserError(_one_line(error)) from error
 
@@ -134,6 +140,13 @@ def check(config: Config) -> None:
         raise UserError("task.types is empty; name at least one of code_o, code_i, code_f")
 
     for key, value, least in (
+        ("seed", config.seed, 0),
+        ("engine.threads", config.engine.threads, 0),
+        ("engine.propose_tokens", config.engine.propose_tokens, 0),
+        ("engine.solve_tokens", config.engine.solve_tokens, 0),
+        ("referee.workers", config.referee.workers, 0),
+        ("task.references", config.task.references, 0),
+        ("task.buffer_size", config.task.buffer_size, 1),
         ("population.rows", config.population.rows, 2),
         ("population.attempts", config.population.attempts, 1),
         ("run.steps", config.run.steps, 0),
@@ -156,6 +169,26 @@ def check(config: Config) -> None:
     ):
         if not 0.0 <= share < 1.0:
             raise UserError(f"{key}={share} is not a share; give a number from 0 to below 1")
+    for key, number in (
+        ("engine.temperature", config.engine.temperature),
+        ("engine.max_grad_norm", config.engine.max_grad_norm),
+        ("base.lora.alpha", config.base.lora.alpha),
+    ):
+        if not number > 0:
+            raise UserError(f"{key}={number} must be above 0")
+    for key, rate in (
+        ("population.teacher_lr", config.population.teacher_lr),
+        ("population.student_lr", config.population.student_lr),
+        ("population.agent_lr", config.population.agent_lr),
+        ("population.duplicate_price", config.population.duplicate_price),
+        ("engine.weight_decay", config.engine.weight_decay),
+    ):
+        if not 0 <= rate < float("inf"):
+            raise UserError(f"{key}={rate} must be a number, at least 0")
+    try:
+        torch.device(config.engine.device)
+    except RuntimeError as error:
+        raise UserError(f"engine.device={config.engine.device} is unknown; cpu or cuda") from error
     if config.base.name != "nano" and not config.base.path:
         raise UserError("base.path has no value; name the folder of a Hugging Face causal LM")
     teachers, students = config.population.teachers, config.population.students
@@ -164,8 +197,30 @@ def check(config: Config) -> None:
             f"population.teachers={teachers} with population.students={students}: "
             "give at least one of each, or 0 of both for the single agent"
         )
-    if not any(config.evolution.operators.values()) and config.evolution.interval:
+    _check_operators(config)
+
+
+def _check_operators(config: Config) -> None:
+    """Refuses a mix of operators that no replacement of this run could draw from."""
+    weights = config.evolution.operators
+    for name, weight in weights.items():
+        if not 0 <= weight < float("inf"):
+            raise UserError(f"evolution.operators.{name}={weight} must be a number, at least 0")
+    smallest = min(config.population.teachers, config.population.students)
+    if config.evolution.interval == 0 or smallest < 2:
+        return
+    used = [get_operator(name) for name, weight in weights.items() if weight > 0]
+    if not used:
         raise UserError("evolution.operators are all 0; weigh one, or set evolution.interval=0")
+    replaced = max(1, math.floor(config.evolution.fraction * smallest + 0.5))
+    survivors = max(smallest - replaced, config.evolution.elites)
+    if all(operator.parents > survivors for operator in used):
+        raise UserError(
+            f"evolution.operators: all of {', '.join(operator.name for operator in used)} need two "
+            f"parents, but of {smallest} members only {survivors} survive; weigh a mutation"
+        )
+    if config.base.lora.rank < 2 and weights.get("svd_subspace", 0) > 0:
+        raise UserError("base.lora.rank=1: svd_subspace needs 2; set its weight to 0")
 
 
 def _one_of(key: str, value: str, known: Any) -> None:

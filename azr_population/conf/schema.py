@@ -144,7 +144,7 @@ class ExamConfig:
     """A fixed exam on held-out tasks, so that student skill can be told from task drift."""
 
     every: int = 10
-    """Steps between exams, also before the first and after the last step; 0: none."""
+    """Steps between exams, also after the first and after the last step; 0: none."""
     tasks_per_type: int = 20
     attempts: int = 1
     seed: int = 2605

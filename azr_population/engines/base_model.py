@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 
 from azr_population.errors import UserError
@@ -31,9 +33,14 @@ def load_base(path: str | Path, dtype: str, device: str) -> tuple[nn.Module, Any
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModelForCausalLM.from_pretrained(folder, torch_dtype=getattr(torch, dtype))
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"base.path={path} does not load as a causal LM: {reason}") from error
+    if "logits_to_keep" not in inspect.signature(model.forward).parameters:
+        raise UserError(
+            f"base.path={path}: {type(model).__name__} cannot keep part of its logits; use a model "
+            "of a newer architecture, such as Qwen2, Qwen3, Llama or Gemma"
+        )
     if tokenizer.eos_token_id is None:
         raise UserError(f"base.path={path}: its tokenizer has no end-of-sequence token")
     return model.to(device).eval(), tokenizer

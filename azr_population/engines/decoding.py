@@ -1,7 +1,7 @@
 """Batched sampling with a KV cache, any number of members in one batch.
 
 Rows that are done leave the batch, so a step costs what is still being written. Not covered: beam
-search, stop strings, and serving requests as they arrive; the vLLM engine is for that.
+search, stop strings, and serving requests as they arrive.
 """
 
 from __future__ import annotations

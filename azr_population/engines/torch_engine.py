@@ -1,7 +1,7 @@
 """The engine in plain torch: CPU or one GPU, any Hugging Face causal LM.
 
 On CPU the same seeds, threads and versions give the same bits. Not covered: several GPUs (the veRL
-workers wrap this class for that) and continuous batching (the vLLM engine).
+workers wrap this class for that) and continuous batching.
 """
 
 from __future__ import annotations
@@ -39,8 +39,13 @@ class TorchEngine:
         max_grad_norm: float = 1.0,
         weight_decay: float = 0.0,
         clip_ratio: float = 0.2,
+        chat: bool = False,
     ) -> None:
-        """`model` is frozen and gets the bank's adapters; `generator` draws their first weights."""
+        """`model` is frozen and gets the bank's adapters; `generator` draws their first weights.
+
+        With `chat`, a prompt is the user's turn of the tokenizer's chat template; where there is no
+        template, it is encoded with the special tokens that the base expects at the start of text.
+        """
         if next(model.parameters()).device.type == "cpu":
             use_strided_attention(model)
         self.model = model
@@ -51,6 +56,7 @@ class TorchEngine:
         self._max_grad_norm = max_grad_norm
         self._weight_decay = weight_decay
         self._clip_ratio = clip_ratio
+        self._chat = chat
         for slot in range(slots):
             self.bank.init_member(slot, generator)
         self._optimizers = {slot: self._new_optimizer(slot) for slot in range(slots)}
@@ -81,7 +87,7 @@ class TorchEngine:
         """See `azr_population.engines.engine.Engine`."""
         if not prompts:
             return []
-        encoded = self.tokenizer(list(prompts), add_special_tokens=False)["input_ids"]
+        encoded = self._encode(prompts)
         # By member, because the bank routes runs of rows; then by length, to pad little.
         order = sorted(range(len(prompts)), key=lambda row: (members[row], len(encoded[row])))
         results: list[list[Completion]] = [[] for _ in prompts]
@@ -203,6 +209,16 @@ class TorchEngine:
 
     def _sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Sums the gradients over data-parallel ranks; there is one rank here."""
+
+    def _encode(self, prompts: Sequence[str]) -> list[list[int]]:
+        if self._chat and self.tokenizer.chat_template:
+            turns = [[{"role": "user", "content": prompt}] for prompt in prompts]
+            texts = self.tokenizer.apply_chat_template(
+                turns, add_generation_prompt=True, tokenize=False
+            )
+            # The template writes the special tokens itself.
+            return self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return self.tokenizer(list(prompts), add_special_tokens=self._chat)["input_ids"]
 
     def _new_optimizer(self, slot: int) -> torch.optim.AdamW:
         return torch.optim.AdamW(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -48,6 +49,10 @@ def save_checkpoint(
     (temporary / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     final = folder / f"step_{step}"
     replace_folder(temporary, final)
+    # Newer ones are damaged, or this step would not be played again: they must not count.
+    for other, path in steps(folder):
+        if other > step:
+            os.replace(path, path.with_name(f".{path.name}.damaged"))
     for _, old in steps(folder)[:-keep]:
         shutil.rmtree(old)
     return final

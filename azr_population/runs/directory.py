@@ -4,16 +4,18 @@
     members/<name>/  checkpoints/step_<n>/  report.html
 
 Each `.jsonl` file gets whole lines, flushed at the end of a step; a line torn by a crash is skipped
-by readers and cut off on resume. Not covered: several processes writing the same run.
+by readers and cut off on resume. One process at a time writes a run (`locked`).
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +43,23 @@ class RunDirectory:
     def refuse_unless_new(self) -> None:
         """Raises `UserError` when the folder holds something already."""
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise UserError(
-                f"run.dir={self.path} is not empty; go on with it by run.resume=true, "
-                "or choose another run.dir"
-            )
+            is_run = (self.path / "config.yaml").is_file()
+            way_out = f"go on with it by: azr-population resume {self.path}, or " if is_run else ""
+            raise UserError(f"run.dir={self.path} is not empty; {way_out}choose another run.dir")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps every other process from writing this run; freed even by a crash.
+
+        Raises:
+            UserError: another process has it.
+        """
+        with (self.path / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise UserError(f"run.dir={self.path} is in use by another process") from error
+            yield
 
     def create(self, config_yaml: str, environment: dict[str, Any]) -> None:
         """Starts a new run here.
@@ -67,6 +82,8 @@ class RunDirectory:
         text = "".join(_line(row) for row in rows)
         with (self.path / f"{record}.jsonl").open("a", encoding="utf-8") as file:
             file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
 
     def truncate(self, last_step: int) -> None:
         """Drops what was recorded after `last_step`, and any torn line, from every record."""

@@ -5,7 +5,7 @@ Self-play's own solve rate mixes skill with the drift of the tasks; the exam hol
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -21,10 +21,13 @@ from azr_population.tasks.task import Task, TaskType
 class Exam:
     """A list of tasks, answered greedily (one attempt) or by several samples at temperature 1."""
 
-    def __init__(self, tasks: Sequence[Task], attempts: int, seed: int) -> None:
+    def __init__(
+        self, tasks: Sequence[Task], attempts: int, generator: Callable[[], torch.Generator]
+    ) -> None:
+        """`generator` makes the same generator for every sitting, on the engine's device."""
         self.tasks = list(tasks)
         self.attempts = attempts
-        self._seed = seed
+        self._generator = generator
 
     def sit(
         self, engine: Engine, referee: Referee, format: Format, members: Sequence[Member]
@@ -73,9 +76,12 @@ class Exam:
             [format.solve_prompt(task) for _, task in sheets],
             [member.slot for member, _ in sheets],
             sampling,
-            torch.Generator().manual_seed(self._seed),
+            self._generator(),
         )
-        answers = [[format.parse_answer(type, one.text) for one in group] for group in completions]
+        answers = [
+            [format.parse_answer(type, one.text) if one.finished else None for one in group]
+            for group in completions
+        ]
         questions = [
             question(task, [text for text in texts if text is not None])
             for (_, task), texts in zip(sheets, answers, strict=True)

@@ -1,7 +1,7 @@
 """The loop of a run: step after step, replacement at its interval, checkpoints, records.
 
 Not covered here: how a phase works (`phases.py`), what is recorded (`record.py`), how a run is put
-together from a configuration (`run.py`).
+together from a configuration (`train.py`).
 """
 
 from __future__ import annotations
@@ -124,6 +124,8 @@ class SelfPlay:
                 rows, config.population.rows, self.streams.numpy("attempts", step)
             )
             updates = self.engine.update(samples, self._learning_rates())
+            for slot, rows_of_member in samples.items():
+                updates[slot]["rows"] = len(rows_of_member)
         with clock("rate"):
             match_records = self._rate(matches, rows)
         with clock("evolve"):

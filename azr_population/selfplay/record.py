@@ -79,13 +79,13 @@ def member_metrics(
         rewards += [answer.reward for row in solved for answer in row.answers]
     figures["reward"] = mean(rewards)
     for name, value in updates.items():
-        figures["trained_tokens" if name == "tokens" else name] = value
+        figures[f"trained_{name}" if name in ("tokens", "rows") else name] = value
     return figures
 
 
 def role_metrics(members: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Per role: the members' means, but sums of tokens, rollouts and updates."""
-    summed = ("tokens", "rollouts", "trained_tokens", "updates")
+    summed = ("tokens", "rollouts", "trained_tokens", "trained_rows", "updates")
     left_out = ("role", "mu", "sigma", "generation")
     roles: dict[str, dict[str, Any]] = {}
     for role in dict.fromkeys(str(figures["role"]) for figures in members.values()):

@@ -56,12 +56,30 @@ def test_single_operators_can_be_weighed():
         ("base.dtype=int8", r"base\.dtype=int8 is unknown"),
         ("population.students=0", r"population\.teachers=4 with population\.students=0"),
         ("run.steps", r"run\.steps"),
+        ("evolution.operators.dare=-1", r"evolution\.operators\.dare=-1\.0 must be a number"),
+        ("base.lora.rank=1", r"svd_subspace needs 2"),
     ],
 )
 def test_a_mistake_is_told_in_one_line_that_names_it(override, said):
     with pytest.raises(UserError, match=said) as caught:
         load_config([override])
     assert "\n" not in str(caught.value)
+
+
+def test_a_mix_that_no_survivor_can_use_is_refused_before_the_run():
+    crossovers = ("dare", "layer_wise", "svd_subspace", "extrapolative")
+    names = load_config([]).evolution.operators
+    only = [f"evolution.operators.{n}={1.0 if n in crossovers else 0.0}" for n in names]
+    with pytest.raises(UserError, match="only 1 survive; weigh a mutation"):
+        load_config(["population=2t2s", *only])
+    assert load_config(["population=4t4s", *only])
+    assert load_config(["population=1t1s", *only])
+
+
+def test_a_larger_base_brings_limits_that_suit_it():
+    config = load_config(["base=hf", "base.path=somewhere", "task.references=2"])
+    assert (config.task.max_program_chars, config.task.references) == (4000, 2)
+    assert config.base.lora.rank == 32 and config.base.lora.target_modules == ["all-linear"]
 
 
 def test_a_saved_configuration_comes_back_whole(tmp_path):
