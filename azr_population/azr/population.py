@@ -5,20 +5,18 @@ The same pieces as a local run (`selfplay.loop`), driven by AZR's loop instead o
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from azr_population.azr.settings import PopulationSettings
 from azr_population.errors import UserError
-from azr_population.evolution.registry import get_operator
 from azr_population.evolution.replacement import PopulationBasedTraining, Replacement
 from azr_population.matchmaking import Match, Matchmaker
-from azr_population.members import LineageRecord, Member, RatingSystem, Role, Roster, outcome_of
-from azr_population.selfplay import record
+from azr_population.members import LineageRecord, Member, RatingSystem, Role, Roster
 from azr_population.selfplay.rows import Row, shares
 from azr_population.selfplay.streams import Streams
+from azr_population.selfplay.turnover import give_birth, plan_replacements, rate_matches
 
 Breed = Callable[[int, Sequence[int], int], tuple[str, dict[str, Any]]]
 """(slot of the child, slots of the parents, seed) -> (operator, its options)."""
@@ -95,21 +93,7 @@ class Population:
 
     def rate(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Rates the step's matches by their rows; the lines of `matches.jsonl`."""
-        records = []
-        for match in self.matches:
-            own = [row for row in rows if row.match is match]
-            if not own:
-                continue
-            before = (copy.copy(match.teacher), copy.copy(match.student))
-            odds = self.matchmaker.odds(match.teacher, match.student)
-            if match.teacher is not match.student:
-                match.teacher.rating, match.student.rating = self.ratings.rate_match(
-                    match.teacher.rating,
-                    match.student.rating,
-                    [outcome_of(row.solve_rate) for row in own],
-                )
-            records.append(record.match_record(self.step, own, before, odds.p))
-        return records
+        return rate_matches(self.step, self.matches, rows, self.matchmaker)
 
     def remember_rewards(self, figures: dict[str, dict[str, Any]]) -> None:
         """Notes the members' mean rewards of the step, for fitness functions that use them."""
@@ -122,15 +106,11 @@ class Population:
         interval = self.settings.evolution.interval
         if not interval or self.step % interval:
             return []
-        births = []
-        for role, members in self.roster.sub_populations.items():
-            if len(members) > 1:
-                plan = self.evolution.plan(
-                    members, self._rewards, self.streams.numpy(f"select {role}", self.step)
-                )
-                births += [self._replace(replacement, breed).to_json() for replacement in plan]
+        plan = plan_replacements(
+            self.step, self.roster, self._rewards, self.evolution, self.streams
+        )
         self._rewards = {}
-        return births
+        return [self._replace(replacement, breed).to_json() for replacement in plan]
 
     def state(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""
@@ -160,22 +140,6 @@ class Population:
         operator, options = breed(
             victim.slot, [parent.slot for parent in replacement.parents], seed
         )
-        used = replacement.parents[: get_operator(operator).parents]
-        victim.rating = self.evolution.inherited_rating(
-            [parent.rating for parent in used], self.ratings.initial
-        )
-        victim.generation += 1
-        victim.born = self.step
-        return LineageRecord(
-            step=self.step,
-            child=victim.name,
-            generation=victim.generation,
-            parents=tuple(parent.name for parent in used),
-            operator=operator,
-            options=options,
-            seed=seed,
-            mu=victim.rating.mu,
-            sigma=victim.rating.sigma,
-            victim_fitness=replacement.victim_fitness,
-            parent_fitness=replacement.parent_fitness[: len(used)],
+        return give_birth(
+            self.step, replacement, operator, options, seed, self.evolution, self.ratings.initial
         )

@@ -15,7 +15,8 @@ import torch
 
 from azr_population.conf.schema import TaskConfig
 from azr_population.nano.corpus import is_held_out
-from azr_population.referee import Program, Question, Referee
+from azr_population.referee import Program, Referee
+from azr_population.selfplay.questions import question
 from azr_population.tasks.complexity import measure
 from azr_population.tasks.nano_format import NanoFormat
 from azr_population.tasks.task import Proposal, Task, TaskType
@@ -172,17 +173,9 @@ def _solve_rate(
     questions = []
     for place, task in enumerate(tasks):
         own = answers[place * attempts : (place + 1) * attempts]
-        questions.append(_question(task, [answer for answer in own if answer is not None]))
+        questions.append(question(task, [answer for answer in own if answer is not None]))
     solved = sum(grade.solved for grades in referee.grade(questions) for grade in grades)
     return solved / len(prompts)
-
-
-def _question(task: Task, answers: Sequence[str]) -> Question:
-    """For code_f the hidden pairs decide."""
-    first = task.shown if task.type is TaskType.CODE_F else 0
-    return Question(
-        str(task.type), task.program, task.inputs[first:], task.outputs[first:], tuple(answers)
-    )
 
 
 def _answer(task: Task) -> str:

@@ -6,7 +6,6 @@ together from a configuration (`train.py`).
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import Any
 
 from azr_population.conf.schema import Config
 from azr_population.engines.engine import Engine
-from azr_population.evolution.registry import breed, get_operator
+from azr_population.evolution.registry import breed
 from azr_population.evolution.replacement import PopulationBasedTraining, Replacement
 from azr_population.matchmaking import Match, Matchmaker
 from azr_population.members import (
@@ -23,13 +22,13 @@ from azr_population.members import (
     RatingSystem,
     Role,
     Roster,
-    outcome_of,
 )
 from azr_population.referee import Referee
 from azr_population.selfplay import phases, record
 from azr_population.selfplay.exam import Exam
 from azr_population.selfplay.rows import Row
 from azr_population.selfplay.streams import Streams
+from azr_population.selfplay.turnover import give_birth, plan_replacements, rate_matches
 from azr_population.tasks.buffer import TaskBuffer
 from azr_population.tasks.formats import Format
 
@@ -127,7 +126,7 @@ class SelfPlay:
             for slot, rows_of_member in samples.items():
                 updates[slot]["rows"] = len(rows_of_member)
         with clock("rate"):
-            match_records = self._rate(matches, rows)
+            match_records = rate_matches(step, matches, rows, self.matchmaker)
         with clock("evolve"):
             self._remember_rewards(rows)
             births = self._evolve() if self._is_time_to_evolve() else []
@@ -175,23 +174,6 @@ class SelfPlay:
         }
         return {member.slot: rates[member.role] for member in self.roster}
 
-    def _rate(self, matches: Sequence[Match], rows: Sequence[Row]) -> list[dict[str, Any]]:
-        records = []
-        for match in matches:
-            own = [row for row in rows if row.match is match]
-            if not own:
-                continue
-            before = (copy.copy(match.teacher), copy.copy(match.student))
-            odds = self.matchmaker.odds(match.teacher, match.student)
-            if match.teacher is not match.student:
-                match.teacher.rating, match.student.rating = self.ratings.rate_match(
-                    match.teacher.rating,
-                    match.student.rating,
-                    [outcome_of(row.solve_rate) for row in own],
-                )
-            records.append(record.match_record(self.step, own, before, odds.p))
-        return records
-
     def _remember_rewards(self, rows: Sequence[Row]) -> None:
         for member in self.roster:
             figures = record.member_metrics(member, rows, {})
@@ -203,15 +185,9 @@ class SelfPlay:
         return interval > 0 and self.step % interval == 0
 
     def _evolve(self) -> list[dict[str, Any]]:
-        births = []
-        for role, members in self.roster.sub_populations.items():
-            if len(members) > 1:
-                plan = self.evolution.plan(
-                    members, self.rewards, self.streams.numpy(f"select {role}", self.step)
-                )
-                births += [self._replace(replacement).to_json() for replacement in plan]
+        plan = plan_replacements(self.step, self.roster, self.rewards, self.evolution, self.streams)
         self.rewards = {}
-        return births
+        return [self._replace(replacement).to_json() for replacement in plan]
 
     def _replace(self, replacement: Replacement) -> LineageRecord:
         victim = replacement.victim
@@ -221,25 +197,15 @@ class SelfPlay:
             [self.engine.read_member(parent.slot) for parent in replacement.parents],
             self.streams.torch(f"breed {victim.name}", self.step),
         )
-        used = replacement.parents[: get_operator(child.operator).parents]
         self.engine.write_member(victim.slot, child.adapter)
-        victim.rating = self.evolution.inherited_rating(
-            [parent.rating for parent in used], self.ratings.initial
-        )
-        victim.generation += 1
-        victim.born = self.step
-        return LineageRecord(
-            step=self.step,
-            child=victim.name,
-            generation=victim.generation,
-            parents=tuple(parent.name for parent in used),
-            operator=child.operator,
-            options=child.options,
-            seed=seed,
-            mu=victim.rating.mu,
-            sigma=victim.rating.sigma,
-            victim_fitness=replacement.victim_fitness,
-            parent_fitness=replacement.parent_fitness[: len(used)],
+        return give_birth(
+            self.step,
+            replacement,
+            child.operator,
+            child.options,
+            seed,
+            self.evolution,
+            self.ratings.initial,
         )
 
     def _sit_exam(self) -> dict[str, Any] | None:
