@@ -15,13 +15,12 @@ import torch
 
 from azr_population.conf.schema import TaskConfig
 from azr_population.nano.corpus import is_held_out
-from azr_population.referee import Program, Referee
+from azr_population.referee import Referee
+from azr_population.selfplay.phases import judge_proposals
 from azr_population.selfplay.questions import question
 from azr_population.tasks.complexity import measure
 from azr_population.tasks.nano_format import NanoFormat
-from azr_population.tasks.task import Proposal, Task, TaskType
-from azr_population.tasks.validity import accept as judge_proposal
-from azr_population.tasks.validity import refuse_before
+from azr_population.tasks.task import Task, TaskType
 
 TARGETS: dict[str, dict[TaskType, tuple[float, float]]] = {
     "valid": {type: (0.80, 1.0) for type in TaskType},
@@ -137,27 +136,12 @@ def _valid_tasks(
     referee: Referee, type: TaskType, texts: Sequence[str], refused: Counter[str]
 ) -> list[Task]:
     """What parses, executes and passes a run's default rules; why not is counted in `refused`."""
-    rules = TaskConfig()
-    proposals: list[Proposal] = []
-    for text in texts:
-        proposal = NanoFormat().parse_proposal(type, text)
-        reason = "form" if proposal is None else refuse_before(proposal, rules.max_program_chars)
-        if proposal is None or reason is not None:
-            refused[str(reason)] += 1
-        else:
-            proposals.append(proposal)
-    tasks = []
-    runs = referee.check([Program(proposal.program, proposal.inputs) for proposal in proposals])
-    for proposal, run in zip(proposals, runs, strict=True):
-        if not run.valid:
-            refused[str(run.reason)] += 1
-            continue
-        task = judge_proposal(proposal, run.outputs, rules.refuse, rules.max_output_chars)
-        if isinstance(task, Task):
-            tasks.append(task)
-        else:
-            refused[task] += 1
-    return tasks
+    parsed = [NanoFormat().parse_proposal(type, text) for text in texts]
+    proposals = [proposal for proposal in parsed if proposal is not None]
+    refused["form"] += len(parsed) - len(proposals)
+    verdicts = judge_proposals(proposals, referee, TaskConfig())
+    refused.update(verdict for verdict in verdicts if isinstance(verdict, str))
+    return [verdict for verdict in verdicts if isinstance(verdict, Task)]
 
 
 def _solve_rate(
