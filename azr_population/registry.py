@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +20,19 @@ class Entry(Generic[F]):
     name: str
     function: F
     reference: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a config may set of it, with the defaults: its parameters that have one."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+    def refuse_unknown(self, key: str, given: Iterable[str]) -> None:
+        """Raises UserError when `given` (the config's `key`) names an option that it has not."""
+        for option in given:
+            if option not in self.options:
+                known = ", ".join(self.options) or "none"
+                raise UserError(f"{key}.{option}: {self.name} has no such option; it has: {known}")
 
 
 class Registry(Generic[F]):

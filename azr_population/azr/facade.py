@@ -163,12 +163,13 @@ class PopulationGroup:
         self._call(group, "write_member", slot - group.first, adapter)
 
     def evolve(
-        self, slot: int, parents: Sequence[int], operators: Mapping[str, float], seed: int
-    ) -> tuple[str, dict[str, Any]]:
-        """A child of `parents` (of one role) in the place of `slot`; its operator and options."""
+        self, slot: int, parents: Sequence[int], recipe: Mapping[str, Any], seed: int
+    ) -> tuple[str, dict[str, Any], dict[str, float]]:
+        """A child of `parents` (of one role) in the place of `slot`, by `breed` with the keywords
+        in `recipe`; its operator, options and step sizes."""
         group = self._holder(slot)
         local = [parent - group.first for parent in parents]
-        return self._call(group, "evolve", slot - group.first, local, dict(operators), seed)[0]
+        return self._call(group, "evolve", slot - group.first, local, dict(recipe), seed)[0]
 
     def digests(self) -> dict[str, list[str]]:
         """For each group the digest of its members on every rank; all of a group are equal."""

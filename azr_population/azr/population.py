@@ -11,15 +11,16 @@ from typing import Any
 
 from azr_population.azr.settings import PopulationSettings
 from azr_population.errors import UserError
-from azr_population.evolution.replacement import PopulationBasedTraining, Replacement
+from azr_population.evolution.replacement import Replacement
 from azr_population.matchmaking import Match, Matchmaker
-from azr_population.members import LineageRecord, Member, RatingSystem, Role, Roster
+from azr_population.members import Member, RatingSystem, Role, Roster
 from azr_population.selfplay.rows import Row, shares
 from azr_population.selfplay.streams import Streams
-from azr_population.selfplay.turnover import give_birth, plan_replacements, rate_matches
+from azr_population.selfplay.turnover import Making, Turnover, rate_matches
 
-Breed = Callable[[int, Sequence[int], int], tuple[str, dict[str, Any]]]
-"""(slot of the child, slots of the parents, seed) -> (operator, its options)."""
+Breed = Callable[[int, Sequence[int], dict[str, Any], int], tuple[Any, ...]]
+"""(slot of the child, slots of the parents, keywords of `breed`, seed) -> the fields of `Making`:
+operator, its options, its step sizes."""
 
 
 class Population:
@@ -37,19 +38,9 @@ class Population:
         self.matchmaker = Matchmaker(
             self.ratings, settings.matchmaking.weighting, settings.matchmaking.options
         )
-        evolution = settings.evolution
-        self.evolution = PopulationBasedTraining(
-            fraction=evolution.fraction,
-            elites=evolution.elites,
-            fitness=evolution.fitness,
-            selection=evolution.selection,
-            replacement=evolution.replacement,
-            selection_options=evolution.selection_options,
-            widen=evolution.widen,
-        )
+        self.turnover = Turnover(settings.evolution, self.streams, self.ratings.initial)
         self.step = 0
         self.matches: list[Match] = []
-        self._rewards: dict[str, list[float]] = {}
         self._learning_rate = learning_rate
 
     def begin_step(self, step: int) -> None:
@@ -97,24 +88,24 @@ class Population:
 
     def remember_rewards(self, figures: dict[str, dict[str, Any]]) -> None:
         """Notes the members' mean rewards of the step, for fitness functions that use them."""
-        for name, own in figures.items():
-            if own.get("reward") is not None:
-                self._rewards.setdefault(name, []).append(own["reward"])
+        self.turnover.remember({name: own.get("reward") for name, own in figures.items()})
 
     def evolve(self, breed: Breed) -> list[dict[str, Any]]:
         """At its interval, replaces the worst members; the lines of `lineage.jsonl`."""
-        interval = self.settings.evolution.interval
-        if not interval or self.step % interval:
-            return []
-        plan = plan_replacements(
-            self.step, self.roster, self._rewards, self.evolution, self.streams
-        )
-        self._rewards = {}
-        return [self._replace(replacement, breed).to_json() for replacement in plan]
+
+        def make(replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
+            parents = [parent.slot for parent in replacement.parents]
+            return Making(*breed(replacement.victim.slot, parents, recipe, seed))
+
+        return self.turnover.replace(self.step, self.roster, make)
+
+    def operators(self) -> dict[str, Any]:
+        """The operators' credit, for the step's line of `metrics.jsonl`."""
+        return self.turnover.operators(self.step)
 
     def state(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""
-        return {"step": self.step, "roster": self.roster.to_json(), "rewards": self._rewards}
+        return {"step": self.step, "roster": self.roster.to_json(), **self.turnover.state()}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """The inverse of `state`.
@@ -132,14 +123,4 @@ class Population:
             )
         self.step = state["step"]
         self.roster = roster
-        self._rewards = state["rewards"]
-
-    def _replace(self, replacement: Replacement, breed: Breed) -> LineageRecord:
-        victim = replacement.victim
-        seed = self.streams.integer(f"breed {victim.name}", self.step)
-        operator, options = breed(
-            victim.slot, [parent.slot for parent in replacement.parents], seed
-        )
-        return give_birth(
-            self.step, replacement, operator, options, seed, self.evolution, self.ratings.initial
-        )
+        self.turnover.load_state(state)

@@ -86,8 +86,7 @@ def read_settings(node: Any) -> PopulationSettings:
 
 
 def _check(settings: PopulationSettings) -> None:
-    from azr_population.evolution.registry import get_operator
-    from azr_population.evolution.replacement import PopulationBasedTraining
+    from azr_population.conf.evolution_check import check_evolution
     from azr_population.matchmaking import Matchmaker
     from azr_population.members import RatingSystem, Roster
     from azr_population.selfplay.rewards import TEACHER_REWARDS
@@ -99,23 +98,8 @@ def _check(settings: PopulationSettings) -> None:
         settings.matchmaking.weighting,
         settings.matchmaking.options,
     )
-    evolution = settings.evolution
-    PopulationBasedTraining(
-        evolution.fraction,
-        evolution.elites,
-        evolution.fitness,
-        evolution.selection,
-        evolution.replacement,
-        evolution.selection_options,
-        evolution.widen,
-    )
-    for operator in evolution.operators:
-        get_operator(operator)
-    if evolution.interval and not any(evolution.operators.values()):
-        raise UserError(
-            "population.evolution.operators are all 0; weigh one, or set "
-            "population.evolution.interval=0"
-        )
+    smallest = min(settings.teachers, settings.students)
+    check_evolution(settings.evolution, smallest, settings.lora.rank, node="population.evolution")
     for key, value, known in (
         ("placement", settings.placement, PLACEMENTS),
         ("referee", settings.referee, REFEREES),
@@ -124,7 +108,6 @@ def _check(settings: PopulationSettings) -> None:
         if value not in known:
             raise UserError(f"population.{key}={value} is unknown; choose from {', '.join(known)}")
     for key, number, least in (
-        ("evolution.interval", evolution.interval, 0),
         ("lora.rank", settings.lora.rank, 1),
         ("generate_rows", settings.generate_rows, 1),
         ("micro_batch_tokens", settings.micro_batch_tokens, 1),

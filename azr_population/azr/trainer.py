@@ -263,11 +263,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             updates,
         )
         population.remember_rewards(step["members"])
-        births = population.evolve(
-            lambda slot, parents, seed: self.group.evolve(
-                slot, parents, self.settings.evolution.operators, seed
-            )
-        )
+        births = population.evolve(self.group.evolve)
+        step |= population.operators()
         for member in population.roster:
             step["members"][member.name] |= {
                 "mu": member.rating.mu,

@@ -213,21 +213,22 @@ class PopulationWorker(Worker):
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def evolve(
-        self, slot: int, parents: Sequence[int], operators: Mapping[str, float], seed: int
-    ) -> tuple[str, dict[str, Any]]:
+        self, slot: int, parents: Sequence[int], recipe: Mapping[str, Any], seed: int
+    ) -> tuple[str, dict[str, Any], dict[str, float]]:
         """Puts a child of `parents` (slots, the better one first) in the place of `slot`.
 
-        Returns the operator that was drawn and its options. Bred on the CPU of every rank from the
+        `recipe` are keywords of `breed`: mix, options, adapt, inherited. Returns the operator that
+        was drawn, its options and its step sizes. Bred on the CPU of every rank from the
         same seed, then sent from the first rank, so that ranks cannot drift apart.
         """
         child = breed(
-            operators,
-            [_on_cpu(self.engine.read_member(parent)) for parent in parents],
-            torch.Generator().manual_seed(seed),
+            parents=[_on_cpu(self.engine.read_member(parent)) for parent in parents],
+            generator=torch.Generator().manual_seed(seed),
+            **recipe,
         )
         self.engine.write_member(slot, child.adapter)
         self.engine.share_member(slot)
-        return child.operator, child.options
+        return child.operator, child.options, child.step_sizes
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def save_checkpoint(self, folder: str, step: int, plain: dict[str, Any]) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from azr_population.conf.schema import Config
 from azr_population.errors import UserError
-from azr_population.evolution.registry import get_operator
 
 ConfigStore.instance().store(name="schema", node=Config)
 
@@ -30,17 +28,36 @@ def load_config(overrides: Sequence[str]) -> Config:
     Raises:
         UserError: an unknown group option or key, a value of the wrong type or out of range.
     """
-    for override in overrides:
-        # Hydra would only say that the key does not exist.
-        named = re.match(r"\+?evolution\.operators\.(\w+)=", override)
-        if named:
-            get_operator(named[1])
     try:
         with initialize_config_module("azr_population.conf", version_base="1.3"):
-            composed = compose("local", list(overrides))
+            composed = compose("local", [_with_new_entries(text) for text in overrides])
         return _to_config(composed)
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(_one_line(error)) from error
+
+
+def _with_new_entries(override: str) -> str:
+    """An override of one entry of a dict field, such that Hydra takes a new entry too.
+
+    Hydra refuses `evolution.options.dare.p=0.5` without `++`, and cannot parse the name of a
+    sequence of operators as a key. What an entry may be called is checked afterwards.
+    """
+    entry = re.fullmatch(
+        r"\+{0,2}(evolution\.operators|evolution\.options|evolution\.selection_options"
+        r"|matchmaking\.options)\.([^=]+)=(.*)",
+        override,
+    )
+    if not entry:
+        return override
+    node, name, value = entry.groups()
+    if "+" not in name:
+        return f"++{node}.{name}={value}"
+    if node == "evolution.options":
+        raise UserError(
+            f"{override}: options are given by operator and hold in sequences too, as in "
+            "evolution.options.full_gaussian.eps=0.1"
+        )
+    return f"++{node}={{{name}:{value}}}"
 
 
 def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -113,20 +130,15 @@ def check(config: Config) -> None:
     Raises:
         UserError: naming the key, the value and what would be accepted.
     """
-    from azr_population.evolution.fitness import FITNESS
-    from azr_population.evolution.replacement import REPLACEMENT
-    from azr_population.evolution.selection import SELECTION
-    from azr_population.matchmaking import WEIGHTINGS
+    from azr_population.conf.evolution_check import check_evolution
+    from azr_population.matchmaking import Matchmaker
+    from azr_population.members import RatingSystem
     from azr_population.selfplay.rewards import TEACHER_REWARDS
     from azr_population.tasks.formats import FORMATS
     from azr_population.tasks.task import TaskType
     from azr_population.tasks.validity import REFUSALS
 
     TEACHER_REWARDS.find(config.population.teacher_reward)
-    WEIGHTINGS.find(config.matchmaking.weighting)
-    FITNESS.find(config.evolution.fitness)
-    SELECTION.find(config.evolution.selection)
-    REPLACEMENT.find(config.evolution.replacement)
     _one_of("engine.name", config.engine.name, ("torch",))
     _one_of("base.format", config.base.format, FORMATS)
     _one_of("base.dtype", config.base.dtype, ("float32", "bfloat16", "float16"))
@@ -134,8 +146,6 @@ def check(config: Config) -> None:
         _one_of("task.types", name, [str(kind) for kind in TaskType])
     for name in config.task.refuse:
         _one_of("task.refuse", name, REFUSALS)
-    for name in config.evolution.operators:
-        get_operator(name)
     if not config.task.types:
         raise UserError("task.types is empty; name at least one of code_o, code_i, code_f")
 
@@ -152,8 +162,6 @@ def check(config: Config) -> None:
         ("run.steps", config.run.steps, 0),
         ("run.checkpoint_every", config.run.checkpoint_every, 1),
         ("run.keep_checkpoints", config.run.keep_checkpoints, 1),
-        ("evolution.interval", config.evolution.interval, 0),
-        ("evolution.elites", config.evolution.elites, 1),
         ("base.lora.rank", config.base.lora.rank, 1),
         ("engine.micro_batch_tokens", config.engine.micro_batch_tokens, 1),
         ("engine.generate_rows", config.engine.generate_rows, 1),
@@ -197,30 +205,14 @@ def check(config: Config) -> None:
             f"population.teachers={teachers} with population.students={students}: "
             "give at least one of each, or 0 of both for the single agent"
         )
-    _check_operators(config)
-
-
-def _check_operators(config: Config) -> None:
-    """Refuses a mix of operators that no replacement of this run could draw from."""
-    weights = config.evolution.operators
-    for name, weight in weights.items():
-        if not 0 <= weight < float("inf"):
-            raise UserError(f"evolution.operators.{name}={weight} must be a number, at least 0")
-    smallest = min(config.population.teachers, config.population.students)
-    if config.evolution.interval == 0 or smallest < 2:
-        return
-    used = [get_operator(name) for name, weight in weights.items() if weight > 0]
-    if not used:
-        raise UserError("evolution.operators are all 0; weigh one, or set evolution.interval=0")
-    replaced = max(1, math.floor(config.evolution.fraction * smallest + 0.5))
-    survivors = max(smallest - replaced, config.evolution.elites)
-    if all(operator.parents > survivors for operator in used):
-        raise UserError(
-            f"evolution.operators: all of {', '.join(operator.name for operator in used)} need two "
-            f"parents, but of {smallest} members only {survivors} survive; weigh a mutation"
-        )
-    if config.base.lora.rank < 2 and weights.get("svd_subspace", 0) > 0:
-        raise UserError("base.lora.rank=1: svd_subspace needs 2; set its weight to 0")
+    matchmaking = config.matchmaking
+    ratings = RatingSystem(
+        tau=matchmaking.tau,
+        draw_probability=matchmaking.draw_probability,
+        forfeit=matchmaking.forfeit,
+    )
+    Matchmaker(ratings, matchmaking.weighting, matchmaking.options)
+    check_evolution(config.evolution, min(teachers, students), config.base.lora.rank)
 
 
 def _one_of(key: str, value: str, known: Any) -> None:

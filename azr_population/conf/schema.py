@@ -47,7 +47,14 @@ class EvolutionConfig:
     widen: float = 25.0 / 6.0
     """What a child's rating deviation gains over its parents', in TrueSkill points."""
     operators: dict[str, float] = field(default_factory=dict)
-    """Operator name -> weight in the draw; 0 or absent switches an operator off."""
+    """Operator name -> weight in the draw; 0 or absent switches an operator off. A sequence is a
+    name too: `svd_subspace+full_gaussian` mutates what the crossover made."""
+    options: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Operator name -> its options, such as `dare: {p: 0.5}`; `azr-population evolve --list`."""
+    adaptive: bool = False
+    """Log-normal self-adaptation of the operators' step sizes: children inherit and vary them."""
+    adaptive_tau: float = 0.3
+    """Standard deviation of the logarithm of a step size's change per child; ours."""
 
 
 @dataclass

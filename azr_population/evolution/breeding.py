@@ -1,30 +1,34 @@
-"""From a mix of operators to a child: the draw, sequences of operators, step sizes, credit."""
+"""From a mix of operators to a child: the draw, sequences of operators, step sizes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
-from azr_population.adapters.adapter import Adapter
+from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
 from azr_population.errors import UserError
 from azr_population.evolution.operator import OPERATORS, Operator
 
 ATTEMPTS = 8
 """How often a child with a value that is not finite is drawn again before the step fails."""
 SEQUENCE = "+"
+SMALLEST_STEP = 0.01
+"""An adapted step size stays above this share of what it would be unadapted: selection likes
+children that differ little from good parents, and step sizes would die out."""
 
 
 class Child(NamedTuple):
-    """A child, the operator (or sequence, `svd_subspace+full_gaussian`) that made it, and the
-    options it was made with."""
+    """A child, the operator (or sequence, `svd_subspace+full_gaussian`) that made it, the options
+    it was made with, and those of them that are step sizes, by operator and option."""
 
     adapter: Adapter
     operator: str
     options: dict[str, Any]
+    step_sizes: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,8 @@ class Sequential:
         return {f"{s.name}.{key}": value for s in self.steps for key, value in s.defaults.items()}
 
     @property
-    def step_sizes(self) -> tuple[str, ...]:
-        return tuple(f"{s.name}.{s.step_size}" for s in self.steps if s.step_size)
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        return {f"{s.name}.{key}": limits for s in self.steps for key, limits in s.ranges.items()}
 
     def resolve(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """As `Operator.resolve`."""
@@ -104,10 +108,11 @@ def breed(
     """One child, by an operator drawn from the mix.
 
     `mix` gives operators (or sequences) their weights; those that need more parents than there are
-    are left out. `parents` come with the better one first; `options` are given by operator.
+    are left out. `parents` come with the better one first. `options` are given by operator, and
+    hold in sequences too, unless given for the sequence: {"dare+full_gaussian": {"dare.p": 0.5}}.
     With `adapt` = tau > 0 the operator's step sizes are multiplied by exp(tau N(0, 1)) (log-normal
-    self-adaptation, Schwefel 1981): of those in `inherited` (the `options` that the first parent
-    was made with), or else of the defaults. A child that is not finite is drawn again.
+    self-adaptation, Schwefel 1981): of those in `inherited` (`full_gaussian.eps`: the step sizes of
+    the first parent), or else of the options. A child that is not finite is drawn again.
 
     Raises UserError for an unknown operator or option, weights that leave nothing to draw, parents
     that do not fit, and after `ATTEMPTS` children that were not finite.
@@ -122,17 +127,72 @@ def breed(
         drawn = torch.multinomial(weights.to(generator.device), 1, generator=generator)
         name = list(usable)[int(drawn)]
         chosen = usable[name]
-        resolved = chosen.resolve((options or {}).get(name, {}))
+        resolved = chosen.resolve(options_of(chosen, options or {}))
+        steps = step_sizes(chosen)
         if adapt > 0:
-            resolved |= _adapted(chosen, resolved, inherited or {}, adapt, generator)
+            for key, option in steps.items():
+                start = float((inherited or {}).get(key, resolved[option]))
+                turn = float(torch.randn((), generator=generator, device=generator.device))
+                low, high = chosen.ranges[option]
+                low = max(low, SMALLEST_STEP * resolved[option])
+                resolved[option] = min(max(start * math.exp(adapt * turn), low), high)
         child = chosen(parents, generator, **resolved)
         if is_finite(child):
             used = {key: value for key, value in resolved.items() if value is not None}
-            return Child(child, name, used)
+            return Child(child, name, used, {key: used[option] for key, option in steps.items()})
     raise UserError(
         f"{ATTEMPTS} children in a row held NaN or Inf, the last one by {name}; "
         "the parents' weights are too large for their dtype"
     )
+
+
+def options_of(
+    chosen: Operator | Sequential, options: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What `options`, given by operator, say about this operator or sequence."""
+    own = dict(options.get(chosen.name, {}))
+    if isinstance(chosen, Operator):
+        return own
+    parts = {
+        f"{step.name}.{key}": value
+        for step in chosen.steps
+        for key, value in options.get(step.name, {}).items()
+    }
+    return {**parts, **own}
+
+
+def step_sizes(chosen: Operator | Sequential) -> dict[str, str]:
+    """Its step sizes: `full_gaussian.eps` -> the option's name in `chosen` itself."""
+    if isinstance(chosen, Operator):
+        return {f"{chosen.name}.{chosen.step_size}": chosen.step_size} if chosen.step_size else {}
+    return {key: key for step in chosen.steps for key in step_sizes(step)}
+
+
+def rehearse(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]], rank: int) -> None:
+    """Makes a child of tiny parents of that rank by every operator that the mix may draw.
+
+    Raises UserError for what would otherwise stop a run at its first replacement: unknown names,
+    options out of range, options that contradict each other or the rank.
+    """
+    for name in (*mix, *options):
+        chosen = find(name)
+        resolved = chosen.resolve(options_of(chosen, options))
+        if _weight(name, mix.get(name, 0)) == 0:
+            continue
+        generator = torch.Generator().manual_seed(0)
+        parents = [
+            Adapter(
+                LoraSpec(rank, rank),
+                {
+                    "layer": Factors(
+                        torch.randn(rank, rank + 1, generator=generator),
+                        torch.randn(rank + 1, rank, generator=generator),
+                    )
+                },
+            )
+            for _ in range(chosen.parents)
+        ]
+        chosen(parents, generator, **resolved)
 
 
 def is_finite(adapter: Adapter) -> bool:
@@ -144,73 +204,7 @@ def is_finite(adapter: Adapter) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Credit:
-    """How an operator's children fared: `born`, `replaced` since, and the mean number of steps that
-    they lived (until replaced, or until the last step of the record)."""
-
-    operator: str
-    born: int
-    replaced: int
-    mean_life: float
-
-    @property
-    def survival(self) -> float:
-        """Share of the children that are still there."""
-        return 1 - self.replaced / self.born
-
-
-def credit(records: Iterable[Mapping[str, Any]], last_step: int) -> list[Credit]:
-    """What each operator's children came to, from the lines of `lineage.jsonl`, best first.
-
-    A record has `step`, `child` (the slot's name) and `operator`; a child is replaced when a later
-    record has the same `child`. `last_step` is the last step of the run.
-    """
-    lives: dict[str, list[tuple[int, bool]]] = {}
-    open_: dict[str, tuple[int, str]] = {}
-    for record in sorted(records, key=lambda record: record["step"]):
-        if record["child"] in open_:
-            born, operator = open_[record["child"]]
-            lives.setdefault(operator, []).append((record["step"] - born, True))
-        open_[record["child"]] = (record["step"], record["operator"])
-    for born, operator in open_.values():
-        lives.setdefault(operator, []).append((last_step - born, False))
-    credits = [
-        Credit(
-            operator,
-            len(ends),
-            sum(replaced for _, replaced in ends),
-            sum(life for life, _ in ends) / len(ends),
-        )
-        for operator, ends in lives.items()
-    ]
-    return sorted(credits, key=lambda c: (-c.survival, -c.mean_life, c.operator))
-
-
 def _weight(name: str, weight: float) -> float:
     if not math.isfinite(weight) or weight < 0:
         raise UserError(f"the weight of {name} is {weight}; it must be 0 or more")
     return weight
-
-
-def _adapted(
-    chosen: Operator | Sequential,
-    resolved: Mapping[str, Any],
-    inherited: Mapping[str, float],
-    tau: float,
-    generator: torch.Generator,
-) -> dict[str, float]:
-    """New values of the step sizes, within the operator's ranges."""
-    if isinstance(chosen, Sequential):
-        names = chosen.step_sizes
-        limits = {f"{s.name}.{k}": r for s in chosen.steps for k, r in s.ranges.items()}
-    else:
-        names = (chosen.step_size,) if chosen.step_size else ()
-        limits = dict(chosen.ranges)
-    steps = {}
-    for name in names:
-        drawn = float(torch.randn((), generator=generator, device=generator.device))
-        size = float(inherited.get(name, resolved[name])) * math.exp(tau * drawn)
-        low, high = limits[name]
-        steps[name] = min(max(size, low), high)
-    return steps

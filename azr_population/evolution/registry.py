@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from azr_population.evolution import operators as _registered  # noqa: F401
-from azr_population.evolution.breeding import Child, Sequential, breed, credit
+from azr_population.evolution.breeding import Child, Sequential, breed, rehearse
 from azr_population.evolution.breeding import find as get_operator
 from azr_population.evolution.operator import OPERATORS, Operator
 
 PAPER_CODES = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
 """The eight operators that PopuLoRA ships; others are off unless a mix names them."""
 
-__all__ = ["PAPER_CODES", "Child", "Operator", "Sequential", "breed", "credit", "get_operator"]
+__all__ = ["PAPER_CODES", "Child", "Operator", "Sequential", "breed", "get_operator", "rehearse"]
 
 
 def operators() -> list[Operator]:

@@ -85,13 +85,16 @@ class PopulationBasedTraining:
             raise UserError(
                 f"evolution.elites={self.elites} must be at least 1: someone must beget"
             )
-        try:
-            self._select(np.zeros(2), 1, np.random.default_rng(0))
-        except TypeError:
-            raise UserError(
-                f"evolution.selection={self.selection} does not take the options "
-                f"{dict(self.selection_options or {})}"
-            ) from None
+        options = self.selection_options or {}
+        SELECTION.find(self.selection).refuse_unknown("evolution.selection_options", options)
+        self._select(np.zeros(2), 1, np.random.default_rng(0))
+
+    def fitness_of(
+        self, members: Sequence[Member], rewards: Mapping[str, Sequence[float]]
+    ) -> list[float]:
+        """Every member's fitness; arguments as those of `plan`."""
+        score = FITNESS.find(self.fitness).function
+        return [score(member, rewards.get(member.name, ())) for member in members]
 
     def plan(
         self,
@@ -110,8 +113,7 @@ class PopulationBasedTraining:
             At most `len(members) - elites` replacements, the first victim first. Every parent
             survives the step, so plans can be carried out in any order.
         """
-        score = FITNESS.find(self.fitness).function
-        fitness = np.array([score(member, rewards.get(member.name, ())) for member in members])
+        fitness = np.array(self.fitness_of(members, rewards))
         victims = self._victims(fitness, [member.born for member in members])
         survivors = [i for i in range(len(members)) if i not in victims]
         plans = []

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from azr_population.errors import UserError
 from azr_population.matchmaking.draw import Weights, draw_pairs
 from azr_population.matchmaking.pfsp import WEIGHTINGS, Odds
 from azr_population.members.member import Member
@@ -43,12 +42,8 @@ class Matchmaker:
         self.ratings = ratings
         self.weighting = WEIGHTINGS.find(weighting)
         self.options = dict(options or {})
-        try:
-            self.weighting.function(Odds(0.5, 0.5), **self.options)
-        except TypeError:
-            raise UserError(
-                f"matchmaking.weighting={weighting} does not take the options {self.options}"
-            ) from None
+        self.weighting.refuse_unknown("matchmaking.options", self.options)
+        self.weighting.function(Odds(0.5, 0.5), **self.options)
 
     def odds(self, teacher: Member, student: Member) -> Odds:
         """What the ratings say about the pairing now."""

@@ -14,7 +14,8 @@ class LineageRecord:
     `child` is the slot's name, which the victim had before; `generation` is the child's.
     `seed` remakes the child from its parents' weights at `step`. `fitness` and `parent_fitness` are
     the values that decided the replacement (None where none was measured), `mu` and `sigma` the
-    rating that the child starts with.
+    rating that the child starts with. `step_sizes` are the operator's own, as they were used, by
+    operator and option (`full_gaussian.eps`).
     """
 
     step: int
@@ -28,6 +29,7 @@ class LineageRecord:
     options: dict[str, Any] = field(default_factory=dict)
     victim_fitness: float | None = None
     parent_fitness: tuple[float | None, ...] = ()
+    step_sizes: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The line of `lineage.jsonl`; non-finite fitness values become null."""
@@ -38,6 +40,7 @@ class LineageRecord:
             "parents": list(self.parents),
             "operator": self.operator,
             "options": dict(self.options),
+            "step_sizes": dict(self.step_sizes),
             "seed": self.seed,
             "fitness": {
                 "victim": _finite(self.victim_fitness),
@@ -60,6 +63,7 @@ class LineageRecord:
             mu=row["mu"],
             sigma=row["sigma"],
             options=dict(row["options"]),
+            step_sizes=dict(row.get("step_sizes", {})),
             victim_fitness=row["fitness"]["victim"],
             parent_fitness=tuple(row["fitness"]["parents"]),
         )

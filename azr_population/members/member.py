@@ -36,7 +36,8 @@ class Member:
     """One LoRA adapter's identity. `slot` is its place in the bank and never changes.
 
     `name` (`teacher_0`) belongs to the slot; `generation` counts how often the slot's adapter was
-    replaced; `born` is the step of the last replacement.
+    replaced; `born` is the step of the last replacement. `step_sizes` are those that made it and
+    its forebears, by operator and option (`full_gaussian.eps`): what self-adaptation inherits.
     """
 
     name: str
@@ -45,3 +46,4 @@ class Member:
     rating: Rating = field(default_factory=Rating)
     generation: int = 0
     born: int = 0
+    step_sizes: dict[str, float] = field(default_factory=dict)

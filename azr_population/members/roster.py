@@ -86,6 +86,7 @@ class Roster:
                 "sigma": member.rating.sigma,
                 "generation": member.generation,
                 "born": member.born,
+                "step_sizes": dict(member.step_sizes),
             }
             for member in self._members
         ]
@@ -101,6 +102,7 @@ class Roster:
                 rating=Rating(row["mu"], row["sigma"]),
                 generation=row["generation"],
                 born=row["born"],
+                step_sizes=dict(row.get("step_sizes", {})),
             )
             for row in rows
         )

@@ -7,28 +7,24 @@ together from a configuration (`train.py`).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from azr_population.conf.schema import Config
 from azr_population.engines.engine import Engine
 from azr_population.evolution.registry import breed
-from azr_population.evolution.replacement import PopulationBasedTraining, Replacement
+from azr_population.evolution.replacement import Replacement
 from azr_population.matchmaking import Match, Matchmaker
-from azr_population.members import (
-    LineageRecord,
-    RatingSystem,
-    Role,
-    Roster,
-)
+from azr_population.members import RatingSystem, Role, Roster
 from azr_population.referee import Referee
 from azr_population.selfplay import phases, record
 from azr_population.selfplay.exam import Exam
-from azr_population.selfplay.rows import Row
 from azr_population.selfplay.streams import Streams
-from azr_population.selfplay.turnover import give_birth, plan_replacements, rate_matches
+from azr_population.selfplay.turnover import Making, Turnover, rate_matches
 from azr_population.tasks.buffer import TaskBuffer
 from azr_population.tasks.formats import Format
 
@@ -71,18 +67,8 @@ class SelfPlay:
         self.matchmaker = Matchmaker(
             self.ratings, config.matchmaking.weighting, config.matchmaking.options
         )
-        self.evolution = PopulationBasedTraining(
-            fraction=config.evolution.fraction,
-            elites=config.evolution.elites,
-            fitness=config.evolution.fitness,
-            selection=config.evolution.selection,
-            replacement=config.evolution.replacement,
-            selection_options=config.evolution.selection_options,
-            widen=config.evolution.widen,
-        )
+        self.turnover = Turnover(config.evolution, self.streams, self.ratings.initial)
         self.buffer = TaskBuffer(config.task.buffer_size)
-        self.rewards: dict[str, list[float]] = {}
-        """Each member's mean reward per step since it or its rivals were last replaced."""
         self.step = 0
 
     def play_step(self) -> StepRecords:
@@ -128,8 +114,10 @@ class SelfPlay:
         with clock("rate"):
             match_records = rate_matches(step, matches, rows, self.matchmaker)
         with clock("evolve"):
-            self._remember_rewards(rows)
-            births = self._evolve() if self._is_time_to_evolve() else []
+            self.turnover.remember(
+                {m.name: record.member_metrics(m, rows, {})["reward"] for m in self.roster}
+            )
+            births = self.turnover.replace(step, self.roster, self._make_child)
         with clock("exam"):
             exam = self._sit_exam()
         for row in rows:
@@ -138,7 +126,8 @@ class SelfPlay:
         return StepRecords(
             metrics=record.step_record(
                 step, clock.total(), clock.phases, self.roster, rows, updates, exam
-            ),
+            )
+            | self.turnover.operators(step),
             matches=match_records,
             lineage=births,
             tasks=record.task_records(step, rows),
@@ -150,7 +139,7 @@ class SelfPlay:
             "step": self.step,
             "roster": self.roster.to_json(),
             "buffer": self.buffer.to_list(),
-            "rewards": self.rewards,
+            **self.turnover.state(),
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -158,7 +147,7 @@ class SelfPlay:
         self.step = state["step"]
         self.roster = Roster.from_json(state["roster"])
         self.buffer.load_list(state["buffer"])
-        self.rewards = state["rewards"]
+        self.turnover.load_state(state)
 
     def _matches(self) -> list[Match]:
         return self.matchmaker.draw(
@@ -174,39 +163,14 @@ class SelfPlay:
         }
         return {member.slot: rates[member.role] for member in self.roster}
 
-    def _remember_rewards(self, rows: Sequence[Row]) -> None:
-        for member in self.roster:
-            figures = record.member_metrics(member, rows, {})
-            if figures["reward"] is not None:
-                self.rewards.setdefault(member.name, []).append(figures["reward"])
-
-    def _is_time_to_evolve(self) -> bool:
-        interval = self.config.evolution.interval
-        return interval > 0 and self.step % interval == 0
-
-    def _evolve(self) -> list[dict[str, Any]]:
-        plan = plan_replacements(self.step, self.roster, self.rewards, self.evolution, self.streams)
-        self.rewards = {}
-        return [self._replace(replacement).to_json() for replacement in plan]
-
-    def _replace(self, replacement: Replacement) -> LineageRecord:
-        victim = replacement.victim
-        seed = self.streams.integer(f"breed {victim.name}", self.step)
+    def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
         child = breed(
-            self.config.evolution.operators,
-            [self.engine.read_member(parent.slot) for parent in replacement.parents],
-            self.streams.torch(f"breed {victim.name}", self.step),
+            parents=[self.engine.read_member(parent.slot) for parent in replacement.parents],
+            generator=torch.Generator().manual_seed(seed),
+            **recipe,
         )
-        self.engine.write_member(victim.slot, child.adapter)
-        return give_birth(
-            self.step,
-            replacement,
-            child.operator,
-            child.options,
-            seed,
-            self.evolution,
-            self.ratings.initial,
-        )
+        self.engine.write_member(replacement.victim.slot, child.adapter)
+        return Making(child.operator, child.options, child.step_sizes)
 
     def _sit_exam(self) -> dict[str, Any] | None:
         every = self.config.exam.every

@@ -3,16 +3,135 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from azr_population.conf.schema import EvolutionConfig
+from azr_population.evolution.credit import OperatorCredit
 from azr_population.evolution.registry import get_operator
 from azr_population.evolution.replacement import PopulationBasedTraining, Replacement
 from azr_population.matchmaking import Match, Matchmaker
-from azr_population.members import LineageRecord, Rating, Roster, outcome_of
+from azr_population.members import LineageRecord, Member, Rating, Roster, outcome_of
 from azr_population.selfplay import record
 from azr_population.selfplay.rows import Row
 from azr_population.selfplay.streams import Streams
+
+
+class Making(NamedTuple):
+    """How a child was made: the operator that was drawn, its options and its step sizes."""
+
+    operator: str
+    options: dict[str, Any]
+    step_sizes: dict[str, float]
+
+
+MakeChild = Callable[[Replacement, dict[str, Any], int], Making]
+"""(replacement, keywords of `breed`, seed): puts a child in the victim's slot."""
+
+
+class Turnover:
+    """The replacement of members in a run: when, who, by what; and the operators' credit.
+
+    `settings` are the run's; a member starts with the rating `initial`. Raises UserError for an
+    unknown name or option.
+    """
+
+    def __init__(self, settings: EvolutionConfig, streams: Streams, initial: Rating) -> None:
+        self.settings = settings
+        self.rewards: dict[str, list[float]] = {}
+        """Each member's mean reward per step since it or its rivals were last replaced."""
+        self.credit = OperatorCredit()
+        self._streams = streams
+        self._initial = initial
+        self._training = PopulationBasedTraining(
+            fraction=settings.fraction,
+            elites=settings.elites,
+            fitness=settings.fitness,
+            selection=settings.selection,
+            replacement=settings.replacement,
+            selection_options=settings.selection_options,
+            widen=settings.widen,
+        )
+
+    def remember(self, rewards: Mapping[str, float | None]) -> None:
+        """Notes the members' mean rewards of a step, for fitness functions that use them."""
+        for name, reward in rewards.items():
+            if reward is not None:
+                self.rewards.setdefault(name, []).append(reward)
+
+    def is_due(self, step: int) -> bool:
+        """Whether members are replaced at the end of this step."""
+        return self.settings.interval > 0 and step % self.settings.interval == 0
+
+    def replace(self, step: int, roster: Roster, make: MakeChild) -> list[dict[str, Any]]:
+        """At its interval, replaces the worst members; the lines of `lineage.jsonl`."""
+        if not self.is_due(step):
+            return []
+        plans = []
+        for role, members in roster.sub_populations.items():
+            if len(members) < 2:
+                continue
+            fitness = self._training.fitness_of(members, self.rewards)
+            names = (member.name for member in members)
+            self.credit.judge(step, dict(zip(names, fitness, strict=True)))
+            generator = self._streams.numpy(f"select {role}", step)
+            plans += self._training.plan(members, self.rewards, generator)
+        self.rewards = {}
+        births = [self._replace(step, plan, make) for plan in plans]
+        return [birth.to_json() for birth in births]
+
+    def operators(self, step: int) -> dict[str, Any]:
+        """What a step adds to its line of `metrics.jsonl`: the operators' credit when members were
+        replaced, otherwise nothing."""
+        return {"operators": self.credit.summary(step)} if self.is_due(step) else {}
+
+    def state(self) -> dict[str, Any]:
+        """Plain data for a checkpoint."""
+        return {"rewards": self.rewards, "credit": self.credit.to_json()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """The inverse of `state`; a checkpoint from before there was credit starts it anew."""
+        self.rewards = state["rewards"]
+        self.credit = OperatorCredit.from_json(state.get("credit", []))
+
+    def _replace(self, step: int, replacement: Replacement, make: MakeChild) -> LineageRecord:
+        """Turns the victim into the child that `make` puts in its slot.
+
+        The child inherits from the parents that the operator really used.
+        """
+        child = replacement.victim
+        seed = self._streams.integer(f"breed {child.name}", step)
+        made = make(replacement, self._recipe(replacement.parents[0]), seed)
+        used = replacement.parents[: get_operator(made.operator).parents]
+        child.rating = self._training.inherited_rating([one.rating for one in used], self._initial)
+        child.generation += 1
+        child.born = step
+        child.step_sizes = {**used[0].step_sizes, **made.step_sizes}
+        self.credit.birth(step, made.operator, child.name, used[0].name, replacement.victim_fitness)
+        return LineageRecord(
+            step=step,
+            child=child.name,
+            generation=child.generation,
+            parents=tuple(parent.name for parent in used),
+            operator=made.operator,
+            options=made.options,
+            step_sizes=made.step_sizes,
+            seed=seed,
+            mu=child.rating.mu,
+            sigma=child.rating.sigma,
+            victim_fitness=replacement.victim_fitness,
+            parent_fitness=replacement.parent_fitness[: len(used)],
+        )
+
+    def _recipe(self, parent: Member) -> dict[str, Any]:
+        """The keywords of `breed` for a child whose first parent is `parent`, as plain data."""
+        settings = self.settings
+        return {
+            "mix": dict(settings.operators),
+            "options": {name: dict(own) for name, own in settings.options.items()},
+            "adapt": settings.adaptive_tau if settings.adaptive else 0.0,
+            "inherited": dict(parent.step_sizes),
+        }
 
 
 def rate_matches(
@@ -37,52 +156,3 @@ def rate_matches(
             )
         records.append(record.match_record(step, own, before, odds.p))
     return records
-
-
-def plan_replacements(
-    step: int,
-    roster: Roster,
-    rewards: Mapping[str, Sequence[float]],
-    evolution: PopulationBasedTraining,
-    streams: Streams,
-) -> list[Replacement]:
-    """The replacements of every sub-population that has more than one member."""
-    return [
-        replacement
-        for role, members in roster.sub_populations.items()
-        if len(members) > 1
-        for replacement in evolution.plan(members, rewards, streams.numpy(f"select {role}", step))
-    ]
-
-
-def give_birth(
-    step: int,
-    replacement: Replacement,
-    operator: str,
-    options: dict[str, Any],
-    seed: int,
-    evolution: PopulationBasedTraining,
-    initial: Rating,
-) -> LineageRecord:
-    """Turns the victim into the child that `operator` made in its slot; returns its lineage.
-
-    The child inherits from the parents that the operator really used.
-    """
-    child = replacement.victim
-    used = replacement.parents[: get_operator(operator).parents]
-    child.rating = evolution.inherited_rating([parent.rating for parent in used], initial)
-    child.generation += 1
-    child.born = step
-    return LineageRecord(
-        step=step,
-        child=child.name,
-        generation=child.generation,
-        parents=tuple(parent.name for parent in used),
-        operator=operator,
-        options=options,
-        seed=seed,
-        mu=child.rating.mu,
-        sigma=child.rating.sigma,
-        victim_fitness=replacement.victim_fitness,
-        parent_fitness=replacement.parent_fitness[: len(used)],
-    )

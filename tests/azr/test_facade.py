@@ -148,8 +148,10 @@ def test_two_ranks_end_with_the_members_of_one_rank(make: Make) -> None:
 
 def test_a_child_is_the_same_on_all_ranks(make: Make) -> None:
     group = make("colocated", 2)
-    operator, options = group.evolve(1, [0, 2], {"full_gaussian": 1.0}, seed=7)
-    assert operator == "full_gaussian" and options
+    recipe = {"mix": {"full_gaussian": 1.0}, "options": {"full_gaussian": {"eps": 0.2}}}
+    operator, options, step_sizes = group.evolve(1, [0, 2], recipe, seed=7)
+    assert (operator, options) == ("full_gaussian", {"eps": 0.2})
+    assert step_sizes == {"full_gaussian.eps": 0.2}
     (digests,) = group.digests().values()
     assert len(set(digests)) == 1
     child, parent = group.read_member(1), group.read_member(0)

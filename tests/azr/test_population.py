@@ -68,9 +68,12 @@ def test_the_worst_of_each_role_are_replaced_at_the_interval() -> None:
     one = population()
     asked: list[tuple[int, list[int], int]] = []
 
-    def breed(slot: int, parents: Sequence[int], seed: int) -> tuple[str, dict[str, Any]]:
+    def breed(
+        slot: int, parents: Sequence[int], recipe: dict[str, Any], seed: int
+    ) -> tuple[str, dict[str, Any], dict[str, float]]:
+        assert recipe["mix"] == one.settings.evolution.operators and recipe["adapt"] == 0.0
         asked.append((slot, list(parents), seed))
-        return "full_gaussian", {"eps": 0.15}
+        return "full_gaussian", {"eps": 0.15}, {"full_gaussian.eps": 0.15}
 
     one.begin_step(1)
     one.rate(rows(one, {"student_0": False, "student_1": True}))

@@ -32,6 +32,27 @@ def test_single_operators_can_be_weighed():
     assert operators["dare"] == 0 and operators["layer_wise"] == 1
 
 
+def test_new_entries_of_dict_fields_are_ordinary_overrides():
+    config = load_config(
+        [
+            "evolution.operators.neftune_style=2",
+            "evolution.operators.svd_subspace+full_gaussian=0.5",
+            "evolution.options.dare.p=0.5",
+            "evolution.options.full_gaussian.eps=0.3",
+            "+evolution.selection_options.top=0.7",
+            "matchmaking.weighting=hard",
+            "matchmaking.options.k=3",
+            "evolution.adaptive=true",
+        ]
+    )
+    evolution = config.evolution
+    assert len(evolution.operators) == 10 and evolution.operators["neftune_style"] == 2
+    assert evolution.operators["svd_subspace+full_gaussian"] == 0.5
+    assert evolution.options == {"dare": {"p": 0.5}, "full_gaussian": {"eps": 0.3}}
+    assert evolution.selection_options == {"top": 0.7} and evolution.adaptive
+    assert config.matchmaking.options == {"k": 3.0}
+
+
 @pytest.mark.parametrize(
     ("override", "said"),
     [
@@ -56,8 +77,18 @@ def test_single_operators_can_be_weighed():
         ("base.dtype=int8", r"base\.dtype=int8 is unknown"),
         ("population.students=0", r"population\.teachers=4 with population\.students=0"),
         ("run.steps", r"run\.steps"),
+        ("evolution.operators.dare+layer_wise=1", r"layer_wise needs two parents"),
+        ("evolution.operators.dare=much", r"'much'.*could not be converted"),
+        ("evolution.options.svd.k=1", r"operator=svd is unknown.*svd_subspace"),
+        ("evolution.options.dare.q=0.5", r"dare has no option q; its options: p"),
+        ("evolution.options.dare.p=7", r"p=7\.0 must be a number between 0 and 0\.99"),
+        ("evolution.options.svd_subspace.k=8", r"k=8 must be a whole number in 1\.\.7"),
+        ("evolution.options.dare+full_gaussian.p=1", r"given by operator"),
+        ("evolution.selection_options.size=3", r"truncation has no such option; it has: top"),
+        ("matchmaking.options.k=2", r"balanced has no such option; it has: none"),
+        ("evolution.adaptive_tau=0", r"adaptive_tau=0\.0 must be above 0"),
         ("evolution.operators.dare=-1", r"evolution\.operators\.dare=-1\.0 must be a number"),
-        ("base.lora.rank=1", r"svd_subspace needs 2"),
+        ("base.lora.rank=1", r"svd_subspace needs rank 2 or more.*this is rank 1"),
     ],
 )
 def test_a_mistake_is_told_in_one_line_that_names_it(override, said):
@@ -83,7 +114,8 @@ def test_a_larger_base_brings_limits_that_suit_it():
 
 
 def test_a_saved_configuration_comes_back_whole(tmp_path):
-    config = load_config(["population=2t2s", "seed=9", "evolution.operators.dare=0.5"])
+    entries = ["evolution.operators.dare+full_gaussian=0.5", "evolution.options.dare.p=0.5"]
+    config = load_config(["population=2t2s", "seed=9", *entries])
     path = tmp_path / "config.yaml"
     path.write_text(to_yaml(config))
     assert config_from_file(path) == config

@@ -12,7 +12,7 @@ from azr_population.adapters.adapter import Adapter, Factors
 from azr_population.errors import UserError
 from azr_population.evolution import breeding
 from azr_population.evolution.operator import OPERATORS, Operator
-from azr_population.evolution.registry import breed, credit, get_operator
+from azr_population.evolution.registry import breed, get_operator, rehearse
 
 PARENTS = [random_adapter(0), random_adapter(1)]
 
@@ -37,8 +37,17 @@ def test_the_same_seed_breeds_the_same_child() -> None:
 
 def test_options_used_are_told() -> None:
     child = breed({"dare": 1.0}, PARENTS, seeded(), {"dare": {"p": 0.5}})
-    assert child == (child.adapter, "dare", {"p": 0.5})
-    assert breed({"full_gaussian": 1.0}, PARENTS, seeded()).options == {"eps": 0.15}
+    assert child == (child.adapter, "dare", {"p": 0.5}, {})
+    child = breed({"full_gaussian": 1.0}, PARENTS, seeded())
+    assert child[1:] == ("full_gaussian", {"eps": 0.15}, {"full_gaussian.eps": 0.15})
+
+
+def test_options_of_an_operator_hold_in_sequences_too() -> None:
+    name = "dare+full_gaussian"
+    options = {"dare": {"p": 0.5}, "full_gaussian": {"eps": 0.3}, name: {"full_gaussian.eps": 0.2}}
+    child = breed({name: 1.0}, PARENTS, seeded(), options)
+    assert child.options == {"dare.p": 0.5, "full_gaussian.eps": 0.2}
+    assert child.step_sizes == {"full_gaussian.eps": 0.2}
 
 
 def test_crossovers_are_left_out_when_there_is_one_parent() -> None:
@@ -129,30 +138,38 @@ def test_step_sizes_adapt_log_normally_and_only_when_asked() -> None:
     logs = torch.tensor(sizes).log()
     assert logs.mean() == pytest.approx(math.log(0.15), abs=0.07)
     assert logs.std() == pytest.approx(0.3, rel=0.15)
-    child = breed(mix, PARENTS, seeded(), adapt=1e-9, inherited={"eps": 0.4})
+    child = breed(mix, PARENTS, seeded(), adapt=1e-9, inherited={"full_gaussian.eps": 0.4})
     assert child.options["eps"] == pytest.approx(0.4)
+    assert child.step_sizes == {"full_gaussian.eps": child.options["eps"]}
+    other = breed(mix, PARENTS, seeded(), adapt=1e-9, inherited={"svd_structured.eps": 0.4})
+    assert other.options["eps"] == pytest.approx(0.15)
     name = "dare+full_gaussian"
     options = breed({name: 1.0}, PARENTS, seeded(), adapt=0.5).options
     assert options["dare.p"] == 0.7 and options["full_gaussian.eps"] != 0.15
 
 
-def test_adapted_steps_stay_within_their_range() -> None:
-    child = breed({"svd_structured": 1.0}, PARENTS, seeded(), adapt=50.0, inherited={"eps": 1e9})
+def test_adapted_steps_stay_within_their_range_and_never_die_out() -> None:
+    mix = {"svd_structured": 1.0}
+    child = breed(mix, PARENTS, seeded(), adapt=50.0, inherited={"svd_structured.eps": 1e9})
     assert child.options["eps"] == 1.0
+    child = breed(mix, PARENTS, seeded(), adapt=1e-9, inherited={"svd_structured.eps": 1e-9})
+    assert child.options["eps"] == pytest.approx(0.001)
 
 
-def test_credit_counts_the_children_that_survived() -> None:
-    records = [
-        {"step": 5, "child": "teacher_0", "operator": "dare"},
-        {"step": 5, "child": "student_1", "operator": "layer_wise"},
-        {"step": 15, "child": "teacher_0", "operator": "layer_wise"},
-        {"step": 20, "child": "teacher_0", "operator": "dare"},
-    ]
-    dare, layer_wise = sorted(credit(records, last_step=30), key=lambda c: c.operator)
-    assert (dare.born, dare.replaced, dare.survival, dare.mean_life) == (2, 1, 0.5, 10.0)
-    assert (layer_wise.born, layer_wise.replaced, layer_wise.mean_life) == (2, 1, 15.0)
-    assert [c.operator for c in credit(records, 30)] == ["layer_wise", "dare"]
-    assert credit([], 3) == []
+@pytest.mark.parametrize(
+    ("mix", "options", "message"),
+    [
+        ({"dares": 0.0}, {}, "did you mean dare"),
+        ({}, {"dares": {}}, "did you mean dare"),
+        ({}, {"dare": {"q": 1.0}}, "its options: p"),
+        ({"svd_subspace": 1.0}, {"svd_subspace": {"k": 4.0}}, r"k=4 must be .* 1\.\.3 \(rank 4\)"),
+        ({"extrapolative": 1.0}, {"extrapolative": {"eta_min": 2.0}}, "above eta_max"),
+    ],
+)
+def test_a_rehearsal_finds_what_would_stop_a_run(mix: dict, options: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        rehearse(mix, options, rank=4)
+    rehearse({"svd_subspace": 0.0, "dare+full_gaussian": 1.0}, {"svd_subspace": {"k": 3}}, rank=1)
 
 
 def test_operators_are_values() -> None:

@@ -133,7 +133,7 @@ def test_a_child_inherits_the_mean_and_doubt() -> None:
         ({"replacement": "none"}, "worst, oldest"),
         ({"fraction": 1.5}, "fraction"),
         ({"elites": 0}, "elites"),
-        ({"selection": "random", "selection_options": {"top": 1}}, "does not take"),
+        ({"selection": "random", "selection_options": {"top": 1}}, "random has no such option"),
         ({"selection_options": {"top": 7}}, "top=7"),
     ],
 )

@@ -14,6 +14,7 @@ RECORD = LineageRecord(
     mu=24.5,
     sigma=4.2,
     options={"k": 4},
+    step_sizes={"full_gaussian.eps": 0.1},
     victim_fitness=float("-inf"),
     parent_fitness=(20.0, 18.0),
 )
@@ -28,6 +29,7 @@ def test_the_line_has_the_documented_fields_and_is_strict_json() -> None:
         "parents": ["student_0", "student_3"],
         "operator": "svd_subspace",
         "options": {"k": 4},
+        "step_sizes": {"full_gaussian.eps": 0.1},
         "seed": 7,
         "fitness": {"victim": None, "parents": [20.0, 18.0]},
         "mu": 24.5,

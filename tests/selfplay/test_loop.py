@@ -83,3 +83,31 @@ def test_without_an_interval_nobody_is_replaced(play, config, population):
     config.evolution.interval = 0
     game = play(SKILLS)
     assert [game.play_step().lineage for _ in range(3)] == [[], [], []]
+
+
+def test_adapted_step_sizes_and_credit_go_on_from_a_saved_state(play, config, population):
+    evolution = config.evolution
+    evolution.operators = {"full_gaussian": 1.0, "layer_wise+svd_structured": 1.0}
+    evolution.options = {"svd_structured": {"eps": 0.2}}
+    evolution.adaptive, evolution.interval = True, 2
+    whole = play(SKILLS)
+    expected = [whole.play_step() for _ in range(6)]
+    first = play(SKILLS)
+    for _ in range(4):
+        first.play_step()
+    saved, weights = json.loads(json.dumps(first.state())), first.engine.state_dict()
+    second = play(SKILLS)
+    second.load_state(saved)
+    second.engine.load_state_dict(weights)
+    again = [second.play_step() for _ in range(2)]
+    assert [record.lineage for record in again] == [record.lineage for record in expected[4:]]
+    assert again[1].metrics["operators"] == expected[5].metrics["operators"]
+    assert whole.engine.digest() == second.engine.digest() and whole.state() == second.state()
+    born = [birth for record in expected for birth in record.lineage]
+    sizes = {key: size for birth in born for key, size in birth["step_sizes"].items()}
+    assert sizes.keys() == {"full_gaussian.eps", "svd_structured.eps"}
+    assert sizes["full_gaussian.eps"] != 0.15 and sizes["svd_structured.eps"] != 0.2
+    assert [record.metrics.get("operators") is None for record in expected] == [True, False] * 3
+    credit = expected[5].metrics["operators"]
+    assert sum(own["born"] for own in credit.values()) == len(born) == 6
+    assert sum(own["judged"] for own in credit.values()) == 4

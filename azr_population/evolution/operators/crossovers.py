@@ -79,7 +79,9 @@ def svd_subspace(
     """
     r = parents[0].spec.rank
     if r < 2:
-        raise UserError("svd_subspace needs rank 2 or more: one component cannot be shared")
+        raise UserError(
+            f"svd_subspace needs rank 2 or more, to take components from both; this is rank {r}"
+        )
     if k is None:
         k = int(torch.randint(1, r, (), generator=generator, device=generator.device))
     if k != int(k) or not 1 <= k <= r - 1:
