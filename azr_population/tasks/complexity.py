@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import math
 import warnings
 from dataclasses import dataclass
 
-from radon.visitors import ComplexityVisitor
+from radon.visitors import ComplexityVisitor, HalsteadVisitor
 
 MAX_CHARS = 20_000
 """Longer texts are not parsed: the parser's stack is C's, and its depth grows with the text."""
@@ -26,20 +27,50 @@ class Complexity:
     """Lines that hold more than white space and comments, docstrings included."""
 
 
-def measure(program: str) -> Complexity | None:
-    """Measures a program; None where it does not parse or is too long or nested to measure."""
+def parse(program: str) -> ast.Module | None:
+    """The program's tree; None where it does not parse or is too long or nested for it."""
     if len(program) > MAX_CHARS:
         return None
     try:
         with warnings.catch_warnings():
             # Programs written by a model are full of `is 1` and odd escapes; that is their affair.
             warnings.simplefilter("ignore")
-            tree = ast.parse(program)
-        nodes, depth = _size(tree)
-        cyclomatic = int(ComplexityVisitor.from_ast(tree).total_complexity)
+            return ast.parse(program)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def measure(program: str, tree: ast.Module | None = None) -> Complexity | None:
+    """Measures a program; None where it does not parse or is too long or nested to measure.
+
+    `tree` is the program's, where the caller has it already.
+    """
+    tree = tree or parse(program)
+    if tree is None:
+        return None
+    try:
+        cyclomatic = int(ComplexityVisitor.from_ast(tree).total_complexity)
+    except RecursionError:
+        return None
+    nodes, depth = _size(tree)
     return Complexity(nodes, depth, cyclomatic, _lines(program))
+
+
+def halstead_volume(tree: ast.Module) -> float | None:
+    """Halstead's volume in bits, as radon counts: N log2 n; None where it is nested too deeply.
+
+    N and n are all and the distinct operators and operands. To radon only arithmetic, comparisons
+    and logic are operators: a program of calls and slices alone has volume 0.
+
+    Source: Halstead, "Elements of Software Science" (1977).
+    """
+    try:
+        visitor = HalsteadVisitor.from_ast(tree)
+    except RecursionError:
+        return None
+    vocabulary = visitor.distinct_operators + visitor.distinct_operands
+    length = visitor.operators + visitor.operands
+    return length * math.log2(vocabulary) if vocabulary else 0.0
 
 
 def _size(tree: ast.Module) -> tuple[int, int]:

@@ -1,0 +1,34 @@
+"""What a run's records say: series over steps, intervals over seeds, budgets, credit, coverage."""
+
+from azr_population.reports.diagnostics import (  # noqa: F401  (they fill DIAGNOSTICS)
+    from_metrics,
+    from_tasks,
+)
+from azr_population.reports.diagnostics.catalogue import DIAGNOSTICS, series
+from azr_population.reports.diagnostics.coverage import Cell, CoverageMap, coverage_map
+from azr_population.reports.diagnostics.credit import operator_credit
+from azr_population.reports.diagnostics.fairness import consumption
+from azr_population.reports.diagnostics.match_ups import match_ups
+from azr_population.reports.diagnostics.statistics import (
+    Estimate,
+    Series,
+    band,
+    difference,
+    interval,
+)
+
+__all__ = [
+    "DIAGNOSTICS",
+    "Cell",
+    "CoverageMap",
+    "Estimate",
+    "Series",
+    "band",
+    "consumption",
+    "coverage_map",
+    "difference",
+    "interval",
+    "match_ups",
+    "operator_credit",
+    "series",
+]

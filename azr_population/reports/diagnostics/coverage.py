@@ -1,0 +1,164 @@
+"""Which kinds of problems a run has proposed: cells of a CVT archive (paper, Fig 9).
+
+Source: Vassiliades, Chatzilygeroudis, Mouret, "Using centroidal Voronoi tessellations to scale up
+MAP-Elites" (2018), through pyribs. What a point is, `descriptors.py` says; the cells are those of
+the centroids in `centroids.npy`, which `python -m azr_population.reports.diagnostics.centroids`
+makes from a seed: the same for every run. A cell is filled by its first task and stays filled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from azr_population.errors import UserError
+from azr_population.reports.diagnostics.descriptors import (
+    DESCRIPTORS,
+    KINDS,
+    OPERATIONS,
+    scale,
+    unscale,
+)
+from azr_population.reports.diagnostics.records import remembered
+from azr_population.reports.diagnostics.task_table import task_table
+from azr_population.runs.directory import RunDirectory
+
+if TYPE_CHECKING:
+    from ribs.archives import CVTArchive
+
+CENTROIDS = Path(__file__).with_name("centroids.npy")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A kind of problem.
+
+    `centroid` maps descriptors to values; `x` and `y` in [0, 1] lay the cell on a map. The rest is
+    of the run: the step in which it was first filled (None: never), by which member, how many tasks
+    fell into it, and the program of the first.
+    """
+
+    index: int
+    centroid: dict[str, float]
+    x: float
+    y: float
+    meaning: str
+    first_step: int | None = None
+    member: str = ""
+    count: int = 0
+    program: str = ""
+
+
+@dataclass(frozen=True)
+class CoverageMap:
+    """All cells of the archive, filled or not, and how many tasks were placed."""
+
+    cells: list[Cell] = field(default_factory=list)
+    tasks: int = 0
+
+    @property
+    def filled(self) -> list[Cell]:
+        """The cells with a task, by the step in which they were filled."""
+        found = [cell for cell in self.cells if cell.count]
+        return sorted(found, key=lambda cell: (cell.first_step or 0, cell.index))
+
+
+@lru_cache(maxsize=1)
+def archive() -> CVTArchive:
+    """The empty archive with the fixed centroids.
+
+    Raises:
+        UserError: pyribs is not installed.
+    """
+    try:
+        from ribs.archives import CVTArchive
+    except ImportError as error:
+        raise UserError(
+            "pyribs is not installed; coverage needs it: pip install 'azr-population[report]'"
+        ) from error
+    ranges = [(0.0, descriptor.weight) for descriptor in DESCRIPTORS]
+    return CVTArchive(solution_dim=1, centroids=np.load(CENTROIDS), ranges=ranges)
+
+
+def cells_of(run: RunDirectory) -> np.ndarray:
+    """The cell of each task in the run's `TaskTable`, int[n]."""
+    return remembered(run, "cells", lambda: _place(task_table(run).points))
+
+
+def coverage_map(run: RunDirectory) -> CoverageMap:
+    """Every cell with its centroid, and when and by whom it was filled.
+
+    Raises:
+        UserError: pyribs is not installed.
+    """
+    table, cells = task_table(run), cells_of(run)
+    counts = np.bincount(cells, minlength=archive().cells)
+    filled, first = np.unique(cells, return_index=True)
+    programs = _programs(run, {int(table.lines[i]) for i in first})
+    begun = dict(zip(filled.tolist(), first.tolist(), strict=True))
+    values = unscale(archive().centroids)
+    places = _places()
+    found = []
+    for index, centroid in enumerate(values):
+        own = begun.get(index)
+        found.append(
+            Cell(
+                index=index,
+                centroid={d.name: float(v) for d, v in zip(DESCRIPTORS, centroid, strict=True)},
+                x=float(places[index, 0]),
+                y=float(places[index, 1]),
+                meaning=describe(centroid),
+                first_step=None if own is None else int(table.steps[own]),
+                member="" if own is None else table.teachers[own],
+                count=int(counts[index]),
+                program="" if own is None else programs.get(int(table.lines[own]), ""),
+            )
+        )
+    return CoverageMap(found, len(table.teachers))
+
+
+def describe(centroid: np.ndarray) -> str:
+    """A cell in words, from the descriptor values of its centroid."""
+    value = {d.name: float(v) for d, v in zip(DESCRIPTORS, centroid, strict=True)}
+    groups = sorted(OPERATIONS.values(), key=lambda group: -value[group])
+    mix = " and ".join(group for group in dict.fromkeys(groups) if value[group] > 0.25)
+    takes, gives = (
+        " and ".join(kind for kind in KINDS if value[f"{verb} {kind}"] > 0.25)
+        for verb in ("takes", "gives")
+    )
+    return (
+        f"{takes or 'nothing'} to {gives or 'nothing'}, {value['arguments']:.0f} arguments; about "
+        f"{2 ** value['size']:.0f} AST nodes, {value['depth']:.0f} deep, cyclomatic "
+        f"{2 ** value['branching']:.0f}; {mix or 'a mix of everything'}"
+    )
+
+
+def _programs(run: RunDirectory, lines: set[int]) -> dict[int, str]:
+    """The programs at these places of `tasks.jsonl`."""
+    return {
+        line: str(task.get("program", "")) for line, task in enumerate(run.tasks()) if line in lines
+    }
+
+
+@lru_cache(maxsize=1)
+def _places() -> np.ndarray:
+    """The centroids' two principal components, each stretched to [0, 1]; float64[cells, 2]."""
+    points = np.asarray(archive().centroids, dtype=np.float64)
+    points = points - points.mean(axis=0)
+    _, _, axes = np.linalg.svd(points, full_matrices=False)
+    # A singular vector's sign is arbitrary: its largest entry is made positive.
+    axes = axes[:2] * np.sign(axes[np.arange(2), np.abs(axes[:2]).argmax(axis=1)])[:, None]
+    places = points @ axes.T
+    low, high = places.min(axis=0), places.max(axis=0)
+    stretched: np.ndarray = (places - low) / (high - low)
+    return stretched
+
+
+def _place(points: np.ndarray) -> np.ndarray:
+    if not len(points):
+        return np.zeros(0, dtype=np.int64)
+    return np.asarray(archive().index_of(scale(points)), dtype=np.int64)

@@ -1,0 +1,147 @@
+"""What became of the children of each operator: operator credit as the field calls it.
+
+Source: Fialho et al., "Extreme value based adaptive operator selection" (2008). A child trains for
+an interval before it is judged, at the next replacement in its sub-population.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from azr_population.reports.diagnostics.records import (
+    Record,
+    roles_of,
+    section,
+    step_of,
+    steps_of,
+)
+from azr_population.reports.lines import conservative, number
+from azr_population.runs.directory import RunDirectory
+
+_FITNESS: dict[str, Callable[[Record], float | None]] = {
+    "conservative_rating": conservative,
+    "mu": lambda member: number(member.get("mu")),
+}
+"""Fitness functions that can be had from the metrics. Others are known of those replaced only."""
+
+
+@dataclass
+class _Life:
+    operator: str
+    born: int
+    parent: str
+    victim_fitness: float | None
+    judged: int | None = None
+    died: int | None = None
+    fitness: float | None = None
+    parent_fitness: float | None = None
+    rank: float | None = None
+
+
+def operator_credit(run: RunDirectory) -> list[dict[str, Any]]:
+    """One row per operator, the most used first.
+
+    `born`, `alive`, `replaced` count children; `mean_life` is in steps, until replaced or until the
+    last step recorded. `judged` children met a replacement of their sub-population after birth and
+    `passed` of them survived it; over the judged, `mean_rank` is the share of the other members
+    that the child then stood above (1: best, 0: worst), `mean_fitness` its fitness, and
+    `gain_over_victim` and `gain_over_parent` its mean lead over the member that it had replaced
+    (when that was replaced) and over its first parent (then). None where nothing is known.
+    """
+    births = [row for row in run.lineage() if step_of(row) is not None and row.get("child")]
+    births.sort(key=lambda row: step_of(row) or 0)
+    lives = _lives(run, births)
+    steps = steps_of(run)
+    last = max([step["step"] for step in steps[-1:]] + [life.born for _, life in lives], default=0)
+    rows = []
+    for operator in dict.fromkeys(life.operator for _, life in lives):
+        own = [life for _, life in lives if life.operator == operator]
+        judged = [life for life in own if life.judged is not None]
+        replaced = sum(life.died is not None for life in own)
+        rows.append(
+            {
+                "operator": operator,
+                "born": len(own),
+                "alive": len(own) - replaced,
+                "replaced": replaced,
+                "mean_life": _mean((last if o.died is None else o.died) - o.born for o in own),
+                "judged": len(judged),
+                "passed": sum(life.died != life.judged for life in judged),
+                "mean_rank": _mean(life.rank for life in judged),
+                "mean_fitness": _mean(life.fitness for life in judged),
+                "gain_over_victim": _mean(_lead(o.fitness, o.victim_fitness) for o in judged),
+                "gain_over_parent": _mean(_lead(o.fitness, o.parent_fitness) for o in judged),
+            }
+        )
+    return sorted(rows, key=lambda row: (-row["born"], row["operator"]))
+
+
+def _lives(run: RunDirectory, births: list[dict[str, Any]]) -> list[tuple[str, _Life]]:
+    """Every child by name, in the order of birth, with what became of it."""
+    roles = roles_of(run)
+    by_step = {step["step"]: section(step, "members") for step in steps_of(run)}
+    measure = _FITNESS.get(_fitness_name(run), lambda member: None)
+    lives: list[tuple[str, _Life]] = []
+    for step in dict.fromkeys(step_of(birth) or 0 for birth in births):
+        now = [birth for birth in births if step_of(birth) == step]
+        for role in dict.fromkeys(_role(roles, str(birth["child"])) for birth in now):
+            own = [birth for birth in now if _role(roles, str(birth["child"])) == role]
+            standing = {
+                name: measure(member)
+                for name, member in by_step.get(step, {}).items()
+                if _role(roles, name) == role
+            }
+            # The metrics are written after the replacement: what the victims had is in the lineage.
+            standing |= {str(birth["child"]): _victim(birth) for birth in own}
+            for name, life in lives:
+                if life.judged is None and _role(roles, name) == role and name in standing:
+                    life.judged = step
+                    life.fitness = standing[name]
+                    life.parent_fitness = standing.get(life.parent)
+                    life.rank = _rank(name, standing)
+        for birth in now:
+            child = str(birth["child"])
+            for name, life in lives:
+                if name == child and life.died is None:
+                    life.died = step
+            parent = str((birth.get("parents") or ("",))[0])
+            operator = str(birth.get("operator", "?"))
+            lives.append((child, _Life(operator, step, parent, _victim(birth))))
+    return lives
+
+
+def _victim(birth: Record) -> float | None:
+    fitness = birth.get("fitness")
+    return number(fitness.get("victim")) if isinstance(fitness, dict) else None
+
+
+def _rank(name: str, standing: dict[str, float | None]) -> float | None:
+    own = standing[name]
+    others = [value for key, value in standing.items() if key != name and value is not None]
+    if own is None or not others:
+        return None
+    return sum((value < own) + 0.5 * (value == own) for value in others) / len(others)
+
+
+def _role(roles: dict[str, str], name: str) -> str:
+    return roles.get(name) or name.rpartition("_")[0]
+
+
+def _fitness_name(run: RunDirectory) -> str:
+    if not (run.path / "config.yaml").is_file():
+        return "conservative_rating"
+    evolution = (run.config() or {}).get("evolution")
+    name = evolution.get("fitness") if isinstance(evolution, dict) else None
+    return str(name or "conservative_rating")
+
+
+def _lead(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None

@@ -1,0 +1,81 @@
+"""A run's records, read once, tolerant of whatever is missing in them.
+
+A run directory may be incomplete, from an older version or still being written. Lines that do not
+parse are skipped, of two records of a step the later one counts, and a value that is no finite
+number is left out.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar
+
+from azr_population.reports.lines import number
+from azr_population.runs.directory import RECORDS, RunDirectory
+
+Record = Mapping[str, Any]
+T = TypeVar("T")
+
+REMEMBERED = 64
+"""Results kept in memory; a comparison asks for the same few of many runs."""
+
+_remembered: OrderedDict[Hashable, Any] = OrderedDict()
+
+
+def remembered(run: RunDirectory, what: str, make: Callable[[], T]) -> T:
+    """`make()`, or what it gave before when the run's records have not changed since."""
+    key = (str(run.path.resolve()), what, _state(run))
+    if key in _remembered:
+        _remembered.move_to_end(key)
+    else:
+        _remembered[key] = make()
+        while len(_remembered) > REMEMBERED:
+            _remembered.popitem(last=False)
+    found: T = _remembered[key]
+    return found
+
+
+def steps_of(run: RunDirectory) -> list[dict[str, Any]]:
+    """The lines of `metrics.jsonl` by ascending step."""
+    return remembered(run, "steps", lambda: _by_step(run))
+
+
+def step_of(row: Record) -> int | None:
+    """The step of a record; None where it has none."""
+    step = number(row.get("step"))
+    return None if step is None else int(step)
+
+
+def section(step: Record, name: str) -> dict[str, Record]:
+    """`roles`, `members` or `phases` of a step, without what is no mapping of mappings."""
+    found = step.get(name)
+    if not isinstance(found, Mapping):
+        return {}
+    return {str(key): value for key, value in found.items() if isinstance(value, Mapping)}
+
+
+def roles_of(run: RunDirectory) -> dict[str, str]:
+    """The role of every member that occurs in the metrics, in the order recorded."""
+    roles: dict[str, str] = {}
+    for step in steps_of(run):
+        for name, member in section(step, "members").items():
+            roles.setdefault(name, str(member.get("role", "")))
+    return roles
+
+
+def _by_step(run: RunDirectory) -> list[dict[str, Any]]:
+    steps = {step: row for row in run.metrics() if (step := step_of(row)) is not None}
+    return [{**steps[step], "step": step} for step in sorted(steps)]
+
+
+def _state(run: RunDirectory) -> tuple[tuple[int, int], ...]:
+    """Sizes and times of the records: what changes when one is written to."""
+    found = []
+    for name in RECORDS:
+        try:
+            stat = (run.path / f"{name}.jsonl").stat()
+            found.append((stat.st_size, stat.st_mtime_ns))
+        except OSError:
+            found.append((-1, -1))
+    return tuple(found)
