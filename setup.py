@@ -21,9 +21,13 @@ setup(
             "conf/**/*.yaml",
             "azr/conf/**/*.yaml",
             "nano/weights/*",
+            "recipes/arms.yaml",
+            "recipes/*/recipe.yaml",
+            "recipes/*/*.sh",
             "reports/**/*.html",
             "reports/**/*.css",
             "reports/**/*.js",
+            "reports/**/*.npy",
         ]
     },
     install_requires=[
@@ -35,11 +39,13 @@ setup(
         "numpy",
         "trueskill>=0.4.5",
         "radon>=6",
+        "scipy>=1.9",
         "rich>=13",
     ],
     extras_require={
         "verl": ["verl==0.4.1", "ray[default]>=2.46", "tensordict", "setuptools<81"],
         "vllm": ["vllm>=0.8.5"],
+        "report": ["matplotlib>=3.7", "ribs>=0.9"],
         "eval": ["evalplus", "math-verify"],
         "test": ["pytest>=8", "pytest-timeout", "hypothesis", "ruff", "mypy"],
     },

@@ -37,5 +37,5 @@ pip install "$torch" 2>/dev/null || {
     pip install uv
     $venv/bin/uv pip install --python $venv/bin/python --torch-backend cpu "$torch"
 }
-pip install --constraint constraints-cpu.txt --editable '.[test]'
+pip install --constraint constraints-cpu.txt --editable '.[test,report]'
 echo "$wanted" >"$stamp"
