@@ -72,6 +72,14 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("path", metavar="RUN")
     report.set_defaults(run=_report)
 
+    recipe = commands.add_parser(
+        "recipe", help="run a recipe for one of the paper's tables or figures, and draw it"
+    )
+    from azr_population.experiments.command import add_arguments
+
+    add_arguments(recipe)
+    recipe.set_defaults(run=_recipe)
+
     doctor = commands.add_parser("doctor", help="what this machine has, and what works here")
     doctor.set_defaults(run=_doctor)
 
@@ -125,6 +133,12 @@ def _report(arguments: argparse.Namespace) -> int:
 
     print(write_report(arguments.path))
     return 0
+
+
+def _recipe(arguments: argparse.Namespace) -> int:
+    from azr_population.experiments.command import run
+
+    return run(arguments)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import OmegaConf
 
 from azr_population.adapters.adapter import LoraSpec
 from azr_population.adapters.peft_folder import save_adapter
+from azr_population.conf.differences import FREE, differences
 from azr_population.conf.load import config_from_file, to_yaml
 from azr_population.conf.schema import Config
 from azr_population.engines.torch_engine import TorchEngine
@@ -44,9 +44,6 @@ from azr_population.tasks.formats import FORMATS
 from azr_population.tasks.seed_file import read_seed_file
 from azr_population.tasks.task import Task
 
-_FREE = ("run.", "exam.", "referee.workers")
-"""Keys that a resumed run may change, because what was played does not depend on them."""
-
 
 def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
     """Starts the run that `config` describes, or goes on with it when `run.resume` is set.
@@ -63,7 +60,7 @@ def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
     if config.run.resume and (directory.path / "config.yaml").exists():
         stored = config_from_file(directory.path / "config.yaml")
         refuse_changes(stored, config)
-        return resume(directory.path, [text for text in typed if text.startswith(_FREE)], view)
+        return resume(directory.path, [text for text in typed if text.startswith(FREE)], view)
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
@@ -108,21 +105,11 @@ def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
 
 def refuse_changes(stored: Config, wanted: Config) -> None:
     """Raises `UserError` when `wanted` differs from a run's own configuration in what it plays."""
-    one, other = (_flat(OmegaConf.to_container(OmegaConf.structured(c))) for c in (stored, wanted))
-    # 0 threads are resolved when a run starts.
-    other["engine.threads"] = other["engine.threads"] or one["engine.threads"]
-    for key, value in one.items():
-        if not key.startswith(_FREE) and other.get(key) != value:
-            raise UserError(
-                f"{key}={other.get(key)} differs from the run's own {key}={value}; "
-                "leave it out, or start a new run in another run.dir"
-            )
-
-
-def _flat(node: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(node, dict):
-        return {prefix[:-1]: node}
-    return {k: v for key in node for k, v in _flat(node[key], f"{prefix}{key}.").items()}
+    for key, one, other in differences(stored, wanted):
+        raise UserError(
+            f"{key}={other} differs from the run's own {key}={one}; "
+            "leave it out, or start a new run in another run.dir"
+        )
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Recipes: arms x seeds -> runs -> the paper's tables and figures, with intervals over seeds."""

@@ -1,0 +1,137 @@
+"""Arms: what is compared with what. `recipes/arms.yaml` names them once for all recipes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import azr_population
+from azr_population.errors import UserError
+
+SCALES = ("nano", "7b")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm: the overrides that make it at each scale; None where a scale cannot express it."""
+
+    name: str
+    title: str
+    nano: tuple[str, ...]
+    azr: tuple[str, ...] | None = None
+    """Overrides of AZR's own command (`7b` in the file)."""
+    seconds: float = 0.0
+    """Of a step at nano scale on one core, for the estimate of a recipe's time."""
+    base: str | None = None
+    """Name of a nano base of its own under `bases`; None takes the one that ships."""
+    azr_steps: int | None = None
+    """Steps at 7B where they differ from the scale's."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """A nano base that is made before the first run that needs it."""
+
+    minutes: float
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What all arms have at one scale."""
+
+    steps: int
+    seeds: int
+    common: tuple[str, ...] = ()
+    command: str = ""
+    """AZR's own command, run in its checkout; empty at nano scale."""
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The whole of `arms.yaml`."""
+
+    scales: Mapping[str, Scale]
+    arms: Mapping[str, Arm]
+    bases: Mapping[str, Base] = field(default_factory=dict)
+
+    def find(self, name: str) -> Arm:
+        """The arm called `name`.
+
+        Raises:
+            UserError: there is none; the message lists those that are.
+        """
+        if name not in self.arms:
+            near = difflib.get_close_matches(name, self.arms, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise UserError(
+                f"there is no arm {name}{hint}; choose from: {', '.join(sorted(self.arms))}"
+            )
+        return self.arms[name]
+
+
+def recipes_folder() -> Path:
+    """Where the recipes lie: a folder of the package, in a checkout a link to `recipes/`."""
+    return Path(azr_population.__file__).parent / "recipes"
+
+
+def read_arms(folder: Path | None = None) -> Arms:
+    """`arms.yaml` of a folder of recipes, by default the package's."""
+    path = (folder or recipes_folder()) / "arms.yaml"
+    content = read_yaml(path)
+    known(path, content, ("scales", "arms", "bases"))
+    scales = {
+        name: Scale(**known(path, _tuples(own, "common"), _names(Scale)))
+        for name, own in content["scales"].items()
+    }
+    arms = {}
+    for name, own in content["arms"].items():
+        own = dict(own)
+        renamed = {"7b": "azr", "7b_steps": "azr_steps"}
+        own = {renamed.get(key, key): value for key, value in own.items()}
+        own = known(path, _tuples(own, "nano", "azr"), _names(Arm))
+        arms[str(name)] = Arm(name=str(name), **own)
+    bases = {
+        name: Base(**known(path, own, _names(Base)))
+        for name, own in content.get("bases", {}).items()
+    }
+    for arm in arms.values():
+        if arm.base is not None and arm.base not in bases:
+            raise UserError(f"{path}: arm {arm.name} wants base {arm.base}, which is not in bases")
+    return Arms(scales, arms, bases)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML mapping from a file; `UserError` names the file when it is none."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise UserError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} is not a mapping")
+    return content
+
+
+def known(path: Path, given: Mapping[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
+    """`given`, unless it has a key that means nothing here."""
+    for key in given:
+        if key not in allowed:
+            raise UserError(f"{path}: {key} means nothing here; known: {', '.join(allowed)}")
+    return dict(given)
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind))
+
+
+def _tuples(content: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Lists of overrides as tuples."""
+    return {
+        key: tuple(map(str, value)) if key in keys and value is not None else value
+        for key, value in content.items()
+    }

@@ -1,0 +1,215 @@
+"""`azr-population recipe`: lists the recipes, or runs one and draws it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from azr_population.errors import UserError
+from azr_population.experiments.arms import SCALES, Arm, Arms, read_arms, recipes_folder
+from azr_population.experiments.recipe import Recipe, read_recipe, recipe_names
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("name", metavar="NAME", nargs="?", help="see --list")
+    parser.add_argument("--list", action="store_true", help="all recipes, and how long they take")
+    parser.add_argument("--scale", choices=SCALES, default="nano")
+    parser.add_argument("--seeds", type=_positive, metavar="N", help="default: the recipe's")
+    parser.add_argument("--steps", type=_positive, metavar="N", help="default: the recipe's")
+    parser.add_argument("--arms", metavar="A,B", help="some of the recipe's arms only")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="the runs' place (default runs/recipes/SCALE)"
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        metavar="DIR",
+        help="default: the recipe's own results/SCALE in a checkout, OUT/results/NAME for trials",
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with unfinished runs")
+    parser.add_argument("--draw", action="store_true", help="run nothing, draw what there is")
+    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="runs at a time")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Returns the exit code: 0, or 128 + the signal that stopped the runs."""
+    arms = read_arms()
+    if arguments.list or arguments.name is None:
+        print_list(arms)
+        return 0
+    recipe = read_recipe(arguments.name, arms)
+    if arguments.scale not in recipe.scales:
+        raise UserError(f"{recipe.name} has no {arguments.scale} scale")
+    if recipe.scripts:
+        return _run_scripts(recipe, arguments)
+    if arguments.scale == "7b":
+        return _run_7b(recipe, arms, arguments)
+    return _run_nano(recipe, arms, arguments)
+
+
+def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
+    from azr_population.experiments.results import draw
+    from azr_population.experiments.runner import Runner, build_base
+    from azr_population.experiments.runs import check_runs, plan_runs
+
+    out = arguments.out or Path("runs/recipes/nano")
+    scale = arms.scales["nano"]
+    steps = arguments.steps or recipe.steps or scale.steps
+    seeds = arguments.seeds or recipe.seeds or scale.seeds
+    planned = plan_runs(recipe, arms, chosen_arms(recipe, arguments.arms), seeds, steps, out)
+    results = results_folder(recipe, arguments, out)
+    if not arguments.draw:
+        if recipe.own_runs and arguments.jobs > 1:
+            raise UserError(f"{recipe.name} measures time, so its runs go one by one: --jobs 1")
+        check_runs(planned, arguments.resume)
+        todo = [one for one in planned if not one.finished]
+        say(
+            f"{recipe.name}: {len(planned)} runs of {steps} steps, "
+            f"{len(planned) - len(todo)} of them finished already; "
+            f"about {estimate(one.arm.seconds * (one.steps - one.done) for one in todo)} of one "
+            "core to go"
+        )
+        for base in dict.fromkeys(one.base for one in todo if one.base):
+            made = arms.bases[base.name]
+            build_base(base, made.minutes, made.seed, say)
+        code = Runner(arguments.jobs, say).play(todo)
+        if code:
+            say(f"go on with: {resume_command(arguments)}")
+            return code
+    say(f"results: {draw(recipe, arms, planned, steps, 'nano', results)}")
+    return 0
+
+
+def _run_7b(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
+    from azr_population.experiments.azr_commands import plan_azr_runs, write_commands
+    from azr_population.experiments.results import draw
+
+    out = arguments.out or Path("runs/recipes/7b")
+    seeds = arguments.seeds or arms.scales["7b"].seeds
+    names = chosen_arms(recipe, arguments.arms)
+    planned = plan_azr_runs(recipe, arms, names, seeds, arguments.steps, out)
+    missing = [one for one in planned if not one.finished]
+    for line in recipe.at_7b:
+        say(line)
+    for benchmark in recipe.benchmarks:
+        say("  " + ", ".join(f"{key} {value}" for key, value in benchmark.items()))
+    if missing and not arguments.draw:
+        path = write_commands(recipe, arms, missing, out)
+        print(path.read_text(encoding="utf-8"), end="")
+        say(
+            f"{len(missing)} runs are missing in {out}; nothing was run, because 7B wants an AZR "
+            f"checkout and GPUs: AZR_HOME=... bash {path}"
+        )
+        return 0
+    steps = max(one.steps for one in planned)
+    results = results_folder(recipe, arguments, out)
+    say(f"results: {draw(recipe, arms, planned, steps, '7b', results)}")
+    return 0
+
+
+def _run_scripts(recipe: Recipe, arguments: argparse.Namespace) -> int:
+    """A recipe with a programme of its own: its command lines, one after another."""
+    if arguments.scale == "7b":
+        for line in recipe.at_7b:
+            say(line)
+        return 0
+    out = arguments.out or Path("runs/recipes/nano")
+    results = arguments.results or out / "results" / recipe.name
+    results.mkdir(parents=True, exist_ok=True)
+    for line in recipe.scripts:
+        typed = [part.format(results=results.absolute()) for part in shlex.split(line)]
+        say(f"{recipe.name}: {shlex.join(typed)}")
+        program = [sys.executable, str(recipe.folder / typed[0]), *typed[1:]]
+        environment = {"OMP_NUM_THREADS": "1", **os.environ}
+        code = subprocess.run(program, env=environment, check=False).returncode
+        if code:
+            raise UserError(f"{typed[0]} of {recipe.name} failed (exit code {code})")
+    say(f"results: {results}")
+    return 0
+
+
+def chosen_arms(recipe: Recipe, wanted: str | None) -> tuple[str, ...]:
+    """The recipe's arms, or those of them that `--arms` names."""
+    if not wanted:
+        return recipe.arms
+    names = tuple(name.strip() for name in wanted.split(","))
+    for name in names:
+        if name not in recipe.arms:
+            raise UserError(
+                f"--arms: {recipe.name} has no arm {name}; it has: {', '.join(recipe.arms)}"
+            )
+    return names
+
+
+def results_folder(recipe: Recipe, arguments: argparse.Namespace, out: Path) -> Path:
+    """Where the results go. A trial (other steps, seeds or arms) never overwrites the record."""
+    if arguments.results:
+        return Path(arguments.results)
+    is_trial = any((arguments.steps, arguments.seeds, arguments.arms, arguments.draw))
+    in_checkout = (recipes_folder().resolve().parent / "setup.py").is_file()
+    if in_checkout and not is_trial:
+        return recipe.folder.resolve() / "results" / arguments.scale
+    return out / "results" / recipe.name
+
+
+def resume_command(arguments: argparse.Namespace) -> str:
+    """The same command with --resume."""
+    typed = ["azr-population", "recipe", arguments.name]
+    for option in ("seeds", "steps", "arms", "out", "results"):
+        if getattr(arguments, option) is not None:
+            typed += [f"--{option}", str(getattr(arguments, option))]
+    return shlex.join([*typed, "--jobs", str(arguments.jobs), "--resume"])
+
+
+def print_list(arms: Arms) -> None:
+    """All recipes as a table."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("recipe", "paper", "arms", "one core, nano scale"):
+        table.add_column(heading, overflow="fold")
+    for name in recipe_names():
+        recipe = read_recipe(name, arms)
+        table.add_row(name, recipe.figure, " ".join(recipe.arms) or "-", recipe_time(recipe, arms))
+    console = Console()
+    if not console.is_terminal:
+        console.width = 110
+    console.print(table)
+    console.print("runs are shared: an arm that one recipe has played is there for all others")
+
+
+def recipe_time(recipe: Recipe, arms: Arms) -> str:
+    """How long the recipe takes from nothing."""
+    if "nano" not in recipe.scales:
+        return "-"
+    scale = arms.scales["nano"]
+    steps, seeds = recipe.steps or scale.steps, recipe.seeds or scale.seeds
+    used: list[Arm] = [arms.find(name) for name in recipe.arms]
+    bases = {arm.base for arm in used if arm.base}
+    seconds = sum(arm.seconds for arm in used) * steps * seeds + 60.0 * recipe.minutes
+    return estimate([seconds, 60.0 * sum(arms.bases[name].minutes for name in bases)])
+
+
+def estimate(seconds: Iterable[float]) -> str:
+    """A sum of seconds as people say it: `40 min`, `2.5 h`."""
+    total = sum(seconds)
+    return f"{total / 60:.0f} min" if total < 5400 else f"{total / 3600:.1f} h"
+
+
+def say(line: str) -> None:
+    """Progress goes to standard error: what is asked for (the list, commands) can be piped."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is too small; the least is 1")
+    return value

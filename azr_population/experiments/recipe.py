@@ -1,0 +1,140 @@
+"""A recipe: which arms, how long, and what is drawn of them. `recipes/<name>/recipe.yaml`."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from azr_population.errors import UserError
+from azr_population.experiments.arms import Arms, known, read_yaml, recipes_folder
+from azr_population.experiments.takes import TAKES
+
+SUMMARIES = ("curves", "wallclock")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Curves of one diagnostic over the steps, a line per arm."""
+
+    series: str
+    title: str
+    label: str
+    of: tuple[str, ...] = ("",)
+    """Roles; one line per arm and role."""
+    file: str = ""
+    """Name of the files without their ending; the diagnostic's when empty."""
+    limits: tuple[float, float] | None = None
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of its files, without the ending."""
+        return self.file or self.series
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table: a number per run, and its mean and interval per arm."""
+
+    label: str
+    series: str
+    take: str = "late"
+    of: str = ""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What `recipe.yaml` says."""
+
+    name: str
+    title: str
+    figure: str
+    """The paper's table or figure."""
+    shows: str
+    """What the paper shows there."""
+    arms: tuple[str, ...] = ()
+    baseline: str = ""
+    """The arm that others are compared with; the first when empty."""
+    steps: int | None = None
+    seeds: int | None = None
+    overrides: tuple[str, ...] = ()
+    """Of all arms at nano scale, after the arm's own."""
+    own_runs: bool = False
+    """Its runs are not shared with other recipes, because what they measure is the time."""
+    summary: str = "curves"
+    figures: tuple[Figure, ...] = ()
+    rows: tuple[Row, ...] = ()
+    scripts: tuple[str, ...] = ()
+    """Command lines of a recipe with a programme of its own; `{results}` is where it writes."""
+    minutes: float = 0.0
+    """Of the scripts, for the list."""
+    scales: tuple[str, ...] = ("nano", "7b")
+    at_7b: tuple[str, ...] = field(default_factory=tuple)
+    """Lines that tell what more there is at 7B."""
+    benchmarks: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where the recipe lies."""
+        return recipes_folder() / self.name
+
+
+def recipe_names(folder: Path | None = None) -> list[str]:
+    """All recipes, in the order of the paper's tables and figures."""
+    found = (folder or recipes_folder()).glob("*/recipe.yaml")
+    return sorted((path.parent.name for path in found), key=_paper_order)
+
+
+def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
+    """The recipe called `name`.
+
+    Raises:
+        UserError: there is none (the message lists those that are), or its file has a mistake.
+    """
+    names = recipe_names(folder)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise UserError(f"there is no recipe {name}{hint}; choose one of: {', '.join(names)}")
+    path = (folder or recipes_folder()) / name / "recipe.yaml"
+    content = known(path, read_yaml(path), tuple(one.name for one in fields(Recipe)))
+    for key in ("arms", "overrides", "scripts", "scales", "at_7b"):
+        if key in content:
+            content[key] = tuple(map(str, content[key]))
+    content["benchmarks"] = tuple(content.get("benchmarks", ()))
+    content["figures"] = tuple(_figure(path, one) for one in content.get("figures", ()))
+    content["rows"] = tuple(Row(**known(path, one, _ROW)) for one in content.get("rows", ()))
+    try:
+        recipe = Recipe(name=name, **content)
+    except TypeError as error:
+        raise UserError(f"{path}: {error}") from error
+    for arm in recipe.arms:
+        arms.find(arm)
+    for row in recipe.rows:
+        if row.take not in TAKES:
+            raise UserError(f"{path}: take={row.take} is unknown; choose from {', '.join(TAKES)}")
+    if recipe.summary not in SUMMARIES:
+        raise UserError(f"{path}: summary={recipe.summary} is unknown; {', '.join(SUMMARIES)}")
+    return recipe
+
+
+_ROW = tuple(one.name for one in fields(Row))
+
+
+def _figure(path: Path, content: dict[str, Any]) -> Figure:
+    content = known(path, content, tuple(one.name for one in fields(Figure)))
+    of = content.get("of", "")
+    content["of"] = tuple(of) if isinstance(of, list) else (of,)
+    if content.get("limits") is not None:
+        low, high = content["limits"]
+        content["limits"] = (float(low), float(high))
+    return Figure(**content)
+
+
+def _paper_order(name: str) -> tuple[int, int, str]:
+    """Tables, then figures, then ablations; by their number."""
+    kind = next((i for i, k in enumerate(("table", "fig", "ablation")) if name.startswith(k)), 3)
+    digits = "".join(c for c in name.split("_")[0] if c.isdigit())
+    return kind, int(digits or 0), name

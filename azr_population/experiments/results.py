@@ -1,0 +1,166 @@
+"""Draws a recipe: `summary.md`, CSV files, SVG figures and what made them, in one folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from azr_population.experiments.arms import Arms, recipes_folder
+from azr_population.experiments.recipe import Recipe
+from azr_population.experiments.runs import PlannedRun, runs_there
+from azr_population.experiments.tables import (
+    Runs,
+    cells,
+    curves_csv,
+    figure_curves,
+    table_csv,
+    table_markdown,
+)
+from azr_population.experiments.wallclock import ratio_estimates, wallclock_tables
+from azr_population.runs.directory import write_atomically
+
+
+def draw(
+    recipe: Recipe, arms: Arms, planned: Sequence[PlannedRun], steps: int, scale: str, folder: Path
+) -> Path:
+    """Writes the recipe's results into `folder` and returns its `summary.md`.
+
+    Runs that have no records yet are left out, and the summary says which.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = runs_there(planned)
+    if recipe.summary == "wallclock":
+        text, files = _wallclock(recipe, runs, steps, folder)
+    else:
+        text, files = _curves(recipe, runs, steps, folder)
+    for name, content in files.items():
+        write_atomically(folder / name, content)
+    pins = versions(recipe, arms, planned, steps, scale)
+    write_atomically(folder / "versions.json", json.dumps(pins, indent=1) + "\n")
+    summary = folder / "summary.md"
+    heading = [
+        f"# {recipe.title} ({recipe.figure}), {scale} scale",
+        f"Made by `{command()}`.",
+        _extent(planned, steps),
+        f"The paper: {recipe.shows}",
+    ]
+    write_atomically(summary, "\n\n".join([*heading, text]) + "\n")
+    return summary
+
+
+def _curves(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[str, dict[str, str]]:
+    """(the summary's body, CSV texts by file name); the figures are written."""
+    from azr_population.reports.plots import curves
+
+    table = {row: cells(row, recipe, runs, steps) for row in recipe.rows}
+    files = {"table.csv": table_csv(recipe, table)} if recipe.rows else {}
+    parts = []
+    if recipe.rows:
+        baseline = recipe.baseline or recipe.arms[0]
+        parts += [
+            table_markdown(recipe, table),
+            "Means over seeds with 95% intervals (Student's t). Bold: the 95% interval of the "
+            f"difference to `{baseline}` (Welch) leaves out 0; several rows are tested, and no "
+            "correction is made for that.",
+        ]
+    for figure in recipe.figures:
+        lines = figure_curves(figure, runs, steps)
+        if not lines:
+            parts.append(f"No run has `{figure.series}` yet.")
+            continue
+        files[f"{figure.name}.csv"] = curves_csv(lines)
+        curves(folder / figure.name, figure.title, figure.label, lines, "", figure.limits)
+        parts.append(f"![{figure.title}]({figure.name}.svg)")
+        if figure.note:
+            parts.append(figure.note)
+    return "\n\n".join(parts), files
+
+
+def _wallclock(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[str, dict[str, str]]:
+    from azr_population.reports.plots import bars
+
+    baseline = recipe.baseline or recipe.arms[0]
+    text, files = wallclock_tables(runs, steps, baseline)
+    estimates = ratio_estimates(runs, steps, baseline)
+    if not estimates:
+        return text, files
+    bars(
+        folder / "wallclock", recipe.title, f"seconds per step over those of {baseline}", estimates
+    )
+    return f"{text}\n\n![{recipe.title}](wallclock.svg)", files
+
+
+def _extent(planned: Sequence[PlannedRun], steps: int) -> str:
+    """What the results rest on, and what is missing."""
+    arms = list(dict.fromkeys(run.arm.name for run in planned))
+    seeds = len({run.seed for run in planned})
+    lines = [f"{len(arms)} arms, {seeds} {'seed' if seeds == 1 else 'seeds'}, {steps} steps."]
+    for run in planned:
+        if not run.finished:
+            lines.append(f"**{run.name} is at step {run.done} of {steps}.**")
+    return " ".join(lines)
+
+
+def command() -> str:
+    """The command line as it was typed, without the place of the program."""
+    return shlex.join([Path(sys.argv[0]).name.replace("cli.py", "azr-population"), *sys.argv[1:]])
+
+
+def versions(
+    recipe: Recipe, arms: Arms, planned: Sequence[PlannedRun], steps: int, scale: str
+) -> dict[str, Any]:
+    """What made the results: command, commit, packages, base, and the overrides of every arm."""
+    from azr_population.nano import nano_base_path
+    from azr_population.train import environment
+
+    here = environment()
+    weights = {"nano": Path(nano_base_path()) / "model.safetensors"}
+    weights |= {run.base.name: run.base / "model.safetensors" for run in planned if run.base}
+    own = {
+        arm.name: list((arm.nano if scale == "nano" else arm.azr) or ())
+        for arm in (arms.find(run.arm.name) for run in planned)
+    }
+    return {
+        "command": command(),
+        "commit": commit(),
+        "python": here["python"],
+        "platform": here["platform"],
+        "cores": os.cpu_count(),
+        "packages": here["packages"],
+        "bases_sha256": {
+            name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for name, path in weights.items()
+            if path.is_file()
+        },
+        "scale": scale,
+        "steps": steps,
+        "seeds": sorted({run.seed for run in planned}),
+        "common": list(arms.scales[scale].common),
+        "overrides": list(recipe.overrides) if scale == "nano" else [],
+        "arms": own,
+        "runs": {run.name: run.done for run in planned},
+    }
+
+
+def commit() -> str | None:
+    """The checkout's commit, with `+changes` where tracked files differ from it; None elsewhere."""
+    folder = recipes_folder().resolve()
+
+    def git(*typed: str) -> str:
+        done = subprocess.run(["git", *typed], cwd=folder, capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        if not git("ls-files", "arms.yaml"):
+            return None  # some other checkout around an installed package
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", "../azr_population")
+        return git("rev-parse", "HEAD") + ("+changes" if changed else "")
+    except OSError:
+        return None

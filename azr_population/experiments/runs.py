@@ -1,0 +1,147 @@
+"""The runs that a recipe needs: where they lie, how far they are, and whether they fit.
+
+A run lies in `<out>/<arm>/seed_<n>` and serves every recipe that wants this arm and seed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from azr_population.conf.differences import differences
+from azr_population.conf.load import config_from_file, load_config
+from azr_population.errors import UserError
+from azr_population.experiments.arms import Arm, Arms
+from azr_population.experiments.recipe import Recipe
+from azr_population.runs import RunDirectory
+
+_MEASURES = ("run.", "exam.every", "logger.", "referee.workers")
+"""Keys that may differ between runs of one arm: where, how long, how often examined."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One arm with one seed."""
+
+    arm: Arm
+    seed: int
+    steps: int
+    path: Path
+    overrides: tuple[str, ...]
+    """All but `run.dir` and `run.steps`."""
+    base: Path | None = None
+    """A nano base that has to be there first."""
+
+    @property
+    def name(self) -> str:
+        """For people: `4t4s seed 2`."""
+        return f"{self.arm.name} seed {self.seed}"
+
+    @property
+    def done(self) -> int:
+        """Steps that are recorded; 0 where there is no run."""
+        return last_step(self.path)
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a run."""
+        return (self.path / "config.yaml").is_file()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the steps that are wanted are there; a longer run serves as well."""
+        return self.started and self.done >= self.steps
+
+
+def plan_runs(
+    recipe: Recipe, arms: Arms, names: Sequence[str], seeds: int, steps: int, out: Path
+) -> list[PlannedRun]:
+    """All runs at nano scale, seed by seed: after the first seed every arm has been seen."""
+    home = out / recipe.name if recipe.own_runs else out
+    planned = []
+    for seed in range(1, seeds + 1):
+        for name in names:
+            arm = arms.find(name)
+            base = out / "bases" / arm.base if arm.base else None
+            overrides = (*arms.scales["nano"].common, *arm.nano, *recipe.overrides, f"seed={seed}")
+            if base is not None:
+                overrides += (f"base.path={base}",)
+            planned.append(
+                PlannedRun(arm, seed, steps, home / name / f"seed_{seed}", overrides, base)
+            )
+    return planned
+
+
+def last_step(path: Path) -> int:
+    """The last step in a run's `metrics.jsonl`, 0 without any."""
+    record = path / "metrics.jsonl"
+    if not record.is_file():
+        return 0
+    for line in reversed(record.read_bytes().splitlines()):
+        try:
+            return int(json.loads(line)["step"])
+        except (ValueError, KeyError, TypeError):
+            continue  # torn by a crash
+    return 0
+
+
+def check_runs(planned: Sequence[PlannedRun], resume: bool) -> None:
+    """Refuses what stands in the way, before anything is run.
+
+    Raises:
+        UserError: a run with another configuration, or an unfinished one without `resume`.
+    """
+    for run in planned:
+        if run.started:
+            _check_same(run)
+            if not run.finished and not resume:
+                raise UserError(
+                    f"{run.path} stands at step {run.done} of {run.steps}; go on with it by "
+                    "--resume, or name another --out"
+                )
+        elif run.path.is_dir() and any(run.path.iterdir()):
+            _clear_half_made(run.path)
+
+
+def _check_same(run: PlannedRun) -> None:
+    wanted = load_config(run.overrides)
+    try:
+        stored = config_from_file(run.path / "config.yaml")
+    except UserError as error:
+        raise UserError(f"{run.path} cannot be reused: {error}; name another --out") from error
+    # Folders are the same however they are written.
+    for config in (wanted, stored):
+        if config.base.path:
+            config.base.path = str(Path(config.base.path).resolve())
+    found = differences(stored, wanted, _MEASURES)
+    if found:
+        told = ", ".join(f"{key}={one} instead of {other}" for key, one, other in found[:6])
+        more = f" and {len(found) - 6} more" if len(found) > 6 else ""
+        raise UserError(
+            f"{run.path} holds another run: it has {told}{more}; name another --out, or move it"
+        )
+
+
+def _clear_half_made(path: Path) -> None:
+    """Removes what a run leaves that was killed before its first record: nothing was played."""
+    if list(path.glob("*.jsonl")) or not {one.name for one in path.iterdir()} <= {
+        "members",
+        "checkpoints",
+        "environment.json",
+        ".environment.json.tmp",
+        ".config.yaml.tmp",
+    }:
+        raise UserError(f"{path} is not empty and no run; move it away, or name another --out")
+    shutil.rmtree(path)
+
+
+def runs_there(planned: Sequence[PlannedRun]) -> dict[str, list[RunDirectory]]:
+    """The runs that have records, by arm, in order of their seeds."""
+    found: dict[str, list[RunDirectory]] = {}
+    for run in planned:
+        if run.started and run.done:
+            found.setdefault(run.arm.name, []).append(RunDirectory(run.path))
+    return found

@@ -1,0 +1,138 @@
+"""Table 2: what a step and a member's update cost, by arm and phase.
+
+Arms are played seed by seed, so that each seed's arms share the machine's noise: ratios are taken
+within a seed, and intervals over seeds. A seed's figure is the median of its steps but the first,
+which warms caches up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+from azr_population.experiments.tables import Runs, number, to_csv, with_interval
+from azr_population.reports.diagnostics import Estimate, interval
+from azr_population.runs import RunDirectory
+
+PAPER_RATIO = 1.31
+"""4T+4S against the single agent: 8 times the members (PopuLoRA, Table 2)."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One run: medians over its steps, in seconds."""
+
+    step: float
+    phases: dict[str, float]
+    members: int
+    rows: float
+    """Rows that a member trained on in a step, the mean over members and steps."""
+    tokens: float
+    """Tokens that a member generated in a step."""
+
+
+def timing(run: RunDirectory, steps: int) -> Timing | None:
+    """The run's medians; None where it has no step after the first."""
+    records = [one for one in run.metrics() if 1 < one["step"] <= steps]
+    if not records:
+        return None
+    names = dict.fromkeys(name for one in records for name in one["phases"] if name != "exam")
+    phases = {name: median(one["phases"].get(name, 0.0) for one in records) for name in names}
+    steps_alone = [one["seconds"] - one["phases"].get("exam", 0.0) for one in records]
+    own = [member for one in records for member in one["members"].values()]
+    return Timing(
+        median(steps_alone),
+        phases,
+        len(records[0]["members"]),
+        sum(member.get("trained_rows") or 0 for member in own) / len(own),
+        sum(member["tokens"] for member in own) / len(own),
+    )
+
+
+def timings(runs: Runs, steps: int) -> dict[str, dict[str, Timing]]:
+    """arm -> seed (the name of the run's folder) -> its timing."""
+    found: dict[str, dict[str, Timing]] = {}
+    for arm, own in runs.items():
+        for run in own:
+            if (one := timing(run, steps)) is not None:
+                found.setdefault(arm, {})[run.path.name] = one
+    return found
+
+
+def ratios(
+    found: dict[str, dict[str, Timing]], arm: str, baseline: str
+) -> tuple[list[float], list[float]]:
+    """(the arm's step over the baseline's, the same over as many baselines one after another).
+
+    One value per seed that both have. The second is the naive peer: the same number of members
+    trained by running the single agent once for each of them.
+    """
+    shared = [seed for seed in found[arm] if seed in found.get(baseline, {})]
+    plain = [found[arm][seed].step / found[baseline][seed].step for seed in shared]
+    members = [found[arm][seed].members / found[baseline][seed].members for seed in shared]
+    return plain, [ratio / count for ratio, count in zip(plain, members, strict=True)]
+
+
+def wallclock_tables(runs: Runs, steps: int, baseline: str) -> tuple[str, dict[str, str]]:
+    """(Markdown, CSV texts by file name)."""
+    found = timings(runs, steps)
+    if not found:
+        return "No run has a second step yet.", {}
+    header = ["arm", "members", "rows/member", "tokens/member", "seconds/step"]
+    header += ["seconds/member update", f"step / {baseline}", f"step / members x {baseline}"]
+    table, csv_rows = [], []
+    for arm, own in found.items():
+        one = next(iter(own.values()))
+        seconds = interval([t.step for t in own.values()])
+        each = interval([t.step / t.members for t in own.values()])
+        plain, naive = ratios(found, arm, baseline)
+        columns = [seconds, each, interval(plain), interval(naive)]
+        rows = sum(t.rows for t in own.values()) / len(own)
+        tokens = sum(t.tokens for t in own.values()) / len(own)
+        table.append(
+            [arm, str(one.members), f"{rows:.1f}", f"{tokens:.0f}", *map(with_interval, columns)]
+        )
+        csv_rows.append(
+            [arm, str(one.members), str(len(own)), f"{rows:.2f}", f"{tokens:.0f}"]
+            + [f"{value:.6g}" for e in columns for value in (e.mean, e.low, e.high)]
+        )
+    names = ("seconds_per_step", "seconds_per_member", "ratio", "ratio_to_one_by_one")
+    csv_header = ["arm", "members", "seeds", "rows_per_member", "tokens_per_member"]
+    csv_header += [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
+    phases_text, phases_csv = _phases(found)
+    text = "\n\n".join(
+        [
+            _markdown(header, table),
+            f"The paper: 4T+4S costs {PAPER_RATIO}x the single agent's step for 8x the members, on "
+            "GPUs. The last column is below 1 where training the members together is cheaper than "
+            f"running `{baseline}` once for each of them, one after another.",
+            "Seconds of each phase (median of steps, mean over seeds) and its share of the step:",
+            phases_text,
+        ]
+    )
+    return text, {
+        "wallclock.csv": to_csv(csv_header, csv_rows),
+        "phases.csv": phases_csv,
+    }
+
+
+def ratio_estimates(runs: Runs, steps: int, baseline: str) -> dict[str, Estimate]:
+    """The bars of the figure: step time over the baseline's, by arm."""
+    found = timings(runs, steps)
+    return {arm: interval(ratios(found, arm, baseline)[0]) for arm in found}
+
+
+def _phases(found: dict[str, dict[str, Timing]]) -> tuple[str, str]:
+    names = list(dict.fromkeys(n for own in found.values() for t in own.values() for n in t.phases))
+    table, rows = [], []
+    for arm, own in found.items():
+        means = {n: sum(t.phases.get(n, 0.0) for t in own.values()) / len(own) for n in names}
+        whole = sum(t.step for t in own.values()) / len(own)
+        table.append([arm, *(f"{number(v)} ({v / whole:.0%})" for v in means.values())])
+        rows.append([arm, *(f"{value:.6g}" for value in means.values())])
+    return _markdown(["arm", *names], table), to_csv(["arm", *names], rows)
+
+
+def _markdown(header: list[str], rows: list[list[str]]) -> str:
+    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
