@@ -64,7 +64,9 @@ def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
     """Reads a run's `config.yaml` and applies dotted overrides (`run.steps=40`) to it."""
     try:
         loaded = OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.load(path))
-        return _to_config(OmegaConf.merge(loaded, OmegaConf.from_dotlist(list(overrides))))
+        return _to_config(
+            OmegaConf.merge(loaded, OmegaConf.from_dotlist(list(map(_chosen_logger, overrides))))
+        )
     except FileNotFoundError as error:
         raise UserError(f"no run at {path.parent}: there is no {path.name} in it") from error
     except (OSError, yaml.YAMLError) as error:
@@ -72,6 +74,14 @@ def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
         raise UserError(f"{path} or {list(overrides)} cannot be read: {reason}") from error
     except OmegaConfBaseException as error:
         raise UserError(_one_line(error)) from error
+
+
+def _chosen_logger(override: str) -> str:
+    """`logger=wandb` as the field that it sets: the one group that a resumed run may change."""
+    name = override.removeprefix("logger=")
+    if name == override:
+        return override
+    return f"logger.names=[{'' if name == 'none' else name}]"
 
 
 def to_yaml(config: Config) -> str:
@@ -131,6 +141,7 @@ def check(config: Config) -> None:
         UserError: naming the key, the value and what would be accepted.
     """
     from azr_population.conf.evolution_check import check_evolution
+    from azr_population.loggers import check_names
     from azr_population.matchmaking import Matchmaker
     from azr_population.members import RatingSystem
     from azr_population.selfplay.rewards import TEACHER_REWARDS
@@ -139,9 +150,17 @@ def check(config: Config) -> None:
     from azr_population.tasks.validity import REFUSALS
 
     TEACHER_REWARDS.find(config.population.teacher_reward)
+    check_names(config.logger.names)
+    _one_of("logger.mode", config.logger.mode or "online", ("online", "offline", "disabled"))
     _one_of("engine.name", config.engine.name, ("torch",))
     _one_of("base.format", config.base.format, FORMATS)
     _one_of("base.dtype", config.base.dtype, ("float32", "bfloat16", "float16"))
+    _one_of("population.solver_baseline", config.population.solver_baseline, ("type", "task"))
+    if config.population.solver_baseline == "task" and config.population.attempts < 2:
+        raise UserError(
+            f"population.attempts={config.population.attempts} leaves nothing to compare an attempt "
+            "with; give at least 2, or population.solver_baseline=type"
+        )
     for name in config.task.types:
         _one_of("task.types", name, [str(kind) for kind in TaskType])
     for name in config.task.refuse:

@@ -21,6 +21,9 @@ class PopulationConfig:
     attempts: int = 4
     """Answers drawn per valid task to estimate its solve rate (AZR's n_samples)."""
     teacher_reward: str = "adversarial"
+    solver_baseline: str = "type"
+    """What an attempt is compared with: `type` (all attempts at that type of task: TRR++, as in
+    AZR) or `task` (the other attempts at the same task; tasks on which all agree are left out)."""
     duplicate_price: float = 0.3
     """Taken off a proposal's reward for each other copy of it in the batch or buffer; ours."""
     teacher_lr: float = 3e-4
@@ -158,6 +161,22 @@ class ExamConfig:
 
 
 @dataclass
+class LoggerConfig:
+    """Who else gets the figures of every step; the run does not depend on it."""
+
+    names: list[str] = field(default_factory=list)
+    """Any of tensorboard, wandb."""
+    project: str = "azr-population"
+    """Of Weights & Biases, as the fields below."""
+    entity: str | None = None
+    group: str | None = None
+    """Empty: the population's name, so that seeds of an arm are one group."""
+    run_name: str | None = None
+    mode: str | None = None
+    """online, offline or disabled; empty leaves it to WANDB_MODE."""
+
+
+@dataclass
 class RunConfig:
     """Where the run is recorded and how long it goes on."""
 
@@ -181,4 +200,5 @@ class Config:
     base: BaseConfig = field(default_factory=BaseConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     exam: ExamConfig = field(default_factory=ExamConfig)
+    logger: LoggerConfig = field(default_factory=LoggerConfig)
     run: RunConfig = field(default_factory=RunConfig)

@@ -1,4 +1,4 @@
-"""TRR++: task-relative REINFORCE++ (AZR, section 3.3.5)."""
+"""TRR++: task-relative REINFORCE++ (AZR, section 3.3.5); and a baseline per task, as an option."""
 
 from __future__ import annotations
 
@@ -27,3 +27,15 @@ def task_relative(rewards: Sequence[float], groups: Sequence[Hashable]) -> list[
             for index, value in zip(indices, (values - values.mean()) / deviation, strict=True):
                 advantages[index] = float(value)
     return advantages
+
+
+def leave_one_out(rewards: Sequence[float]) -> list[float]:
+    """Each reward minus the mean of the others; 0 for a single one.
+
+    The baseline of RLOO (Ahmadian et al. 2024, arXiv 2402.14740) over the attempts at one task: how
+    hard the task is drops out, so what is left is what the attempt did well or badly.
+    """
+    if len(rewards) < 2:
+        return [0.0] * len(rewards)
+    total = sum(rewards)
+    return [reward - (total - reward) / (len(rewards) - 1) for reward in rewards]

@@ -106,7 +106,7 @@ class SelfPlay:
             phases.reward(rows, config.population)
         with clock("update"):
             samples = phases.training_samples(
-                rows, config.population.rows, self.streams.numpy("attempts", step)
+                rows, config.population, self.streams.numpy("attempts", step)
             )
             updates = self.engine.update(samples, self._learning_rates())
             for slot, rows_of_member in samples.items():

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from azr_population.conf.schema import EngineConfig, PopulationConfig, TaskConfig
-from azr_population.engines.engine import Engine, Sample, Sampling
+from azr_population.engines.engine import Completion, Engine, Sample, Sampling
 from azr_population.matchmaking import Match
 from azr_population.members import Role
 from azr_population.referee import Program, Referee
-from azr_population.selfplay.advantages import task_relative
+from azr_population.selfplay.advantages import leave_one_out, task_relative
 from azr_population.selfplay.questions import question
 from azr_population.selfplay.rewards import TEACHER_REWARDS, student_reward, teacher_reward
 from azr_population.selfplay.rows import Answer, Row, shares
@@ -178,56 +178,56 @@ def reward(rows: Sequence[Row], config: PopulationConfig) -> None:
 
 
 def training_samples(
-    rows: Sequence[Row], budget: int, generator: np.random.Generator
+    rows: Sequence[Row], config: PopulationConfig, generator: np.random.Generator
 ) -> dict[int, list[Sample]]:
     """Each member's rows with their TRR++ advantages, by slot; rows that teach nothing left out.
 
-    A teacher trains on all its proposals. A student trains on `budget` attempts, its share of each
+    A teacher trains on all its proposals. A student trains on `rows` attempts, its share of each
     match taken evenly over the task types: first one attempt of every task in random order, then a
     second of each, and so on, because different tasks teach more than repeated ones.
     """
-    drawn: list[tuple[int, str, Row, Answer | None]] = [
-        (row.match.teacher.slot, "propose", row, None) for row in rows
+    per_task = config.solver_baseline == "task"
+    drawn: list[tuple[int, str, TaskType, Completion, float]] = [
+        (row.match.teacher.slot, "propose", row.type, row.completion, row.reward) for row in rows
     ]
     played = Counter(match.student.name for match in {id(r.match): r.match for r in rows}.values())
     met: Counter[str] = Counter()
     for match in {id(row.match): row.match for row in rows}.values():
         name = match.student.name
-        share = shares(solving_rows(budget, match.student.role), played[name])[met[name]]
+        share = shares(solving_rows(config.rows, match.student.role), played[name])[met[name]]
         met[name] += 1
         own = [row for row in rows if row.match is match and row.answers]
-        drawn += [
-            (match.student.slot, "solve", row, answer)
-            for row, answer in choose_attempts(own, share, generator)
-        ]
+        if per_task:
+            own = [row for row in own if len({answer.reward for answer in row.answers}) > 1]
+        for row, attempt in choose_attempts(own, share, generator):
+            rewards = [answer.reward for answer in row.answers]
+            value = (leave_one_out(rewards) if per_task else rewards)[attempt]
+            completion = row.answers[attempt].completion
+            drawn.append((match.student.slot, "solve", row.type, completion, value))
     advantages = task_relative(
-        [row.reward if answer is None else answer.reward for _, _, row, answer in drawn],
-        [(slot, phase, row.type) for slot, phase, row, _ in drawn],
+        [value for *_, value in drawn], [(slot, phase, type) for slot, phase, type, *_ in drawn]
     )
     samples: dict[int, list[Sample]] = {}
-    for (slot, _, row, answer), advantage in zip(drawn, advantages, strict=True):
+    for (slot, _, _, completion, _), advantage in zip(drawn, advantages, strict=True):
         kept = samples.setdefault(slot, [])
         if advantage is not None:
-            completion = row.completion if answer is None else answer.completion
             kept.append(Sample(completion, advantage))
     return samples
 
 
 def choose_attempts(
     rows: Sequence[Row], count: int, generator: np.random.Generator
-) -> list[tuple[Row, Answer]]:
-    """Up to `count` attempts at these rows' tasks, see `training_samples`."""
+) -> list[tuple[Row, int]]:
+    """Up to `count` attempts at these rows' tasks, by number; see `training_samples`."""
     by_type: dict[TaskType, list[Row]] = {}
     for row in rows:
         by_type.setdefault(row.type, []).append(row)
-    queues: list[list[tuple[Row, Answer]]] = []
+    queues: list[list[tuple[Row, int]]] = []
     for own in by_type.values():
         order = [own[int(i)] for i in generator.permutation(len(own))]
         rounds = max(len(row.answers) for row in order)
-        queues.append(
-            [(row, row.answers[k]) for k in range(rounds) for row in order if k < len(row.answers)]
-        )
-    chosen: list[tuple[Row, Answer]] = []
+        queues.append([(row, k) for k in range(rounds) for row in order if k < len(row.answers)])
+    chosen: list[tuple[Row, int]] = []
     while len(chosen) < count and any(queues):
         for queue in queues:
             if queue and len(chosen) < count:

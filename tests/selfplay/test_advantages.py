@@ -1,6 +1,6 @@
 import pytest
 
-from azr_population.selfplay.advantages import task_relative
+from azr_population.selfplay.advantages import leave_one_out, task_relative
 
 
 def test_each_group_has_its_own_baseline_and_scale():
@@ -17,3 +17,9 @@ def test_groups_whose_rewards_do_not_differ_are_left_out():
 
 def test_nothing_in_nothing_out():
     assert task_relative([], []) == []
+
+
+def test_leave_one_out():
+    assert leave_one_out([1.0, -0.5, -0.5, -1.0]) == pytest.approx([5 / 3, -1 / 3, -1 / 3, -1.0])
+    assert leave_one_out([0.3]) == [0.0]
+    assert leave_one_out([]) == []

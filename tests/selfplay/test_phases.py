@@ -51,7 +51,7 @@ def test_shares():
 def test_every_member_has_the_same_number_of_rows(play, config, teachers, students):
     rows = played(play, config, [1.0] * max(1, teachers + students), teachers, students)
     proposed = Counter(row.match.teacher.name for row in rows)
-    samples = phases.training_samples(rows, config.population.rows, np.random.default_rng(0))
+    samples = phases.training_samples(rows, config.population, np.random.default_rng(0))
     if teachers == 0:
         # The single agent splits its rows between proposing and solving.
         assert proposed == {"agent_0": 6}
@@ -105,12 +105,12 @@ def test_training_rows_take_one_attempt_of_every_task_before_a_second_of_any(pla
     assert len(per_task) == 12 and sorted(per_task.values()) == [1] * 10 + [2] * 2
     # No attempt is taken twice, and there are never more than there are.
     everything = phases.choose_attempts(rows, 99, np.random.default_rng(0))
-    assert len({id(answer) for _, answer in everything}) == len(everything) == 24
+    assert len({(id(row), k) for row, k in everything}) == len(everything) == 24
 
 
 def test_teachers_train_on_proposals_and_students_on_attempts(play, config):
     rows = played(play, config, [0.7, 0.5], 1, 1)
-    samples = phases.training_samples(rows, 12, np.random.default_rng(0))
+    samples = phases.training_samples(rows, config.population, np.random.default_rng(0))
     proposals = {id(row.completion) for row in rows}
     assert {id(s.completion) in proposals for s in samples[0]} == {True}
     assert {id(s.completion) in proposals for s in samples[1]} == {False}
@@ -121,11 +121,30 @@ def test_the_single_agent_has_separate_baselines_for_both_roles(play, config):
     config.population.rows = 48
     rows = played(play, config, [0.7], 0, 0)
     assert all(row.match.teacher is row.match.student for row in rows)
-    samples = phases.training_samples(rows, 48, np.random.default_rng(0))[0]
+    samples = phases.training_samples(rows, config.population, np.random.default_rng(0))[0]
     proposals = {id(row.completion) for row in rows}
     for kind in (True, False):
         own = [s.advantage for s in samples if (id(s.completion) in proposals) is kind]
         assert own and sum(own) == pytest.approx(0, abs=1e-9)
+
+
+def test_a_baseline_per_task_leaves_out_tasks_on_which_all_attempts_agree(play, config):
+    config.population.rows = 48
+    config.population.attempts = 4
+    config.population.solver_baseline = "task"
+    rows = played(play, config, [1.0, 0.5], 1, 1)
+    samples = phases.training_samples(rows, config.population, np.random.default_rng(0))[1]
+    mixed = [r for r in rows if r.answers and len({a.reward for a in r.answers}) > 1]
+    task_of = {id(answer.completion): row for row in mixed for answer in row.answers}
+    assert samples and all(id(sample.completion) in task_of for sample in samples)
+    for row in mixed:
+        signs = {
+            (answer.solved, sample.advantage > 0)
+            for answer in row.answers
+            for sample in samples
+            if sample.completion is answer.completion
+        }
+        assert signs <= {(True, True), (False, False)}
 
 
 def test_match_of_an_agent_with_itself():
