@@ -158,8 +158,8 @@ def check(config: Config) -> None:
     _one_of("population.solver_baseline", config.population.solver_baseline, ("type", "task"))
     if config.population.solver_baseline == "task" and config.population.attempts < 2:
         raise UserError(
-            f"population.attempts={config.population.attempts} leaves nothing to compare an attempt "
-            "with; give at least 2, or population.solver_baseline=type"
+            f"population.attempts={config.population.attempts} leaves nothing to compare an "
+            "attempt with; give at least 2, or population.solver_baseline=type"
         )
     for name in config.task.types:
         _one_of("task.types", name, [str(kind) for kind in TaskType])
