@@ -2,45 +2,77 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from azr_population.reports.lines import number
 
 Record = Mapping[str, Any]
 
+HARDEST = 3
+"""Tasks shown of each kind of hardest."""
 
-def examples(tasks: Iterable[Record]) -> list[tuple[str, Record]]:
-    """A few telling tasks of each type with the reason for showing each, in one pass.
 
-    Per type: the first and the latest, the largest that was solved by all and by none of the
-    attempts, and the largest that was solved by some. A task is shown once.
+class Examples(NamedTuple):
+    """What the report shows of the tasks."""
+
+    pairs: list[tuple[Record, Record]]
+    """Per task type an early and a late task, each of the middle size of its time."""
+    solved: list[Record]
+    """The hardest that somebody solved: the smallest solve rate, then the largest program."""
+    unsolved: list[Record]
+    """The hardest that nobody solved: the largest programs."""
+
+
+def examples(tasks: Iterable[Record], last: int) -> Examples:
+    """Chooses in one pass; keeps in memory the first and the last tenth of `last` steps.
+
+    Copies of a program count once among the hardest.
     """
-    chosen: dict[tuple[str, str], Record] = {}
+    tenth = max(1, math.ceil(last / 10))
+    early: dict[str, list[Record]] = {}
+    late: dict[str, list[Record]] = {}
+    solved: dict[str, Record] = {}
+    unsolved: dict[str, Record] = {}
     for task in tasks:
-        type, rate = str(task.get("type", "?")), number(task.get("solve_rate"))
-        chosen.setdefault((type, "first"), task)
-        chosen[type, "latest"] = task
-        if rate is None:
+        step, rate = number(task.get("step")), number(task.get("solve_rate"))
+        if step is None:
             continue
-        reason = "solved" if rate == 1 else "unsolved" if rate == 0 else "contested"
-        best = chosen.get((type, reason))
-        if best is None or _size(task) >= _size(best):
-            chosen[type, reason] = task
-    words = {
-        "first": "the first",
-        "latest": "the latest",
-        "solved": "the largest that every attempt solved",
-        "unsolved": "the largest that no attempt solved",
-        "contested": "the largest that some attempts solved",
-    }
-    shown: dict[int, tuple[str, Record]] = {}
-    for type in dict.fromkeys(type for type, _ in chosen):
-        for reason, text in words.items():
-            if (type, reason) in chosen:
-                task = chosen[type, reason]
-                shown.setdefault(id(task), (text, task))
-    return list(shown.values())
+        if step <= tenth:
+            early.setdefault(_type(task), []).append(task)
+        elif step > last - tenth:
+            late.setdefault(_type(task), []).append(task)
+        if rate is not None:
+            hardest = solved if rate > 0 else unsolved
+            hardest.setdefault(str(task.get("program", "")), task)
+            if len(hardest) > 64 * HARDEST:
+                _keep(hardest)
+    return Examples(
+        [(_middle(early[type]), _middle(late[type])) for type in sorted(early) if type in late],
+        heapq.nlargest(HARDEST, solved.values(), key=_hardness),
+        heapq.nlargest(HARDEST, unsolved.values(), key=_hardness),
+    )
+
+
+def _keep(tasks: dict[str, Record]) -> None:
+    """Leaves the hardest only."""
+    kept = heapq.nlargest(HARDEST, tasks.items(), key=lambda item: _hardness(item[1]))
+    tasks.clear()
+    tasks.update(kept)
+
+
+def _hardness(task: Record) -> tuple[float, float, float]:
+    return (-(number(task.get("solve_rate")) or 0.0), _size(task), number(task.get("step")) or 0.0)
+
+
+def _middle(tasks: list[Record]) -> Record:
+    return sorted(tasks, key=_size)[len(tasks) // 2]
+
+
+def _type(task: Record) -> str:
+    return str(task.get("type", "?"))
 
 
 def _size(task: Record) -> float:

@@ -38,6 +38,18 @@ _BY_TYPE = (
     ("solving", "solve_rate", "Solve rate by task type", "percent", "all students"),
     ("validity", "validity", "Valid proposals by task type", "percent", "all teachers"),
 )
+_BY_DIAGNOSTIC = (
+    ("complexity", "halstead_volume", "Halstead volume", "number", "bits, per valid program"),
+    ("space", "coverage", "Kinds of problems covered", "number", "cells filled so far"),
+    (
+        "space",
+        "coverage_per_task",
+        "Kinds per equal number of tasks",
+        "number",
+        "cells among equally many tasks of each step",
+    ),
+)
+_TILES = ("Solve rate", "Exam", "Valid proposals", "AST nodes", "Kinds of problems covered")
 
 
 def members_of(metrics: Sequence[Record]) -> list[dict[str, str]]:
@@ -76,11 +88,53 @@ def charts(metrics: Sequence[Record]) -> list[dict[str, Any]]:
             for i, type in enumerate(types)
         ]
         found.append(_chart(where, title, form, note, lines))
-    found.append(_exam(metrics, members))
+    found.append(_exam(metrics))
     if len(members) > 1:  # a single agent meets nobody
         found += _ratings(metrics, members)
     found.append(_seconds(metrics))
     return [chart for chart in found if chart["lines"]]
+
+
+def more_charts(
+    series_of: Mapping[tuple[str, str], Points], members: Sequence[Mapping[str, str]]
+) -> list[dict[str, Any]]:
+    """The charts whose lines are diagnostics: `series_of` maps (diagnostic, role) to points."""
+    found = []
+    for where, key, title, form, note in _BY_DIAGNOSTIC:
+        # Coverage is of all who propose: the kinds that two roles have met do not add up.
+        roles = [""] if where == "space" else dict.fromkeys(member["role"] for member in members)
+        lines = [
+            _line(role or "all", role or "line-0", True, series_of.get((key, role), []))
+            for role in roles
+        ]
+        found.append(_chart(where, title, form, note, lines))
+    return [chart for chart in found if chart["lines"]]
+
+
+def tiles(charts: Sequence[Record]) -> list[dict[str, Any]]:
+    """The figures that head the page: the means of the first and the last tenth of a line.
+
+    `{"title", "line", "colour", "format", "first", "last", "points"}`; what has fewer than two
+    points has no change to show and is left out.
+    """
+    found = []
+    for title in _TILES:
+        chart = next((chart for chart in charts if chart["title"] == title), None)
+        line = next((line for line in chart["lines"] if line["main"]), None) if chart else None
+        if chart is None or line is None or len(line["points"]) < 2:
+            continue
+        values = [y for _, y in line["points"]]
+        tenth = math.ceil(len(values) / 10)
+        found.append(
+            {
+                **{key: line[key] for key in ("colour", "points")},
+                **{key: chart[key] for key in ("title", "format")},
+                "line": line["name"],
+                "first": math.fsum(values[:tenth]) / tenth,
+                "last": math.fsum(values[-tenth:]) / tenth,
+            }
+        )
+    return found
 
 
 def lineage(children: Iterable[Record]) -> list[dict[str, Any]]:
@@ -148,7 +202,7 @@ def _cell(cell: list[float] | None) -> dict[str, Any] | None:
     return {"matches": int(matches), "tasks": int(tasks), "solve_rate": rate}
 
 
-def _exam(metrics: Sequence[Record], members: Sequence[Record]) -> dict[str, Any]:
+def _exam(metrics: Sequence[Record]) -> dict[str, Any]:
     exams = [(step["step"], step["exam"]) for step in metrics if isinstance(step.get("exam"), dict)]
     lines = []
     for i, key in enumerate(("mean", "best", "worst")):

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from string import Template
 from typing import Any
 
-from azr_population.reports import figures, sections
+from azr_population.errors import UserError
+from azr_population.reports import diagnostics, figures, sections, tables, task_cards
+from azr_population.reports.coverage import coverage
+from azr_population.reports.document import document
 from azr_population.reports.examples import examples
+from azr_population.reports.family import family
 from azr_population.reports.lines import number
+from azr_population.reports.reasons import invalid_reasons
 from azr_population.reports.summary import summary
 from azr_population.runs.directory import RunDirectory, write_atomically
 
-_WEB = Path(__file__).with_name("web")
-_SCRIPTS = ("drawing.js", "lines.js", "lineage.js", "match_ups.js", "main.js")
+_SCRIPTS = (
+    "drawing.js",
+    "lines.js",
+    "tiles.js",
+    "reasons.js",
+    "family.js",
+    "coverage.js",
+    "match_ups.js",
+    "main.js",
+)
 
 
 def write_report(run_dir: Path) -> Path:
@@ -34,69 +43,77 @@ def write_report(run_dir: Path) -> Path:
     metrics = _by_step(run.metrics())
     matches = list(run.matches())
     lineage = figures.lineage(run.lineage())
+    members = figures.members_of(metrics)
     name = str(_at(config, "population", "name") or run.path.resolve().name)
     steps = number(_at(config, "run", "steps"))
+    planned = int(steps) if steps else None
     last = metrics[-1]["step"] if metrics else 0
+    charts = figures.charts(metrics) + figures.more_charts(_series(run, members), members)
+    chosen = examples(run.tasks(), last)
     data = {
-        "steps": max(int(steps or 0), last),
+        "steps": max(planned or 0, last),
         "last": last,
-        "members": figures.members_of(metrics),
-        "charts": figures.charts(metrics),
+        "members": members,
+        "tiles": figures.tiles(charts),
+        "charts": charts,
         "lineage": lineage,
+        "family": family(lineage, members),
+        "coverage": coverage(run),
+        "reasons": invalid_reasons(metrics),
         "match_ups": figures.match_ups(matches),
     }
-    script = "\n".join((_WEB / file).read_text(encoding="utf-8") for file in _SCRIPTS)
-    style = (_WEB / "page.css").read_text(encoding="utf-8")
-    page = Template((_WEB / "page.html").read_text(encoding="utf-8")).substitute(
-        title=sections.text(f"{name} - {run.path.resolve().name}"),
-        policy=_policy(script, style),
-        style=style,
-        script=script,
-        status=sections.text(_status(metrics, int(steps) if steps else None)),
-        summary=sections.paragraphs(
-            summary(name, int(steps) if steps else None, metrics, matches, lineage)
-        ),
-        members=sections.member_table(metrics, lineage),
-        replacements=sections.lineage_table(lineage),
-        tasks=sections.task_cards(examples(run.tasks())),
-        settings=sections.settings(
-            (run.path / "config.yaml").read_text(encoding="utf-8", errors="replace"),
-            run.environment(),
-        ),
-        data=embedded(data),
+    page = document(
+        "page.html",
+        _SCRIPTS,
+        data,
+        title=f"{name} - {run.path.resolve().name}",
+        raw={
+            "status": _status(metrics, planned),
+            "summary": sections.paragraphs(summary(name, planned, metrics, matches, lineage)),
+            "members": tables.member_table(metrics, lineage),
+            "replacements": tables.lineage_table(lineage),
+            "credit": tables.operator_table(diagnostics.operator_credit(run)),
+            "fairness": tables.fairness_table(diagnostics.consumption(run)),
+            "pairs": task_cards.side_by_side(chosen),
+            "solved": task_cards.hardest(chosen.solved, "Nobody solved a task yet."),
+            "unsolved": task_cards.hardest(chosen.unsolved, "There is no task that nobody solved."),
+            "settings": sections.settings(
+                (run.path / "config.yaml").read_text(encoding="utf-8", errors="replace"),
+                run.environment(),
+            ),
+        },
     )
     path = run.path / "report.html"
     write_atomically(path, page)
     return path
 
 
-def embedded(data: Any) -> str:
-    """JSON that can stand inside a script element: no character in it can end the element."""
-    text = json.dumps(data, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _policy(script: str, style: str) -> str:
-    """Only these very texts may run or style: what slipped through escaping stays inert."""
-    hashes = [
-        base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
-        for text in (script, style)
-    ]
-    return (
-        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+def _series(
+    run: RunDirectory, members: Sequence[dict[str, str]]
+) -> dict[tuple[str, str], figures.Points]:
+    found: dict[tuple[str, str], figures.Points] = {}
+    for key in ("halstead_volume", "coverage", "coverage_per_task"):
+        for role in ("", *dict.fromkeys(member["role"] for member in members)):
+            try:
+                points = diagnostics.series(run, key, role)
+            except UserError:
+                continue  # pyribs is not there; the map's place says so
+            found[key, role] = [(float(step), value) for step, value in points]
+    return found
 
 
 def _status(metrics: Sequence[dict[str, Any]], steps: int | None) -> str:
     done = metrics[-1]["step"] if metrics else 0
     when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     if steps and done >= steps:
-        return f"Finished: {done} of {steps} steps. Written {when}."
-    return (
-        f"Incomplete: {done} of {steps or '?'} steps are recorded; the run goes on or was stopped. "
-        f"Written {when}."
-    )
+        said, state = f"Finished: {done} of {steps} steps.", "finished"
+    else:
+        said, state = (
+            f"Incomplete: {done} of {steps or '?'} steps are recorded; the run goes on or was "
+            "stopped.",
+            "incomplete",
+        )
+    return f'<p class="status {state}"><b>{said}</b> <span>Written {when}.</span></p>'
 
 
 def _by_step(rows: Any) -> list[dict[str, Any]]:

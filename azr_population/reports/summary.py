@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from azr_population.reports.figures import section
-from azr_population.reports.lines import conservative, duration, number, show
+from azr_population.reports.lines import conservative, duration, number
 
 Record = Mapping[str, Any]
 
@@ -59,8 +59,8 @@ def _changed(metrics: Sequence[Record]) -> str:
     for role, key, words, form in (
         ("student", "solve_rate", "the students' solve rate", "{:.0%}"),
         ("agent", "solve_rate", "the agent's solve rate", "{:.0%}"),
-        ("teacher", "validity", "valid proposals", "{:.0%}"),
-        ("agent", "validity", "valid proposals", "{:.0%}"),
+        ("teacher", "validity", "the share of valid proposals", "{:.0%}"),
+        ("agent", "validity", "the share of valid proposals", "{:.0%}"),
         ("teacher", "ast_nodes", "a program's size", "{:.1f}"),
         ("agent", "ast_nodes", "a program's size", "{:.1f}"),
     ):
@@ -70,11 +70,15 @@ def _changed(metrics: Sequence[Record]) -> str:
         )
         if first is not None and last is not None:
             unit = " AST nodes" if key == "ast_nodes" else ""
-            parts.append(f"{words} from {form.format(first)} to {form.format(last)}{unit}")
+            parts.append(
+                f"{words} {_moved(form.format(first), form.format(last), last - first)}{unit}"
+            )
     exams = [step["exam"] for step in metrics if isinstance(step.get("exam"), Mapping)]
     if len(exams) > 1:
-        ends = (show(exam.get("mean"), "{:.0%}") for exam in (exams[0], exams[-1]))
-        parts.append("the exam's mean from {} to {}".format(*ends))
+        first, last = (number(exam.get("mean")) for exam in (exams[0], exams[-1]))
+        if first is not None and last is not None:
+            moved = _moved(f"{first:.0%}", f"{last:.0%}", last - first)
+            parts.append(f"the exam's mean {moved}")
     if not parts:
         return "No solve rate, validity or size of program is recorded."
     spans = ("step", "") if tenth == 1 else (f"{tenth} steps", f" {tenth}")
@@ -100,6 +104,13 @@ def _leading(metrics: Sequence[Record]) -> str:
         return "There are no ratings, since a single agent meets nobody but itself."
     text = _listed(parts)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _moved(first: str, last: str, change: float) -> str:
+    """`rose from 30% to 42%`; what shows as the same has stayed."""
+    if first == last:
+        return f"stayed at {last}"
+    return f"{'rose' if change > 0 else 'fell'} from {first} to {last}"
 
 
 def _mean(values: Any) -> float | None:

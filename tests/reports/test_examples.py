@@ -1,29 +1,41 @@
 from __future__ import annotations
 
-from azr_population.reports.examples import examples
+from typing import Any
+
+from azr_population.reports.examples import HARDEST, examples
 
 
-def task(type: str, rate: float | None, nodes: int) -> dict[str, object]:
-    return {"type": type, "solve_rate": rate, "ast_nodes": nodes}
+def task(step: int, rate: float | None, nodes: int, type: str = "code_o") -> dict[str, Any]:
+    return {
+        "step": step,
+        "type": type,
+        "solve_rate": rate,
+        "ast_nodes": nodes,
+        "program": f"program of {nodes}",
+    }
 
 
-def test_each_type_shows_its_extremes_once() -> None:
-    tasks = [
-        task("code_o", 0.0, 10),
-        task("code_o", 1.0, 30),
-        task("code_o", 0.5, 40),
-        task("code_o", 1.0, 20),
-        task("code_i", None, 5),
-    ]
-    assert [(why, tasks.index(shown)) for why, shown in examples(iter(tasks))] == [
-        ("the first", 0),
-        ("the latest", 3),
-        ("the largest that every attempt solved", 1),
-        ("the largest that some attempts solved", 2),
-        ("the first", 4),
-    ]
+def test_the_middle_sizes_of_both_ends_stand_side_by_side() -> None:
+    tasks = [task(1, 0.5, 9), task(2, 0.5, 30), task(2, 0.5, 10), task(10, 0.5, 99)]
+    tasks += [task(19, 0.5, 40), task(20, 1.0, 41), task(20, 0.5, 90), task(20, 0.5, 1, "code_i")]
+    ((early, late),) = examples(iter(tasks), last=20).pairs
+    assert (early["ast_nodes"], late["ast_nodes"]) == (10, 41)
+
+
+def test_the_hardest_solved_has_the_smallest_rate_and_then_the_largest_program() -> None:
+    tasks = [task(1, 0.5, 90), task(1, 0.25, 10), task(2, 0.25, 20), task(2, 1.0, 99)]
+    found = examples(tasks, last=2)
+    assert [one["ast_nodes"] for one in found.solved] == [20, 10, 90]
+    assert found.unsolved == []
+
+
+def test_the_hardest_unsolved_are_the_largest_and_a_copy_counts_once() -> None:
+    tasks = [task(1, 0.0, size) for size in [5, 7, 7, *range(10, 1000)] for _ in range(2)]
+    found = examples(tasks, last=1)
+    assert [one["ast_nodes"] for one in found.unsolved] == [999, 998, 997][:HARDEST]
 
 
 def test_nothing_and_odd_records() -> None:
-    assert examples([]) == []
-    assert len(examples([{}, {"solve_rate": "x"}])) == 2
+    assert examples([], 0) == ([], [], [])
+    assert examples([{}, {"solve_rate": "x"}, {"step": 1}], 1).pairs == []
+    assert examples([{"step": 1, "solve_rate": 0}], 1).unsolved == [{"step": 1, "solve_rate": 0}]

@@ -13,7 +13,8 @@ import pytest
 
 from azr_population.errors import UserError
 from azr_population.reports import sections
-from azr_population.reports.page import embedded, write_report
+from azr_population.reports.document import embedded
+from azr_population.reports.page import write_report
 
 WriteRun = Callable[..., Path]
 MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
@@ -49,7 +50,9 @@ def test_the_page_needs_nothing_else(write_run: WriteRun) -> None:
     assert path == run / "report.html"
     found = Elements(page)
     names = {name for _, attributes in found.tags for name in attributes}
-    assert not names & {"src", "href", "srcset", "data", "action"}
+    assert not names & {"src", "srcset", "data", "action"}
+    links = [attributes["href"] or "" for _, attributes in found.tags if "href" in attributes]
+    assert links and all(link.startswith("#") for link in links)
     assert "link" not in {tag for tag, _ in found.tags}
     assert not re.search(r"@import|url\(|fetch\(|import\(", page)
     assert "Finished: 12 of 12 steps." in page
@@ -163,6 +166,33 @@ def test_the_single_agent_has_a_page(write_run: WriteRun, made_up_run: MakeRun) 
     assert "1 agent played 12 of 12 steps" in page
 
 
+def test_a_run_without_a_valid_task_has_a_page(write_run: WriteRun, made_up_run: MakeRun) -> None:
+    run = made_up_run()
+    run["tasks"] = []
+    for match in run["matches"]:
+        match |= {"valid": 0, "solve_rate": None}
+    for step in run["metrics"]:
+        for group in ("roles", "members", "types"):
+            for one in step[group].values():
+                one |= {"validity": 0.0, "solve_rate": None, "ast_nodes": None}
+    page = write_report(write_run(run)).read_text(encoding="utf-8")
+    assert "0% of them valid" in page
+    assert "Nobody solved a task yet." in page
+    assert "no early and late task" in page
+
+
+def test_without_pyribs_the_map_says_what_is_missing(
+    write_run: WriteRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: Any) -> Any:
+        raise UserError("pyribs is not installed")
+
+    monkeypatch.setattr("azr_population.reports.diagnostics.coverage_map", missing)
+    monkeypatch.setattr("azr_population.reports.diagnostics.series", missing)
+    found = Elements(write_report(write_run()).read_text(encoding="utf-8"))
+    assert json.loads(found.scripts[0])["coverage"]["missing"] == "pyribs is not installed"
+
+
 def test_no_run_is_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"config\.yaml"):
         write_report(tmp_path)
@@ -172,9 +202,3 @@ def test_long_and_odd_text_is_cut_and_cleaned() -> None:
     assert sections.text("<a b='c'>&") == "&lt;a b=&#x27;c&#x27;&gt;&amp;"
     assert sections.text("x" * 4000).endswith("x ... (1,000 more characters)")
     sections.text("\ud800\0").encode("utf-8")
-
-
-def test_consumption_is_summed_over_the_run(made_up_run: MakeRun) -> None:
-    table = sections.member_table(made_up_run()["metrics"], [])
-    assert "36,000" in table  # 12 steps of 3,000 tokens
-    assert "2,304" in table

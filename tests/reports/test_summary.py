@@ -28,9 +28,9 @@ def test_three_sentences_with_numbers() -> None:
     assert summary("1t2s", 5, metrics, matches, [{}]) == [
         "In 1t2s, 1 teacher and 2 students played 3 of 5 steps in 1:30, 96 tasks were proposed "
         "and 79% of them valid, and 1 member was replaced.",
-        "From the first step to the last, the students' solve rate from 30% to 42%, valid "
-        "proposals from 80% to 80%, a program's size from 20.0 to 27.2 AST nodes and the exam's "
-        "mean from 15% to 21%.",
+        "From the first step to the last, the students' solve rate rose from 30% to 42%, the share "
+        "of valid proposals stayed at 80%, a program's size rose from 20.0 to 27.2 AST nodes and "
+        "the exam's mean rose from 15% to 21%.",
         "The teacher most surely strong is teacher_0 (mu 28.0, sigma 1.0, generation 0) and the "
         "student most surely strong is student_0 (mu 25.0, sigma 0.5, generation 2).",
     ]

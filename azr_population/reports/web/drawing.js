@@ -3,10 +3,10 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function make(name, attributes, text) {
+function make(name, attributes, ...children) {
   const node = document.createElement(name);
   for (const key in attributes || {}) node.setAttribute(key, attributes[key]);
-  if (text !== undefined) node.textContent = text;
+  node.append(...children);
   return node;
 }
 
@@ -14,19 +14,63 @@ function draw(parent, name, attributes, text) {
   const node = document.createElementNS(SVG, name);
   for (const key in attributes || {}) node.setAttribute(key, attributes[key]);
   if (text !== undefined) node.textContent = text;
-  parent.appendChild(node);
+  if (parent) parent.appendChild(node);
   return node;
 }
 
+// A drawing that fills its frame; `label` is what it says to who cannot see it.
+function canvas(height, label, role) {
+  return draw(null, "svg", { height, role: role || "img", "aria-label": label });
+}
+
+// A card with a title and a note; the drawing goes into `.frame`.
+function card(host, title, note) {
+  const figure = make("figure");
+  const caption = make("figcaption", {}, make("b", {}, title));
+  if (note) caption.append(make("span", { class: "note" }, note));
+  const frame = make("div", { class: "frame" });
+  figure.append(caption, frame);
+  host.append(figure);
+  return { figure, caption, frame };
+}
+
 // A colour by the name of its CSS variable; an unknown role is drawn in the text's colour.
-const COLOURS = ["teacher", "student", "agent", "line-0", "line-1", "line-2", "line-3", "line-4", "line-5"];
+const COLOURS = ["teacher", "student", "agent"];
+for (let i = 0; i < 8; i++) COLOURS.push("line-" + i);
 function colour(name) {
-  return "var(--" + (COLOURS.includes(name) ? name : "ink") + ")";
+  return "var(--" + (COLOURS.includes(name) ? name : "soft") + ")";
+}
+
+function swatch(name, style) {
+  const mark = make("i", { class: "swatch " + (style || "") });
+  mark.style.background = name.startsWith("#") || name.startsWith("rgb") ? name : colour(name);
+  return mark;
+}
+
+function legend(host, entries, style) {
+  const row = make("div", { class: "legend" });
+  for (const [name, words] of entries) row.append(make("span", {}, swatch(name, style), words));
+  host.append(row);
+}
+
+// Buttons of which one is pressed; `choose` is called with its value.
+function choice(host, label, options, choose) {
+  const group = make("div", { class: "choice", role: "group", "aria-label": label });
+  for (const [value, words] of options) {
+    const button = make("button", { type: "button", "aria-pressed": String(value === options[0][0]) }, words);
+    button.addEventListener("click", () => {
+      for (const other of group.children) other.setAttribute("aria-pressed", String(other === button));
+      choose(value);
+    });
+    group.append(button);
+  }
+  host.append(group);
 }
 
 function format(value, kind) {
   if (kind === "percent") return (100 * value).toFixed(Math.abs(value) < 0.1 ? 1 : 0) + "%";
   const size = Math.abs(value);
+  if (size >= 10000) return Math.round(value).toLocaleString("en");
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
 }
 
@@ -45,10 +89,23 @@ function stepTicks(last, count) {
   return whole.length > 1 ? whole : [0, last];
 }
 
+function stepAxis(svg, last, x, y, width) {
+  const marks = stepTicks(last, width > 500 ? 8 : 4);
+  for (const step of marks)
+    draw(svg, "text", { x: x(step), y, "text-anchor": step === last ? "end" : "middle" },
+      step === marks[marks.length - 1] ? "step " + step : step);
+}
+
 const tip = document.getElementById("tip");
 
-function showTip(event, text) {
-  tip.textContent = text;
+// `content` is text, or { head, rows: [[colour or "", name, value]], foot }.
+function showTip(event, content) {
+  if (typeof content === "string") tip.textContent = content;
+  else {
+    const rows = content.rows.map(([shade, name, value]) =>
+      make("tr", {}, make("th", {}, ...(shade ? [swatch(shade, "round")] : []), name), make("td", {}, value)));
+    tip.replaceChildren(make("b", {}, content.head), make("table", {}, make("tbody", {}, ...rows)), content.foot || "");
+  }
   tip.hidden = false;
   const box = tip.getBoundingClientRect();
   const left = event.clientX + 14 + box.width > innerWidth ? event.clientX - 14 - box.width : event.clientX + 14;
@@ -59,6 +116,20 @@ function showTip(event, text) {
 
 function hideTip() {
   tip.hidden = true;
+}
+
+// Tells about a node when it is pointed at, touched or focused.
+function describe(node, content) {
+  node.addEventListener("pointermove", (event) => showTip(event, content));
+  node.addEventListener("pointerdown", (event) => showTip(event, content));
+  node.addEventListener("pointerleave", hideTip);
+  node.addEventListener("focus", () => showTip(middle(node), content));
+  node.addEventListener("blur", hideTip);
+}
+
+function middle(node) {
+  const box = node.getBoundingClientRect();
+  return { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 };
 }
 
 // Calls paint(width) now and whenever the host's width changes, so that text keeps its size.

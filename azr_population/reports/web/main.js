@@ -1,18 +1,19 @@
 "use strict";
 
-let picked = null;
-
-// Puts the picked member's line in front in one figure.
-function highlight(svg) {
-  const has = picked !== null && [...svg.querySelectorAll("[data-name]")].some((n) => n.dataset.name === picked);
-  svg.classList.toggle("picked", has);
-  for (const node of svg.querySelectorAll("[data-name]")) node.classList.toggle("chosen", node.dataset.name === picked);
+function contents(host) {
+  for (const section of document.querySelectorAll("main section")) {
+    const link = make("a", { href: "#" + section.id }, section.dataset.nav || section.querySelector("h2").textContent);
+    host.append(link);
+    new IntersectionObserver((seen) => {
+      for (const one of seen) link.classList.toggle("here", one.isIntersecting);
+    }, { rootMargin: "-20% 0px -60% 0px" }).observe(section);
+  }
 }
 
 function memberPicker(host, members) {
   for (const member of members.length > 1 ? members : []) {
-    const button = make("button", { type: "button", "aria-pressed": "false" });
-    button.append(make("i", { class: "dot " + (COLOURS.includes(member.role) ? member.role : "") }), member.name);
+    const button = make("button", { type: "button", "aria-pressed": "false" },
+      make("i", { class: "dot " + (COLOURS.includes(member.role) ? member.role : "") }), member.name);
     button.addEventListener("click", () => {
       picked = picked === member.name ? null : member.name;
       for (const other of host.children) other.setAttribute("aria-pressed", String(other === button && picked !== null));
@@ -23,17 +24,19 @@ function memberPicker(host, members) {
 }
 
 const data = JSON.parse(document.getElementById("data").textContent);
+smoothing = data.last >= 4 * SMOOTH;
+contents(document.getElementById("contents"));
 memberPicker(document.getElementById("picker"), data.members);
+tileRow(document.getElementById("tiles"), data.tiles);
+if (smoothing) smoothingSwitch(document.querySelector("#standing .note"));
+matchUpTable(document.getElementById("match-ups"), data.match_ups);
 for (const section of document.querySelectorAll("[data-charts]")) {
   const charts = data.charts.filter((chart) => chart.section === section.dataset.charts);
-  if (!charts.length) {
-    section.append(make("p", { class: "empty" }, "Nothing is recorded."));
-    continue;
-  }
   const grid = make("div", { class: "charts" });
-  section.append(grid);
   for (const chart of charts) lineChart(grid, chart, data);
+  if (section.id === "proposing") reasonsChart(grid, data.reasons, data);
+  section.append(grid.children.length || section.querySelector("figure") ? grid : make("p", { class: "empty" }, "Nothing is recorded."));
 }
-lineageChart(document.getElementById("lineage"), data);
-matchUpTable(document.getElementById("match-ups"), data.match_ups);
+coverageMap(document.getElementById("coverage"), data);
+familyTrees(document.getElementById("family"), data);
 addEventListener("scroll", hideTip, { passive: true });

@@ -1,45 +1,63 @@
 "use strict";
-// Match-ups: teachers by students; the colour is the share of the tasks that the student solved.
+// Match-ups: teachers by students. Blue: the student solves more than half; orange: the teacher wins.
 
 function matchUpTable(host, table) {
   if (!table.teachers.length) {
     host.append(make("p", { class: "empty" }, "No match is recorded."));
     return;
   }
+  if (table.teachers.every((name) => table.students.includes(name))) {
+    host.append(make("p", { class: "empty" }, "A single agent meets nobody but itself."));
+    return;
+  }
   host.append(make("p", { class: "note" },
-    "Solve rate of the student (column) on the valid tasks of the teacher (row); the number below counts their matches."));
-  const scroll = make("div", { class: "scroll" });
+    "Share of a teacher's valid tasks (row) that a student (column) solved, and how often they met."));
   const drawn = make("table", { class: "heat" });
-  const head = make("tr");
-  head.append(make("th", { scope: "col" }, ""));
+  const head = make("tr", {}, make("th", { scope: "col" }, ""));
   for (const student of table.students) head.append(make("th", { scope: "col" }, short(student)));
-  const top = make("thead");
-  top.append(head);
+  head.append(make("th", { scope: "col", class: "mean" }, "all"));
   const body = make("tbody");
-  const rates = table.cells.flat().filter((c) => c && c.solve_rate !== null).map((c) => c.solve_rate);
-  const low = Math.min(...rates), high = Math.max(...rates);
-  table.teachers.forEach((teacher, t) => {
-    const row = make("tr");
-    row.append(make("th", { scope: "row" }, short(teacher)));
-    table.students.forEach((student, s) => row.append(cell(teacher, student, table.cells[t][s], low, high)));
-    body.append(row);
-  });
-  drawn.append(top, body);
-  scroll.append(drawn);
-  host.append(scroll);
+  const row = (name, cells, who) => {
+    const line = make("tr", {}, make("th", { scope: "row" }, short(name)));
+    cells.forEach((met, s) => line.append(cell(who || name, table.students[s], met)));
+    line.append(mean(cells, who || name, "all students"));
+    body.append(line);
+  };
+  table.teachers.forEach((teacher, t) => row(teacher, table.cells[t]));
+  const foot = make("tr", { class: "mean" }, make("th", { scope: "row" }, "all"));
+  table.students.forEach((student, s) => foot.append(mean(table.cells.map((line) => line[s]), "all teachers", student)));
+  foot.append(mean(table.cells.flat(), "all teachers", "all students"));
+  body.append(foot);
+  drawn.append(make("thead", {}, head), body);
+  host.append(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Match-ups" }, drawn));
+  const scale = make("p", { class: "heat-scale" }, "teacher wins ");
+  for (const rate of [0.05, 0.25, 0.5, 0.75, 0.95]) {
+    const patch = make("i", {});
+    patch.style.background = shade(rate);
+    scale.append(patch);
+  }
+  scale.append(" student wins");
+  host.append(scale);
 }
 
-function cell(teacher, student, met, low, high) {
+function mean(cells, teacher, student) {
+  const met = cells.filter(Boolean), tasks = met.reduce((sum, c) => sum + c.tasks, 0);
+  const solved = met.reduce((sum, c) => sum + c.tasks * (c.solve_rate ?? 0), 0);
+  return cell(teacher, student, met.length && { matches: met.reduce((sum, c) => sum + c.matches, 0), tasks, solve_rate: tasks ? solved / tasks : null });
+}
+
+// At most 0.45 opaque: text keeps its contrast in both themes.
+function shade(rate) {
+  const far = Math.min(1, Math.abs(rate - 0.5) / 0.4);
+  return `rgba(var(--heat-${rate < 0.5 ? "low" : "high"}), ${(0.04 + 0.42 * far).toFixed(3)})`;
+}
+
+function cell(teacher, student, met) {
   if (!met) return make("td", { class: "none" }, "-");
-  const node = make("td");
   const rate = met.solve_rate;
-  node.append(rate === null ? "-" : format(rate, "percent").replace(/\.\d/, ""), make("br"), make("small", {}, "×" + met.matches));
-  // At most 0.45 opaque: text keeps its contrast in both themes.
-  if (rate !== null) {
-    const share = high > low ? (rate - low) / (high - low) : 0.5;
-    node.style.background = `rgba(var(--heat), ${(0.05 + 0.4 * share).toFixed(3)})`;
-  }
-  describe(node, `${teacher} vs ${student}\n${met.matches} matches, ${met.tasks} valid tasks\n` +
+  const node = make("td", { tabindex: "0" }, rate === null ? "-" : (100 * rate).toFixed(0) + "%", make("small", {}, "×" + met.matches));
+  if (rate !== null) node.style.background = shade(rate);
+  describe(node, `${teacher} against ${student}\n${met.matches} matches, ${met.tasks} valid tasks\n` +
     (rate === null ? "none graded" : format(rate, "percent") + " solved"));
   return node;
 }

@@ -1,0 +1,53 @@
+"""An HTML file put together: one style, one script, the data, and a policy that lets in no more."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from azr_population.reports.sections import text
+
+_WEB = Path(__file__).with_name("web")
+
+
+def document(
+    template: str, scripts: Sequence[str], data: Any, title: str, raw: Mapping[str, str]
+) -> str:
+    """The file `web/<template>` with everything in it.
+
+    `title` is plain text, `raw` holds pieces of ready HTML by the template's names, `data` is what
+    the scripts draw. The page works from a file, without a server and without the network.
+    """
+    script = "\n".join((_WEB / file).read_text(encoding="utf-8") for file in scripts)
+    style = (_WEB / "page.css").read_text(encoding="utf-8")
+    return Template((_WEB / template).read_text(encoding="utf-8")).substitute(
+        raw,
+        title=text(title),
+        policy=_policy(script, style),
+        style=style,
+        script=script,
+        data=embedded(data),
+    )
+
+
+def embedded(data: Any) -> str:
+    """JSON that can stand inside a script element: no character in it can end the element."""
+    found = json.dumps(data, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
+    return found.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _policy(script: str, style: str) -> str:
+    """Only these very texts may run or style: what slipped through escaping stays inert."""
+    hashes = [
+        base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+        for text in (script, style)
+    ]
+    return (
+        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
+        "base-uri 'none'; form-action 'none'"
+    )

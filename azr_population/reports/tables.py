@@ -1,0 +1,143 @@
+"""The report's tables: members, replacements, credit of the operators, what everybody consumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from azr_population.reports.figures import by_number, section
+from azr_population.reports.lines import conservative, duration, number, show
+from azr_population.reports.sections import empty, row, table, text
+
+Record = Mapping[str, Any]
+
+
+def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> str:
+    """The members as they stand."""
+    if not metrics:
+        return empty("No step is recorded yet.")
+    origin = {child["child"]: child["operator"] for child in lineage}
+    rows = []
+    for name, member in sorted(section(metrics[-1], "members").items(), key=_rank):
+        cells = [
+            f"{show(member.get('mu'), '{:.1f}')} ± {show(member.get('sigma'), '{:.1f}')}",
+            show(conservative(member), "{:.1f}"),
+            text(member.get("generation", 0)),
+            text(origin.get(name, "start")),
+            show(member.get("reward"), "{:+.2f}"),
+            show(member.get("validity"), "{:.0%}"),
+            show(member.get("solve_rate"), "{:.0%}"),
+        ]
+        rows.append(row(_named(name, member.get("role", "")), cells, "number"))
+    heads = "member|mu ± sigma|mu - 3 sigma|generation|origin|reward|valid|solved"
+    return table(heads.split("|"), rows, "number")
+
+
+def lineage_table(lineage: Sequence[Record]) -> str:
+    """Every replacement, the latest first."""
+    rows = []
+    for child in reversed(lineage):
+        options = ", ".join(f"{name}={value}" for name, value in child["options"].items())
+        cells = [
+            child["child"],
+            child["generation"],
+            child["operator"],
+            ", ".join(child["parents"]),
+            options,
+            show(child["victim"], "{:.2f}"),
+        ]
+        rows.append(row(text(child["step"]), [text(cell) for cell in cells]))
+    if not rows:
+        return empty("Nobody was replaced.")
+    heads = "step|child|generation|operator|parents|options|fitness of the replaced"
+    return (
+        f"<details><summary>All {len(rows)} replacements</summary>"
+        f"{table(heads.split('|'), rows)}</details>"
+    )
+
+
+def operator_table(credit: Sequence[Record]) -> str:
+    """What became of the children of each operator; `credit` is `operator_credit(run)`."""
+    if not credit:
+        return empty("No operator was used.")
+    rows = []
+    for one in credit:
+        cells = [
+            text(one.get("born", 0)),
+            text(one.get("alive", 0)),
+            show(one.get("mean_life"), "{:.1f}"),
+            f"{one.get('passed', 0)} of {one.get('judged', 0)}",
+            show(one.get("mean_rank"), "{:.0%}"),
+            show(one.get("gain_over_victim"), "{:+.1f}"),
+            show(one.get("gain_over_parent"), "{:+.1f}"),
+        ]
+        rows.append(row(text(one.get("operator", "?")), cells, "number"))
+    heads = (
+        "operator|children|alive|mean life, steps|passed their first judgement"
+        "|stood above|gain over the replaced|gain over the parent"
+    )
+    note = (
+        "A child is judged at the next replacement after its birth: did it survive, what share of "
+        "the others did it stand above, and by how many rating points did it lead whom it had "
+        "replaced and its first parent."
+    )
+    return f'<p class="note">{note}</p>{table(heads.split("|"), rows, "number")}'
+
+
+_COUNTS = (
+    ("rows_per_step", "rows trained on, per member and step", "{:,.1f}"),
+    ("tokens", "tokens generated", "{:,.0f}"),
+    ("rollouts", "rollouts", "{:,.0f}"),
+    ("trained_tokens", "tokens trained on", "{:,.0f}"),
+    ("trained_rows", "rows trained on", "{:,.0f}"),
+    ("updates", "updates", "{:,.0f}"),
+)
+
+
+def fairness_table(consumed: Mapping[str, Record]) -> str:
+    """What members consumed, by `consumption(run)`: the mean of each role, then one by one."""
+    groups = {key: own for key, own in consumed.items() if key.startswith("role:")}
+    people = {k: own for k, own in consumed.items() if k != "all" and k not in groups}
+    if not people:
+        return empty("No member's consumption is recorded.")
+    heads = ["", *(words for _, words, _ in _COUNTS), "seconds"]
+    rows = []
+    for own in groups.values():
+        count = int(number(own.get("members")) or 1) or 1
+        cells = [
+            show((number(own.get(key)) or 0.0) / (1 if key == "rows_per_step" else count), form)
+            for key, _, form in _COUNTS
+        ]
+        seconds = duration((number(own.get("seconds")) or 0.0) / count)
+        role = str(own.get("role", ""))
+        rows.append(
+            row(f"{_named(f'a {role}', role)} (mean of {count})", [*cells, seconds], "number")
+        )
+    if "all" in consumed:
+        rows.append(row("all together", _counts(consumed["all"]), "number"))
+    each = [
+        row(_named(name, own.get("role", "")), _counts(own), "number")
+        for name, own in sorted(people.items(), key=lambda item: by_number(item[0]))
+    ]
+    detail = (
+        f"<details><summary>Each of the {len(each)} members</summary>"
+        f"{table(['member', *heads[1:]], each, 'number')}</details>"
+    )
+    return f"{table(heads, rows, 'number', 'consumption')}{detail if len(each) > 1 else ''}"
+
+
+def _counts(own: Record) -> list[str]:
+    cells = [show(own.get(key), form) for key, _, form in _COUNTS]
+    return [*cells, duration(number(own.get("seconds")) or 0.0)]
+
+
+def _named(name: str, role: Any) -> str:
+    return f'<i class="dot {text(role)}"></i>{text(name)}'
+
+
+def _rank(item: tuple[str, Record]) -> tuple[int, float, tuple[str, int]]:
+    """Teachers, then students, the surest strong of each first."""
+    name, member = item
+    place = {"teacher": 0, "student": 1}.get(str(member.get("role")), 2)
+    rating = conservative(member)
+    return (place, -rating if rating is not None else 0.0, by_number(name))

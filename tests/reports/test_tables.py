@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from azr_population.reports import diagnostics, tables, task_cards
+from azr_population.runs import RunDirectory
+
+
+def test_consumption_is_told_per_role_and_member(write_run: Callable[..., Path]) -> None:
+    page = tables.fairness_table(diagnostics.consumption(RunDirectory(write_run())))
+    assert "a teacher (mean of 4)" in page
+    assert "36,000" in page  # 12 steps of 3,000 tokens
+    assert "2,304" in page
+    assert "Each of the 8 members" in page
+    assert tables.fairness_table({}).startswith('<p class="empty">')
+
+
+def test_what_is_unknown_of_an_operator_is_a_dash() -> None:
+    page = tables.operator_table([{"operator": "da<re", "born": 2, "mean_rank": None}])
+    assert "da&lt;re" in page
+    assert '<td class="number">-</td>' in page
+
+
+def test_attempts_are_counted_by_verdict() -> None:
+    task: dict[str, Any] = {
+        "type": "code_o",
+        "answers": ["1", "2", None],
+        "solved": [True, False, False],
+        "reasons": ["solved", "wrong", "unparsable"],
+        "solve_rate": 1 / 3,
+    }
+    page = task_cards.hardest([task], "")
+    assert "33% solved" in page
+    for chip in ("✓ 1 solved", "✗ 1 wrong", "✗ 1 unparsable"):
+        assert chip in page
+    assert "nothing that parses" in page
+    assert "No attempt is recorded" in task_cards.hardest([{}], "")
+    assert "Nobody did." in task_cards.hardest([], "Nobody did.")
