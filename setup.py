@@ -47,6 +47,8 @@ setup(
         "vllm": ["vllm>=0.8.5"],
         "report": ["matplotlib>=3.7", "ribs>=0.9"],
         "eval": ["evalplus", "math-verify"],
+        "tensorboard": ["tensorboard>=2.10"],
+        "wandb": ["wandb>=0.16"],
         "test": ["pytest>=8", "pytest-timeout", "hypothesis", "ruff", "mypy"],
     },
     entry_points={"console_scripts": ["azr-population = azr_population.cli:main"]},

@@ -23,6 +23,7 @@ groups
   task         all code_o code_i code_f
   base         nano hf
   engine       torch torch_cuda
+  logger       none tensorboard wandb
 
 Any field can be set (population.rows=96); `azr-population train --config` prints them all.
 """

@@ -24,6 +24,7 @@ from azr_population.conf.load import config_from_file, to_yaml
 from azr_population.conf.schema import Config
 from azr_population.engines.torch_engine import TorchEngine
 from azr_population.errors import UserError
+from azr_population.loggers import check_packages, open_loggers, step_figures
 from azr_population.nano import nano_base_path
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.reports.console import View
@@ -61,6 +62,7 @@ def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
         stored = config_from_file(directory.path / "config.yaml")
         refuse_changes(stored, config)
         return resume(directory.path, [text for text in typed if text.startswith(FREE)], view)
+    check_packages(config.logger.names)
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
@@ -82,6 +84,7 @@ def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
     stored = config_from_file(directory.path / "config.yaml")
     config = config_from_file(directory.path / "config.yaml", overrides)
     refuse_changes(stored, config)
+    check_packages(config.logger.names)
     config.run.dir = str(path)
     proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
     with directory.locked(), _selfplay(config) as play:
@@ -163,6 +166,7 @@ def _exam(config: Config) -> Exam | None:
 def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
     """Steps until the end or a signal; every record is on disk before a checkpoint covers it."""
     steps = play.config.run.steps
+    loggers = open_loggers(play.config, directory, play.step, view.on_note)
     view.on_start(
         {
             "name": play.config.population.name,
@@ -187,6 +191,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
                 for birth in records.lineage:
                     view.on_replacement(birth)
                 view.on_step(records.metrics)
+                loggers.log(play.step, step_figures(records.metrics, len(records.lineage)))
                 due = play.step % play.config.run.checkpoint_every == 0
                 if due or play.step == steps or stopped_by:
                     _save(play, directory)
@@ -200,6 +205,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         result["status"] = "interrupted"
         return 130
     finally:
+        loggers.close()
         if result["status"] != "finished":
             result["resume"] = f"azr-population resume {directory.path}"
         view.on_end(result)

@@ -1,0 +1,15 @@
+"""Loggers: a run's figures in TensorBoard or Weights & Biases, beside the run directory."""
+
+from azr_population.loggers.figures import step_figures
+from azr_population.loggers.logger import LOGGERS, Logger, check_names, check_packages
+from azr_population.loggers.loggers import Loggers, open_loggers
+
+__all__ = [
+    "LOGGERS",
+    "Logger",
+    "Loggers",
+    "check_names",
+    "check_packages",
+    "open_loggers",
+    "step_figures",
+]

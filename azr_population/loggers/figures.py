@@ -1,0 +1,35 @@
+"""The numbers of a step for loggers, by names like those that AZR's own logger gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from azr_population.reports.lines import number
+
+NAMESPACE = "population"
+
+
+def step_figures(step: Mapping[str, Any], births: int = 0) -> dict[str, float]:
+    """All finite numbers of a line of `metrics.jsonl`, flat.
+
+    Named `population/<role or member>/<name>`, `population/<task type>/<name>`,
+    `population/exam/<mean, best, worst, a member or a type>`, `population/phases/<phase>` in
+    seconds, `population/reasons/<reason>`, `population/seconds` and `population/replaced`
+    (`births`, the members that were replaced).
+    """
+    found: dict[str, float] = {"replaced": float(births)}
+    if (seconds := number(step.get("seconds"))) is not None:
+        found["seconds"] = seconds
+    sections: dict[str, Any] = {}
+    for group in ("roles", "members", "types"):
+        sections |= step.get(group) or {}
+    exam = dict(step.get("exam") or {})
+    sections["exam"] = {**exam.pop("members", {}), **exam.pop("types", {}), **exam}
+    sections["phases"] = step.get("phases") or {}
+    sections["reasons"] = step.get("reasons") or {}
+    for section, own in sections.items():
+        for name, value in own.items():
+            if (known := number(value)) is not None:
+                found[f"{section}/{name}"] = known
+    return {f"{NAMESPACE}/{name}": value for name, value in found.items()}
