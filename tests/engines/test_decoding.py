@@ -67,6 +67,16 @@ def test_small_batches_give_the_same_greedy_text(engine):
     ]
 
 
+def test_a_prompt_in_pieces_gives_the_same_text(engine, monkeypatch):
+    prompts, members = ["abc", "a longer prompt here", "x"], [0, 1, 2]
+    whole = engine.generate(prompts, members, Sampling(8, temperature=0.0), torch.Generator())
+    monkeypatch.setattr("azr_population.engines.decoding._PREFILL_TOKENS", 9)
+    pieces = engine.generate(prompts, members, Sampling(8, temperature=0.0), torch.Generator())
+    for (ours,), (theirs,) in zip(pieces, whole, strict=True):
+        assert ours.token_ids == theirs.token_ids
+        assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
+
+
 def test_text_leaves_the_end_of_sequence_out_and_unfinished_rows_say_so(engine):
     for (one,) in engine.generate(PROMPTS, MEMBERS, Sampling(3), seeded()):
         assert "<eos>" not in one.text
