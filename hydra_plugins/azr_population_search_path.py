@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 
@@ -12,6 +14,16 @@ class AzrPopulationSearchPath(SearchPathPlugin):
     """Appends our config directory to the search path of AZR's applications, and of no others."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """Called by Hydra once per application."""
-        if any(HOST in element.path for element in search_path.get_path() if element.path):
-            search_path.append(provider="azr-population", path="pkg://azr_population.azr.conf")
+        """Called by Hydra once per application, before it composes the configuration.
+
+        An override of ours that is unknown ends the process here, with exit code 1 and one line.
+        """
+        if not any(HOST in element.path for element in search_path.get_path() if element.path):
+            return
+        search_path.append(provider="azr-population", path="pkg://azr_population.azr.conf")
+        if any(argument.lstrip("+").startswith("population") for argument in sys.argv[1:]):
+            from azr_population.azr.activation import stop
+            from azr_population.azr.command_line import fault
+
+            if told := fault(sys.argv[1:]):
+                stop(told)

@@ -44,6 +44,22 @@ class DataParallelEngine(TorchEngine):
         finally:
             self.model.eval()
 
+    def state_dict(self) -> dict[str, Any]:
+        """See `Engine`; on the CPU, because a GPU need not have room for a second bank."""
+        return {
+            "adapters": {
+                slot: {
+                    name: (pair.A.cpu(), pair.B.cpu())
+                    for name, pair in self.bank.read(slot).factors.items()
+                }
+                for slot in self._optimizers
+            },
+            "optimizers": {
+                slot: _copied(optimizer.state_dict())
+                for slot, optimizer in self._optimizers.items()
+            },
+        }
+
     def share_member(self, member: int) -> None:
         """Sends the first rank's factors of a member to all others."""
         if _ranks() > 1:
@@ -80,6 +96,17 @@ class DataParallelEngine(TorchEngine):
             part = flat[start : start + parameter.numel()]
             parameter.grad = part.view_as(parameter)
             start += parameter.numel()
+
+
+def _copied(state: Any) -> Any:
+    """An optimizer's state with copies of its tensors on the CPU."""
+    if isinstance(state, torch.Tensor):
+        return state.detach().to("cpu", copy=True)
+    if isinstance(state, dict):
+        return {key: _copied(value) for key, value in state.items()}
+    if isinstance(state, list):
+        return [_copied(value) for value in state]
+    return state
 
 
 def _ranks() -> int:

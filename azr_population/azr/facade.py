@@ -18,6 +18,7 @@ import torch
 from verl import DataProto
 
 from azr_population.adapters.adapter import Adapter
+from azr_population.azr.lost_workers import watched
 from azr_population.azr.placement import Group
 from azr_population.azr.worker import FILLER
 from azr_population.engines.engine import Sampling
@@ -65,6 +66,7 @@ class PopulationGroup:
         self._rows: list[int] | None = None
         self._step = 0
         self._calls = 0
+        self._saved = 0
 
     def begin_step(self, step: int) -> None:
         """From here on the random streams of generation are those of `step`."""
@@ -135,6 +137,7 @@ class PopulationGroup:
         for group in self.groups:
             folder = Path(local_path).absolute() / FOLDER / group.name
             self._call(group, "save_checkpoint", str(folder), global_step, plain)
+        self._saved = global_step
         if max_ckpt_to_keep:
             _remove_old(Path(local_path), max_ckpt_to_keep)
 
@@ -148,7 +151,8 @@ class PopulationGroup:
                     f"{local_path} holds no population with placement of {group.name}: it was "
                     "written by stock AZR, or with another population.placement"
                 )
-            plain = self._call(group, "load_checkpoint", str(folder))[0]["plain"]
+            found = self._call(group, "load_checkpoint", str(folder))[0]
+            plain, self._saved = found["plain"], found["step"]
         assert plain is not None
         self._load_state(plain)
 
@@ -235,24 +239,22 @@ class PopulationGroup:
         return next(group for group in self.groups if slot in group)
 
     def _call(self, group: Group, method: str, *arguments: Any) -> list[Any]:
-        return _watched(group, lambda: getattr(group.workers, method)(*arguments))
+        return self._watched(group, lambda: getattr(group.workers, method)(*arguments))
 
     def _result(self, group: Group, future: Any) -> DataProto:
-        return _watched(group, lambda: future.get() if hasattr(future, "get") else future)
+        return self._watched(group, lambda: future.get() if hasattr(future, "get") else future)
 
-
-def _watched(group: Group, call: Callable[[], Any]) -> Any:
-    """Says which group lost a worker, and how to go on."""
-    from ray.exceptions import ActorDiedError, RayActorError
-
-    try:
-        return call()
-    except (ActorDiedError, RayActorError) as error:
-        raise UserError(
-            f"a worker of the population's group {group.name} died "
-            f"({' '.join(str(error).split())[:300]}); the same command with "
-            "trainer.resume_mode=auto goes on from the last checkpoint"
-        ) from error
+    def _watched(self, group: Group, call: Callable[[], Any]) -> Any:
+        if self._saved:
+            way_on = (
+                "the same command with trainer.resume_mode=auto goes on from the checkpoint of "
+                f"step {self._saved}"
+            )
+        else:
+            way_on = (
+                "there is no checkpoint yet (trainer.save_freq), so the same command starts again"
+            )
+        return watched(group.name, group.workers, call, way_on)
 
 
 def _remove_old(local_path: Path, keep: int) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from azr_population.azr.tokens import member_batches
 from azr_population.engines.torch_engine import TorchEngine
 
 
@@ -26,7 +27,13 @@ def log_probs(
     device = next(engine.model.parameters()).device
     chosen: list[Tensor] = [torch.empty(0)] * len(prompts)
     entropies: list[Tensor] = [torch.empty(0)] * len(prompts)
-    for rows in _batches(prompts, responses, members, max_tokens):
+    answered = [i for i in range(len(prompts)) if responses[i]]
+    for places in member_batches(
+        [len(prompts[i]) + len(responses[i]) for i in answered],
+        [members[i] for i in answered],
+        max_tokens,
+    ):
+        rows = [answered[place] for place in places]
         width = max(len(prompts[i]) + len(responses[i]) for i in rows)
         input_ids = torch.zeros(len(rows), width, dtype=torch.long)
         mask = torch.zeros(len(rows), width, dtype=torch.long)
@@ -51,28 +58,3 @@ def log_probs(
             chosen[i] = every.gather(-1, targets).squeeze(1).cpu()
             entropies[i] = -(every.exp() * every).sum(dim=-1).cpu()
     return chosen, entropies
-
-
-def _batches(
-    prompts: Sequence[Sequence[int]],
-    responses: Sequence[Sequence[int]],
-    members: Sequence[int],
-    max_tokens: int,
-) -> Iterator[list[int]]:
-    """Indices of rows by member, then by length; rows without a response are left out."""
-
-    def length(i: int) -> int:
-        return len(prompts[i]) + len(responses[i])
-
-    wanted = [i for i in range(len(prompts)) if responses[i]]
-    order = sorted(wanted, key=lambda i: (members[i], length(i)))
-    batch: list[int] = []
-    widest = 0
-    for i in order:
-        widest = max(widest, length(i))
-        if batch and (len(batch) + 1) * widest > max_tokens:
-            yield batch
-            batch, widest = [], length(i)
-        batch.append(i)
-    if batch:
-        yield batch

@@ -8,6 +8,7 @@ from typing import Any
 import ray
 from verl.single_controller.ray import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
 
+from azr_population.azr.lost_workers import watched
 from azr_population.azr.worker import PopulationWorker, WorkerSettings
 from azr_population.errors import UserError
 
@@ -47,7 +48,9 @@ def start_groups(
     else:
         half = [count // 2 for count in workers_on_nodes]
         shares = [("proposers", 0, teachers, half), ("solvers", teachers, students, half)]
-    _refuse_unless_there_is_room(settings.device, sum(sum(on_nodes) for *_, on_nodes in shares))
+    _refuse_unless_there_is_room(
+        settings.device, [count for *_, on_nodes in shares for count in on_nodes]
+    )
     groups = []
     for name, first, count, on_nodes in shares:
         pool = RayResourcePool(
@@ -64,19 +67,41 @@ def start_groups(
         )
         groups.append(Group(name, workers, first, count))
     for group in groups:
-        group.workers.init_model()
+        watched(
+            group.name,
+            group.workers,
+            group.workers.init_model,
+            "it was loading the base: see that node's memory, and what Ray says above",
+        )
     return groups
 
 
-def _refuse_unless_there_is_room(device: str, workers: int) -> None:
-    """Ray would wait for ever for what the cluster does not have."""
-    there = ray.cluster_resources()
+def _refuse_unless_there_is_room(device: str, on_nodes: list[int]) -> None:
+    """Ray would wait for ever for what the cluster does not have.
+
+    `on_nodes` are numbers of workers that have to be on one node each.
+    """
+    gpus = device == "cuda"
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     # AZR's TaskRunner, which we are in, has one CPU.
-    needed = {"CPU": workers + 1} | ({"GPU": workers} if device == "cuda" else {})
+    needed = {"CPU": sum(on_nodes) + 1} | ({"GPU": sum(on_nodes)} if gpus else {})
     for kind, count in needed.items():
-        if there.get(kind, 0) < count:
+        there = sum(node.get(kind, 0) for node in nodes)
+        if there < count:
             way_out = "set ray_init.num_cpus" if kind == "CPU" else "lower trainer.n_gpus_per_node"
             raise UserError(
-                f"{workers} workers and the trainer need {count} {kind}s, and Ray has "
-                f"{there.get(kind, 0):g}; {way_out}"
+                f"{sum(on_nodes)} workers and the trainer need {count} {kind}s, and Ray has "
+                f"{there:g}; {way_out}"
             )
+    room = [int(min(node.get("CPU", 0), node.get("GPU", 0) if gpus else 1e9)) for node in nodes]
+    for count in sorted(on_nodes, reverse=True):
+        # The fullest node that still takes them.
+        fits = min((free for free in room if free >= count), default=None)
+        if fits is None:
+            raise UserError(
+                f"{count} workers have to be on one node, and Ray's nodes have room for "
+                f"{', '.join(map(str, sorted(room, reverse=True)))} (each needs a CPU"
+                f"{' and a GPU' if gpus else ''}); set trainer.n_gpus_per_node and trainer.nnodes "
+                "to what there is"
+            )
+        room[room.index(fits)] -= count

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
+import os
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -96,9 +98,11 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
         ("actor_rollout_ref.actor.ppo_epochs", 1, "a member has one update per step in all arms"),
         ("actor_rollout_ref.actor.entropy_coeff", 0.0, "the loss has no entropy term"),
         ("actor_rollout_ref.actor.loss_agg_mode", "token-mean", "it is the loss we have"),
+        ("actor_rollout_ref.actor.policy_loss.loss_mode", "vanilla", "it is the loss we have"),
         ("actor_rollout_ref.rollout.n", 1, "AZR itself supports no other"),
         ("actor_rollout_ref.rollout.mode", "sync", "members generate in the workers"),
         ("actor_rollout_ref.rollout.temperature", 1.0, "log-probabilities are at temperature 1"),
+        ("actor_rollout_ref.rollout.top_p", 1.0, "log-probabilities are of the whole vocabulary"),
         ("actor_rollout_ref.model.lora_rank", 0, "members are LoRA adapters themselves: set "
          "population.lora.rank"),
         ("reward_model.enable", False, "tasks are judged by AZR's executor"),
@@ -128,7 +132,10 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
             f"trainer.n_gpus_per_node={config.trainer.n_gpus_per_node} is odd; make it even, or "
             "use population.placement=colocated"
         )
-    _check_seeds(config, agent_rows(config, settings))
+    rows = agent_rows(config, settings)
+    _check_matches(settings, rows)
+    _check_seeds(config, rows)
+    _check_ray(config)
 
 
 def agent_rows(config: Any, settings: PopulationSettings) -> int:
@@ -177,7 +184,48 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
             f"actor_rollout_ref.model.path={folder} is no causal LM: {reason}"
         ) from error
     lora = settings.lora
+    # Raises where there are none, with the names that there are.
     target_layers(model, LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules)))
+
+
+def check_worker(settings: PopulationSettings) -> None:
+    """Refuses a class of workers that cannot be imported.
+
+    Raises:
+        UserError: there is no such class.
+    """
+    from hydra.utils import get_class
+
+    try:
+        get_class(settings.worker)
+    except (ImportError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"population.worker={settings.worker} is no class: {reason}") from error
+
+
+def _check_matches(settings: PopulationSettings, rows: int) -> None:
+    """Every match needs a proposal of each problem type, or some members would learn from none."""
+    if settings.single:
+        return
+    meets = math.lcm(settings.teachers, settings.students) // settings.teachers
+    if meets > 2 * rows:
+        raise UserError(
+            f"population.teachers={settings.teachers} and population.students={settings.students}: "
+            f"each teacher meets {meets} students in a step and proposes {2 * rows} rows of each "
+            "problem type; raise data.train_batch_size (or population.rows), or make the numbers "
+            "of teachers and students equal"
+        )
+
+
+def _check_ray(config: Any) -> None:
+    """Ray itself refuses this late, and does not say which of AZR's keys it is about."""
+    address = os.environ.get("RAY_ADDRESS")
+    cpus = OmegaConf.select(config, "ray_init.num_cpus")
+    if address and cpus is not None:
+        raise UserError(
+            f"RAY_ADDRESS={address} joins a Ray that is running, which has its own CPUs; set "
+            f"ray_init.num_cpus=null (it is {cpus}), or unset RAY_ADDRESS"
+        )
 
 
 def _check_seeds(config: Any, rows: int) -> None:

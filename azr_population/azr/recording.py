@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 
 from azr_population.adapters.peft_folder import save_adapter
 from azr_population.azr.facade import PopulationGroup
+from azr_population.errors import UserError
 from azr_population.members import Roster
 from azr_population.reports.lines import match_line, replacement_line, role_line
 from azr_population.runs.directory import RunDirectory, replace_folder
@@ -35,6 +36,11 @@ def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> 
     directory = RunDirectory(path)
     if resumes and (path / "config.yaml").is_file():
         return directory
+    if (path / "config.yaml").is_file():
+        raise UserError(
+            f"{path} holds a run already; go on with it by trainer.resume_mode=auto, or give "
+            "another trainer.experiment_name or population.run_dir"
+        )
     directory.create(OmegaConf.to_yaml(config, resolve=True), environment(patches))
     return directory
 

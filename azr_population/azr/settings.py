@@ -50,8 +50,10 @@ class PopulationSettings:
     threads: int = 0
     """Torch threads of each worker; 0 leaves torch's own choice."""
     generate_rows: int = 256
-    """Rows decoded in one batch on each worker."""
-    micro_batch_tokens: int = 16384
+    """Most rows decoded in one batch on each worker."""
+    generate_tokens: int = 393_216
+    """Most tokens that a batch's KV cache can grow to on each worker (docs/azr.md, Memory)."""
+    micro_batch_tokens: int = 8192
     """Tokens (with padding) in one forward and backward on each worker."""
     lora: LoraConfig = field(default_factory=lambda: LoraConfig(rank=32, alpha=64.0))
     matchmaking: MatchmakingConfig = field(default_factory=MatchmakingConfig)
@@ -98,8 +100,6 @@ def _check(settings: PopulationSettings) -> None:
         settings.matchmaking.weighting,
         settings.matchmaking.options,
     )
-    smallest = min(settings.teachers, settings.students)
-    check_evolution(settings.evolution, smallest, settings.lora.rank, node="population.evolution")
     for key, value, known in (
         ("placement", settings.placement, PLACEMENTS),
         ("referee", settings.referee, REFEREES),
@@ -110,10 +110,13 @@ def _check(settings: PopulationSettings) -> None:
     for key, number, least in (
         ("lora.rank", settings.lora.rank, 1),
         ("generate_rows", settings.generate_rows, 1),
+        ("generate_tokens", settings.generate_tokens, 1),
         ("micro_batch_tokens", settings.micro_batch_tokens, 1),
     ):
         if number < least:
             raise UserError(f"population.{key}={number} is too small; the least is {least}")
+    smallest = min(settings.teachers, settings.students)
+    check_evolution(settings.evolution, smallest, settings.lora.rank, node="population.evolution")
     if settings.placement == "split" and settings.single:
         raise UserError(
             "population.placement=split needs teachers and students; the single agent is one "

@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,6 @@ from azr_population.azr.preflight import agent_rows
 from azr_population.azr.settings import read_settings
 from azr_population.azr.upstream import apply_patches
 from azr_population.azr.worker import WorkerSettings
-from azr_population.errors import UserError
 from azr_population.reports.page import write_report
 
 NOBODY = -1
@@ -64,13 +62,12 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         super().__init__(*args, **kwargs)
         self.population = Population(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
         folder = Path(self.config.trainer.default_local_dir) / "population"
-        with _told():
-            self.directory = recording.open_run(
-                self.config,
-                Path(self.settings.run_dir) if self.settings.run_dir else folder.absolute(),
-                self._patches,
-                resumes=self.config.trainer.resume_mode != "disable",
-            )
+        self.directory = recording.open_run(
+            self.config,
+            Path(self.settings.run_dir) if self.settings.run_dir else folder.absolute(),
+            self._patches,
+            resumes=self.config.trainer.resume_mode != "disable",
+        )
         self._timing: Mapping[str, float] = {}
         self._written: dict[int, int] = {}
         self._started = 0.0
@@ -83,10 +80,6 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
     def init_workers(self) -> None:
         """Starts our worker groups in the place of veRL's; there are no other workers."""
-        with _told():
-            self._start_groups()
-
-    def _start_groups(self) -> None:
         settings, config = self.settings, self.config
         cuda = self.device_name == "cuda"
         actor = config.actor_rollout_ref.actor
@@ -103,6 +96,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             response_length=config.data.max_response_length,
             threads=settings.threads,
             generate_rows=settings.generate_rows,
+            generate_tokens=settings.generate_tokens,
             micro_batch_tokens=settings.micro_batch_tokens,
             max_grad_norm=actor.grad_clip,
             weight_decay=actor.optim.weight_decay,
@@ -136,7 +130,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
     def fit(self) -> None:
         """AZR's, and the members and the report at its end."""
-        with _told():
+        with self.directory.locked():
             super().fit()
         recording.export_members(
             self.directory, self.group, self.population.roster, self._base_name()
@@ -281,13 +275,3 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
     def _base_name(self) -> str:
         return str(self.config.actor_rollout_ref.model.path)
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """What the user can mend is one line on the console, whatever Ray prints after it."""
-    try:
-        yield
-    except UserError as error:
-        print(f"azr-population: {error}", flush=True)
-        raise

@@ -23,15 +23,24 @@ from verl.single_controller.base.decorator import Dispatch, register
 from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
 from azr_population.azr.data_parallel import DataParallelEngine
 from azr_population.azr.log_probs import log_probs
-from azr_population.azr.tokens import padded_right, prompt_rows, response_rows, with_responses
+from azr_population.azr.tokens import (
+    member_batches,
+    padded_right,
+    prompt_rows,
+    response_rows,
+    with_responses,
+)
 from azr_population.engines.base_model import load_base
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import Completion, Sample, Sampling
+from azr_population.errors import UserError
 from azr_population.evolution.registry import breed
 from azr_population.runs.checkpoint import load_latest, save_checkpoint
 
 FILLER = -1
 """The slot of a row that is there only because rows must split evenly."""
+
+OTHER_RUN = "resume with the same +population, or give another trainer.experiment_name"
 
 
 @dataclass(frozen=True)
@@ -50,7 +59,8 @@ class WorkerSettings:
     response_length: int
     threads: int = 0
     generate_rows: int = 256
-    micro_batch_tokens: int = 16384
+    generate_tokens: int = 393_216
+    micro_batch_tokens: int = 8192
     max_grad_norm: float = 1.0
     weight_decay: float = 0.0
     clip_ratio: float = 0.2
@@ -139,10 +149,13 @@ class PopulationWorker(Worker):
     ) -> list[tuple[int, list[int]]]:
         """(place, token ids of the response) for every prompt, in the order of decoding."""
         generator = torch.Generator(device=self.settings.device).manual_seed(seed)
-        order = sorted(range(len(prompts)), key=lambda row: (slots[row], len(prompts[row])))
         done: list[tuple[int, list[int]]] = []
-        for start in range(0, len(order), self.settings.generate_rows):
-            rows = order[start : start + self.settings.generate_rows]
+        for rows in member_batches(
+            [len(prompt) + sampling.max_new_tokens for prompt in prompts],
+            slots,
+            self.settings.generate_tokens,
+            self.settings.generate_rows,
+        ):
             decoded = decode(
                 self.engine.model,
                 self.engine.bank,
@@ -242,7 +255,18 @@ class PopulationWorker(Worker):
     def load_checkpoint(self, folder: str) -> dict[str, Any]:
         """Every rank reads the checkpoint in `folder`; returns its step and plain data."""
         checkpoint = load_latest(Path(folder))
-        self.engine.load_state_dict(checkpoint.tensors)
+        theirs = len(checkpoint.tensors["adapters"])
+        if theirs != self.settings.slots:
+            raise UserError(
+                f"{folder} was written by a run with {theirs} members in this place, and this one "
+                f"has {self.settings.slots}; {OTHER_RUN}"
+            )
+        try:
+            self.engine.load_state_dict(checkpoint.tensors)
+        except UserError as error:
+            raise UserError(
+                f"{folder} was written by a run with other adapters ({error}); {OTHER_RUN}"
+            ) from error
         return {"step": checkpoint.step, "plain": checkpoint.plain}
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)

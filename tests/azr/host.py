@@ -13,6 +13,7 @@ AZR_HOME = os.environ.get("AZR_HOME", "")
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
 SEEDS = "data/7b_coder_seed_io.jsonl"
 CODE_F_SEEDS = "data/7b_coder_code_f_seed_io.jsonl"
+HERE = Path(__file__).parent
 
 
 def prepare(folder: Path) -> None:
@@ -89,7 +90,8 @@ def environment(folder: Path) -> dict[str, str]:
     return kept | {
         "AZR_HOME": AZR_HOME,
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": f"{AZR_HOME}{os.pathsep}{Path(__file__).parent}",
+        # The tree that these tests lie in, before a copy that may be installed.
+        "PYTHONPATH": os.pathsep.join([AZR_HOME, str(HERE.parents[1]), str(HERE)]),
         "RAY_TMPDIR": str(short),
         "RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": "200000000",
         "RAY_DEDUP_LOGS": "0",
