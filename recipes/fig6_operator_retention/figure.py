@@ -1,147 +1,217 @@
-"""The table and the figure of a retention run, from its curves.jsonl.
+"""The table and the figure of a retention run, from the units in its folder.
 
-    python recipes/fig6_operator_retention/figure.py recipes/fig6_operator_retention/results
+    python recipes/fig6_operator_retention/figure.py FOLDER [--margin 0.01]
 
-Writes table.md and retention.svg beside it. Bands and +- are 95% t-intervals over seeds.
+Writes curves.jsonl (a line per unit and exam: score, and the paired differences with half of their
+95% intervals), table.md and retention.svg beside them. The rule is in recovery.py.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean, median, stdev
-from typing import Any
+from statistics import mean, median
 
-T_95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
-"""Two-sided 95% quantiles of Student's t by degrees of freedom; 2 beyond."""
+from recovery import (
+    Unit,
+    margin_of,
+    over_seeds,
+    paired,
+    read_units,
+    recovered,
+    to_parent,
+    to_untouched,
+)
 
-PANEL, GAP, LEFT, TOP = 210, 34, 52, 46
-Curves = dict[str, dict[int, dict[int, float]]]
-"""operator -> seed -> step -> score"""
-
-
-def read(path: Path) -> tuple[Curves, dict[int, float]]:
-    """The curves, and by seed the better parent's score when the children were made."""
-    curves: Curves = {}
-    levels: dict[int, float] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row: dict[str, Any] = json.loads(line)
-        seeds = curves.setdefault(row["operator"], {})
-        seeds.setdefault(row["seed"], {})[row["step"]] = row["score"]
-        levels[row["seed"]] = row["parent"]
-    return curves, levels
-
-
-def half_width(values: Sequence[float]) -> float:
-    """Half of the 95% interval of the mean."""
-    if len(values) < 2:
-        return float("nan")
-    return T_95.get(len(values) - 1, 2.0) * stdev(values) / len(values) ** 0.5
-
-
-def interval(values: Sequence[float]) -> str:
-    """`mean ± half width`."""
-    spread = f" ± {half_width(values):.2f}" if len(values) > 1 else ""
-    return f"{mean(values):+.2f}{spread}"
+PANEL, GAP, LEFT, TOP = 200, 40, 52, 52
+ORDER = (
+    "untouched",
+    "again",
+    "svd_structured",
+    "layer_selective_gaussian",
+    "component_masking",
+    "full_gaussian",
+    "dare",
+    "layer_wise",
+    "svd_subspace",
+    "extrapolative",
+    "reset",
+)
+Arms = dict[str, dict[int, Unit]]
+"""arm -> seed -> unit"""
 
 
-def recovery(curve: dict[int, float], level: float) -> int | None:
-    """The first measured step at which the child is at its parent's level, None if never."""
-    return next((step for step in sorted(curve) if curve[step] >= level - 1e-9), None)
+def by_arm(units: Sequence[Unit]) -> Arms:
+    arms: Arms = {}
+    for unit in units:
+        arms.setdefault(unit.arm, {})[unit.seed] = unit
+    return {arm: arms[arm] for arm in ORDER if arm in arms}
 
 
-def table(curves: Curves, levels: dict[int, float]) -> str:
-    """One row per operator, in percentage points of the expected solve rate."""
-    last = max(next(iter(curves["untouched"].values())))
+def curves(arms: Arms) -> list[str]:
+    """The raw numbers, as lines of JSON."""
+    lines = []
+    for arm, seeds in arms.items():
+        for seed, unit in sorted(seeds.items()):
+            untouched = arms.get("untouched", {}).get(seed)
+            for step in sorted(unit.exams):
+                row = {"arm": arm, "seed": seed, "step": step}
+                row |= {"score": round(unit.score(step), 5), "parent": round(mean(unit.parent), 5)}
+                for name, other in (
+                    ("to_parent", unit.parent),
+                    ("to_untouched", untouched and untouched.exams[step]),
+                ):
+                    if other:
+                        found = paired(unit.exams[step], other)
+                        row[name] = [round(found.mean, 5), round(found.half, 5)]
+                lines.append(json.dumps(row))
+    return lines
+
+
+def table(arms: Arms, margin: float) -> str:
+    """One row per arm; differences in percentage points of the expected solve rate."""
+    last = max(next(iter(arms["untouched"].values())).exams)
     lines = [
-        f"| operator | change at birth | recovered within {last} steps | median steps | "
-        f"against the untouched parent at step {last} |",
-        "|---|---|---|---|---|",
+        "| arm | at birth | worse / better at birth | back at the parent's level | median steps "
+        f"| level with the untouched parent | median steps | to the untouched at step {last} |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for operator, seeds in curves.items():
-        drops = [100 * (curve[0] - levels[seed]) for seed, curve in seeds.items()]
-        steps = [recovery(curve, levels[seed]) for seed, curve in seeds.items()]
-        found = [step for step in steps if step is not None]
-        gaps = [
-            100 * (curve[last] - curves["untouched"][seed][last]) for seed, curve in seeds.items()
+    for arm, seeds in arms.items():
+        units = [unit for seed, unit in sorted(seeds.items()) if seed in arms["untouched"]]
+        births = [paired(unit.exams[0], unit.parent) for unit in units]
+        worse = sum(birth.mean + birth.half < 0 for birth in births)
+        better = sum(birth.mean - birth.half > 0 for birth in births)
+        moving = [to_untouched(unit, arms["untouched"][unit.seed]) for unit in units]
+        still = [recovered(to_parent(unit), margin) for unit in units]
+        level = [recovered(differences, margin) for differences in moving]
+        ends = [100 * differences[last].mean for differences in moving]
+        cells = [
+            f"`{arm}`",
+            shown(over_seeds([100 * birth.mean for birth in births])),
+            f"{worse} / {better} of {len(units)}",
+            counted(still),
+            middle(still),
+            *(("-", "-", "-") if arm == "untouched" else ()),
+            *(() if arm == "untouched" else (counted(level), middle(level))),
+            *(() if arm == "untouched" else (shown(over_seeds(ends)),)),
         ]
-        shown = "-" if len(found) * 2 < len(steps) else f"{median(found):g}"
-        against = "-" if operator == "untouched" else interval(gaps)
-        lines.append(
-            f"| `{operator}` | {interval(drops)} | "
-            f"{len(found)} of {len(steps)} | {shown} | {against} |"
-        )
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def svg(curves: Curves, levels: dict[int, float]) -> str:
-    """A panel per operator: children against untouched copies of their parents."""
-    operators = [operator for operator in curves if operator != "untouched"]
-    scores = [v for seeds in curves.values() for c in seeds.values() for v in c.values()]
-    low, high = min(scores), max(scores)
-    last = max(next(iter(curves["untouched"].values())))
-    columns, rows = 4, -(-len(operators) // 4)
-    width = LEFT + columns * (PANEL + GAP)
-    height = TOP + rows * (PANEL + GAP + 14)
+def shown(found: tuple[float, float]) -> str:
+    return f"{found[0]:+.2f} ± {found[1]:.2f}"
+
+
+def counted(steps: Sequence[int | None]) -> str:
+    return f"{sum(step is not None for step in steps)} of {len(steps)}"
+
+
+def middle(steps: Sequence[int | None]) -> str:
+    """The median step, where more than half of the children have one."""
+    ranked = sorted(float("inf") if step is None else step for step in steps)
+    value = median(ranked)
+    return "-" if value == float("inf") else f"{value:g}"
+
+
+def svg(arms: Arms, base: float) -> str:
+    """A panel per arm: its children beside the untouched copies of their parents."""
+    shown_arms = [arm for arm in arms if arm != "untouched"]
+    steps = sorted(next(iter(arms["untouched"].values())).exams)
+    bands = {
+        arm: [over_seeds([unit.score(step) for unit in seeds.values()]) for step in steps]
+        for arm, seeds in arms.items()
+    }
+    edges = [
+        value + half * sign for band in bands.values() for value, half in band for sign in (-1, 1)
+    ]
+    known = [edge for edge in edges if edge == edge] or [v for b in bands.values() for v, _ in b]
+    low, high, last = min(*known, base), max(known), max(steps)
+    level = mean(mean(unit.parent) for unit in arms["untouched"].values())
+    columns = 5
+    rows = -(-len(shown_arms) // columns)
+    width, height = LEFT + columns * (PANEL + GAP), TOP + rows * (PANEL + GAP + 16)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         'font-family="sans-serif" font-size="12">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<text x="{LEFT}" y="18" font-size="14">Expected solve rate on the held-out exam over '
-        "steps after the operator (mean and 95% interval over seeds)</text>",
+        "training steps after the operator (mean and 95% interval over seeds)</text>",
         f'<text x="{LEFT}" y="36" fill="#c2410c">children</text>'
-        f'<text x="{LEFT + 70}" y="36" fill="#475569">untouched copies of the better parent</text>',
+        f'<text x="{LEFT + 70}" y="36" fill="#475569">untouched copies of the better parent</text>'
+        f'<text x="{LEFT + 300}" y="36" fill="#888">dashed: the parent when the child was made; '
+        "dotted: the base</text>",
     ]
-    for number, operator in enumerate(operators):
+    for number, arm in enumerate(shown_arms):
         x0 = LEFT + number % columns * (PANEL + GAP)
-        y0 = TOP + 18 + number // columns * (PANEL + GAP + 14)
+        y0 = TOP + 14 + number // columns * (PANEL + GAP + 16)
 
-        def point(step: float, score: float, x0: int = x0, y0: int = y0) -> str:
-            x = x0 + PANEL * step / last
-            y = y0 + PANEL * (1 - (score - low) / (high - low))
-            return f"{x:.1f},{y:.1f}"
+        def at(step: float, score: float, x0: int = x0, y0: int = y0) -> tuple[float, float]:
+            return x0 + PANEL * step / last, y0 + PANEL * (high - score) / (high - low or 1)
 
-        parts.append(f'<text x="{x0}" y="{y0 - 5}">{operator}</text>')
+        def line(points: Sequence[tuple[float, float]]) -> str:
+            return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+        parts.append(f'<text x="{x0}" y="{y0 - 5}">{arm}</text>')
         parts.append(
             f'<rect x="{x0}" y="{y0}" width="{PANEL}" height="{PANEL}" fill="none" stroke="#ccc"/>'
         )
-        for score in (low, high):
-            anchor = point(0, score).split(",")[1]
+        for score, dashes in ((level, "5 4"), (base, "1 3")):
+            ends = line([at(0, score), at(last, score)])
             parts.append(
-                f'<text x="{x0 - 4}" y="{float(anchor) + 4:.1f}" font-size="10" '
-                f'text-anchor="end">{100 * score:.0f}%</text>'
+                f'<polyline points="{ends}" stroke="#888" stroke-dasharray="{dashes}" fill="none"/>'
+            )
+        for score in (low, high):
+            parts.append(
+                f'<text x="{x0 - 4}" y="{at(0, score)[1] + 4:.1f}" font-size="10" '
+                f'text-anchor="end">{100 * score:.1f}%</text>'
             )
         for step in (0, last):
-            x = point(step, low).split(",")[0]
             parts.append(
-                f'<text x="{x}" y="{y0 + PANEL + 13}" font-size="10" '
+                f'<text x="{at(step, low)[0]:.1f}" y="{y0 + PANEL + 13}" font-size="10" '
                 f'text-anchor="middle">{step}</text>'
             )
-        for name, colour in (("untouched", "#475569"), (operator, "#c2410c")):
-            seeds = list(curves[name].values())
-            steps = sorted(seeds[0])
-            means = {step: mean([curve[step] for curve in seeds]) for step in steps}
-            halves = {step: half_width([curve[step] for curve in seeds]) for step in steps}
-            if len(seeds) > 1:
-                upper = [point(s, min(high, means[s] + halves[s])) for s in steps]
-                lower = [point(s, max(low, means[s] - halves[s])) for s in reversed(steps)]
-                outline = " ".join(upper + lower)
+        for name, colour in (("untouched", "#475569"), (arm, "#c2410c")):
+            band = list(zip(steps, bands[name], strict=True))
+            if all(half == half for _, (_, half) in band):
+                upper = [at(step, value + half) for step, (value, half) in band]
+                lower = [at(step, value - half) for step, (value, half) in reversed(band)]
+                outline = line(upper + lower)
                 parts.append(f'<polygon points="{outline}" fill="{colour}" opacity="0.15"/>')
-            line = " ".join(point(s, means[s]) for s in steps)
+            points = line([at(step, value) for step, (value, _) in band])
             parts.append(
-                f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>'
+                f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
             )
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
-    curves, levels = read(folder / "curves.jsonl")
-    text = table(curves, levels)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--margin", type=float, help="of recovery; default: as recovery.py says")
+    arguments = parser.parse_args()
+    folder = arguments.folder
+    arms = by_arm(read_units(folder))
+    if "untouched" not in arms:
+        parser.error(f"{folder} has no unit of the arm untouched yet")
+    base = json.loads((folder / "settings.json").read_text(encoding="utf-8"))["base_exam"]
+    parents = [mean(unit.parent) for unit in arms["untouched"].values()]
+    exam = len(next(iter(arms["untouched"].values())).parent)
+    margin = margin_of(parents, base) if arguments.margin is None else arguments.margin
+    text = (
+        f"{len(parents)} seeds, exam of {exam} tasks; base {100 * base:.1f}%, better parents "
+        f"{100 * min(parents):.1f}-{100 * max(parents):.1f}%. Percentage points; ± is half of a "
+        f"95% t-interval over seeds. Recovered: a loss of {100 * margin:.2f} points is ruled out, "
+        "one-sided at 97.5%, at two exams in a row.\n\n"
+    )
+    text += table(arms, margin)
+    (folder / "curves.jsonl").write_text("\n".join(curves(arms)) + "\n", encoding="utf-8")
     (folder / "table.md").write_text(text, encoding="utf-8")
-    (folder / "retention.svg").write_text(svg(curves, levels), encoding="utf-8")
+    (folder / "retention.svg").write_text(svg(arms, base), encoding="utf-8")
     print(text)
 
 

@@ -1,0 +1,183 @@
+"""How a member of the retention recipe learns, and how it sits the exam.
+
+Training is a student's in a run: `attempts` samples a task, AZR's rewards (1, -0.5, -1), TRR++
+advantages, AdamW. What differs: on the nano base the tasks come from its grammar instead of
+teachers, so that all arms meet the same ones; on another base they come from an AZR seed file, a
+quarter of them held out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import torch
+
+from azr_population.adapters.adapter import Adapter, LoraSpec
+from azr_population.conf.schema import TaskConfig
+from azr_population.engines.engine import Completion, Sample, Sampling
+from azr_population.engines.torch_engine import TorchEngine
+from azr_population.nano import nano_base_path
+from azr_population.nano.corpus import draw_example
+from azr_population.nano.exam import exam
+from azr_population.nano.grammar import Grammar
+from azr_population.referee import Referee
+from azr_population.selfplay.advantages import task_relative
+from azr_population.selfplay.phases import seed_tasks
+from azr_population.selfplay.questions import question
+from azr_population.selfplay.rewards import student_reward
+from azr_population.selfplay.streams import Streams
+from azr_population.tasks.chat_format import ChatFormat
+from azr_population.tasks.formats import Format
+from azr_population.tasks.nano_format import NanoFormat
+from azr_population.tasks.seed_file import read_seed_file
+from azr_population.tasks.task import Task, TaskType
+
+O = TaskType.CODE_O  # noqa: E741
+SLOT = 0
+"""Of the one member that is trained at a time."""
+
+
+class School:
+    """One engine, one stream of tasks, one exam; `fresh` are untrained members."""
+
+    def __init__(self, arguments: argparse.Namespace, referee: Referee, members: int) -> None:
+        self._arguments = arguments
+        self._referee = referee
+        self.streams = Streams(arguments.seed)
+        base = Path(arguments.base or nano_base_path())
+        self.base = str(base)
+        self.format: Format = ChatFormat() if arguments.base else NanoFormat()
+        if arguments.base:
+            proposals = [p for p in read_seed_file(arguments.seed_file) if p.type is O]
+            tasks = seed_tasks(proposals, referee, TaskConfig())
+            self.exam, self._pool = tasks[::4], [task for i, task in enumerate(tasks) if i % 4]
+        else:
+            self.exam = [task for task in exam(arguments.exam, seed=7) if task.type is O]
+            self._pool = _training_tasks(3000, arguments.seed)
+        self._engine = TorchEngine.from_folder(
+            base,
+            LoraSpec(rank=arguments.rank, alpha=2.0 * arguments.rank),
+            members,
+            self.streams.torch("parents"),
+            dtype=arguments.dtype,
+            device=arguments.device,
+            micro_batch_tokens=arguments.micro_batch_tokens,
+        )
+        self.fresh = [self._engine.read_member(slot) for slot in range(members)]
+
+    def base_sha256(self) -> str | None:
+        """Of the nano base's weights, 16 digits; None for another base."""
+        if self._arguments.base:
+            return None
+        weights = (Path(self.base) / "model.safetensors").read_bytes()
+        return hashlib.sha256(weights).hexdigest()[:16]
+
+    def enter(self, adapter: Adapter) -> None:
+        """The member that is trained and examined from now on, with a fresh optimizer."""
+        self._engine.write_member(SLOT, adapter)
+
+    def leave(self) -> Adapter:
+        """The member as it is now."""
+        return self._engine.read_member(SLOT)
+
+    def train(self, tasks: str, luck: str, step: int) -> float:
+        """One policy-gradient step; the share of attempts that solved.
+
+        `tasks` and `luck` name the streams that tasks and samples are drawn from.
+        """
+        arguments, generator = self._arguments, self.streams.numpy(tasks, step)
+        chosen = generator.choice(len(self._pool), arguments.tasks, replace=False)
+        answers = self._answer(
+            [self._pool[index] for index in chosen],
+            arguments.attempts,
+            self.streams.torch(luck, step, arguments.device),
+        )
+        flat = [one for group in answers for one in group]
+        rewards = [student_reward(parsed, solved) for _, parsed, solved in flat]
+        advantages = task_relative(rewards, [SLOT] * len(rewards))
+        samples = [
+            Sample(completion, advantage)
+            for (completion, _, _), advantage in zip(flat, advantages, strict=True)
+            if advantage is not None
+        ]
+        self._engine.update({SLOT: samples}, {SLOT: arguments.learning_rate})
+        return sum(solved for _, _, solved in flat) / len(flat)
+
+    def sit_exam(self) -> list[float]:
+        """The chance to solve each task of the exam.
+
+        On the nano base the probability of the right answer (end of sequence included) at
+        temperature 1, right after the prompt: the expected solve rate, without sampling noise.
+        Another base reasons before it answers, so there it is the share of 4 samples.
+        """
+        if isinstance(self.format, NanoFormat):
+            return self._probabilities()
+        answers = self._answer(self.exam, 4, self.streams.torch("exam", 0, self._arguments.device))
+        return [sum(solved for _, _, solved in group) / len(group) for group in answers]
+
+    def _answer(
+        self, tasks: Sequence[Task], attempts: int, generator: torch.Generator
+    ) -> list[list[tuple[Completion, bool, bool]]]:
+        """By task: the completions, whether each parsed and whether it solved."""
+        completions = self._engine.generate(
+            [self.format.solve_prompt(task) for task in tasks],
+            [SLOT] * len(tasks),
+            Sampling(self.format.max_new_tokens(O, "solve"), n=attempts),
+            generator,
+        )
+        answers = [[self.format.parse_answer(O, one.text) for one in own] for own in completions]
+        grades = self._referee.grade(
+            [
+                question(task, [text for text in texts if text is not None])
+                for task, texts in zip(tasks, answers, strict=True)
+            ]
+        )
+        results = []
+        for own, texts, marks in zip(completions, answers, grades, strict=True):
+            given = iter(marks)
+            results.append(
+                [
+                    (one, text is not None, text is not None and next(given).solved)
+                    for one, text in zip(own, texts, strict=True)
+                ]
+            )
+        return results
+
+    def _probabilities(self) -> list[float]:
+        prompts = [self.format.solve_prompt(task) for task in self.exam]
+        texts = [p + task.outputs[0] for p, task in zip(prompts, self.exam, strict=True)]
+        engine, tokenizer = self._engine, self._engine.tokenizer
+        starts = [len(ids) for ids in tokenizer(prompts, add_special_tokens=False)["input_ids"]]
+        full = tokenizer(texts, add_special_tokens=False)["input_ids"]
+        full = [[*ids, tokenizer.eos_token_id] for ids in full]
+        order = sorted(range(len(full)), key=lambda index: len(full[index]))
+        found = [0.0] * len(full)
+        for begin in range(0, len(order), 64):
+            chunk = order[begin : begin + 64]
+            width = max(len(full[index]) for index in chunk)
+            ids = torch.tensor([full[i] + [0] * (width - len(full[i])) for i in chunk])
+            mask = torch.tensor([[1] * len(full[i]) + [0] * (width - len(full[i])) for i in chunk])
+            with torch.inference_mode(), engine.bank.routed(torch.full((len(chunk),), SLOT)):
+                logits = engine.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+            logprobs = logits[:, :-1].log_softmax(-1).gather(-1, ids[:, 1:, None])[..., 0]
+            for row, index in enumerate(chunk):
+                answer = logprobs[row, starts[index] - 1 : len(full[index]) - 1]
+                found[index] = float(answer.sum().exp())
+        return found
+
+
+def _training_tasks(count: int, seed: int) -> list[Task]:
+    """code_o tasks of the grammar, programs outside the exam's bucket."""
+    rng = Random(f"retention {seed}")
+    grammar = Grammar(rng)
+    tasks: list[Task] = []
+    while len(tasks) < count:
+        example = draw_example(grammar, rng.choice((0, 1, 1, 2, 2, 3)), simple=False)
+        if example is not None:
+            arguments, value = example.pairs[0]
+            tasks.append(Task(O, example.program, (arguments,), (value,)))
+    return tasks
