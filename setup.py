@@ -49,7 +49,15 @@ setup(
         "eval": ["evalplus", "math-verify"],
         "tensorboard": ["tensorboard>=2.10"],
         "wandb": ["wandb>=0.16"],
-        "test": ["pytest>=8", "pytest-timeout", "hypothesis", "ruff", "mypy"],
+        "test": [
+            "pytest>=8",
+            "pytest-timeout",
+            "hypothesis",
+            "ruff",
+            "mypy",
+            "tensorboard",
+            "wandb",
+        ],
     },
     entry_points={"console_scripts": ["azr-population = azr_population.cli:main"]},
 )
