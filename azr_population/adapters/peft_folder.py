@@ -130,6 +130,8 @@ def _write_files(
     save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt"})
     config = _config(adapter, base_model)
     (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    # safetensors makes its file readable to nobody else, and a server often is somebody else.
+    shutil.copymode(folder / CONFIG_FILE, folder / WEIGHTS_FILE)
     (folder / "README.md").write_text(_readme(adapter, base_model, readme), encoding="utf-8")
     for path in folder.iterdir():
         with open(path, "rb+") as file:

@@ -75,6 +75,12 @@ def test_readme_carries_what_it_is_given(tmp_path: Path) -> None:
     assert "- operator: dare\n- seed: 3\n" in text
 
 
+def test_who_may_read_the_config_may_read_the_weights(tmp_path: Path) -> None:
+    save_adapter(adapter_of(), tmp_path / "a", "base")
+    modes = {path.stat().st_mode for path in (tmp_path / "a").iterdir()}
+    assert len(modes) == 1
+
+
 def test_target_modules_are_written_for_vllm(tmp_path: Path) -> None:
     save_adapter(adapter_of(), tmp_path / "a", "base")
     config = json.loads((tmp_path / "a" / "adapter_config.json").read_text())
