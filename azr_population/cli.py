@@ -28,6 +28,19 @@ groups
 Any field can be set (population.rows=96); `azr-population train --config` prints them all.
 """
 
+_COMPARE = """\
+One page: first what differs between the runs, then verdicts with 95% intervals over seeds against
+the first one, the budget of each, and the curves overlaid.
+
+  azr-population compare runs/single runs/4t4s
+  azr-population compare runs/recipes/nano/single runs/recipes/nano/4t4s     folders of seed_*
+  azr-population compare one=runs/a one=runs/b other=runs/c --out ab.html     seeds by name
+  azr-population compare stock=azr_console.log ours=runs/4t4s                a stock AZR log
+
+A RUN is a run's folder, a folder of runs named seed_*, or a stock AZR log: console output, or an
+export from Weights & Biases as JSON or CSV, one run per file.
+"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code: 0, 2 for a user's mistake, 130 for Ctrl-C."""
@@ -80,6 +93,16 @@ def _parser() -> argparse.ArgumentParser:
 
     add_arguments(recipe)
     recipe.set_defaults(run=_recipe)
+
+    compare = commands.add_parser(
+        "compare",
+        help="write a page that lays runs over each other",
+        description=_COMPARE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare.add_argument("runs", nargs="+", metavar="[NAME=]RUN")
+    compare.add_argument("--out", metavar="FILE.html", default="comparison.html")
+    compare.set_defaults(run=_compare)
 
     doctor = commands.add_parser("doctor", help="what this machine has, and what works here")
     doctor.set_defaults(run=_doctor)
@@ -140,6 +163,15 @@ def _recipe(arguments: argparse.Namespace) -> int:
     from azr_population.experiments.command import run
 
     return run(arguments)
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from azr_population.reports.compare.page import write_comparison
+
+    print(write_comparison(arguments.runs, Path(arguments.out)))
+    return 0
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

@@ -243,6 +243,8 @@ def _metrics(
                 "generation": generation[name],
                 **by_role[name.split("_")[0]](),
                 "updates": 1,
+                "trained_rows": 48,
+                "trained_tokens": 1500,
             }
             for name in names
         },

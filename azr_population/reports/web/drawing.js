@@ -43,13 +43,23 @@ function colour(name) {
 
 function swatch(name, style) {
   const mark = make("i", { class: "swatch " + (style || "") });
-  mark.style.background = name.startsWith("#") || name.startsWith("rgb") ? name : colour(name);
+  mark.style.background = name.startsWith("rgb") ? name : colour(name);
   return mark;
 }
 
+// Entries are [colour, words, dash]; a dash makes the key a piece of the line.
 function legend(host, entries, style) {
   const row = make("div", { class: "legend" });
-  for (const [name, words] of entries) row.append(make("span", {}, swatch(name, style), words));
+  for (const [name, words, dash] of entries) {
+    let mark = swatch(name, style);
+    if (dash) {
+      mark = canvas(8, "");
+      mark.setAttribute("class", "dash");
+      mark.setAttribute("aria-hidden", "true");
+      draw(mark, "line", { x1: 0, x2: 26, y1: 4, y2: 4, "stroke-dasharray": dash }).style.stroke = colour(name);
+    }
+    row.append(make("span", {}, mark, words));
+  }
   host.append(row);
 }
 

@@ -10,7 +10,7 @@ function lineChart(host, chart, data) {
   const { figure, frame } = card(host, chart.title, chart.note);
   const main = chart.lines.filter((l) => l.main);
   if (main.length > 1 || chart.lines.length > 1) {
-    legend(figure, main.map((l) => [l.colour, l.name]));
+    legend(figure, main.map((l) => [l.colour, l.name, l.dash]));
     figure.insertBefore(figure.lastChild, frame);
   }
   const paint = (width) => paintLines(frame, chart, data, width);
@@ -29,10 +29,14 @@ function smooth(points) {
 
 function scales(chart, data, width) {
   const at = { width, height: 220, left: 44, right: 10, top: 8, bottom: 24 };
-  const ys = chart.lines.flatMap((l) => l.points.flatMap((p) => p.slice(1)));
+  const ys = (from, to) => chart.lines.flatMap((l) => l.points.flatMap((p) => p.slice(from, to)));
   let low = Infinity, high = -Infinity;
-  for (const y of ys) { low = Math.min(low, y); high = Math.max(high, y); }
-  const share = chart.format === "percent" && high <= 1;
+  for (const y of ys(1, 2)) { low = Math.min(low, y); high = Math.max(high, y); }
+  const share = chart.format === "percent" && high <= 1 && low >= 0;
+  // Wide bands may widen the axis by half of what the lines need; beyond, they are cut.
+  const room = (high - low) / 2 || Math.abs(high) / 10, bounds = ys(2, 4);
+  const lowest = Math.max(low - room, share ? 0 : -Infinity), highest = Math.min(high + room, share ? 1 : Infinity);
+  for (const y of bounds) { low = Math.max(lowest, Math.min(low, y)); high = Math.min(highest, Math.max(high, y)); }
   if (high - low < 1e-9) { const pad = Math.abs(high) * 0.05 || 0.5; low -= pad; high += pad; }
   at.levels = ticks(low, high, 4);
   // A share ends at 0% and 100%, whatever room the round numbers would leave.

@@ -1,0 +1,151 @@
+"""What is compared: arms, each with one or more runs (seeds), from the command's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from azr_population.errors import UserError
+from azr_population.reports import diagnostics
+from azr_population.reports.compare.azr_log import Rows, azr_series, read_azr_log
+from azr_population.reports.diagnostics import Series
+from azr_population.reports.lines import number
+from azr_population.runs.directory import RunDirectory
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: a run directory, or the log of a stock AZR run with what can be read from it."""
+
+    path: Path
+    directory: RunDirectory | None
+    log: Rows = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Flat, `population.rows` and the like; of a log what it tells."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The folder's or file's name."""
+        return self.path.resolve().name
+
+    def series(self, name: str) -> Series:
+        """A diagnostic of whoever proposes or solves; empty where there is none.
+
+        What needs a package that is not installed counts as not there.
+        """
+        if self.directory is None:
+            return azr_series(self.log, name)
+        try:
+            return diagnostics.series(self.directory, name)
+        except UserError:
+            return []
+
+    @property
+    def last(self) -> int:
+        """The last step recorded; 0 before the first."""
+        if self.directory is None:
+            return max(self.log, default=0)
+        steps = (number(row.get("step")) for row in self.directory.metrics())
+        return max((int(step) for step in steps if step is not None), default=0)
+
+    @property
+    def planned(self) -> int | None:
+        """The steps that it is to have; None where unknown."""
+        steps = number(self.settings.get("run.steps"))
+        return None if steps is None else int(steps)
+
+    def consumption(self) -> dict[str, dict[str, Any]]:
+        """As `diagnostics.consumption`; of a log the totals that it holds."""
+        if self.directory is not None:
+            return diagnostics.consumption(self.directory)
+        total: dict[str, Any] = {"members": 1, "steps": len(self.log)}
+        for key in ("tokens", "seconds"):
+            if values := azr_series(self.log, key):
+                total[key] = sum(value for _, value in values)
+        return {"all": total}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Runs that differ in nothing but the seed, hopefully; `differences` checks it."""
+
+    name: str
+    runs: tuple[Run, ...]
+
+
+def arms_of(arguments: Sequence[str]) -> list[Arm]:
+    """The arms that the arguments name, in their order.
+
+    An argument is a run directory, a folder of runs named `seed_*`, or a stock AZR log, and may be
+    given a name: `NAME=PATH`. Arguments of the same name are seeds of one arm.
+
+    Raises:
+        UserError: fewer than two arms, or something that is no run.
+    """
+    found: dict[str, list[Run]] = {}
+    for argument in arguments:
+        name, path = _named(argument)
+        found.setdefault(name, []).extend(_runs(path))
+    if len(found) < 2:
+        raise UserError(
+            f"a comparison needs two arms, and there is {len(found)}: pass two or more runs, or "
+            "name them: one=PATH other=PATH"
+        )
+    return [Arm(name, tuple(runs)) for name, runs in found.items()]
+
+
+def flat(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested dicts as `{"population.rows": 24}`; an empty dict stays as a value."""
+    if not isinstance(config, dict) or not config:
+        return {prefix: config} if prefix else {}
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        found |= flat(value, f"{prefix}.{key}" if prefix else str(key))
+    return found
+
+
+def _named(argument: str) -> tuple[str, Path]:
+    name, equals, rest = argument.partition("=")
+    path = Path(rest) if equals and not Path(argument).exists() else Path(argument)
+    if equals and path == Path(rest):
+        return name, path
+    resolved = path.resolve()
+    # A seed of an arm is called by both, or all first seeds would have one name.
+    same = resolved.name.startswith("seed_")
+    return (f"{resolved.parent.name}/{resolved.name}" if same else resolved.name), path
+
+
+def _runs(path: Path) -> list[Run]:
+    if path.is_file():
+        rows, settings = read_azr_log(path)
+        return [Run(path, None, rows, settings)]
+    if not path.is_dir():
+        raise UserError(f"{path} is neither a run's folder nor a log file: there is nothing there")
+    if (path / "config.yaml").is_file():
+        return [_of_directory(path)]
+    seeds = sorted(
+        (one for one in path.glob("seed_*") if (one / "config.yaml").is_file()), key=_seed
+    )
+    if not seeds:
+        raise UserError(
+            f"no run in {path}: there is no config.yaml in it, nor folders seed_* that have one"
+        )
+    return [_of_directory(one) for one in seeds]
+
+
+def _of_directory(path: Path) -> Run:
+    directory = RunDirectory(path)
+    environment = directory.environment()
+    packages = environment.get("packages")
+    versions = {str(k): str(v) for k, v in packages.items()} if isinstance(packages, dict) else {}
+    if "python" in environment:
+        versions["python"] = str(environment["python"])
+    return Run(path, directory, {}, flat(directory.config()), versions)
+
+
+def _seed(path: Path) -> tuple[int, str]:
+    digits = path.name.removeprefix("seed_")
+    return (int(digits) if digits.isdecimal() else 1 << 30, path.name)

@@ -1,0 +1,108 @@
+"""The overlaid curves: a line per arm with its band over seeds, and a thin line per seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from azr_population.reports.compare.arms import Arm
+from azr_population.reports.diagnostics import Series, band
+
+MAX_POINTS = 50
+"""Points per line; longer runs show means of spans of steps, all arms the same spans."""
+
+CURVES = (
+    ("skill", "exam_mean", "Exam, mean of the members", "percent", "fixed held-out tasks"),
+    ("skill", "exam_best", "Exam, best member", "percent", "fixed held-out tasks"),
+    ("skill", "exam_worst", "Exam, worst member", "percent", "fixed held-out tasks"),
+    ("skill", "solve_rate", "Solve rate", "percent", "of valid tasks; a moving target"),
+    ("complexity", "ast_nodes", "AST nodes", "number", "per valid program"),
+    ("complexity", "ast_depth", "AST depth", "number", "per valid program"),
+    ("complexity", "cyclomatic", "Cyclomatic complexity", "number", "per valid program"),
+    ("complexity", "lines", "Lines of code", "number", "per valid program"),
+    ("complexity", "halstead_volume", "Halstead volume", "number", "bits, per valid program"),
+    ("space", "coverage", "Kinds of problems covered", "number", "cells of the archive so far"),
+    ("space", "coverage_per_task", "Kinds per equal number of tasks", "number", "rarefied"),
+    ("space", "unique", "Unique proposals", "percent", "of the valid ones"),
+    ("proposing", "validity", "Valid proposals", "percent", "executed and accepted"),
+    ("proposing", "proposal_reward", "Reward of proposals", "number", "each arm's own form"),
+    ("proposing", "proposal_tokens", "Proposal length", "number", "tokens"),
+    ("proposing", "answer_tokens", "Answer length", "number", "tokens"),
+    ("training", "entropy", "Entropy", "number", "nats per sampled token"),
+    ("training", "seconds", "Seconds per step", "number", "wall-clock"),
+)
+"""section, diagnostic, title, format, note"""
+
+DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 2")
+
+
+def curves(arms: Sequence[Arm]) -> list[dict[str, Any]]:
+    """The charts that have data, as `figures.charts` gives them.
+
+    A main line's points are `[step, mean, low, high]` where the arm has more than one seed there
+    (95%, Student's t over seeds), else `[step, value]`.
+    """
+    last = max((run.last for arm in arms for run in arm.runs), default=0)
+    span = math.ceil(last / MAX_POINTS) or 1
+    charts = []
+    for where, diagnostic, title, form, note in CURVES:
+        lines: list[dict[str, Any]] = []
+        for i, arm in enumerate(arms):
+            seeds = [found for run in arm.runs if (found := _spans(run.series(diagnostic), span))]
+            look = {"colour": f"line-{i % 8}", "dash": DASHES[i % len(DASHES)]}
+            points = _band(seeds)
+            if points:
+                name = arm.name if len(arm.runs) < 2 else f"{arm.name} (n={len(seeds)})"
+                lines.append({**look, "name": name, "main": True, "points": points})
+            if len(seeds) > 1:
+                lines += [
+                    {
+                        **look,
+                        "name": f"{arm.name}, seed {j + 1}",
+                        "main": False,
+                        "points": _plain(s),
+                    }
+                    for j, s in enumerate(seeds)
+                ]
+        if lines:
+            spans = f"; means of {span} steps" if span > 1 and diagnostic[:4] != "exam" else ""
+            charts.append(
+                {
+                    "section": where,
+                    "title": title,
+                    "format": form,
+                    "note": note + spans,
+                    "lines": lines,
+                }
+            )
+    return charts
+
+
+def _spans(series: Series, span: int) -> Series:
+    """Means of the points in each span of steps; a sparse series keeps its steps and values."""
+    spans: dict[int, list[tuple[int, float]]] = {}
+    for step, value in series:
+        spans.setdefault((step - 1) // span, []).append((step, value))
+    return [
+        (round(sum(s for s, _ in some) / len(some)), math.fsum(v for _, v in some) / len(some))
+        for _, some in sorted(spans.items())
+    ]
+
+
+def _band(seeds: Sequence[Series]) -> list[list[float]]:
+    points = []
+    for step, estimate in band(seeds):
+        point = [float(step), _short(estimate.mean)]
+        if not math.isnan(estimate.low):
+            point += [_short(estimate.low), _short(estimate.high)]
+        points.append(point)
+    return points
+
+
+def _plain(series: Series) -> list[list[float]]:
+    return [[float(step), _short(value)] for step, value in series]
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")

@@ -1,0 +1,146 @@
+"""What differs between the arms apart from what is being compared: told before any figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from azr_population.reports.compare.arms import Arm, Run
+from azr_population.reports.compare.azr_log import SETTINGS
+
+IGNORED = frozenset(
+    {
+        "seed",
+        "run.dir",
+        "run.resume",
+        "run.checkpoint_every",
+        "run.keep_checkpoints",
+        "engine.threads",
+        "engine.generate_rows",
+        "engine.micro_batch_tokens",
+        "referee.workers",
+    }
+)
+"""Settings that do not change what a run computes, or are meant to differ between seeds."""
+
+GROUPS = (
+    ("base", ("base.",)),
+    ("budget", ("population.rows", "population.attempts", "run.steps", "data.", "azr.")),
+    ("exam", ("exam.",)),
+    ("tasks", ("task.", "referee.")),
+)
+"""What should be the same in a fair comparison; the rest is the method, which may be its point."""
+
+_WORDS = {
+    "base": "base model",
+    "budget": "budget (rows per member, attempts, steps)",
+    "exam": "exam",
+    "tasks": "rules of tasks and referee",
+    "versions": "versions of the software",
+}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One setting that is not the same everywhere; `values` are texts, one per arm."""
+
+    group: str
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Differences:
+    """All that differs, and what it means in plain words."""
+
+    rows: list[Difference] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    same: list[str] = field(default_factory=list)
+    """Groups that were checked and found equal, in words."""
+
+
+def differences(arms: Sequence[Arm]) -> Differences:
+    """Compares settings, versions and recorded steps of all runs."""
+    rows = _rows(arms, "settings") + _rows(arms, "versions")
+    found = Differences(rows)
+    differing = {row.group for row in rows}
+    for group, words in _WORDS.items():
+        unknown = [a.name for a in arms if not all(_known(run, group) for run in a.runs)]
+        if group in differing:
+            keys = [row.key for row in rows if row.group == group]
+            found.warnings.append(f"The {words} differs: {_few(keys)}.")
+        if unknown:
+            found.warnings.append(f"The {words} of {_few(unknown)} is unknown: it is not recorded.")
+        elif group not in differing:
+            found.same.append(words)
+    for arm in arms:
+        inside = [row.key for row in _rows([Arm(run.name, (run,)) for run in arm.runs], "settings")]
+        if inside:
+            found.warnings.append(f"The seeds of {arm.name} are not alike: {_few(inside)}.")
+        seeds = [
+            run.settings.get("seed") for run in arm.runs if run.settings.get("seed") is not None
+        ]
+        if len(seeds) > len(set(seeds)):
+            found.warnings.append(f"{arm.name} has one seed twice: its runs are not independent.")
+        for run in arm.runs:
+            if run.planned is not None and run.last < run.planned:
+                found.warnings.append(
+                    f"{arm.name}, {run.name}: {run.last} of {run.planned} steps are recorded; it "
+                    "goes on or was stopped."
+                )
+    lasts = {run.last for arm in arms for run in arm.runs}
+    if len(lasts) > 1:
+        found.warnings.append(
+            f"Not all runs have the same steps: verdicts are taken at step {min(lasts)}, the last "
+            "that all have; curves are drawn as far as they go."
+        )
+    return found
+
+
+def _rows(arms: Sequence[Arm], what: str) -> list[Difference]:
+    keys = dict.fromkeys(key for arm in arms for run in arm.runs for key in getattr(run, what))
+    found = []
+    for key in keys:
+        if key in IGNORED:
+            continue
+        group = "versions" if what == "versions" else _group(key)
+        # Who records nothing of a group cannot be said to differ in it.
+        values = tuple(
+            _value(arm, what, key) if all(_known(run, group) for run in arm.runs) else "unknown"
+            for arm in arms
+        )
+        if len({value for value in values if value != "unknown"}) > 1:
+            found.append(Difference(group, key, values))
+    order = [*_WORDS, "method"]
+    return sorted(found, key=lambda row: (order.index(row.group), row.key))
+
+
+def _value(arm: Arm, what: str, key: str) -> str:
+    """The setting of an arm; all of its values where its seeds are not alike."""
+    values = dict.fromkeys(_text(getattr(run, what).get(key)) for run in arm.runs)
+    return " / ".join(values)
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else str(value)
+
+
+def _group(key: str) -> str:
+    for group, prefixes in GROUPS:
+        if key.startswith(prefixes):
+            return group
+    return "method"
+
+
+def _known(run: Run, group: str) -> bool:
+    if group == "versions":
+        return bool(run.versions)
+    if group == "method":  # any configuration beyond what a log gives away
+        return any(key not in SETTINGS for key in run.settings)
+    return any(_group(key) == group for key in run.settings if key not in IGNORED)
+
+
+def _few(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,112 @@
+"""Did the arms have the same budget? What their members consumed, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from azr_population.reports.compare.arms import Arm
+from azr_population.reports.lines import duration, number
+from azr_population.reports.sections import row, table, text
+
+Totals = dict[str, Any]
+
+
+def _each(key: str) -> Callable[[Totals], float | None]:
+    """Per member."""
+
+    def per_member(total: Totals) -> float | None:
+        value, members = number(total.get(key)), number(total.get("members"))
+        return None if value is None or not members else value / members
+
+    return per_member
+
+
+def _whole(key: str) -> Callable[[Totals], float | None]:
+    return lambda total: number(total.get(key))
+
+
+def _rows_per_step(total: Totals) -> float | None:
+    """Older runs did not record the rows: nobody trains on none."""
+    return number(total.get("rows_per_step")) or None
+
+
+def _rows_in_all(total: Totals) -> float | None:
+    """Of all members, per step."""
+    rows, members = _rows_per_step(total), number(total.get("members"))
+    return None if rows is None or members is None else rows * members
+
+
+def _seconds_per_step(total: Totals) -> float | None:
+    seconds, steps = number(total.get("seconds")), number(total.get("steps"))
+    return None if seconds is None or not steps else seconds / steps
+
+
+_ROWS: tuple[tuple[str, Callable[[Totals], float | None], str], ...] = (
+    ("members", _whole("members"), "{:,.0f}"),
+    ("steps recorded", _whole("steps"), "{:,.0f}"),
+    ("rows trained on, per member and step", _rows_per_step, "{:,.1f}"),
+    ("updates per member", _each("updates"), "{:,.0f}"),
+    ("tokens trained on, per member", _each("trained_tokens"), "{:,.0f}"),
+    ("tokens generated, per member", _each("tokens"), "{:,.0f}"),
+    ("rollouts per member", _each("rollouts"), "{:,.0f}"),
+    ("tokens generated, all members", _whole("tokens"), "{:,.0f}"),
+    ("rollouts, all members", _whole("rollouts"), "{:,.0f}"),
+    ("updates, all members", _whole("updates"), "{:,.0f}"),
+    ("seconds per step, exams left out", _seconds_per_step, "{:,.2f}"),
+    ("wall-clock", _whole("seconds"), "duration"),
+)
+
+
+def fairness(arms: Sequence[Arm]) -> str:
+    """A table of means over seeds, with the factor over the first arm, and what it says."""
+    totals = [[run.consumption().get("all", {}) for run in arm.runs] for arm in arms]
+    rows = []
+    for words, value_of, form in _ROWS:
+        means = [_mean([value_of(total) for total in own]) for own in totals]
+        if all(mean is None for mean in means):
+            continue
+        cells = [_cell(mean, means[0] if i else None, form) for i, mean in enumerate(means)]
+        rows.append(row(text(words), cells, "number"))
+    heads = ["mean over seeds", *(arm.name for arm in arms)]
+    return (
+        f'<p class="fine">{text(_said(arms, totals))}</p>{table(heads, rows, "number", "budget")}'
+    )
+
+
+def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
+    """Whether a member trained on as much in every arm."""
+    rows = [_mean([_rows_per_step(total) for total in own]) for own in totals]
+    known = [value for value in rows if value is not None]
+    if len(known) < len(arms) or not all(known):
+        unknown = ", ".join(a.name for a, value in zip(arms, rows, strict=True) if not value)
+        return f"Rows per member cannot be compared: {unknown} did not record them."
+    spread = max(known) / min(known) - 1
+    if spread <= 0.05:
+        said = f"Members trained on equally many rows in every step, to within {spread:.1%}."
+    else:
+        least, most = (arms[known.index(pick(known))].name for pick in (min, max))
+        said = (
+            f"Not the same budget: a member of {most} trained on {spread:.0%} more rows in a step "
+            f"than one of {least}."
+        )
+    whole = [_mean([_rows_in_all(total) for total in own]) or 0.0 for own in totals]
+    together = " and ".join(
+        f"of {arm.name} {rows / whole[0]:.1f}"
+        for arm, rows in zip(arms[1:], whole[1:], strict=True)
+    )
+    return f"{said} In all, the members {together} times as many as those of {arms[0].name}."
+
+
+def _cell(mean: float | None, first: float | None, form: str) -> str:
+    if mean is None:
+        return "-"
+    shown = duration(mean) if form == "duration" else form.format(mean)
+    factor = f"<br><small>×{mean / first:.2f}</small>" if first else ""  # noqa: RUF001
+    return f"{text(shown)}{factor}"
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None

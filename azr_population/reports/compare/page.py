@@ -1,0 +1,177 @@
+"""The comparison as one HTML file: what differs first, then verdicts, curves and budgets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from azr_population.errors import UserError
+from azr_population.reports.compare.arms import Arm, arms_of
+from azr_population.reports.compare.curves import DASHES, curves
+from azr_population.reports.compare.differences import Differences, differences
+from azr_population.reports.compare.fairness import fairness
+from azr_population.reports.compare.verdicts import Verdict, horizon, verdicts
+from azr_population.reports.diagnostics import Estimate
+from azr_population.reports.document import document
+from azr_population.reports.sections import empty, row, table, text
+from azr_population.runs.directory import write_atomically
+
+_SCRIPTS = ("drawing.js", "lines.js", "intervals.js", "compare.js")
+
+
+def write_comparison(arguments: Sequence[str], out: Path) -> Path:
+    """Compares the runs that the arguments name (see `arms_of`) and writes the page to `out`.
+
+    Raises:
+        UserError: the arguments name no two arms of runs, or `out` cannot be written.
+    """
+    arms = arms_of(arguments)
+    step = horizon(arms)
+    found = verdicts(arms, step)
+    data = {
+        "steps": max((run.last for arm in arms for run in arm.runs), default=0),
+        "charts": curves(arms),
+        "verdicts": [[_interval(one) for one in verdict.differences] for verdict in found],
+    }
+    page = document(
+        "compare.html",
+        _SCRIPTS,
+        data,
+        title=" against ".join(arm.name for arm in arms),
+        raw={
+            "written": text(datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")),
+            "arms": _arms(arms),
+            "differences": _differences(arms, differences(arms)),
+            "words": _words(arms, found, step),
+            "verdicts": _verdict_tables(arms, found),
+            "fairness": fairness(arms),
+        },
+    )
+    try:
+        write_atomically(out, page)
+    except OSError as error:
+        raise UserError(f"--out {out} cannot be written: {error.strerror}") from error
+    return out
+
+
+def _arms(arms: Sequence[Arm]) -> str:
+    """Who is compared, in the colours of the figures."""
+    rows = []
+    for i, arm in enumerate(arms):
+        kind = "run" if all(run.directory for run in arm.runs) else "stock AZR log"
+        steps = sorted({run.last for run in arm.runs})
+        reach = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
+        where = ", ".join(run.name for run in arm.runs)
+        mark = f'<i class="key line-{i % 8}{" dashed" if DASHES[i % len(DASHES)] else ""}"></i>'
+        cells = [text(len(arm.runs)), text(kind), text(reach), text(where)]
+        rows.append(row(f"{mark}{text(arm.name)}", cells))
+    return table(["arm", "seeds", "what it is", "steps recorded", "read from"], rows)
+
+
+def _differences(arms: Sequence[Arm], found: Differences) -> str:
+    warned = "".join(f"<li>{text(one)}</li>" for one in found.warnings)
+    parts = [f'<ul class="warnings">{warned}</ul>'] if warned else []
+    if found.same:
+        parts.append(f'<p class="fine">The same in all runs: {text(", ".join(found.same))}.</p>')
+    if found.rows:
+        rows = [
+            row(text(one.key), [text(one.group), *(text(value) for value in one.values)])
+            for one in found.rows
+        ]
+        heads = ["setting", "belongs to", *(arm.name for arm in arms)]
+        open = " open" if len(rows) <= 12 else ""
+        parts.append(
+            f"<details{open}><summary>{len(rows)} settings and versions differ</summary>"
+            f"{table(heads, rows)}</details>"
+        )
+    elif not warned:
+        parts.append("<p>No setting differs but the seed.</p>")
+    return "".join(parts)
+
+
+def _words(arms: Sequence[Arm], found: Sequence[Verdict], step: int) -> str:
+    """The verdicts as sentences, one per arm."""
+    if not found:
+        return empty("Nothing to compare is recorded yet.")
+    sentences = []
+    for i, arm in enumerate(arms[1:], start=1):
+        kinds: dict[str, list[str]] = {}
+        for verdict in found:
+            kind = verdict.words[i].partition(" (")[0].partition(":")[0]
+            kinds.setdefault(kind, []).append(verdict.measure.title)
+        told = [
+            f"<b>{text(kind.capitalize())}</b>: {text('; '.join(map(_lowered, kinds[kind])))}"
+            for kind in ("higher", "lower")
+            if kind in kinds
+        ]
+        told += [
+            f"{text(kind.capitalize())} in {len(kinds[kind])} of {len(found)} measures"
+            for kind in ("the same", "no difference shown", "no verdict", "not recorded")
+            if kind in kinds
+        ]
+        sentences.append(
+            f"<p><b>{text(arm.name)}</b> against {text(arms[0].name)} at step {step}. "
+            f"{'. '.join(told)}.</p>"
+        )
+    return "".join(sentences)
+
+
+def _lowered(title: str) -> str:
+    """A title inside a sentence; abbreviations such as AST stay as they are."""
+    return title[:1].lower() + title[1:]
+
+
+def _verdict_tables(arms: Sequence[Arm], found: Sequence[Verdict]) -> str:
+    """A table per arm against the first; on a narrow screen each row becomes a block."""
+    first = text(arms[0].name)
+    tables = []
+    for i, arm in enumerate(arms[1:], start=1) if found else ():
+        name = text(arm.name)
+        heads = ["measure", arms[0].name, arm.name, "difference", "", "verdict"]
+        rows = []
+        for r, verdict in enumerate(found):
+            form, change = verdict.measure.format, verdict.measure.how == "change"
+            kind = text(verdict.words[i].partition(" ")[0])
+            unit = " points" if change else "%"
+            cells = (
+                (first, _estimate(verdict.values[0], form, change, unit)),
+                (name, _estimate(verdict.values[i], form, change, unit)),
+                ("difference", _estimate(verdict.differences[i], form, True, " points")),
+                ("", f'<span class="interval" data-row="{r}" data-arm="{i}"></span>'),
+                ("verdict", f'<b class="verdict {kind}">{text(verdict.words[i])}</b>'),
+            )
+            rows.append(
+                f'<tr><th scope="row">{text(verdict.measure.title)}</th>'
+                + "".join(f'<td class="number" data-label="{k}">{cell}</td>' for k, cell in cells)
+                + "</tr>"
+            )
+        label = f"{arm.name} against {arms[0].name}"
+        tables.append(
+            f'<h3>{text(label)}</h3><div class="stack">{table(heads, rows, "number", label)}</div>'
+        )
+    return "".join(tables)
+
+
+def _estimate(one: Estimate | None, form: str, signed: bool, unit: str = "%") -> str:
+    """A mean over its interval; `unit` is that of a percentage."""
+    if one is None or math.isnan(one.mean):
+        return "-"
+    unit = unit if form == "percent" else ""
+    scale = 100.0 if form == "percent" else 1.0
+    mean, low, high = (_number(scale * value, signed) for value in (one.mean, one.low, one.high))
+    if math.isnan(one.low):
+        return f"{mean}{unit}"
+    return f"{mean}{unit}<br><small>{low} to {high}</small>"
+
+
+def _number(value: float, signed: bool) -> str:
+    size = abs(value)
+    return f"{value:{'+' if signed else ''},.{0 if size >= 100 else 1 if size >= 10 else 2}f}"
+
+
+def _interval(one: Estimate | None) -> list[float | None] | None:
+    if one is None or math.isnan(one.mean):
+        return None
+    return [None if math.isnan(value) else value for value in (one.mean, one.low, one.high)]

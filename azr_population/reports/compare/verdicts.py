@@ -1,0 +1,129 @@
+"""The verdict table: per measure each arm's value, and its difference from the first arm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from azr_population.reports.compare.arms import Arm
+from azr_population.reports.diagnostics import Estimate, Series, difference, interval
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A diagnostic reduced to one number per run: see `reduced`."""
+
+    title: str
+    diagnostic: str
+    how: str
+    format: str
+
+
+MEASURES = (
+    Measure("Exam at the end, mean of the members", "exam_mean", "end", "percent"),
+    Measure("Exam at the end, best member", "exam_best", "end", "percent"),
+    Measure("Solve rate, last tenth of the steps", "solve_rate", "tail", "percent"),
+    Measure("Solve rate, change", "solve_rate", "change", "percent"),
+    Measure("Program size in AST nodes, change", "ast_nodes", "change", "number"),
+    Measure("Cyclomatic complexity, change", "cyclomatic", "change", "number"),
+    Measure("Halstead volume, change", "halstead_volume", "change", "number"),
+    Measure("Lines of code, change", "lines", "change", "number"),
+    Measure("Kinds of problems covered", "coverage", "end", "number"),
+    Measure("Kinds per equal number of tasks", "coverage_per_task", "end", "number"),
+    Measure("Valid proposals, last tenth of the steps", "validity", "tail", "percent"),
+)
+"""`change` is from the mean of the first tenth of the steps to that of the last."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A row of the table; the lists have an item per arm.
+
+    `values` and `differences` (from the first arm; None for itself) have an n of 0 where there is
+    nothing; `words` say what the difference means.
+    """
+
+    measure: Measure
+    values: list[Estimate]
+    differences: list[Estimate | None]
+    words: list[str]
+
+
+def horizon(arms: Sequence[Arm]) -> int:
+    """The last step that all runs have recorded."""
+    return min((run.last for arm in arms for run in arm.runs), default=0)
+
+
+def verdicts(arms: Sequence[Arm], step: int) -> list[Verdict]:
+    """The rows of `MEASURES` that at least one arm has, taken at `step`.
+
+    Intervals are Welch's at 95%, over seeds: runs of different arms are not paired, since equal
+    seeds do not make different arms play the same tasks.
+    """
+    found = []
+    for measure in MEASURES:
+        samples = [
+            [
+                value
+                for run in arm.runs
+                if (value := reduced(run.series(measure.diagnostic), measure.how, step)) is not None
+            ]
+            for arm in arms
+        ]
+        if not any(samples):
+            continue
+        against: list[Estimate | None] = [None]
+        against += [difference(sample, samples[0], paired=False) for sample in samples[1:]]
+        words = ["compared with" if samples[0] else "not recorded"]
+        words += [
+            said(estimate, len(sample), len(samples[0]))
+            for estimate, sample in zip(against[1:], samples[1:], strict=True)
+            if estimate is not None
+        ]
+        found.append(Verdict(measure, [interval(sample) for sample in samples], against, words))
+    return found
+
+
+def reduced(series: Series, how: str, last: int) -> float | None:
+    """One number of a series up to step `last`; None where it has no point there.
+
+    `end`: the last value. `tail`: the mean over the last tenth of the steps. `change`: that minus
+    the mean over the first tenth.
+
+    Raises:
+        ValueError: another `how`.
+    """
+    points = [(step, value) for step, value in series if step <= last]
+    if not points:
+        return None
+    if how == "end":
+        return points[-1][1]
+    tenth = max(1, math.ceil(last / 10))
+    tail = _mean([value for step, value in points if step > last - tenth])
+    if how == "tail":
+        return tail
+    if how != "change":
+        raise ValueError(f"a series is reduced by end, tail or change, not by {how}")
+    head = _mean([value for step, value in points if step <= tenth])
+    return None if tail is None or head is None else tail - head
+
+
+def said(estimate: Estimate, n: int, n_first: int) -> str:
+    """The difference in plain words: higher, lower, no difference shown, or why none is told."""
+    seeds = f"n={n}" if n == n_first else f"n={n} and {n_first}"
+    if not n or not n_first:
+        return "not recorded"
+    if math.isnan(estimate.low):
+        return f"no verdict: one seed has no interval ({seeds})"
+    if estimate.low == estimate.high == 0.0:
+        return f"the same ({seeds})"
+    if estimate.low > 0.0:
+        return f"higher ({seeds})"
+    if estimate.high < 0.0:
+        return f"lower ({seeds})"
+    return f"no difference shown ({seeds})"
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None

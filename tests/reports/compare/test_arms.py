@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_up_run import make_run, write_run
+
+from azr_population.errors import UserError
+from azr_population.reports.compare.arms import arms_of, flat
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    for arm in ("one", "other"):
+        for seed in (2, 10):
+            write_run(tmp_path / arm / f"seed_{seed}", make_run(steps=4), steps=4)
+    (tmp_path / "azr.log").write_text("step:7 - pred_code_i/accuracy:0.5 - actor/entropy:0.25\n")
+    return tmp_path
+
+
+def test_folders_of_seeds_runs_and_logs(runs: Path) -> None:
+    arms = arms_of([str(runs / "one"), str(runs / "other/seed_2"), f"stock={runs / 'azr.log'}"])
+    assert [arm.name for arm in arms] == ["one", "other/seed_2", "stock"]
+    assert [run.name for run in arms[0].runs] == ["seed_2", "seed_10"]
+    assert arms[0].runs[0].last == arms[0].runs[0].planned == 4
+    assert len(arms[0].runs[0].series("validity")) == 4
+    log = arms[2].runs[0]
+    assert (log.last, log.planned, log.series("entropy")) == (7, None, [(7, 0.25)])
+    assert log.consumption()["all"] == {"members": 1, "steps": 1}
+
+
+def test_one_name_makes_one_arm(runs: Path) -> None:
+    arms = arms_of([f"a={runs / 'one/seed_2'}", f"b={runs / 'other'}", f"a={runs / 'one/seed_10'}"])
+    assert [(arm.name, len(arm.runs)) for arm in arms] == [("a", 2), ("b", 2)]
+
+
+def test_a_path_may_hold_an_equals_sign(runs: Path) -> None:
+    odd = runs / "lr=0.3"
+    write_run(odd, make_run(steps=2))
+    arms = arms_of([str(odd), str(runs / "one")])
+    assert arms[0].name == "lr=0.3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["one"], "needs two arms, and there is 1"),
+        (["a=one", "a=other"], "needs two arms, and there is 1"),
+        (["one", "nowhere"], "nowhere is neither a run's folder nor a log file"),
+        (["one", "."], r"no run in .*: there is no config\.yaml in it, nor folders seed_\*"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    monkeypatch.chdir(runs)
+    with pytest.raises(UserError, match=words):
+        arms_of(arguments)
+
+
+def test_settings_are_flat() -> None:
+    assert flat({"a": {"b": 1, "c": {}}, "d": [1, 2]}) == {"a.b": 1, "a.c": {}, "d": [1, 2]}
+    assert flat(None) == {}

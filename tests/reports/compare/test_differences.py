@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from azr_population.reports.compare.arms import Arm, Run
+from azr_population.reports.compare.differences import differences
+
+SAME: dict[str, Any] = {
+    "seed": 1,
+    "base.name": "nano",
+    "population.rows": 24,
+    "run.steps": 0,
+    "exam.every": 25,
+    "task.refuse": ["identity"],
+}
+
+
+def run(name: str = "run", versions: dict[str, str] | None = None, **changes: Any) -> Run:
+    settings = SAME | {key.replace("__", "."): value for key, value in changes.items()}
+    return Run(Path(name), None, {}, settings, {"torch": "2.7"} if versions is None else versions)
+
+
+def test_runs_that_differ_in_the_method_only() -> None:
+    found = differences([Arm("a", (run(),)), Arm("b", (run(seed=2, population__teachers=4),))])
+    assert [(row.group, row.key, row.values) for row in found.rows] == [
+        ("method", "population.teachers", ("-", "4"))
+    ]
+    assert found.warnings == []
+    assert len(found.same) == 5
+
+
+def test_another_base_and_budget_are_warned_of() -> None:
+    other = run(base__name="hf", population__rows=48, versions={"torch": "2.8"})
+    found = differences([Arm("a", (run(),)), Arm("b", (other,))])
+    assert [row.group for row in found.rows] == ["base", "budget", "versions"]
+    assert found.warnings == [
+        "The base model differs: base.name.",
+        "The budget (rows per member, attempts, steps) differs: population.rows.",
+        "The versions of the software differs: torch.",
+    ]
+
+
+def test_seeds_that_are_not_alike_and_a_seed_twice() -> None:
+    found = differences([Arm("a", (run("x"), run("y", student_lr=2))), Arm("b", (run(),))])
+    assert "The seeds of a are not alike: student_lr." in found.warnings
+    assert "a has one seed twice: its runs are not independent." in found.warnings
+    assert found.rows[0].values == ("- / 2", "-")
+
+
+def test_a_stopped_run_and_unequal_steps() -> None:
+    short = Run(Path("short"), None, {5: {}}, SAME | {"run.steps": 9}, {"torch": "2.7"})
+    long = Run(Path("long"), None, {9: {}}, SAME | {"run.steps": 9}, {"torch": "2.7"})
+    warnings = differences([Arm("a", (short,)), Arm("b", (long,))]).warnings
+    assert "a, short: 5 of 9 steps are recorded; it goes on or was stopped." in warnings
+    assert any("verdicts are taken at step 5" in warning for warning in warnings)
+
+
+def test_what_a_log_does_not_tell_is_unknown() -> None:
+    log = Run(Path("azr.log"), None, {3: {}}, {"base.path": "Qwen"}, {})
+    warnings = differences([Arm("ours", (run(),)), Arm("stock", (log,))]).warnings
+    assert "The exam of stock is unknown: it is not recorded." in warnings
+    assert any(warning.startswith("The base model differs") for warning in warnings)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from azr_population.reports.compare.arms import Arm, Run
+from azr_population.reports.compare.curves import CURVES, MAX_POINTS, curves
+from azr_population.reports.compare.verdicts import MEASURES, horizon, reduced, said, verdicts
+from azr_population.reports.diagnostics import DIAGNOSTICS, Estimate
+
+
+def arm(name: str, *rates: float, steps: int = 20) -> Arm:
+    """An arm of logs whose solve rate is `rate` throughout."""
+    return Arm(
+        name,
+        tuple(
+            Run(
+                Path(f"{name}_{i}"),
+                None,
+                {s: {"pred_code_i/accuracy": rate} for s in range(1, steps + 1)},
+            )
+            for i, rate in enumerate(rates)
+        ),
+    )
+
+
+def test_a_series_is_reduced_to_one_number() -> None:
+    series = [(step, float(step)) for step in range(1, 31)]
+    assert reduced(series, "end", 20) == 20.0
+    assert reduced(series, "tail", 20) == 19.5
+    assert reduced(series, "change", 20) == 18.0
+    assert reduced(series, "end", 0) is None
+    assert reduced([(1, 2.0)], "change", 20) is None
+    with pytest.raises(ValueError, match="by end, tail or change"):
+        reduced(series, "middle", 20)
+
+
+def test_differences_are_from_the_first_arm_with_welchs_interval() -> None:
+    found = verdicts([arm("a", 0.3, 0.31, 0.32), arm("b", 0.5, 0.52, 0.54)], 20)
+    (tail, change) = found
+    assert tail.measure.title == "Solve rate, last tenth of the steps"
+    assert tail.differences[0] is None
+    difference = tail.differences[1]
+    assert difference is not None
+    assert difference.mean == pytest.approx(0.21)
+    # Standard errors .01/sqrt(3) and .02/sqrt(3), 2.94 degrees of freedom: t = 3.21.
+    assert difference.high - difference.mean == pytest.approx(0.0415, abs=2e-4)
+    assert tail.words == ["compared with", "higher (n=3)"]
+    assert change.words[1] == "the same (n=3)"
+
+
+def test_verdicts_in_plain_words() -> None:
+    nan = math.nan
+    assert said(Estimate(-1.0, -2.0, -0.5, 3), 3, 3) == "lower (n=3)"
+    assert said(Estimate(1.0, -2.0, 4.0, 3), 3, 4) == "no difference shown (n=3 and 4)"
+    assert said(Estimate(1.0, nan, nan, 1), 1, 3).startswith("no verdict: one seed has no interval")
+    assert said(Estimate(nan, nan, nan, 0), 0, 3) == "not recorded"
+
+
+def test_one_seed_gets_no_verdict_and_an_unknown_measure_none_at_all() -> None:
+    found = verdicts([arm("a", 0.3), arm("b", 0.9)], 20)
+    assert all("no verdict" in row.words[1] for row in found)
+    assert {row.measure.diagnostic for row in found} == {"solve_rate"}
+    assert verdicts([arm("a"), arm("b")], 20) == []
+
+
+def test_arms_are_compared_where_all_have_got_to() -> None:
+    arms = [arm("a", 0.3, steps=20), Arm("b", (*arm("b", 0.5, steps=8).runs,))]
+    assert horizon(arms) == 8
+    assert horizon([]) == 0
+
+
+def test_curves_have_bands_over_seeds_and_thin_seeds() -> None:
+    (chart,) = curves([arm("a", 0.2, 0.4, steps=120), arm("b", 0.5, steps=120)])
+    names = [(line["name"], line["main"]) for line in chart["lines"]]
+    assert names == [("a (n=2)", True), ("a, seed 1", False), ("a, seed 2", False), ("b", True)]
+    mean = chart["lines"][0]["points"]
+    assert len(mean) == 40 <= MAX_POINTS
+    # t of one degree of freedom at 97.5%: 12.706 times .1.
+    assert mean[0] == [2.0, 0.3, -0.97062, 1.5706]
+    assert chart["lines"][3]["points"][0] == [2.0, 0.5]
+    assert "means of 3 steps" in chart["note"]
+
+
+def test_everything_drawn_or_judged_is_a_diagnostic() -> None:
+    names = {entry.name for entry in DIAGNOSTICS}
+    assert {curve[1] for curve in CURVES} <= names
+    assert {measure.diagnostic for measure in MEASURES} <= names
