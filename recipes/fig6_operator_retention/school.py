@@ -1,9 +1,9 @@
 """How a member of the retention recipe learns, and how it sits the exam.
 
-Training is a student's in a run: `attempts` samples a task, AZR's rewards (1, -0.5, -1), TRR++
-advantages, AdamW. What differs: on the nano base the tasks come from its grammar instead of
-teachers, so that all arms meet the same ones; on another base they come from an AZR seed file, a
-quarter of them held out.
+Training is a student's in a run with `population.solver_baseline=task`: `attempts` samples a task,
+AZR's rewards (1, -0.5, -1), each compared with the others at its task, AdamW. What differs: on the
+nano base the tasks come from its grammar instead of teachers, so that all arms meet the same ones;
+on another base they come from an AZR seed file, a quarter of them held out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from azr_population.nano.corpus import draw_example
 from azr_population.nano.exam import exam
 from azr_population.nano.grammar import Grammar
 from azr_population.referee import Referee
-from azr_population.selfplay.advantages import task_relative
+from azr_population.selfplay.advantages import leave_one_out, task_relative
 from azr_population.selfplay.phases import seed_tasks
 from azr_population.selfplay.questions import question
 from azr_population.selfplay.rewards import student_reward
@@ -96,16 +96,22 @@ class School:
             arguments.attempts,
             self.streams.torch(luck, step, arguments.device),
         )
-        flat = [one for group in answers for one in group]
-        rewards = [student_reward(parsed, solved) for _, parsed, solved in flat]
-        advantages = task_relative(rewards, [SLOT] * len(rewards))
+        values: list[float] = []
+        completions: list[Completion] = []
+        for group in answers:
+            rewards = [student_reward(parsed, solved) for _, parsed, solved in group]
+            if len(set(rewards)) > 1:  # tasks on which all attempts agree teach nothing
+                values += leave_one_out(rewards)
+                completions += [completion for completion, _, _ in group]
+        advantages = task_relative(values, [SLOT] * len(values))
         samples = [
             Sample(completion, advantage)
-            for (completion, _, _), advantage in zip(flat, advantages, strict=True)
+            for completion, advantage in zip(completions, advantages, strict=True)
             if advantage is not None
         ]
         self._engine.update({SLOT: samples}, {SLOT: arguments.learning_rate})
-        return sum(solved for _, _, solved in flat) / len(flat)
+        solved = [one for group in answers for _, _, one in group]
+        return sum(solved) / len(solved)
 
     def sit_exam(self) -> list[float]:
         """The chance to solve each task of the exam.
