@@ -12,8 +12,10 @@ unsafe or wrong:
 - outputs are never cut; `True` is not `1`; sets have one order;
 - `eval_k_*` return the scores in the order of the answers.
 
-AZR calls it once per answer. Results are remembered by (program, imports, input), since a program
-that passed `check_all` is deterministic. Whoever can batch should use `Referee` itself.
+AZR calls it once per answer, and each call costs a child of its own. Results are remembered by
+(program, imports, input), since a program that passed `check_all` is deterministic. With
+`azr.data_selection_strategy.batched_estimate=true` AZR calls `eval_k_*`, one child for all answers
+to a task, several times faster. Whoever can batch should use `Referee` itself.
 """
 
 from __future__ import annotations
@@ -115,6 +117,7 @@ class RefereeExecutor:
             return True, "NoError" if _ran(first) else _status(first).split(":")[0].strip()
         if first.reason is not Reason.OK or not _agree(first, last):
             return False, ""
+        self._remember((code, work.imports, inputs), first)  # a student's first guess
         return True, first.text
 
     def eval_input_prediction(
@@ -195,10 +198,13 @@ class RefereeExecutor:
             found.update(zip(missing, outcomes, strict=True))
             for key, outcome in zip(missing, outcomes, strict=True):
                 if outcome.reason not in (Reason.TIMEOUT, Reason.LOST):  # a busy moment's fault?
-                    self._remembered[key] = outcome
-            while len(self._remembered) > _REMEMBERED:
-                self._remembered.popitem(last=False)
+                    self._remember(key, outcome)
         return [found[key] for key in keys]
+
+    def _remember(self, key: tuple[str, tuple[str, ...], str], outcome: Outcome) -> None:
+        self._remembered[key] = outcome
+        while len(self._remembered) > _REMEMBERED:
+            self._remembered.popitem(last=False)
 
 
 _NOT_LITERAL = object()

@@ -142,6 +142,9 @@ class Pool:
                     seat.jobs.clear()
 
     def _feed(self, waiting: deque[Task]) -> None:
+        # Who calls with one task at a time meets another worker each time, whose next child has
+        # been forked meanwhile.
+        self._seats = [*self._seats[1:], self._seats[0]]
         for depth in range(_QUEUED_PER_WORKER):
             for seat in self._seats:
                 if waiting and seat.ready and len(seat.jobs) <= depth:

@@ -31,6 +31,7 @@ from sandbox.zygote import main
 main()
 """
 START_SECONDS = 60.0
+_BUFFER_BYTES = 1 << 16
 
 
 class Report(NamedTuple):
@@ -64,6 +65,9 @@ class Worker:
         theirs.close()
         self.outgoing: deque[memoryview] = deque()
         self.incoming = bytearray()
+        # One buffer for all reads: `recv` would cut a large block down to what has come each time,
+        # and so strew the trainer's heap with splinters that never make room for a large one again.
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self.greeted = False
         self.sock.sendall(json.dumps(_options(settings)).encode() + b"\n")
         self.sock.setblocking(False)
@@ -129,10 +133,10 @@ class Worker:
         gone = False
         try:
             while True:
-                part = self.sock.recv(1 << 18)
-                self.incoming += part
-                gone = not part
-                if len(part) < 1 << 18:
+                length = self.sock.recv_into(self._buffer)
+                self.incoming += self._buffer[:length]
+                gone = length == 0
+                if length < len(self._buffer):
                     break
         except BlockingIOError:
             pass
@@ -160,8 +164,11 @@ class Worker:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of the trainer's, but for what its interpreter may need to start at all."""
-    environment = {"PYTHONHASHSEED": "0"}
+    """Nothing of the trainer's, but for what its interpreter may need to start at all.
+
+    LD_BIND_NOW: symbols are looked up once, in the zygote, and not again in each child.
+    """
+    environment = {"PYTHONHASHSEED": "0", "LD_BIND_NOW": "1"}
     for name in ("LD_LIBRARY_PATH", "PYTHONHOME"):
         if name in os.environ:
             environment[name] = os.environ[name]

@@ -7,9 +7,10 @@ answer, no other program, no earlier task) and what it writes down is only ever 
 
 from __future__ import annotations
 
+import ast
 import builtins
 import gc
-import random
+import marshal
 import re
 import sys
 from collections.abc import Callable
@@ -179,11 +180,7 @@ class Runner:
             if call.kind == wire.LITERAL:
                 return wire.INPUT_NOT_LITERAL, str(error)
         else:
-            import marshal
-
             return wire.OK, marshal.dumps(arguments)  # type: ignore[arg-type]  # loads() makes them afresh for every call
-        import ast
-
         try:
             tree = ast.parse(f"f({text}\n)", "<input>", "eval")
             whole = isinstance(tree.body, ast.Call) and isinstance(tree.body.func, ast.Name)
@@ -243,8 +240,6 @@ class Runner:
                 region.put(index, wire.NO_FUNCTION)
                 return
             if type(arguments) is bytes:
-                import marshal
-
                 positional, named = marshal.loads(arguments)
                 output = function(*positional, **named)
             else:
@@ -291,6 +286,8 @@ def _describe(error: BaseException) -> str:
 
 def _reseed(index: int) -> None:
     """Other random numbers in each call, the same in each run: chance shows as disagreement."""
+    import random  # at the head, it would have every fork seed its generator afresh
+
     random.seed(index * 7919 + 17)
     source = random.Random(index * 104729 + 29)
     random._urandom = source.randbytes  # type: ignore[attr-defined]

@@ -34,8 +34,8 @@ _LANDLOCK_RIGHTS = {
 }
 
 
-def _prctl(option: int, *arguments: int) -> int:
-    result: int = _libc.prctl(option, *arguments, *(0, 0, 0, 0)[len(arguments) :])
+def _prctl(option: int, first: int = 0, second: int = 0) -> int:
+    result: int = _libc.prctl(option, first, second, 0, 0)
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

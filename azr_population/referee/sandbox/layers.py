@@ -18,6 +18,7 @@ from typing import Any
 
 from . import kernel
 
+_LINUX = platform.system() == "Linux"
 _NOBODY = 65534
 _BITES = 7  # an exit code that means yes
 Line = tuple[str, bool, str]
@@ -109,7 +110,7 @@ def limit_child(cpu_seconds: int) -> None:
 
 def die_with(zygote: int) -> None:
     """End this child when its zygote ends."""
-    if hasattr(signal, "SIGKILL") and platform.system() == "Linux":
+    if _LINUX:
         kernel.die_with_parent(signal.SIGKILL)
     if os.getppid() != zygote:
         os._exit(1)
@@ -122,13 +123,21 @@ def _landlock_detail(version: int) -> str:
 
 def descriptor_lines() -> list[Line]:
     """What is always done and needs nothing from the kernel, for the report."""
-    pidfd = hasattr(os, "pidfd_open")
     return [
         ("rlimits", True, "address space, CPU, processes 0, files 0, descriptors 0"),
         ("descriptors", True, "none open in a child; results through shared memory"),
         ("environment", True, "empty; hash seed 0"),
-        ("deadline", True, "wall clock, killed through pidfd" if pidfd else "wall clock, kill"),
+        ("deadline", True, "wall clock, " + ("killed through pidfd" if has_pidfd() else "kill")),
     ]
+
+
+def has_pidfd() -> bool:
+    """Whether this Python and this kernel (5.3 and later) have descriptors of processes."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return True
 
 
 def _be_first_to_go() -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 
+from . import quick
 from .reader import MAX_DIGITS, NotLiteral, Reader, TooLarge
 
 __all__ = [
@@ -49,6 +50,9 @@ def parse(text: str, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH) -> 
     text = _bounded(text, max_chars)
     if _SMALL_INT.fullmatch(text):
         return int(text)
+    values, comma = quick.read(text, max_depth - 1) or ((), False)
+    if values:
+        return tuple(values) if comma else values[0]
     reader = Reader(text, max_depth)
     values, comma = reader.items("", 0)
     if not values:
@@ -66,6 +70,9 @@ def parse_arguments(
     text = _bounded(text, max_chars)
     if _SMALL_INT.fullmatch(text):
         return (int(text),), {}
+    quickly = quick.read(text, max_depth - 1)
+    if quickly is not None:
+        return tuple(quickly[0]), {}
     return Reader(text, max_depth).arguments()
 
 
@@ -118,6 +125,13 @@ def _write_container(value: object, room: list[int], depth: int) -> str:
     room[0] -= 2 + 2 * len(value)  # type: ignore[arg-type]
     if room[0] < 0:
         raise TooLarge("too many characters")
+    if kind is list and value:
+        text = _plain_list(value, room[0])  # type: ignore[arg-type]
+        if text:
+            room[0] -= len(text) - 2 * len(value)  # type: ignore[arg-type]
+            if room[0] < 0:
+                raise TooLarge("too many characters")
+            return text
     if kind is dict:
         pairs = [
             f"{_write(key, room, depth - 1)}: {_write(item, room, depth - 1)}"
@@ -130,6 +144,17 @@ def _write_container(value: object, room: list[int], depth: int) -> str:
     if kind is tuple:
         return f"({items[0]},)" if len(items) == 1 else "(" + ", ".join(items) + ")"
     return "{" + ", ".join(sorted(items)) + "}" if items else "set()"
+
+
+def _plain_list(values: list[object], room: int) -> str:
+    """A list of small ints, or of short strings, as Python writes it; '' for any other."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        small = min(values) > -(10**18) and max(values) < 10**18  # type: ignore[type-var, operator]
+        return repr(values) if small else ""
+    if kinds == {str} and sum(map(len, values)) <= room:  # type: ignore[arg-type]
+        return repr(values)
+    return ""
 
 
 def same(left: object, right: object) -> bool:

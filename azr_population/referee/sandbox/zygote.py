@@ -68,6 +68,7 @@ def _warm(options: dict[str, Any]) -> child.Runner:
     register, os.register_at_fork = os.register_at_fork, lambda **_: None
     allowed = []
     try:
+        importlib.import_module("random")  # for the child's use, allowed to programs or not
         for name in options["modules"]:
             try:
                 importlib.import_module(name)
@@ -118,6 +119,7 @@ class Zygote:
         self.runner = runner
         self.install_filter = install_filter
         self.pid = os.getpid()
+        self.pidfd = layers.has_pidfd()
         self.start_read, self.start_write = os.pipe()
         self.taken_read, self.taken_write = os.pipe()
         os.set_blocking(self.taken_read, False)
@@ -160,7 +162,7 @@ class Zygote:
         began = time.monotonic_ns()
         end = began + budget
         limit, timed_out = end if calls <= 1 else began + budget // 2, False
-        with _Ended(pid, self.sock) as ended:
+        with _Ended(pid, self.sock, self.pidfd) as ended:
             while not ended.within(limit - time.monotonic_ns()):
                 current, started = region.progress()
                 now = time.monotonic_ns()
@@ -218,17 +220,16 @@ class Zygote:
 class _Ended:
     """Waits for a child's end and kills it: by pidfd, or by number where there is none."""
 
-    def __init__(self, pid: int, sock: socket.socket) -> None:
+    def __init__(self, pid: int, sock: socket.socket, pidfd: bool) -> None:
         self.pid = pid
-        self.sock = sock
-        self.pidfd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
+        self.pidfd = os.pidfd_open(pid) if pidfd else -1
         self.status: int | None = None
+        self.poller = select.poll()
+        self.poller.register(sock, select.POLLRDHUP)
+        if pidfd:
+            self.poller.register(self.pidfd, select.POLLIN)
 
     def __enter__(self) -> _Ended:
-        if self.pidfd >= 0:
-            self.poller = select.poll()
-            self.poller.register(self.pidfd, select.POLLIN)
-            self.poller.register(self.sock, select.POLLRDHUP)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -237,20 +238,21 @@ class _Ended:
 
     def within(self, nanoseconds: int) -> bool:
         """Whether the child ends within that time. Where the trainer has gone, all ends here."""
-        if self.pidfd >= 0:
-            ready = [number for number, _ in self.poller.poll(max(nanoseconds // 1_000_000 + 1, 0))]
+        until = time.monotonic_ns() + nanoseconds
+        milliseconds = max(nanoseconds // 1_000_000 + 1, 0) if self.pidfd >= 0 else 1
+        while True:
+            ready = [number for number, _ in self.poller.poll(milliseconds)]
             if ready and self.pidfd not in ready:
                 os._exit(0)
-            return bool(ready)
-        until = time.monotonic_ns() + nanoseconds
-        while True:  # without pidfd nothing wakes us: look every half millisecond
+            if self.pidfd >= 0:
+                return bool(ready)
+            # Without a pidfd nothing wakes us: look every millisecond.
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self.status = status
                 return True
             if time.monotonic_ns() >= until:
                 return False
-            time.sleep(0.0005)
 
     def kill(self) -> None:
         """End the child at once. It is not reaped yet, so its number is still its own."""
