@@ -3,10 +3,12 @@
 One task is AZR's work on one proposal: validate the program with its determinism check (two
 executions), then judge 8 different predicted inputs (eight executions). The tasks are AZR's seed
 records (`--seeds FILE`); the predicted inputs are literals, so that every contender runs them all.
-Programs that take over a second for the ten are left out: they would measure Python itself.
+A task that meets a limit (time, memory, size) in any of its ten executions is left out: it would
+compare the limits. AZR has none on memory: with one such task among 193, in which a program
+grows a list for ever, AZR spends its 10 s timeout in the kernel and comes to 138 executions/s.
 
 Every contender does the same tasks in this one run, in slices that alternate, so that a busy
-machine slows all of them alike.
+machine slows all of them alike. Rates are medians over rounds; factors are taken within a round.
 
     AZR_HOME=... python benchmarks/referee.py --seeds .../7b_coder_seed_io.jsonl
 """
@@ -18,45 +20,58 @@ import contextlib
 import json
 import logging
 import os
+import platform
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 
-from azr_population.referee import Question, Referee, RefereeSettings
+from azr_population.referee import Judgement, Question, Reason, Referee, RefereeSettings
 from azr_population.referee.sandbox import literal
 
 ANSWERS = 8
 EXECUTIONS = 2 + ANSWERS
 DEADLINE = 10
 SHARE = 16
+LIMITS = {Reason.TIMEOUT, Reason.MEMORY, Reason.TOO_LARGE}
 
 
-def read_tasks(path: Path) -> list[Question]:
-    """The seed records that the referee finds valid, each with 8 distinct literal inputs."""
+def read_tasks(path: Path) -> tuple[list[Question], dict[int, str]]:
+    """The seed records that the referee finds valid, each with 8 distinct literal inputs.
+
+    Also returns the records left out because of a limit: their number and the limit's name. Time
+    is the processor's here, so that a busy machine chooses the same tasks.
+    """
     records = [json.loads(line) for line in path.read_text().splitlines()]
     inputs = list(dict.fromkeys(record["input"] for record in records if _is_literal(record)))
-    questions = [
-        Question(
-            "code_i",
-            record["snippet"],
-            (record["input"],),
-            answers=(record["input"], *[i for i in inputs if i != record["input"]][n : n + 7]),
-            imports=tuple(record["imports"]),
-        )
-        for n, record in enumerate(records)
-        if _is_literal(record)
-    ]
-    questions = [question for question in questions if len(question.answers) == ANSWERS]
-    with Referee(RefereeSettings(deadline=1.0)) as referee:
-        judged = zip(questions, referee.judge(questions), strict=True)
-        return [
-            question
-            for question, judgement in judged
-            if judgement.execution.valid
-            and not any(str(grade.reason) == "timeout" for grade in judgement.grades)
-        ]
+    questions: dict[int, Question] = {}
+    for number, record in enumerate(records):
+        others = [text for text in inputs if text != record["input"]][number : number + 7]
+        if _is_literal(record) and len(others) == ANSWERS - 1:
+            questions[number] = Question(
+                "code_i",
+                record["snippet"],
+                (record["input"],),
+                answers=(record["input"], *others),
+                imports=tuple(record["imports"]),
+            )
+    with Referee(RefereeSettings(deadline=DEADLINE, cpu_seconds=1.0)) as referee:
+        judged = dict(zip(questions, referee.judge(list(questions.values())), strict=True))
+    met = {number: _limit(judgement) for number, judgement in judged.items()}
+    left_out = {number: limit for number, limit in met.items() if limit}
+    return [
+        question
+        for number, question in questions.items()
+        if judged[number].execution.valid and not left_out.get(number)
+    ], left_out
+
+
+def _limit(judgement: Judgement) -> str:
+    reasons = {judgement.execution.reason, *(grade.reason for grade in judgement.grades)}
+    return ", ".join(sorted(str(reason) for reason in reasons & LIMITS))
 
 
 def _is_literal(record: dict[str, str]) -> bool:
@@ -125,6 +140,37 @@ def with_azr_batches(executor: object) -> Contender:
     return run
 
 
+def with_azr_k_answers(executor: object) -> Contender:
+    """As above, but a task's eight answers in one snippet, as AZR's `batched_estimate` does.
+
+    One that hangs or exits costs its neighbours their verdicts, and all run in one namespace.
+    """
+    from absolute_zero_reasoner.utils.code_utils.templates import (
+        CHECK_DETERMINISM_TEMPLATE,
+        EVAL_K_INPUT_PREDICTION_TEMPLATE,
+    )
+
+    def run(tasks: Sequence[Question]) -> int:
+        sources = ["\n".join([*task.imports, task.program]) for task in tasks]
+        checks = executor.batch_apply(  # type: ignore[attr-defined]
+            [
+                CHECK_DETERMINISM_TEMPLATE.format(code=source, inputs=task.inputs[0])
+                for source, task in zip(sources, tasks, strict=True)
+            ]
+        )
+        attempts = executor.batch_apply(  # type: ignore[attr-defined]
+            [
+                EVAL_K_INPUT_PREDICTION_TEMPLATE(
+                    code=source, gold_output=output, k_agent_inputs=list(task.answers)
+                )
+                for source, task, (output, _) in zip(sources, tasks, checks, strict=True)
+            ]
+        )
+        return sum(result.count("True") for result, _ in attempts)
+
+    return run
+
+
 _ONE = """
 import sys
 source, call = sys.argv[1:]
@@ -173,12 +219,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=0)
-    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
     workers = RefereeSettings(workers=given.workers).worker_count
-    tasks = read_tasks(given.seeds)
+    tasks, left_out = read_tasks(given.seeds)
     referee = Referee(RefereeSettings(workers=workers, deadline=DEADLINE))
     sharing = Referee(RefereeSettings(workers=workers, deadline=DEADLINE, share=SHARE))
     contenders: list[tuple[str, Contender, int]] = [
@@ -197,17 +243,45 @@ def main() -> None:
             contenders += [
                 (f"AZR, {count} workers, call by call", with_executor(azr), 1),
                 (f"AZR, {count} workers, in batches", with_azr_batches(azr), 1),
+                (f"{K_ROW}, {count} workers, in batches", with_azr_k_answers(azr), 1),
             ]
         drop_in = RefereeExecutor(timeout_length=DEADLINE, max_workers=workers)
         contenders.append(("drop-in, call by call, confined", with_executor(drop_in), 1))
     contenders.append(("a process per execution", with_processes(), 16))
     with silenced():
         rows = measure(contenders, tasks, given.rounds)
-    report(rows, len(tasks))
+    compare(rows)
+    result = {
+        "command": " ".join(["benchmarks/referee.py", *sys.argv[1:]]),
+        "versions": versions(),
+        "tasks": len(tasks),
+        "seed records left out, with the limit that they meet": left_out,
+        "rounds": given.rounds,
+        "rows": rows,
+    }
+    print(report(result))
     if given.out:
-        given.out.write_text(json.dumps({"tasks": len(tasks), "rows": rows}, indent=1) + "\n")
+        given.out.write_text(json.dumps(result, indent=1) + "\n")
     referee.close()
     sharing.close()
+
+
+K_ROW = "AZR, 8 answers a snippet"
+
+
+def versions() -> dict[str, str]:
+    """What ran where."""
+    found = {"python": platform.python_version(), "kernel": platform.release()}
+    found["cores"] = str(len(os.sched_getaffinity(0)))
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            found["processor"] = line.partition(":")[2].strip()
+            break
+    if "AZR_HOME" in os.environ:
+        command = ["git", "-C", os.environ["AZR_HOME"], "log", "-1", "--format=%h"]
+        found["AZR"] = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+        found["pebble"] = metadata.version("pebble")
+    return found
 
 
 class _Quiet:
@@ -232,32 +306,35 @@ def measure(
     """Each contender in turn, slice by slice; a slow one gets every n-th task only.
 
     Besides the wall clock: the CPU time of this process and all below it, which other programs on
-    the machine change much less.
+    the machine change much less. A first round warms everybody up and does not count.
     """
-    seconds = dict.fromkeys((name for name, _, _ in contenders), 0.0)
-    cpu = dict.fromkeys(seconds, 0.0)
-    right = dict.fromkeys(seconds, 0)
-    done = dict.fromkeys(seconds, 0)
-    for _, run, _ in contenders:
-        run(tasks[:4])
-    for _ in range(rounds):
+    names = [name for name, _, _ in contenders]
+    wall: dict[str, list[float]] = {name: [] for name in names}
+    cpu: dict[str, list[float]] = {name: [] for name in names}
+    right = dict.fromkeys(names, 0.0)
+    for number in range(rounds + 1):
+        seconds, used = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+        done, solved = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
         for start in range(0, len(tasks), SLICE):
             for name, run, thinned in contenders:
                 share = tasks[start : start + SLICE : thinned]
-                began, used = time.perf_counter(), cpu_seconds(os.getpid())
-                right[name] += run(share)
+                began, spent = time.perf_counter(), cpu_seconds(os.getpid())
+                solved[name] += run(share)
                 seconds[name] += time.perf_counter() - began
-                cpu[name] += cpu_seconds(os.getpid()) - used
+                used[name] += cpu_seconds(os.getpid()) - spent
                 done[name] += len(share)
+        for name in names if number else ():
+            wall[name].append(EXECUTIONS * done[name] / seconds[name])
+            cpu[name].append(EXECUTIONS * done[name] / used[name])
+            right[name] = solved[name] / done[name]
     return [
         {
             "contender": name,
-            "tasks_per_second": done[name] / seconds[name],
-            "executions_per_second": EXECUTIONS * done[name] / seconds[name],
-            "executions_per_cpu_second": EXECUTIONS * done[name] / cpu[name],
-            "answers_right_per_task": right[name] / done[name],
+            "executions_per_second": [round(rate, 1) for rate in wall[name]],
+            "executions_per_cpu_second": [round(rate, 1) for rate in cpu[name]],
+            "answers_right_per_task": round(right[name], 3),
         }
-        for name in seconds
+        for name in names
     ]
 
 
@@ -275,20 +352,48 @@ def cpu_seconds(pid: int) -> float:
     return own + sum(cpu_seconds(int(child)) for child in children)
 
 
-def report(rows: Sequence[dict[str, object]], tasks: int) -> None:
-    """Print the table, with factors against the best of AZR's rows (or against the first)."""
-    walls = [float(row["executions_per_second"]) for row in rows]  # type: ignore[arg-type]
-    cpus = [float(row["executions_per_cpu_second"]) for row in rows]  # type: ignore[arg-type]
-    azr = [n for n, row in enumerate(rows) if str(row["contender"]).startswith("AZR")] or [0]
-    best_wall, best_cpu = max(walls[n] for n in azr), max(cpus[n] for n in azr)
-    print(f"{tasks} seed tasks, {EXECUTIONS} executions each; factors against AZR's best row")
-    print(f"{'contender':38s} {'tasks/s':>8s} {'exec/s':>8s} {'exec/CPU-s':>18s} {'right':>13s}")
-    for row, wall, cpu in zip(rows, walls, cpus, strict=True):
-        print(
-            f"{row['contender']:38s} {row['tasks_per_second']:8.1f} {wall:8.0f} "
-            f"{wall / best_wall:6.2f}x {cpu:10.0f} {cpu / best_cpu:6.2f}x "
-            f"{row['answers_right_per_task']:5.2f}"
+def compare(rows: Sequence[dict[str, object]]) -> None:
+    """Add to each row its medians and its factors, round by round, against AZR's best row.
+
+    The best of those that execute one answer a snippet, as AZR does by default; without AZR, the
+    first row.
+    """
+    for key in ("executions_per_second", "executions_per_cpu_second"):
+        rates = [row[key] for row in rows]
+        azr = [n for n, row in enumerate(rows) if _is_reference(row)] or [0]
+        best = max((rates[n] for n in azr), key=statistics.median)  # type: ignore[type-var]
+        for row, mine in zip(rows, rates, strict=True):
+            row[f"median_{key}"] = round(statistics.median(mine), 1)  # type: ignore[type-var]
+            factors = [a / b for a, b in zip(mine, best, strict=True)]  # type: ignore[call-overload]
+            row[f"median_factor_{key}"] = round(statistics.median(factors), 3)
+
+
+def _is_reference(row: dict[str, object]) -> bool:
+    name = str(row["contender"])
+    return name.startswith("AZR") and not name.startswith(K_ROW)
+
+
+def report(result: dict[str, object]) -> str:
+    """The table."""
+    lines = [
+        f"{result['tasks']} seed tasks, {EXECUTIONS} executions each; medians of "
+        f"{result['rounds']} rounds, [lowest..highest]; factors against AZR's best row with an",
+        "answer a snippet. Left out, because they meet a limit: "
+        f"{result['seed records left out, with the limit that they meet']}",
+        ", ".join(f"{name} {value}" for name, value in result["versions"].items()),  # type: ignore[attr-defined]
+        f"{'contender':40s} {'exec/s':>20s} {'':>6s} {'exec/CPU-s':>11s} {'':>6s} {'right':>6s}",
+    ]
+    for row in result["rows"]:  # type: ignore[attr-defined]
+        wall = row["executions_per_second"]
+        lines.append(
+            f"{row['contender']:40s} {row['median_executions_per_second']:6.0f} "
+            f"{f'[{min(wall):.0f}..{max(wall):.0f}]':>13s} "
+            f"{row['median_factor_executions_per_second']:5.2f}x "
+            f"{row['median_executions_per_cpu_second']:11.0f} "
+            f"{row['median_factor_executions_per_cpu_second']:5.2f}x "
+            f"{row['answers_right_per_task']:6.2f}"
         )
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,11 @@ are known beforehand. Meanwhile a thread kills a random worker or child with -9 
 At the end: lost and wrong verdicts, processes and descriptors left over, memory growth of this
 process and of the workers between the first tenth and the end.
 
+The first tenth is warm-up: the interpreter's free lists fill up to the most tasks that were ever
+under way at once (a task that hangs lets up to 256 per worker run ahead), and CPython gives those
+lists back only when it collects its oldest generation. A leak would show in the slope of the
+second half, in bytes per task.
+
     python benchmarks/referee_soak.py --tasks 100000
 """
 
@@ -15,11 +20,13 @@ import json
 import os
 import random
 import signal
+import statistics
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from azr_population.referee import Question, Referee, RefereeSettings
 
@@ -74,6 +81,19 @@ def tasks(count: int, seed: int, slow_share: float) -> Iterator[tuple[Question, 
             )
 
 
+class Mark(NamedTuple):
+    """Bytes of memory after so many tasks: this process's own and resident, and a worker's."""
+
+    tasks: int
+    private: int
+    resident: int
+    worker: float
+
+
+def _growth(early: float, late: float) -> float:
+    return round(100 * (late / early - 1), 2)
+
+
 def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> dict[str, object]:
     """Run the tasks; returns the figures."""
     descriptors = len(os.listdir("/proc/self/fd"))
@@ -96,7 +116,7 @@ def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> 
     thread = threading.Thread(target=killer)
     expected: deque[Expected] = deque()
     wrong: Counter[str] = Counter()
-    marks: list[tuple[int, int]] = []
+    marks: list[Mark] = []
 
     def questions() -> Iterator[Question]:
         for question, verdict in tasks(count, seed, slow_share=0.0003):
@@ -117,13 +137,15 @@ def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> 
             if found != right:
                 wrong[f"{right} became {found}"] += 1
             if number % max(count // 20, 1) == 0:
-                marks.append((_memory(os.getpid()), _zygote_memory(pool)))
+                marks.append(Mark(number, _private(), _memory(os.getpid()), _zygote_memory(pool)))
     finally:
         done.set()
         thread.join()
     seconds = time.monotonic() - began
-    marks.append((_memory(os.getpid()), _zygote_memory(pool)))
-    early = marks[2] if len(marks) > 3 else marks[0]
+    marks.append(Mark(count, _private(), _memory(os.getpid()), _zygote_memory(pool)))
+    early, late = marks[2] if len(marks) > 3 else marks[0], marks[-1]
+    half = [mark for mark in marks if 2 * mark.tasks >= count]
+    slope = statistics.linear_regression([m.tasks for m in half], [m.private for m in half]).slope
     pids = [seat.worker.process.pid for seat in pool._seats]
     referee.close()
     return {
@@ -134,10 +156,19 @@ def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> 
         "wrong": dict(wrong),
         "killed": dict(kills),
         "seconds": round(seconds, 1),
-        "own memory, MB, at a tenth and at the end": [early[0] >> 20, marks[-1][0] >> 20],
-        "own memory growth, percent": round(100 * (marks[-1][0] / early[0] - 1), 2),
-        "worker memory, MB, at a tenth and at the end": [early[1] / 2**20, marks[-1][1] / 2**20],
-        "worker memory growth, percent": round(100 * (marks[-1][1] / early[1] - 1), 2),
+        "own memory, kB: [tasks done, private, resident]": [
+            [mark.tasks, mark.private >> 10, mark.resident >> 10] for mark in marks
+        ],
+        "own memory growth after a tenth, percent: resident": _growth(
+            early.resident, late.resident
+        ),
+        "own memory growth after a tenth, percent: private": _growth(early.private, late.private),
+        "own private memory, slope of the second half, bytes per task": round(slope, 2),
+        "worker memory, MB, at a tenth and at the end": [
+            round(early.worker / 2**20, 2),
+            round(late.worker / 2**20, 2),
+        ],
+        "worker memory growth, percent": _growth(early.worker, late.worker),
         "descriptors left": len(os.listdir("/proc/self/fd")) - descriptors,
         "processes left": sum(os.path.exists(f"/proc/{pid}") for pid in pids)
         + len(_children(os.getpid())),
@@ -176,6 +207,15 @@ def _memory(pid: int) -> int:
         return 0
 
 
+def _private() -> int:
+    """Bytes that this process shares with no other (USS); resident ones where it cannot be told."""
+    try:
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return _memory(os.getpid())
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
+
+
 def _zygote_memory(pool: object) -> float:
     """Mean resident bytes of the workers that are there."""
     sizes = [_memory(seat.worker.process.pid) for seat in pool._seats]  # type: ignore[attr-defined]
@@ -184,7 +224,7 @@ def _zygote_memory(pool: object) -> float:
 
 
 def main() -> None:
-    """Run and print the figures as JSON; exit code 1 where something was lost, wrong or left."""
+    """Run and print the figures; exit code 1 where a task was lost or wrong, or anything leaked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", type=int, default=100_000)
     parser.add_argument("--workers", type=int, default=2)
@@ -198,7 +238,13 @@ def main() -> None:
     print(text)
     if given.out:
         given.out.write_text(text + "\n")
-    if figures["lost"] or figures["wrong"] or figures["processes left"]:
+    left = figures["processes left"] or figures["descriptors left"]
+    grown = max(
+        float(figures[name])  # type: ignore[arg-type]
+        for name in figures
+        if "growth" in name
+    )
+    if figures["lost"] or figures["wrong"] or left or grown > 5:
         raise SystemExit(1)
 
 
