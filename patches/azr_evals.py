@@ -7,8 +7,8 @@ with its own `__eq__` equals every gold output.
 
 For runs that keep AZR's own executor. What they cannot close: its workers run programs without a
 sandbox and send results back as pickles, and a hostile worker's pickle can still run code in the
-trainer. Only `azr-executor`, which puts the referee in its place, closes that. Nor do they touch the
-`math` metric of AZR's validation: it hands answers to sympy, whose parser evaluates them.
+trainer. Only `azr-executor`, which puts the referee in its place, closes that. Nor do they touch
+the `math` metric of AZR's validation: it hands answers to sympy, whose parser evaluates them.
 """
 
 from __future__ import annotations
