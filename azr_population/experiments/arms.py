@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -14,6 +14,7 @@ import azr_population
 from azr_population.errors import UserError
 
 SCALES = ("nano", "7b")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -86,20 +87,15 @@ def read_arms(folder: Path | None = None) -> Arms:
     content = read_yaml(path)
     known(path, content, ("scales", "arms", "bases"))
     scales = {
-        name: Scale(**known(path, _tuples(own, "common"), _names(Scale)))
-        for name, own in content["scales"].items()
+        name: made(path, Scale, _tuples(own, "common")) for name, own in content["scales"].items()
     }
     arms = {}
     for name, own in content["arms"].items():
         own = dict(own)
         renamed = {"7b": "azr", "7b_steps": "azr_steps"}
         own = {renamed.get(key, key): value for key, value in own.items()}
-        own = known(path, _tuples(own, "nano", "azr"), _names(Arm))
-        arms[str(name)] = Arm(name=str(name), **own)
-    bases = {
-        name: Base(**known(path, own, _names(Base)))
-        for name, own in content.get("bases", {}).items()
-    }
+        arms[str(name)] = made(path, Arm, {"name": str(name), **_tuples(own, "nano", "azr")})
+    bases = {name: made(path, Base, own) for name, own in content.get("bases", {}).items()}
     for arm in arms.values():
         if arm.base is not None and arm.base not in bases:
             raise UserError(f"{path}: arm {arm.name} wants base {arm.base}, which is not in bases")
@@ -125,8 +121,18 @@ def known(path: Path, given: Mapping[str, Any], allowed: tuple[str, ...]) -> dic
     return dict(given)
 
 
-def _names(kind: type) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(kind))
+def made(path: Path, kind: type[T], content: Mapping[str, Any]) -> T:
+    """An instance of the dataclass `kind` from a mapping in a file.
+
+    Raises:
+        UserError: a key means nothing there, or one is missing.
+    """
+    names = tuple(one.name for one in fields(kind))  # type: ignore[arg-type]
+    try:
+        return kind(**known(path, content, names))
+    except TypeError as error:
+        missing = str(error).partition("__init__() ")[2]
+        raise UserError(f"{path}: {kind.__name__.lower()} in {dict(content)}: {missing}") from error
 
 
 def _tuples(content: Mapping[str, Any], *keys: str) -> dict[str, Any]:

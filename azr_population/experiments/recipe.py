@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
-from azr_population.experiments.arms import Arms, known, read_yaml, recipes_folder
+from azr_population.experiments.arms import Arms, made, read_yaml, recipes_folder
 from azr_population.experiments.takes import TAKES
 
 SUMMARIES = ("curves", "wallclock")
@@ -99,17 +99,14 @@ def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise UserError(f"there is no recipe {name}{hint}; choose one of: {', '.join(names)}")
     path = (folder or recipes_folder()) / name / "recipe.yaml"
-    content = known(path, read_yaml(path), tuple(one.name for one in fields(Recipe)))
+    content = read_yaml(path)
     for key in ("arms", "overrides", "scripts", "scales", "at_7b"):
         if key in content:
             content[key] = tuple(map(str, content[key]))
     content["benchmarks"] = tuple(content.get("benchmarks", ()))
     content["figures"] = tuple(_figure(path, one) for one in content.get("figures", ()))
-    content["rows"] = tuple(Row(**known(path, one, _ROW)) for one in content.get("rows", ()))
-    try:
-        recipe = Recipe(name=name, **content)
-    except TypeError as error:
-        raise UserError(f"{path}: {error}") from error
+    content["rows"] = tuple(made(path, Row, one) for one in content.get("rows", ()))
+    recipe = made(path, Recipe, {"name": name, **content})
     for arm in recipe.arms:
         arms.find(arm)
     for row in recipe.rows:
@@ -120,17 +117,14 @@ def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
     return recipe
 
 
-_ROW = tuple(one.name for one in fields(Row))
-
-
 def _figure(path: Path, content: dict[str, Any]) -> Figure:
-    content = known(path, content, tuple(one.name for one in fields(Figure)))
+    content = dict(content)
     of = content.get("of", "")
     content["of"] = tuple(of) if isinstance(of, list) else (of,)
     if content.get("limits") is not None:
         low, high = content["limits"]
         content["limits"] = (float(low), float(high))
-    return Figure(**content)
+    return made(path, Figure, content)
 
 
 def _paper_order(name: str) -> tuple[int, int, str]:

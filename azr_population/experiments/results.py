@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.experiments.arms import Arms, recipes_folder
+from azr_population.experiments.budgets import budgets_tables
 from azr_population.experiments.recipe import Recipe
 from azr_population.experiments.runs import PlannedRun, runs_there
 from azr_population.experiments.tables import (
@@ -40,6 +41,8 @@ def draw(
         text, files = _wallclock(recipe, runs, steps, folder)
     else:
         text, files = _curves(recipe, runs, steps, folder)
+        budget, files["budget.csv"] = budgets_tables(runs)
+        text += f"\n\nWhat a member had per step (whole runs, means over seeds):\n\n{budget}"
     for name, content in files.items():
         write_atomically(folder / name, content)
     pins = versions(recipe, arms, planned, steps, scale)

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
@@ -95,15 +96,11 @@ class Runner:
         return f"{run.name} failed (exit code {code}): {last}; all of it is in {log}"
 
     def _start(self, run: PlannedRun) -> subprocess.Popen[str]:
-        if run.started:
-            typed = ["resume", str(run.path)]
-        else:
-            typed = ["train", *run.overrides, f"run.dir={run.path}"]
         # One thread each unless told otherwise; CI=1 asks for plain lines.
         environment = {"OMP_NUM_THREADS": "1", **os.environ, "CI": "1", "PYTHONUNBUFFERED": "1"}
         with self._lock:
             child = subprocess.Popen(
-                [sys.executable, "-m", "azr_population.cli", *typed, f"run.steps={run.steps}"],
+                run_command(run),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -152,7 +149,15 @@ class Runner:
                 signal.signal(number, handler)
 
 
-def build_base(path: Any, minutes: float, seed: int, say: Callable[[str], None]) -> None:
+def run_command(run: PlannedRun) -> list[str]:
+    """The command line that starts a run, or goes on with it."""
+    typed = ["train", *run.overrides, f"run.dir={run.path}"]
+    if run.started:
+        typed = ["resume", str(run.path)]
+    return [sys.executable, "-m", "azr_population.cli", *typed, f"run.steps={run.steps}"]
+
+
+def build_base(path: Path, minutes: float, seed: int, say: Callable[[str], None]) -> None:
     """Makes a nano base at `path` unless there is one."""
     if (path / "build.json").is_file():
         return

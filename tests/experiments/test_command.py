@@ -1,0 +1,118 @@
+"""`azr-population recipe` as it is typed."""
+
+import json
+
+import pytest
+
+from azr_population.cli import main
+from azr_population.experiments import command
+from azr_population.experiments.arms import read_arms
+from azr_population.experiments.recipe import recipe_names
+
+
+def test_the_list_has_every_recipe_with_its_arms_and_its_time(capsys):
+    assert main(["recipe", "--list"]) == 0
+    told = capsys.readouterr().out
+    for name in recipe_names():
+        assert f"\n{name} " in told
+    assert "Fig 9" in told and "4t4s" in told and " min" in told
+
+
+def test_without_a_name_there_is_the_list(capsys):
+    assert main(["recipe"]) == 0
+    assert "fig3_dynamics" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (
+            ["fig4_complexities"],
+            "there is no recipe fig4_complexities (did you mean fig4_complexity",
+        ),
+        (["fig3_dynamics", "--arms", "3t3s"], "fig3_dynamics has no arm 3t3s"),
+        (["ablation_shaping", "--scale", "7b"], "ablation_shaping has no 7b scale"),
+        (["table2_wallclock", "--jobs", "2"], "so its runs go one by one: --jobs 1"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(typed, said, capsys, tmp_path):
+    assert main(["recipe", *typed, "--out", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1
+
+
+def test_at_7b_the_commands_are_written_and_nothing_is_run(capsys, tmp_path):
+    typed = ["table1_benchmarks", "--scale", "7b", "--seeds", "1", "--out", str(tmp_path)]
+    assert main(["recipe", *typed]) == 0
+    told = capsys.readouterr()
+    lines = (tmp_path / "table1_benchmarks.sh").read_text().splitlines()
+    assert told.out.splitlines() == lines
+    assert lines[-1] == (
+        '(cd "${AZR_HOME:?name your AZR checkout}" && bash scripts/selfplay/coder7b.sh '
+        "trainer.total_training_steps=200 trainer.experiment_name=4t4s_seed_1 "
+        "trainer.n_gpus_per_node=8 trainer.project_name=azr_population "
+        f"+population=4t4s population.seed=1 population.run_dir={tmp_path}/4t4s/seed_1)"
+    )
+    assert "nothing was run, because 7B wants an AZR checkout and GPUs" in told.err
+    assert "HumanEval+" in told.err and "OlympiadBench" in told.err
+
+
+def test_a_recipes_own_programme_is_run_with_its_place_for_results(
+    capfd, tmp_path, monkeypatch, recipe
+):
+    (tmp_path / "own.py").write_text(
+        "import sys, pathlib; pathlib.Path(sys.argv[1], 'out.txt').write_text('ran')"
+    )
+    monkeypatch.setattr(type(recipe), "folder", tmp_path)
+    own = type(recipe)("own", "t", "f", "s", scripts=("own.py {results}",))
+    monkeypatch.setattr(command, "read_recipe", lambda name, arms: own)
+    assert main(["recipe", "own", "--out", str(tmp_path / "runs")]) == 0
+    assert (tmp_path / "runs/results/own/out.txt").read_text() == "ran"
+    (tmp_path / "own.py").write_text("raise SystemExit(3)")
+    assert main(["recipe", "own", "--out", str(tmp_path / "runs")]) == 2
+    assert "own.py of own failed (exit code 3)" in capfd.readouterr().err
+
+
+def test_a_trial_never_overwrites_the_record(tmp_path):
+    from azr_population.experiments.recipe import read_recipe
+
+    recipe = read_recipe("fig3_dynamics", read_arms())
+
+    def folder(*typed):
+        parser = command.argparse.ArgumentParser()
+        command.add_arguments(parser)
+        return command.results_folder(recipe, parser.parse_args(["x", *typed]), tmp_path)
+
+    trial = tmp_path / "results" / "fig3_dynamics"
+    assert folder() == recipe.folder.resolve() / "results" / "nano"
+    assert folder("--jobs", "2") == recipe.folder.resolve() / "results" / "nano"
+    for typed in (["--steps", "3"], ["--seeds", "1"], ["--arms", "single"], ["--draw"]):
+        assert folder(*typed) == trial
+    assert folder("--results", "elsewhere").name == "elsewhere"
+
+
+def test_the_command_to_go_on_is_the_same_with_resume():
+    parser = command.argparse.ArgumentParser()
+    command.add_arguments(parser)
+    arguments = parser.parse_args(["fig3_dynamics", "--steps", "3", "--out", "my runs"])
+    assert command.resume_command(arguments) == (
+        "azr-population recipe fig3_dynamics --steps 3 --out 'my runs' --jobs 1 --resume"
+    )
+
+
+def test_times_are_told_as_people_tell_them():
+    assert command.estimate([1200.0, 600.0]) == "30 min"
+    assert command.estimate([9000.0]) == "2.5 h"
+
+
+@pytest.mark.slow
+def test_a_recipe_runs_is_stopped_at_a_run_and_draws_what_it_played(tmp_path, capsys):
+    """The real thing, small: two arms of two steps, then two more by --resume."""
+    typed = ["recipe", "fig5_ratings", "--seeds", "1", "--arms", "1t1s", "--out", str(tmp_path)]
+    assert main([*typed, "--steps", "1"]) == 0
+    assert main([*typed, "--steps", "2"]) == 2
+    assert "stands at step 1 of 2" in capsys.readouterr().err
+    assert main([*typed, "--steps", "2", "--resume"]) == 0
+    results = tmp_path / "results" / "fig5_ratings"
+    assert "mu of teachers (end)" in (results / "summary.md").read_text()
+    assert json.loads((results / "versions.json").read_text())["runs"] == {"1t1s seed 1": 2}

@@ -1,0 +1,115 @@
+"""Which runs are reused, resumed, refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from azr_population.errors import UserError
+from azr_population.experiments.runs import check_runs, last_step, plan_runs, runs_there
+
+
+@pytest.fixture
+def planned(arms, recipe, tmp_path):
+    return plan_runs(recipe, arms, recipe.arms, seeds=2, steps=4, out=tmp_path)
+
+
+def test_runs_are_planned_seed_by_seed(planned, tmp_path):
+    assert [one.name for one in planned] == ["one seed 1", "two seed 1", "one seed 2", "two seed 2"]
+    assert planned[3].path == tmp_path / "two" / "seed_2"
+    assert planned[3].overrides == (
+        "exam.attempts=2",
+        "population=single",
+        "population.rows=24",
+        "seed=2",
+    )
+
+
+def test_runs_that_measure_time_are_their_recipes_own(arms, recipe, tmp_path):
+    own = replace(recipe, own_runs=True)
+    assert plan_runs(own, arms, ("one",), 1, 4, tmp_path)[0].path == tmp_path / "test/one/seed_1"
+
+
+def test_a_base_of_an_arms_own_lies_beside_the_runs(arms, recipe, tmp_path):
+    weak = replace(arms, arms={"one": replace(arms.find("one"), base="weak")})
+    (run,) = plan_runs(recipe, weak, ("one",), 1, 4, tmp_path)
+    assert run.base == tmp_path / "bases" / "weak"
+    assert run.overrides[-1] == f"base.path={run.base}"
+
+
+def test_a_finished_run_is_reused_also_when_it_is_longer(planned, fake_run, metrics):
+    run = planned[0]
+    fake_run(run.path, run.overrides, [metrics(n, 0.5) for n in range(1, 7)])
+    check_runs(planned, resume=False)
+    assert run.finished and run.done == 6
+    assert not planned[1].started
+    assert [len(own) for own in runs_there(planned).values()] == [1]
+
+
+def test_where_and_how_often_a_run_is_examined_does_not_make_it_another(planned, fake_run, metrics):
+    run = planned[0]
+    free = ["run.checkpoint_every=25", "exam.every=25", "referee.workers=1", "run.steps=150"]
+    fake_run(run.path, [*run.overrides, *free], [metrics(n, 0.5) for n in range(1, 5)])
+    check_runs(planned, resume=False)
+
+
+def test_an_unfinished_run_is_named_or_resumed(planned, fake_run, metrics):
+    fake_run(planned[0].path, planned[0].overrides, [metrics(1, 0.5), metrics(2, 0.5)])
+    with pytest.raises(UserError, match=r"one/seed_1 stands at step 2 of 4.*--resume"):
+        check_runs(planned, resume=False)
+    check_runs(planned, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("population.rows=12", "population.rows=12 instead of 48"),
+        ("exam.attempts=3", "exam.attempts=3 instead of 2"),
+        ("seed=7", "seed=7 instead of 1"),
+    ],
+)
+def test_a_run_with_another_configuration_is_refused_with_what_differs(
+    planned, fake_run, override, said, metrics
+):
+    run = planned[0]
+    fake_run(run.path, [*run.overrides, override], [metrics(n, 0.5) for n in range(1, 5)])
+    for resume in (False, True):
+        with pytest.raises(UserError, match=f"holds another run: it has {said}"):
+            check_runs(planned, resume)
+
+
+def test_a_base_is_the_same_however_its_folder_is_written(
+    planned, fake_run, tmp_path, monkeypatch, metrics
+):
+    monkeypatch.chdir(tmp_path)
+    run = replace(planned[0], overrides=(*planned[0].overrides, "base.path=bases/weak"))
+    absolute = [*planned[0].overrides, f"base.path={tmp_path}/bases/weak"]
+    fake_run(run.path, absolute, [metrics(n, 0.5) for n in range(1, 5)])
+    check_runs([run], resume=False)
+
+
+def test_a_folder_that_is_no_run_is_left_alone(planned):
+    planned[0].path.mkdir(parents=True)
+    (planned[0].path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="not empty and no run"):
+        check_runs(planned, resume=True)
+    assert (planned[0].path / "notes.txt").exists()
+
+
+def test_what_a_killed_start_left_behind_is_cleared_away(planned):
+    (planned[0].path / "members").mkdir(parents=True)
+    (planned[0].path / "environment.json").write_text("{}")
+    check_runs(planned, resume=False)
+    assert not planned[0].path.exists()
+
+
+def test_a_configuration_that_cannot_be_read_is_named(planned):
+    planned[0].path.mkdir(parents=True)
+    (planned[0].path / "config.yaml").write_text("populations: {}\n")
+    with pytest.raises(UserError, match=r"one/seed_1 cannot be reused: .*another --out"):
+        check_runs(planned, resume=False)
+
+
+def test_a_torn_last_line_does_not_count_as_a_step(tmp_path):
+    assert last_step(tmp_path) == 0
+    (tmp_path / "metrics.jsonl").write_text('{"step":1}\n{"step":2}\n{"st')
+    assert last_step(tmp_path) == 2
