@@ -25,16 +25,26 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
+
+from referee_contenders import (
+    DEADLINE,
+    Contender,
+    with_azr_batches,
+    with_azr_k_answers,
+    with_executor,
+    with_executor_k,
+    with_processes,
+    with_referee,
+)
 
 from azr_population.referee import Judgement, Question, Reason, Referee, RefereeSettings
 from azr_population.referee.sandbox import literal
 
 ANSWERS = 8
 EXECUTIONS = 2 + ANSWERS
-DEADLINE = 10
 SHARE = 16
 LIMITS = {Reason.TIMEOUT, Reason.MEMORY, Reason.TOO_LARGE}
 
@@ -82,123 +92,6 @@ def _is_literal(record: dict[str, str]) -> bool:
     return "\n" not in record["input"]
 
 
-Contender = Callable[[Sequence[Question]], int]
-"""Does the tasks; returns how many answers it found right."""
-
-
-def with_referee(referee: Referee) -> Contender:
-    """All tasks in one batch."""
-
-    def run(tasks: Sequence[Question]) -> int:
-        return sum(grade.solved for judged in referee.judge(tasks) for grade in judged.grades)
-
-    return run
-
-
-def with_executor(executor: object) -> Contender:
-    """One call per validation and per answer, as AZR's reward manager makes them."""
-
-    def run(tasks: Sequence[Question]) -> int:
-        right = 0
-        for task in tasks:
-            imports = list(task.imports)
-            _, output = executor.check_all(task.program, task.inputs[0], imports=imports)  # type: ignore[attr-defined]
-            for answer in task.answers:
-                score = executor.eval_input_prediction(task.program, output, answer, imports)  # type: ignore[attr-defined]
-                right += bool(score)
-        return right
-
-    return run
-
-
-def with_azr_batches(executor: object) -> Contender:
-    """AZR's executor at its best: all snippets in one `batch_apply`, over all its workers."""
-    from absolute_zero_reasoner.utils.code_utils.templates import (
-        CHECK_DETERMINISM_TEMPLATE,
-        EVAL_INPUT_PREDICTION_TEMPLATE,
-    )
-
-    def run(tasks: Sequence[Question]) -> int:
-        sources = ["\n".join([*task.imports, task.program]) for task in tasks]
-        checks = executor.batch_apply(  # type: ignore[attr-defined]
-            [
-                CHECK_DETERMINISM_TEMPLATE.format(code=source, inputs=task.inputs[0])
-                for source, task in zip(sources, tasks, strict=True)
-            ]
-        )
-        attempts = executor.batch_apply(  # type: ignore[attr-defined]
-            [
-                EVAL_INPUT_PREDICTION_TEMPLATE.format(
-                    code=source, gold_output=output, agent_input=answer
-                )
-                for source, task, (output, _) in zip(sources, tasks, checks, strict=True)
-                for answer in task.answers
-            ]
-        )
-        return sum(result == "True" for result, _ in attempts)
-
-    return run
-
-
-def with_azr_k_answers(executor: object) -> Contender:
-    """As above, but a task's eight answers in one snippet, as AZR's `batched_estimate` does.
-
-    One that hangs or exits costs its neighbours their verdicts, and all run in one namespace.
-    """
-    from absolute_zero_reasoner.utils.code_utils.templates import (
-        CHECK_DETERMINISM_TEMPLATE,
-        EVAL_K_INPUT_PREDICTION_TEMPLATE,
-    )
-
-    def run(tasks: Sequence[Question]) -> int:
-        sources = ["\n".join([*task.imports, task.program]) for task in tasks]
-        checks = executor.batch_apply(  # type: ignore[attr-defined]
-            [
-                CHECK_DETERMINISM_TEMPLATE.format(code=source, inputs=task.inputs[0])
-                for source, task in zip(sources, tasks, strict=True)
-            ]
-        )
-        attempts = executor.batch_apply(  # type: ignore[attr-defined]
-            [
-                EVAL_K_INPUT_PREDICTION_TEMPLATE(
-                    code=source, gold_output=output, k_agent_inputs=list(task.answers)
-                )
-                for source, task, (output, _) in zip(sources, tasks, checks, strict=True)
-            ]
-        )
-        return sum(result.count("True") for result, _ in attempts)
-
-    return run
-
-
-_ONE = """
-import sys
-source, call = sys.argv[1:]
-space = {}
-exec(source, space)
-print(repr(eval(call, space)))
-"""
-
-
-def with_processes() -> Contender:
-    """A fresh interpreter for each execution."""
-
-    def execute(source: str, text: str) -> str:
-        command = [sys.executable, "-I", "-S", "-c", _ONE, source, f"f({text})"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE).stdout
-
-    def run(tasks: Sequence[Question]) -> int:
-        right = 0
-        for task in tasks:
-            source = "\n".join([*task.imports, task.program])
-            gold = execute(source, task.inputs[0])
-            execute(source, task.inputs[0])
-            right += sum(execute(source, answer) == gold for answer in task.answers)
-        return right
-
-    return run
-
-
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
     """AZR's workers print what the programs print; not into our table."""
@@ -243,10 +136,14 @@ def main() -> None:
             contenders += [
                 (f"AZR, {count} workers, call by call", with_executor(azr), 1),
                 (f"AZR, {count} workers, in batches", with_azr_batches(azr), 1),
+                (f"{K_ROW}, {count} workers, call by call", with_executor_k(azr), 1),
                 (f"{K_ROW}, {count} workers, in batches", with_azr_k_answers(azr), 1),
             ]
         drop_in = RefereeExecutor(timeout_length=DEADLINE, max_workers=workers)
-        contenders.append(("drop-in, call by call, confined", with_executor(drop_in), 1))
+        contenders += [
+            ("drop-in, call by call, confined", with_executor(drop_in), 1),
+            ("drop-in, 8 answers a call, confined", with_executor_k(drop_in), 1),
+        ]
     contenders.append(("a process per execution", with_processes(), 16))
     with silenced():
         rows = measure(contenders, tasks, given.rounds)
@@ -266,7 +163,7 @@ def main() -> None:
     sharing.close()
 
 
-K_ROW = "AZR, 8 answers a snippet"
+K_ROW = "AZR, 8 answers/snippet"
 
 
 def versions() -> dict[str, str]:
@@ -381,12 +278,12 @@ def report(result: dict[str, object]) -> str:
         "answer a snippet. Left out, because they meet a limit: "
         f"{result['seed records left out, with the limit that they meet']}",
         ", ".join(f"{name} {value}" for name, value in result["versions"].items()),  # type: ignore[attr-defined]
-        f"{'contender':40s} {'exec/s':>20s} {'':>6s} {'exec/CPU-s':>11s} {'':>6s} {'right':>6s}",
+        f"{'contender':44s} {'exec/s':>20s} {'':>6s} {'exec/CPU-s':>11s} {'':>6s} {'right':>6s}",
     ]
     for row in result["rows"]:  # type: ignore[attr-defined]
         wall = row["executions_per_second"]
         lines.append(
-            f"{row['contender']:40s} {row['median_executions_per_second']:6.0f} "
+            f"{row['contender']:44s} {row['median_executions_per_second']:6.0f} "
             f"{f'[{min(wall):.0f}..{max(wall):.0f}]':>13s} "
             f"{row['median_factor_executions_per_second']:5.2f}x "
             f"{row['median_executions_per_cpu_second']:11.0f} "
