@@ -49,6 +49,7 @@ setup(
         "eval": ["evalplus", "math-verify"],
         "tensorboard": ["tensorboard>=2.10"],
         "wandb": ["wandb>=0.16"],
+        "browser": ["playwright"],
         "test": [
             "pytest>=8",
             "pytest-timeout",

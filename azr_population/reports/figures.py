@@ -120,7 +120,9 @@ def tiles(charts: Sequence[Record]) -> list[dict[str, Any]]:
     found = []
     for title in _TILES:
         chart = next((chart for chart in charts if chart["title"] == title), None)
-        line = next((line for line in chart["lines"] if line["main"]), None) if chart else None
+        main = [line for line in chart["lines"] if line["main"]] if chart else []
+        # The solve rate is told of those who solve.
+        line = next((line for line in main if line["name"] == "student"), next(iter(main), None))
         if chart is None or line is None or len(line["points"]) < 2:
             continue
         values = [y for _, y in line["points"]]
@@ -237,21 +239,16 @@ def _ratings(metrics: Sequence[Record], members: Sequence[Record]) -> list[dict[
 
 
 def _seconds(metrics: Sequence[Record]) -> dict[str, Any]:
-    phases = dict.fromkeys(name for step in metrics for name in (step.get("phases") or {}))
-    lines = [
-        _line(
-            name,
-            f"line-{i % 6}",
-            True,
-            [
-                (step["step"], y)
-                for step in metrics
-                if (y := number((step.get("phases") or {}).get(name))) is not None
-            ],
-        )
-        for i, name in enumerate(phases)
-    ]
-    return _chart("training", "Seconds per step", "number", "by phase", lines)
+    spent: dict[str, Points] = {}
+    for step in metrics:
+        for name, seconds in (step.get("phases") or {}).items():
+            if (y := number(seconds)) is not None:
+                spent.setdefault(str(name), []).append((step["step"], y))
+    totals = {name: math.fsum(y for _, y in points) for name, points in spent.items()}
+    least = 0.01 * math.fsum(totals.values())
+    kept = [name for name, total in totals.items() if total >= least]
+    lines = [_line(name, f"line-{i % 8}", True, spent[name]) for i, name in enumerate(kept)]
+    return _chart("training", "Seconds per step", "number", "phases of 1% and more", lines)
 
 
 def _values(metrics: Sequence[Record], group: str, name: str, key: str) -> Points:

@@ -110,9 +110,7 @@ def fairness_table(consumed: Mapping[str, Record]) -> str:
         ]
         seconds = duration((number(own.get("seconds")) or 0.0) / count)
         role = str(own.get("role", ""))
-        rows.append(
-            row(f"{_named(f'a {role}', role)} (mean of {count})", [*cells, seconds], "number")
-        )
+        rows.append(row(_named(f"{role}, mean of {count}", role), [*cells, seconds], "number"))
     if "all" in consumed:
         rows.append(row("all together", _counts(consumed["all"]), "number"))
     each = [

@@ -57,12 +57,17 @@ def _card(task: Record, when: str = "") -> str:
         f'<article class="task"><h3>{text(head)}{text(type)} '
         f"<small>{text(_TYPES.get(type, ''))}</small></h3>"
         f'<p class="facts"><b>step {text(task.get("step", "?"))}</b> '
-        f"{text(task.get('teacher', '?'))} for {text(task.get('student', '?'))}"
+        f"{text(_who(task))}"
         f"<br>{text(facts)}</p>"
         f'<pre class="program">{marked(cut(task.get("program", "")))}</pre>'
         f'<pre class="calls">{marked(cut(_calls(task)))}</pre>{said}'
         f"{_attempts(task, rate)}</article>"
     )
+
+
+def _who(task: Record) -> str:
+    teacher, student = task.get("teacher", "?"), task.get("student", "?")
+    return str(teacher) if teacher == student else f"{teacher} for {student}"
 
 
 def _calls(task: Record) -> str:

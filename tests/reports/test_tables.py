@@ -10,7 +10,7 @@ from azr_population.runs import RunDirectory
 
 def test_consumption_is_told_per_role_and_member(write_run: Callable[..., Path]) -> None:
     page = tables.fairness_table(diagnostics.consumption(RunDirectory(write_run())))
-    assert "a teacher (mean of 4)" in page
+    assert "teacher, mean of 4" in page
     assert "36,000" in page  # 12 steps of 3,000 tokens
     assert "2,304" in page
     assert "Each of the 8 members" in page

@@ -101,3 +101,25 @@ def test_two_runs_in_one_export_are_refused(tmp_path: Path) -> None:
     path.write_text("Step,a - actor/entropy,b - actor/entropy\n1,0.5,0.6\n")
     with pytest.raises(UserError, match=r"holds 2 runs \(a, b\): export one run per file"):
         read_azr_log(path)
+
+
+def test_lines_of_the_real_logger_are_read() -> None:
+    """What veRL prints, also of NumPy's scalars, whose repr has changed between versions."""
+    logger = pytest.importorskip(
+        "verl.utils.logger.aggregate_logger", reason="veRL is not installed: the extra [verl]"
+    )
+    numpy = pytest.importorskip("numpy")
+    metrics = {
+        "pred_code_i/accuracy": numpy.float64(0.25),
+        "gen_code_f/format_score": numpy.float32(0.5),
+        "actor/lr": 1e-06,
+        "training/global_step": 12,
+        "note": "left out",
+    }
+    (values,) = from_console(logger.concat_dict_to_str(metrics, step=12)).values()
+    assert values == {
+        "pred_code_i/accuracy": 0.25,
+        "gen_code_f/format_score": 0.5,
+        "actor/lr": 1e-06,
+        "training/global_step": 12.0,
+    }

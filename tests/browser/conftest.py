@@ -1,0 +1,95 @@
+"""A real browser for the pages; without one the tests skip and say why.
+
+Needs playwright (`pip install 'azr-population[browser]'`) and a Chromium: the one that the variable
+CHROMIUM names, one on the PATH, or playwright's own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_run import make_run, write_run
+
+from azr_population.reports.compare.page import write_comparison
+from azr_population.reports.page import write_report
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Headless Chromium, driven by playwright."""
+    sync = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
+    )
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    with sync.sync_playwright() as playwright:
+        try:
+            # Without its sandbox it also runs as root in a container; it opens our own files only.
+            one = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        except sync.Error as error:
+            pytest.skip(f"no Chromium could be started: {str(error).splitlines()[0]}")
+        yield one
+        one.close()
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The pages looked at, by name."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    def report(name: str, **options: Any) -> Path:
+        steps = options.get("steps", 12)
+        return write_report(write_run(folder / name, make_run(**options), steps=steps))
+
+    arms = []
+    for arm, members in (("single", 0), ("4t4s", 4)):
+        arms.append(str(folder / "arms" / arm))
+        for seed in (1, 2, 3):
+            run = make_run(steps=20, teachers=members, students=members, seed=seed)
+            write_run(folder / "arms" / arm / f"seed_{seed}", run, steps=20)
+    return {
+        "8t8s": report("8t8s", steps=200, teachers=8, students=8, tasks=24, evolving=True),
+        "single": report("single", steps=30, teachers=0, students=0),
+        "begun": write_report(write_run(folder / "begun", {})),
+        "comparison": write_comparison(arms, folder / "comparison.html"),
+    }
+
+
+@pytest.fixture
+def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[..., Any]]:
+    """Opens a page by name at a width and colour scheme; its `complaints` are checked at the end.
+
+    Complaints are errors and warnings in the console, uncaught exceptions, and requests for
+    anything but the file itself.
+    """
+    contexts = []
+    complaints: list[str] = []
+
+    def open_page(name: str, width: int = 1280, scheme: str = "light") -> Any:
+        height = 844 if width < 600 else 900
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=width < 600
+        )
+        contexts.append(context)
+        page = context.new_page()
+        address = pages[name].as_uri()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "request",
+            lambda request: None if request.url == address else complaints.append(request.url),
+        )
+        page.goto(address)
+        page.wait_for_function("document.querySelectorAll('main svg').length || !document.scripts")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []

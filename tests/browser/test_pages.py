@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Opened = Callable[..., Any]
+WIDTHS = (390, 1280)
+SCHEMES = ("light", "dark")
+DRAWN = ("8t8s", "single", "comparison")
+
+
+def test_the_largest_page_is_small(pages: dict[str, Path]) -> None:
+    assert pages["8t8s"].stat().st_size < 5_000_000
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_wider_than_the_screen(
+    opened: Opened, name: str, width: int, scheme: str
+) -> None:
+    page = opened(name, width, scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    wide = page.evaluate(
+        """() => [...document.querySelectorAll("main figure, main svg, main pre, .tile")]
+            .filter((one) => one.getBoundingClientRect().right > innerWidth + 1
+                && !one.closest(".scroll")).map((one) => one.outerHTML.slice(0, 80))"""
+    )
+    assert wide == []
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_text_stands_out_from_what_it_stands_on(opened: Opened, name: str, scheme: str) -> None:
+    page = opened(name, 1280, scheme)
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    lightness = sum(int(part) for part in dark.strip("rgb()").split(","))
+    assert (lightness < 200) == (scheme == "dark")
+    # WCAG 2.1's contrast ratio of every variable used for text on every surface: 4.5 at least;
+    # 3 for the colours of lines.
+    ratios = page.evaluate(
+        """() => {
+            const style = getComputedStyle(document.documentElement);
+            const light = (name) => {
+              const hex = style.getPropertyValue(name).trim();
+              const parts = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255)
+                .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+              return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+            };
+            const found = {};
+            const lines = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => "--line-" + i);
+            const words = ["--ink", "--soft", "--key", "--string", "--numeral", "--good", "--bad"];
+            for (const name of [...words, ...lines, "--teacher", "--student", "--agent"])
+              for (const surface of ["--page", "--card", "--sunk"]) {
+                const [a, b] = [light(name), light(surface)].sort((x, y) => y - x);
+                found[name + " on " + surface] = (a + 0.05) / (b + 0.05);
+              }
+            return found;
+        }"""
+    )
+    for pair, ratio in ratios.items():
+        assert ratio >= (3.0 if "--line" in pair else 4.5), pair
+
+
+def test_a_page_without_a_step_opens(opened: Opened) -> None:
+    page = opened("begun", 390)
+    assert "has not finished a step yet" in page.inner_text("header")
+    assert "Nobody was replaced" in page.inner_text("#family-tree")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["8t8s", "comparison"])
+def test_pointing_at_a_chart_shows_its_values(opened: Opened, name: str, width: int) -> None:
+    page = opened(name, width)
+    chart = page.locator("figure", has_text="Solve rate").first.locator(".frame svg")
+    chart.scroll_into_view_if_needed()
+    chart.hover()
+    shown = page.inner_text("#tip")
+    assert shown.startswith("step ")
+    assert "%" in shown
+    assert page.evaluate(
+        """() => { const b = document.getElementById("tip").getBoundingClientRect();
+            return b.left >= 0 && b.right <= innerWidth; }"""
+    )
+
+
+def test_the_arrow_keys_read_a_chart(opened: Opened) -> None:
+    page = opened("8t8s")
+    chart = page.locator("figure", has_text="Solve rate").first.locator(".frame svg")
+    chart.focus()
+    page.keyboard.press("End")
+    assert page.inner_text("#tip").startswith("step 200")
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#tip").startswith("step 199")
+    page.keyboard.press("Escape")
+    assert page.locator("#tip").is_hidden()
+
+
+def test_a_picked_member_stands_out_in_the_charts(opened: Opened) -> None:
+    page = opened("8t8s")
+    page.get_by_role("button", name="student_3", exact=True).click()
+    assert page.locator("path.chosen").count() >= 5
+    page.get_by_role("button", name="student_3", exact=True).click()
+    assert page.locator("path.chosen").count() == 0
+
+
+def test_smoothing_can_be_switched_off(opened: Opened) -> None:
+    page = opened("8t8s")
+    chart = page.locator("figure", has_text="Mean reward").first
+    before = chart.locator("path.line").count()
+    page.get_by_label("running mean").uncheck()
+    assert chart.locator("path.line").count() < before
+
+
+def test_the_family_tree_shows_kin(opened: Opened) -> None:
+    page = opened("8t8s")
+    tree = page.locator("#family svg").first
+    assert page.locator("#family svg").count() == 2
+    assert tree.locator(".person").count() == 88
+    tree.focus()
+    for _ in range(40):
+        page.keyboard.press("ArrowDown")
+    kin = tree.locator(".person.kin").count()
+    assert 0 < kin < 88
+    assert "generation" in page.inner_text("#tip")
+    page.get_by_role("button", name="by founder").click()
+    assert page.locator("#family svg").first.locator(".person").count() == 88
+
+
+def test_the_map_goes_back_in_time(opened: Opened) -> None:
+    pytest.importorskip("ribs", reason="pyribs is not installed: pip install ribs")
+    page = opened("8t8s")
+    slider = page.get_by_label("Cells filled up to step")
+    now = page.locator("#coverage circle.cell").count()
+    slider.focus()
+    page.keyboard.press("Home")
+    assert 0 < page.locator("#coverage circle.cell").count() < now
+    assert "up to step 1" in page.inner_text("#coverage")
+
+
+def test_every_figure_has_words_for_who_cannot_see_it(opened: Opened) -> None:
+    for name in DRAWN:
+        unnamed = "svg:not([aria-hidden]):not([aria-label]), svg[aria-label='']:not([aria-hidden])"
+        assert opened(name).locator(unnamed).count() == 0
+
+
+def test_the_comparison_marks_its_intervals(opened: Opened) -> None:
+    page = opened("comparison", 390)
+    assert page.locator(".interval svg").count() >= 5
+    assert page.locator("path.band").count() >= 5
+    top = page.locator("#differences").bounding_box()["y"]
+    assert top < page.locator("main svg").first.bounding_box()["y"]
