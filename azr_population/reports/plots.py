@@ -33,6 +33,7 @@ _STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.color": "#dddddd",
     "grid.linewidth": 0.5,
     "legend.frameon": False,
@@ -47,11 +48,13 @@ def curves(
     arms: Mapping[str, Sequence[Series]],
     note: str = "",
     y_limits: tuple[float, float] | None = None,
+    smooth: int = 1,
 ) -> list[Path]:
     """Per arm the mean over seeds (thick), its 95% band and every seed (thin), over steps.
 
     `path` is without an ending. The band needs two seeds at a step; an arm without any point is
-    left out. `note` stands below the figure.
+    left out. `note` stands below the figure. `smooth` above 1 draws the mean over that many points
+    (an odd number) around each point of a seed, and says so in the note.
 
     Returns:
         The files written: `path.svg`, `path.png`.
@@ -59,10 +62,13 @@ def curves(
     Raises:
         UserError: matplotlib is not installed.
     """
+    reach = smooth // 2
+    if reach:
+        note = f"{note}{'; ' if note else ''}means over {2 * reach + 1} points"
     with _figure(title, y_label, note) as (figure, axes):
         axes.set_xlabel("step")
         for i, (arm, seeds) in enumerate(arms.items()):
-            known = [seed for seed in seeds if seed]
+            known = [_smoothed(seed, reach) for seed in seeds if seed]
             if not known:
                 continue
             colour = COLOURS[i % len(COLOURS)]
@@ -125,6 +131,16 @@ def bars(
         axes.grid(axis="x", visible=False)
         axes.axhline(0, color="black", linewidth=0.6)
         return _save(figure, axes, path, legend=False)
+
+
+def _smoothed(seed: Series, reach: int) -> Series:
+    """Centred means over `reach` points on either side; at the ends over what both sides have."""
+    found: Series = []
+    for i, (step, _) in enumerate(seed):
+        own_reach = min(reach, i, len(seed) - 1 - i)
+        own = [value for _, value in seed[i - own_reach : i + own_reach + 1]]
+        found.append((step, math.fsum(own) / len(own)))
+    return found
 
 
 @contextmanager

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import math
 import warnings
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from azr_population.tasks.complexity import Complexity, measure
+from azr_population.tasks.complexity import Complexity, halstead_volume, measure, parse
 
 BRANCHES = """
 def f(x, n):  # two decisions and a loop
@@ -64,3 +65,24 @@ def test_odd_programs_warn_nobody() -> None:
 @given(st.text(alphabet="def f(x):\n    return [i for in x if]'\"\\#1+-*", max_size=80))
 def test_no_text_makes_it_fail(program: str) -> None:
     measure(program)
+
+
+@pytest.mark.parametrize(
+    ("program", "volume"),
+    [
+        ("", 0.0),
+        ("def f(s):\n    return s.upper()", 0.0),
+        # n + 1: one operator and two operands, three different things.
+        ("def f(n):\n    return n + 1", 3 * math.log2(3)),
+        # Two operators; n, 1 and the product n * 2, which is an operand of its own.
+        ("def f(n):\n    return n * 2 + 1", 6 * math.log2(6)),
+    ],
+)
+def test_halsteads_volume_as_radon_counts(program: str, volume: float) -> None:
+    tree = parse(program)
+    assert tree is not None
+    assert halstead_volume(tree) == pytest.approx(volume)
+
+
+def test_a_tree_that_is_there_is_not_parsed_again() -> None:
+    assert measure(BRANCHES, parse(BRANCHES)) == measure(BRANCHES)

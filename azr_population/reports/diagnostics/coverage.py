@@ -131,7 +131,8 @@ def describe(centroid: np.ndarray) -> str:
         for verb in ("takes", "gives")
     )
     return (
-        f"{takes or 'nothing'} to {gives or 'nothing'}, {value['arguments']:.0f} arguments; about "
+        f"{takes or 'nothing'} to {gives or 'nothing'}, "
+        f"{value['arguments']:.0f} argument{'s' * (round(value['arguments']) != 1)}; about "
         f"{2 ** value['size']:.0f} AST nodes, {value['depth']:.0f} deep, cyclomatic "
         f"{2 ** value['branching']:.0f}; {mix or 'a mix of everything'}"
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 from azr_population.reports.diagnostics.records import (
     Record,
+    config_of,
     roles_of,
     section,
     step_of,
@@ -50,12 +51,18 @@ def operator_credit(run: RunDirectory) -> list[dict[str, Any]]:
     that the child then stood above (1: best, 0: worst), `mean_fitness` its fitness, and
     `gain_over_victim` and `gain_over_parent` its mean lead over the member that it had replaced
     (when that was replaced) and over its first parent (then). None where nothing is known.
+
+    All of it is had from lineage and ratings; the gains, where the fitness is of another kind, from
+    the section `operators` of the metrics, if there is one.
     """
     births = [row for row in run.lineage() if step_of(row) is not None and row.get("child")]
     births.sort(key=lambda row: step_of(row) or 0)
     lives = _lives(run, births)
     steps = steps_of(run)
     last = max([step["step"] for step in steps[-1:]] + [life.born for _, life in lives], default=0)
+    recorded: dict[str, Record] = {}
+    for one in steps:
+        recorded = section(one, "operators") or recorded
     rows = []
     for operator in dict.fromkeys(life.operator for _, life in lives):
         own = [life for _, life in lives if life.operator == operator]
@@ -76,6 +83,10 @@ def operator_credit(run: RunDirectory) -> list[dict[str, Any]]:
                 "gain_over_parent": _mean(_lead(o.fitness, o.parent_fitness) for o in judged),
             }
         )
+    for row in rows:
+        for key in ("gain_over_victim", "gain_over_parent"):
+            if row[key] is None:
+                row[key] = number(recorded.get(str(row["operator"]), {}).get(key))
     return sorted(rows, key=lambda row: (-row["born"], row["operator"]))
 
 
@@ -83,7 +94,8 @@ def _lives(run: RunDirectory, births: list[dict[str, Any]]) -> list[tuple[str, _
     """Every child by name, in the order of birth, with what became of it."""
     roles = roles_of(run)
     by_step = {step["step"]: section(step, "members") for step in steps_of(run)}
-    measure = _FITNESS.get(_fitness_name(run), lambda member: None)
+    fitness = config_of(run, "evolution", "fitness") or "conservative_rating"
+    measure = _FITNESS.get(fitness, lambda member: None)
     lives: list[tuple[str, _Life]] = []
     for step in dict.fromkeys(step_of(birth) or 0 for birth in births):
         now = [birth for birth in births if step_of(birth) == step]
@@ -97,9 +109,9 @@ def _lives(run: RunDirectory, births: list[dict[str, Any]]) -> list[tuple[str, _
             # The metrics are written after the replacement: what the victims had is in the lineage.
             standing |= {str(birth["child"]): _victim(birth) for birth in own}
             for name, life in lives:
-                if life.judged is None and _role(roles, name) == role and name in standing:
+                if life.judged is None and _role(roles, name) == role:
                     life.judged = step
-                    life.fitness = standing[name]
+                    life.fitness = standing.get(name)
                     life.parent_fitness = standing.get(life.parent)
                     life.rank = _rank(name, standing)
         for birth in now:
@@ -119,7 +131,7 @@ def _victim(birth: Record) -> float | None:
 
 
 def _rank(name: str, standing: dict[str, float | None]) -> float | None:
-    own = standing[name]
+    own = standing.get(name)
     others = [value for key, value in standing.items() if key != name and value is not None]
     if own is None or not others:
         return None
@@ -128,14 +140,6 @@ def _rank(name: str, standing: dict[str, float | None]) -> float | None:
 
 def _role(roles: dict[str, str], name: str) -> str:
     return roles.get(name) or name.rpartition("_")[0]
-
-
-def _fitness_name(run: RunDirectory) -> str:
-    if not (run.path / "config.yaml").is_file():
-        return "conservative_rating"
-    evolution = (run.config() or {}).get("evolution")
-    name = evolution.get("fitness") if isinstance(evolution, dict) else None
-    return str(name or "conservative_rating")
 
 
 def _lead(one: float | None, other: float | None) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ import numpy as np
 from azr_population.tasks.complexity import Complexity
 
 KINDS = ("number", "text", "collection")
+GROUPS = ("arithmetic", "logic", "iteration", "access", "calls")
 
 
 class Descriptor(NamedTuple):
@@ -29,22 +31,22 @@ class Descriptor(NamedTuple):
 
 
 DESCRIPTORS = (
-    Descriptor("size", 3.0, 7.5, 1.0),
+    Descriptor("size", 3.0, 7.0, 1.0),
     Descriptor("depth", 4.0, 12.0, 0.6),
-    Descriptor("branching", 0.0, 3.0, 0.8),
-    Descriptor("arithmetic", 0.0, 1.0, 0.6),
-    Descriptor("logic", 0.0, 1.0, 0.6),
-    Descriptor("iteration", 0.0, 1.0, 0.6),
-    Descriptor("access", 0.0, 1.0, 0.6),
-    Descriptor("calls", 0.0, 1.0, 0.6),
-    Descriptor("arguments", 1.0, 4.0, 0.6),
-    *(Descriptor(f"takes {kind}", 0.0, 1.0, 0.5) for kind in KINDS),
-    *(Descriptor(f"gives {kind}", 0.0, 1.0, 0.5) for kind in KINDS),
+    Descriptor("branching", 0.0, 3.2, 0.8),
+    *(Descriptor(group, 0.0, 1.0, 0.8) for group in GROUPS),
+    Descriptor("arguments", 1.0, 3.0, 0.4),
+    *(Descriptor(f"takes {kind}", 0.0, 1.0, 0.6) for kind in KINDS),
+    *(Descriptor(f"gives {kind}", 0.0, 1.0, 0.6) for kind in KINDS),
 )
 """size: log2 of the AST nodes. depth: of the AST. branching: log2 of McCabe's complexity.
 arithmetic, logic, iteration, access, calls: shares of these among the program's operations (see
 `OPERATIONS`). arguments: their number. takes, gives: the shares of arguments and of outputs that
-are numbers (booleans too), text (bytes too) or collections; None is none of them."""
+are numbers (booleans too), text (bytes too) or collections; None is none of them. The task's type
+is no descriptor: types are asked for in equal numbers, so it would only divide every cell.
+
+Weights say how far apart points at the two bounds are: mixes of operations and the kinds of data
+divide the archive first, then size and branching."""
 
 OPERATIONS: dict[type[ast.AST], str] = {
     **dict.fromkeys((ast.BinOp, ast.UnaryOp, ast.AugAssign), "arithmetic"),
@@ -56,7 +58,6 @@ OPERATIONS: dict[type[ast.AST], str] = {
     ast.Call: "calls",
 }
 """Kinds of AST nodes that count as operations; building a collection counts as access to one."""
-_GROUPS = ("arithmetic", "logic", "iteration", "access", "calls")
 
 
 def scale(points: np.ndarray) -> np.ndarray:
@@ -75,7 +76,7 @@ def unscale(points: np.ndarray) -> np.ndarray:
 
 def of_program(tree: ast.Module, complexity: Complexity) -> tuple[float, ...]:
     """The first eight descriptors: those that depend on the program alone."""
-    counts = dict.fromkeys(_GROUPS, 0)
+    counts = dict.fromkeys(GROUPS, 0)
     for node in ast.walk(tree):
         if group := OPERATIONS.get(type(node)):
             counts[group] += 1
@@ -84,7 +85,7 @@ def of_program(tree: ast.Module, complexity: Complexity) -> tuple[float, ...]:
         math.log2(max(1, complexity.ast_nodes)),
         float(complexity.ast_depth),
         math.log2(max(1, complexity.cyclomatic)),
-        *(counts[group] / total for group in _GROUPS),
+        *(counts[group] / total for group in GROUPS),
     )
 
 
@@ -101,7 +102,9 @@ def of_data(task: Mapping[str, Any]) -> tuple[float, ...]:
 def argument_kinds(source: str) -> tuple[str, ...]:
     """The kind of each argument in an argument list such as `[1, 2], 'a'`; () if unparsable."""
     try:
-        call = ast.parse(f"f({source})", mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd escapes in a model's strings
+            call = ast.parse(f"f({source})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     if not isinstance(call, ast.Call):
@@ -111,15 +114,21 @@ def argument_kinds(source: str) -> tuple[str, ...]:
 
 def literal_kind(source: str) -> str:
     """The kind of a value by how its `repr` begins; `""` for None and anything else."""
-    text = source.lstrip("(") if source.startswith("((") else source
-    if text[:1] in "'\"" or text[:2] in ("b'", 'b"'):
-        return "text" if text else ""
-    if text[:1] in "[({" or text.startswith(("set(", "frozenset(")):
+    text = source.strip()
+    if text.startswith(("'", '"', "b'", 'b"')):
+        return "text"
+    if text.endswith("j)"):  # a complex number
+        return "number"
+    if text.startswith(("[", "(", "{", "set(", "frozenset(")):
         return "collection"
-    return "number" if text[:1].isdigit() or text[:1] == "-" or text in _WORDS else ""
+    return "number" if text[:1].isdigit() or text.startswith(("-", *_WORDS)) else ""
 
 
 _WORDS = ("True", "False", "inf", "nan")
+_COLLECTIONS = (
+    *(ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Call),
+    *(ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp),
+)
 
 
 def _kind(node: ast.expr) -> str:
@@ -127,7 +136,9 @@ def _kind(node: ast.expr) -> str:
         if isinstance(node.value, (str, bytes)):
             return "text"
         return "" if node.value is None or node.value is ... else "number"
-    if isinstance(node, (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Call)):
+    if isinstance(node, ast.JoinedStr):
+        return "text"
+    if isinstance(node, _COLLECTIONS):
         return "collection"
     return "number" if isinstance(node, (ast.UnaryOp, ast.BinOp)) else ""
 

@@ -86,6 +86,9 @@ def _exam(run: RunDirectory, key: str) -> dict[str, Series]:
             for name, score in (scores if isinstance(scores, dict) else {}).items():
                 if (value := number(score)) is not None:
                     found.setdefault(str(name), []).append((step["step"], value))
+    takers = {role for name, role in roles_of(run).items() if name in found}
+    if len(takers) == 1 and "" in found:
+        found[takers.pop()] = found[""]
     return found
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from azr_population.reports.diagnostics.catalogue import DIAGNOSTICS
 from azr_population.reports.diagnostics.coverage import cells_of
-from azr_population.reports.diagnostics.records import roles_of
+from azr_population.reports.diagnostics.from_metrics import PROPOSERS
+from azr_population.reports.diagnostics.records import roles_of, steps_of
 from azr_population.reports.diagnostics.statistics import Series
 from azr_population.reports.diagnostics.task_table import TaskTable, task_table
 from azr_population.runs.directory import RunDirectory
@@ -38,7 +39,7 @@ def coverage(run: RunDirectory) -> dict[str, Series]:
     a single agent, so compare `coverage_per_task` too."""
     table, cells = task_table(run), cells_of(run)
     return {
-        name: _filled(table.steps[chosen], cells[chosen])
+        name: _filled(_all_steps(run, table), table.steps[chosen], cells[chosen])
         for name, chosen in _proposers(run, table).items()
     }
 
@@ -57,7 +58,7 @@ def coverage_per_task(run: RunDirectory) -> dict[str, Series]:
     """
     table, cells = task_table(run), cells_of(run)
     return {
-        name: _rarefied(table.steps[chosen], cells[chosen], TASKS_PER_STEP)
+        name: _rarefied(_all_steps(run, table), table.steps[chosen], cells[chosen], TASKS_PER_STEP)
         for name, chosen in _proposers(run, table).items()
     }
 
@@ -81,23 +82,25 @@ def cells_per_step(run: RunDirectory) -> dict[str, Series]:
     return found
 
 
-def _filled(steps: np.ndarray, cells: np.ndarray) -> Series:
+def _all_steps(run: RunDirectory, table: TaskTable) -> list[int]:
+    """The run's steps, those without a valid task too: what was covered stays so."""
+    return sorted({step["step"] for step in steps_of(run)} | set(table.steps.tolist()))
+
+
+def _filled(all_steps: list[int], steps: np.ndarray, cells: np.ndarray) -> Series:
     _, first = np.unique(cells, return_index=True)
-    new = dict(zip(*np.unique(steps[first], return_counts=True), strict=True))
-    found: Series = []
-    total = 0
-    for step in np.unique(steps):
-        total += int(new.get(step, 0))
-        found.append((int(step), float(total)))
-    return found
+    born = np.sort(steps[first])
+    totals = np.searchsorted(born, all_steps, side="right")
+    return [(step, float(total)) for step, total in zip(all_steps, totals, strict=True)]
 
 
-def _rarefied(steps: np.ndarray, cells: np.ndarray, k: int) -> Series:
+def _rarefied(all_steps: list[int], steps: np.ndarray, cells: np.ndarray, k: int) -> Series:
     empty = np.ones(int(cells.max()) + 1 if len(cells) else 0)
+    tasks = dict(_per_step(steps, cells))
     found: Series = []
-    for step, counts in _per_step(steps, cells):
-        where = np.array(list(counts))
-        empty[where] *= _missed(np.array(list(counts.values())), k)
+    for step in all_steps:
+        if counts := tasks.get(step):
+            empty[np.array(list(counts))] *= _missed(np.array(list(counts.values())), k)
         found.append((step, float(np.sum(1.0 - empty))))
     return found
 
@@ -125,12 +128,9 @@ def _per_step(steps: np.ndarray, cells: np.ndarray) -> list[tuple[int, dict[int,
 
 def _proposers(run: RunDirectory, table: TaskTable) -> dict[str, np.ndarray]:
     """Which tasks are whose, bool[n]: all (`""` and the proposers' role) and each member's."""
-    if not table.teachers:
-        return {}
-    everybody = np.ones(len(table.teachers), dtype=bool)
-    names = np.array(table.teachers)
-    roles = roles_of(run)
-    own = {str(name): names == name for name in np.unique(names)}
-    shared = {roles.get(name) or name.rpartition("_")[0] for name in own}
-    role = {shared.pop(): everybody} if len(shared) == 1 else {}
-    return {**own, **role, "": everybody}
+    names = np.array(table.teachers, dtype=np.str_)
+    roles = {name: role for name, role in roles_of(run).items() if role in PROPOSERS}
+    roles |= {name: name.rpartition("_")[0] for name in {*table.teachers} - {*roles}}
+    everybody = np.ones(len(names), dtype=bool)
+    own = {name: names == name for name in roles}
+    return {**own, **dict.fromkeys(roles.values(), everybody), "": everybody}

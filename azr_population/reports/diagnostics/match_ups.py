@@ -6,7 +6,7 @@ from typing import Any
 
 from azr_population.reports import figures
 from azr_population.reports.diagnostics.catalogue import DIAGNOSTICS
-from azr_population.reports.diagnostics.records import Record, step_of, steps_of
+from azr_population.reports.diagnostics.records import Record, config_of, step_of, steps_of
 from azr_population.reports.diagnostics.records import section as section_of
 from azr_population.reports.diagnostics.statistics import Series
 from azr_population.reports.lines import number
@@ -19,7 +19,7 @@ from azr_population.runs.directory import RunDirectory
 def win_rate(run: RunDirectory) -> dict[str, Series]:
     """Per role and member. A game is a proposed task; an invalid proposal is a game that its
     teacher lost, unless the run was configured otherwise. A single agent plays no games."""
-    forfeits = _forfeits_count(run)
+    forfeits = config_of(run, "matchmaking", "forfeit") is not False
     sums: dict[str, dict[int, list[float]]] = {}
     for match in run.matches():
         step = step_of(match)
@@ -57,10 +57,3 @@ def match_ups(run: RunDirectory) -> dict[str, Any]:
     last: dict[str, Record] = section_of(steps[-1], "members") if steps else {}
     names = (*found["teachers"], *found["students"])
     return {**found, "mu": {name: number(last.get(name, {}).get("mu")) for name in names}}
-
-
-def _forfeits_count(run: RunDirectory) -> bool:
-    if not (run.path / "config.yaml").is_file():
-        return True
-    matchmaking = (run.config() or {}).get("matchmaking")
-    return not (isinstance(matchmaking, dict) and matchmaking.get("forfeit") is False)

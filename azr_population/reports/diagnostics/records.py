@@ -11,6 +11,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
+from yaml import YAMLError
+
+from azr_population.errors import UserError
 from azr_population.reports.lines import number
 from azr_population.runs.directory import RECORDS, RunDirectory
 
@@ -39,6 +42,17 @@ def remembered(run: RunDirectory, what: str, make: Callable[[], T]) -> T:
 def steps_of(run: RunDirectory) -> list[dict[str, Any]]:
     """The lines of `metrics.jsonl` by ascending step."""
     return remembered(run, "steps", lambda: _by_step(run))
+
+
+def config_of(run: RunDirectory, *keys: str) -> Any:
+    """The value at this path of keys in `config.yaml`; None where there is no such thing."""
+    try:
+        found: Any = run.config()
+    except (UserError, OSError, ValueError, YAMLError):
+        return None
+    for key in keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
 
 
 def step_of(row: Record) -> int | None:

@@ -20,7 +20,7 @@ _PROGRAM = 8
 class TaskTable:
     """`n` tasks in the order of steps, those left out whose program cannot be parsed.
 
-    `steps` int64[n]; `teachers` names[n]; `points` float64[n, d], the descriptor values;
+    `steps` int64[n]; `teachers` names[n]; `points` float32[n, d], the descriptor values;
     `halstead` float64[n], bits, NaN where unknown; `lines` int64[n], the task's place among the
     lines of the file that parse.
     """
@@ -56,7 +56,7 @@ def _read(run: RunDirectory) -> TaskTable:
     return TaskTable(
         steps=np.array([rows[i][0] for i in order], dtype=np.int64),
         teachers=[rows[i][1] for i in order],
-        points=np.array(points, dtype=np.float64).reshape(-1, len(DESCRIPTORS))[order],
+        points=np.array(points, dtype=np.float32).reshape(-1, len(DESCRIPTORS))[order],
         halstead=np.array([rows[i][3] for i in order], dtype=np.float64),
         lines=np.array([rows[i][2] for i in order], dtype=np.int64),
     )

@@ -1,0 +1,43 @@
+"""Small run directories written by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from azr_population.runs.directory import RunDirectory
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., RunDirectory]:
+    """Writes `write(metrics=[...], tasks=[...], config="...")`; what is not given is not there."""
+
+    def write(config: str | None = None, name: str = "run", **records: Rows) -> RunDirectory:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        if config is not None:
+            (folder / "config.yaml").write_text(config)
+        for record, rows in records.items():
+            text = "".join(json.dumps(row) + "\n" for row in rows)
+            (folder / f"{record}.jsonl").write_text(text)
+        return RunDirectory(folder)
+
+    return write
+
+
+def task(step: int, program: str = "def f(n):\n    return n + 1", **other: Any) -> dict[str, Any]:
+    """A line of tasks.jsonl with what diagnostics read."""
+    row = {"step": step, "teacher": "teacher_0", "program": program}
+    return {**row, "inputs": ["3"], "outputs": ["4"], **other}
+
+
+@pytest.fixture(name="task")
+def task_fixture() -> Callable[..., dict[str, Any]]:
+    """The function that makes a line of tasks.jsonl."""
+    return task
