@@ -140,6 +140,11 @@ def breed(
         if is_finite(child):
             used = {key: value for key, value in resolved.items() if value is not None}
             return Child(child, name, used, {key: used[option] for key, option in steps.items()})
+        for parent in parents[: chosen.parents]:
+            if (layer := first_not_finite(parent)) is not None:
+                raise UserError(
+                    f"a parent holds a value that is not finite (NaN or Inf) in {layer}"
+                )
     raise UserError(
         f"{ATTEMPTS} children in a row held NaN or Inf, the last one by {name}; "
         "the parents' weights are too large for their dtype"
@@ -197,11 +202,18 @@ def rehearse(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]],
 
 def is_finite(adapter: Adapter) -> bool:
     """Whether all values of all factors are finite."""
-    return all(
-        bool(torch.isfinite(factor.sum(dtype=torch.float32)) or torch.isfinite(factor).all())
-        for pair in adapter.factors.values()
-        for factor in (pair.A, pair.B)
-    )
+    return first_not_finite(adapter) is None
+
+
+def first_not_finite(adapter: Adapter) -> str | None:
+    """The first layer with a value that is NaN or Inf."""
+    for name, pair in adapter.factors.items():
+        for factor in (pair.A, pair.B):
+            # The sum is ten times as fast; where it overflows, the values are looked at.
+            total = factor.sum(dtype=torch.float32)
+            if not torch.isfinite(total) and not torch.isfinite(factor).all():
+                return name
+    return None
 
 
 def _weight(name: str, weight: float) -> float:

@@ -8,7 +8,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -29,6 +29,13 @@ Makes a child adapter from the PEFT folders of its parents, by a weight-space op
 Crossovers take two parents, the better one first. Operators can follow one another:
 svd_subspace+full_gaussian (their options are then named svd_subspace.k, full_gaussian.eps).
 The child is a PEFT folder of the same rank; its README.md tells its lineage."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells mistakes as all of azr-population does: in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"evolve: {message}; see azr-population evolve --help")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -78,11 +85,12 @@ def listing() -> str:
             default = "drawn" if value is None else f"{value:g}"
             limits = f"{low:g}..{high:g}" if high < float("inf") else f"{low:g} or more"
             lines.append(f"    --set {key}={default}  ({limits})")
+    lines.append("One after the other: svd_subspace+full_gaussian --set full_gaussian.eps=0.05")
     return "\n".join(lines)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="azr-population evolve",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -90,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("operator", nargs="?", help="the operator's name, see --list")
     parser.add_argument("parents", nargs="*", metavar="parent", help="a PEFT adapter folder")
     parser.add_argument("--out", metavar="FOLDER", help="where the child goes; must not exist")
-    parser.add_argument("--seed", type=int, default=0, help="same seed, same child (default 0)")
+    parser.add_argument("--seed", type=_seed, default=0, help="same seed, same child (default 0)")
     parser.add_argument(
         "--set",
         action="append",
@@ -109,10 +117,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("a rank is 1 or more")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a rank; it is a whole number, 1 or more")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"{text} is not a seed; it is a whole number, 0 or more")
+    return int(text)
 
 
 def _parents(operator: Operator) -> str:

@@ -69,7 +69,7 @@ def broken(name: str, folder: Path) -> list[str]:
     if name == "truncated":
         weights = folder / "b" / "adapter_model.safetensors"
         weights.write_bytes(weights.read_bytes()[:-10])
-    if name == "nan":
+    if name.startswith("nan"):
         adapter = random_adapter(1)
         adapter.factors["q_proj"].B[0, 0] = float("nan")
         save_adapter(adapter, "b", "tiny", overwrite=True)
@@ -90,6 +90,12 @@ def broken(name: str, folder: Path) -> list[str]:
         "no value": ["dare", "a", "b", "--out", "child", "--set", "p"],
         "unknown": ["dares", "a", "b", "--out", "child"],
         "rank one": ["svd_subspace", "a", "b", "--out", "child", "--rank", "1"],
+        "bad seed": ["dare", "a", "b", "--out", "child", "--seed", "-1"],
+        "bad rank": ["dare", "a", "b", "--out", "child", "--rank", "half"],
+        "bad word": ["dare", "a", "b", "--out", "child", "--sed", "1"],
+        "nan in a layer that is not touched": [
+            *("layer_selective_gaussian", "b", "--out", "child", "--set", "fraction=0")
+        ],
         "unwritable": ["dare", "a", "b", "--out", "a/README.md/child"],
     }.get(name, ["dare", "a", "b", "--out", "child"])
 
@@ -107,6 +113,10 @@ def broken(name: str, folder: Path) -> list[str]:
         ("no value", "--set p: give"),
         ("unknown", r"operator=dares is unknown \(did you mean dare\?\)"),
         ("rank one", "rank 2 or more"),
+        ("bad seed", "-1 is not a seed"),
+        ("bad rank", "half is not a rank"),
+        ("bad word", "unrecognized arguments: --sed 1; see"),
+        ("nan in a layer that is not touched", "not finite .* in q_proj"),
         ("unwritable", "cannot write"),
         ("truncated", "damaged or cut short"),
         ("nan", "not finite"),
