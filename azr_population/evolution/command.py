@@ -21,6 +21,7 @@ from azr_population.adapters.peft_folder import (
     save_adapter,
 )
 from azr_population.errors import UserError
+from azr_population.evolution.breeding import first_not_finite
 from azr_population.evolution.registry import Operator, breed, get_operator, operators
 
 DESCRIPTION = """\
@@ -59,6 +60,9 @@ def main(argv: Sequence[str]) -> int:
         raise UserError(f"{arguments.out} exists already; name another folder or remove it")
     base = _one_base(arguments.parents)
     parents = [load_adapter(folder) for folder in arguments.parents]
+    for folder, parent in zip(arguments.parents, parents, strict=True):
+        if (layer := first_not_finite(parent)) is not None:
+            raise UserError(f"{folder} holds a value that is not finite (NaN or Inf) in {layer}")
     _refuse_twins(arguments.parents, parents)
     generator = torch.Generator().manual_seed(arguments.seed)
     if arguments.rank is not None:

@@ -96,6 +96,7 @@ def broken(name: str, folder: Path) -> list[str]:
         "nan in a layer that is not touched": [
             *("layer_selective_gaussian", "b", "--out", "child", "--set", "fraction=0")
         ],
+        "nan in a parent that is not drawn": ["layer_wise", "a", "b", "--out", "child"],
         "unwritable": ["dare", "a", "b", "--out", "a/README.md/child"],
     }.get(name, ["dare", "a", "b", "--out", "child"])
 
@@ -117,6 +118,7 @@ def broken(name: str, folder: Path) -> list[str]:
         ("bad rank", "half is not a rank"),
         ("bad word", "unrecognized arguments: --sed 1; see"),
         ("nan in a layer that is not touched", "not finite .* in q_proj"),
+        ("nan in a parent that is not drawn", "b holds a value that is not finite .* q_proj"),
         ("unwritable", "cannot write"),
         ("truncated", "damaged or cut short"),
         ("nan", "not finite"),
