@@ -21,6 +21,8 @@ class Group:
     workers: Any
     first: int
     count: int
+    places: tuple[str, ...] = ()
+    """Where each rank runs: its node, and its GPU where it has one."""
 
     def __contains__(self, slot: object) -> bool:
         return isinstance(slot, int) and self.first <= slot < self.first + self.count
@@ -66,14 +68,18 @@ def start_groups(
             device_name=settings.device,
         )
         groups.append(Group(name, workers, first, count))
-    for group in groups:
-        watched(
-            group.name,
-            group.workers,
-            group.workers.init_model,
-            "it was loading the base: see that node's memory, and what Ray says above",
-        )
-    return groups
+    return [_loaded(group) for group in groups]
+
+
+def _loaded(group: Group) -> Group:
+    """The group when every rank has its base."""
+    places = watched(
+        group.name,
+        group.workers,
+        group.workers.init_model,
+        "it was loading the base: see that node's memory, and what Ray says above",
+    )
+    return replace(group, places=tuple(places))
 
 
 def _refuse_unless_there_is_room(device: str, on_nodes: list[int]) -> None:
@@ -88,10 +94,10 @@ def _refuse_unless_there_is_room(device: str, on_nodes: list[int]) -> None:
     for kind, count in needed.items():
         there = sum(node.get(kind, 0) for node in nodes)
         if there < count:
-            way_out = "set ray_init.num_cpus" if kind == "CPU" else "lower trainer.n_gpus_per_node"
+            key = "raise ray_init.num_cpus" if kind == "CPU" else "lower trainer.n_gpus_per_node"
             raise UserError(
                 f"{sum(on_nodes)} workers and the trainer need {count} {kind}s, and Ray has "
-                f"{there:g}; {way_out}"
+                f"{there:g}; {key}, or join more nodes"
             )
     room = [int(min(node.get("CPU", 0), node.get("GPU", 0) if gpus else 1e9)) for node in nodes]
     for count in sorted(on_nodes, reverse=True):

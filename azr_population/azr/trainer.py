@@ -111,6 +111,9 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             [config.trainer.n_gpus_per_node] * config.trainer.nnodes,
             get_class(settings.worker),
         )
+        for group in groups:
+            held = [member.name for member in self.population.roster if member.slot in group]
+            print(f"azr-population: {', '.join(held)} on {', '.join(group.places)}")
         self.group = PopulationGroup(
             groups,
             max_new_tokens=config.data.max_response_length,

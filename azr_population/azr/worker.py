@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import ray
 import torch
 import torch.distributed
 from verl import DataProto
@@ -77,8 +78,11 @@ class PopulationWorker(Worker):
         self.settings = settings
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
-    def init_model(self) -> None:
-        """Joins the group, loads the base and draws the members, the same on every rank."""
+    def init_model(self) -> str:
+        """Joins the group, loads the base and draws the members, the same on every rank.
+
+        Returns where the rank runs: its node, and its GPU where it has one.
+        """
         settings = self.settings
         if settings.threads:
             torch.set_num_threads(settings.threads)
@@ -96,6 +100,8 @@ class PopulationWorker(Worker):
                 settings.seed * 10_007 + settings.first_member + slot
             )
             self.engine.bank.init_member(slot, generator)
+        gpus = "".join(f" GPU {gpu}" for gpu in ray.get_gpu_ids())
+        return f"{ray.util.get_node_ip_address()}{gpus}"
 
     def make_engine(self) -> DataParallelEngine:
         """The engine; a test's worker may have another one."""

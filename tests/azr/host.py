@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
@@ -100,23 +103,76 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def run(folder: Path, extra: Sequence[str], timeout: float = 900) -> tuple[int, str]:
-    """The command with `extra` overrides: its exit code, and stdout and stderr as one text."""
+def start(
+    folder: Path, extra: Sequence[str], variables: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Starts the command with `extra` overrides; it writes to `folder/log`."""
     (Path(tempfile.gettempdir()) / f"azr{os.getpid()}").mkdir(exist_ok=True)
     with (folder / "log").open("w") as log:
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "absolute_zero_reasoner.main_azr_ppo",
-                *overrides(folder),
-                *extra,
-            ],
+        return subprocess.Popen(
+            [sys.executable, "-m", ENTRY, *overrides(folder), *extra],
             cwd=AZR_HOME,
-            env=environment(folder),
+            env=environment(folder) | (variables or {}),
             stdout=log,
             stderr=subprocess.STDOUT,
-            timeout=timeout,
-            check=False,
         )
-    return done.returncode, (folder / "log").read_text()
+
+
+def ended(folder: Path, process: subprocess.Popen[bytes], timeout: float = 900) -> tuple[int, str]:
+    """Waits for the command: its exit code, and stdout and stderr as one text without colours."""
+    try:
+        code = process.wait(timeout)
+    finally:
+        process.kill()
+    return code, re.sub(r"\x1b\[[0-9;]*m", "", (folder / "log").read_text())
+
+
+def run(
+    folder: Path,
+    extra: Sequence[str],
+    variables: Mapping[str, str] | None = None,
+    timeout: float = 900,
+) -> tuple[int, str]:
+    """The whole command, see `start` and `ended`."""
+    return ended(folder, start(folder, extra, variables), timeout)
+
+
+@contextmanager
+def ray_head(folder: Path, cpus: int) -> Iterator[str]:
+    """A Ray that runs already, of one node, as on a cluster's head; its address.
+
+    It is started in AZR's checkout, because workers on a cluster take the folder and the variables
+    of the `ray start` of their node.
+    """
+    ports = []
+    for _ in range(3):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            ports.append(free.getsockname()[1])
+    command = [
+        str(Path(sys.executable).parent / "ray"), "start", "--head", "--block",
+        f"--port={ports[0]}", f"--ray-client-server-port={ports[1]}",
+        f"--dashboard-agent-listen-port={ports[2]}", "--min-worker-port=0", "--max-worker-port=0",
+        "--include-dashboard=false", "--disable-usage-stats", f"--num-cpus={cpus}",
+        "--object-store-memory=100000000",
+    ]  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="head", dir="/tmp") as short:
+        with (folder / "head.log").open("w") as log:
+            head = subprocess.Popen(
+                [*command, f"--temp-dir={short}"],
+                cwd=AZR_HOME,
+                env=environment(folder),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            while "This command will now block" not in (folder / "head.log").read_text():
+                with suppress(subprocess.TimeoutExpired):
+                    head.wait(0.2)
+                if head.poll() is not None:
+                    raise RuntimeError((folder / "head.log").read_text())
+            yield f"127.0.0.1:{ports[0]}"
+        finally:
+            # It ends the processes that it started, and only those.
+            head.terminate()
+            head.wait(60)

@@ -70,5 +70,13 @@ class ScriptedWorker(PopulationWorker):
         return {row["snippet"].strip(): (row["input"], row["output"]) for row in rows}
 
 
+class BrokenWorker(ScriptedWorker):
+    """Has a defect."""
+
+    def answer(self, prompt: str, luck: random.Random) -> str:
+        """Fails."""
+        raise ZeroDivisionError("broken")
+
+
 def _fenced(text: str, language: str, which: int) -> str:
     return re.findall(rf"```{language}\n(.*?)\n?```", text, re.DOTALL)[which]

@@ -14,9 +14,11 @@ pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
 pytestmark = pytest.mark.slow
 
 import numpy as np  # noqa: E402
+from pretending_worker import PretendingWorker  # noqa: E402
 from verl import DataProto  # noqa: E402
 
 from azr_population.adapters.adapter import LoraSpec  # noqa: E402
+from azr_population.azr import placement  # noqa: E402
 from azr_population.azr.facade import PopulationGroup  # noqa: E402
 from azr_population.azr.placement import start_groups  # noqa: E402
 from azr_population.azr.worker import WorkerSettings  # noqa: E402
@@ -195,18 +197,58 @@ def test_a_checkpoint_brings_back_members_and_optimizers(make: Make, tmp_path: P
     assert not (path / "population").exists()
 
 
-def test_a_dead_worker_is_named_with_the_way_to_go_on(make: Make) -> None:
+def test_a_living_workers_error_is_raised_as_it_is(make: Make) -> None:
+    from ray.exceptions import RayTaskError
+
+    with pytest.raises(RayTaskError) as caught:
+        make("colocated", 2).evolve(1, [77], {"mix": {"full_gaussian": 1.0}}, seed=1)
+    assert not isinstance(caught.value, UserError)
+
+
+def test_a_rank_that_died_is_named_while_the_others_wait_for_it(make: Make) -> None:
     import ray
 
     group = make("colocated", 2)
+    whole = batch(group, [0, 1, 2, 3])
     ray.kill(group.groups[0].workers.workers[1])
-    with pytest.raises(UserError, match=r"group members died .*trainer.resume_mode=auto"):
-        group.digests()
+    with pytest.raises(UserError, match=r"group members died: rank 1 of 2 \(.*\): .*; the.*check"):
+        group.update_actor(whole)
+
+
+def test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half(tiny_base: Path) -> None:
+    # Ray takes our word for it that there are two; the workers' tensors stay on the CPU.
+    settings = WorkerSettings(
+        str(tiny_base), MEMBERS, 0, "cuda", "bfloat16", LoraSpec(4, 8.0), 1, WIDTH
+    )
+    groups = start_groups("split", settings, 2, 2, [2], PretendingWorker)
+    assert [place.split()[1:] for group in groups for place in group.places] == [
+        ["GPU", "0"],
+        ["GPU", "1"],
+    ]
+    seen = [group.workers.get_cuda_visible_devices()[0] for group in groups]
+    assert seen == ["0", "1"]
+    # Both are taken now.
+    with pytest.raises(UserError, match="3 workers and the trainer need 3 GPUs, and Ray has 2"):
+        start_groups("colocated", settings, 2, 2, [3], PretendingWorker)
+
+
+def test_workers_that_no_node_can_hold_together_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = {"Alive": True, "Resources": {"CPU": 64.0, "GPU": 4.0}}
+    dead = {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}}
+    monkeypatch.setattr(placement.ray, "nodes", lambda: [node, node, dead])
+    placement._refuse_unless_there_is_room("cuda", [4, 4])
+    placement._refuse_unless_there_is_room("cuda", [2, 2, 2, 2])
+    with pytest.raises(UserError, match=r"8 workers have to be on one node.* room for 4, 4 "):
+        placement._refuse_unless_there_is_room("cuda", [8])
+    with pytest.raises(UserError, match=r"3 workers have to be on one node.* room for 1, 1 "):
+        placement._refuse_unless_there_is_room("cuda", [3, 3, 2])
 
 
 def test_too_few_cpus_are_told_before_ray_waits_for_them(make: Make, tiny_base: Path) -> None:
     settings = WorkerSettings(
         str(tiny_base), MEMBERS, 0, "cpu", "float32", LoraSpec(4, 8.0), 1, WIDTH
     )
-    with pytest.raises(UserError, match="50 workers and the trainer need 51 CPUs, and Ray has 6"):
+    with pytest.raises(UserError, match="50 workers and the trainer need 51 CPUs, and Ray has 8"):
         start_groups("colocated", settings, 2, 2, [25, 25])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,44 @@ def test_a_resumed_run_ends_as_the_whole_one(folder: Path) -> None:
     assert members_digest(whole / "members") == members_digest(folder / "whole" / "members")
 
 
+def test_a_killed_worker_ends_the_run_which_goes_on_as_if_nothing_had_been(folder: Path) -> None:
+    psutil = pytest.importorskip("psutil")
+    whole = run_directory(folder)
+    if not whole.is_dir():
+        pytest.skip(
+            "there is no run to compare; test_a_population_plays_all_problem_types makes it"
+        )
+    extra = [
+        "+population=4t4s", *POPULATION, "trainer.save_freq=3", "trainer.total_training_steps=4",
+        f"trainer.default_local_dir={folder / 'killed'}",
+    ]  # fmt: skip
+    ours = run_directory(folder, "killed")
+    process = host.start(folder, extra)
+    while not (ours.parent / "latest_checkpointed_iteration.txt").is_file():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.2)
+        assert process.poll() is None, (folder / "log").read_text()[-3000:]
+    (worker,) = [
+        child
+        for child in psutil.Process(process.pid).children(recursive=True)
+        if child.cmdline() and child.cmdline()[0].startswith("ray::ScriptedWorker")
+    ]
+    worker.kill()
+    code, log = host.ended(folder, process, timeout=120)
+    assert code == 1 and "Traceback" not in log
+    assert re.fullmatch(
+        r"azr-population: a worker of the population's group members died: rank 0 of 1 "
+        rf"\(pid {worker.pid} on [\d.]+\): .*; the same command with trainer.resume_mode=auto "
+        r"goes on from the checkpoint of step 3",
+        log.splitlines()[-1],
+    )
+    code, log = host.run(folder, extra)
+    assert code == 0, log[-3000:]
+    for name in ("matches", "lineage", "tasks"):
+        assert (ours / f"{name}.jsonl").read_text() == (whole / f"{name}.jsonl").read_text()
+    assert members_digest(ours / "members") == members_digest(whole / "members")
+
+
 def test_single_is_one_agent_with_the_same_rows(folder: Path) -> None:
     extra = ["+population=single", *POPULATION, f"trainer.default_local_dir={folder / 'single'}"]
     code, log = host.run(folder, [*extra, "trainer.total_training_steps=1"])
@@ -97,18 +137,78 @@ def test_single_is_one_agent_with_the_same_rows(folder: Path) -> None:
     assert (path / "members" / "agent_0" / "adapter_model.safetensors").is_file()
 
 
+def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder: Path) -> None:
+    extra = [
+        "+population=2t2s", *POPULATION, "population.placement=split", "trainer.n_gpus_per_node=2",
+        "trainer.total_training_steps=1", f"trainer.default_local_dir={folder / 'joined'}",
+    ]  # fmt: skip
+    with host.ray_head(folder, cpus=3) as address:
+        code, log = host.run(folder, extra, {"RAY_ADDRESS": address})
+        assert code == 1 and "set ray_init.num_cpus=null" in log.splitlines()[-1]
+        extra.append("ray_init.num_cpus=null")
+        code, log = host.run(folder, extra, {"RAY_ADDRESS": address})
+        assert code == 0, log[-3000:]
+        # Nothing of the first run is left: a second one needs all three CPUs again.
+        code, log = host.run(
+            folder, [*extra, "trainer.total_training_steps=2"], {"RAY_ADDRESS": address}
+        )
+    assert code == 0, log[-3000:]
+    assert "Connected to Ray cluster" in log and "Started a local Ray instance" not in log
+    told = re.findall(r"azr-population: (\w+_0, \w+_1) on [\d.]+$", log, re.MULTILINE)
+    assert told == ["teacher_0, teacher_1", "student_0, student_1"]
+    metrics = (run_directory(folder, "joined") / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in metrics] == [1, 2]
+
+
 @pytest.mark.parametrize(
-    ("override", "told"),
+    ("overrides", "told"),
     [
-        ("algorithm.adv_estimator=gae", "algorithm.adv_estimator=gae is not supported"),
-        ("population.lora.target_modules=[c_attn]", "c_attn"),
-        ("data.train_batch_size=300", "300 different ones are drawn"),
+        ("+population=5t5s", "+population=5t5s is unknown; choose from 1t1s, 2t2s"),
+        ("+population=4t4s population.nope=1", "population.nope is unknown"),
+        ("+population=4t4s +population.lora.nope=1", "population.lora.nope is unknown"),
+        ("+population=4t4s population.worker=no.Class", "population.worker=no.Class is no class"),
+        ("+population=4t4s population.rows=3", "population.rows=3 cannot be split evenly"),
+        ("+population=4t4s population.students=32", "each teacher meets 8 students in a step"),
+        ("+population=4t4s population.lora.target_modules=[c_attn]", "c_attn"),
+        ("+population=4t4s +actor_rollout_ref.model.lora_rank=16", "set population.lora.rank"),
+        ("+population=4t4s algorithm.adv_estimator=gae", "adv_estimator=gae is not supported"),
+        ("+population=4t4s trainer.critic_warmup=1", "there is no critic"),
+        ("+population=4t4s actor_rollout_ref.actor.use_kl_loss=True", "no reference policy"),
+        ("+population=4t4s algorithm.use_kl_in_reward=True", "no reference policy"),
+        ("+population=4t4s data.train_batch_size=300", "300 different ones are drawn"),
     ],
 )
-def test_bad_input_ends_the_command_with_one_line(folder: Path, override: str, told: str) -> None:
-    code, log = host.run(folder, ["+population=4t4s", override])
+def test_bad_input_ends_the_command_with_one_line(folder: Path, overrides: str, told: str) -> None:
+    code, log = host.run(folder, overrides.split())
     (line,) = re.findall(r"^azr-population: .*$", log, re.MULTILINE)
     assert code == 1 and told in line and "Traceback" not in log
+    assert log.splitlines()[-1] == line
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        ("+population=4t4s trainer.n_gpus_per_node=5", "5 workers and the trainer need 6 CPUs"),
+        (
+            "+population=4t4s azr.data_selection_strategy.content_max_length=20",
+            "content_max_length=20: 200 proposal prompts in a row were longer",
+        ),
+    ],
+)
+def test_what_shows_in_azrs_own_process_is_the_last_line(
+    folder: Path, overrides: str, told: str
+) -> None:
+    out = f"trainer.default_local_dir={folder / 'late'}"
+    code, log = host.run(folder, [*overrides.split(), *POPULATION, out])
+    assert code == 1 and "Traceback" not in log
+    assert log.splitlines()[-1].startswith("azr-population: ") and told in log.splitlines()[-1]
+
+
+def test_a_defect_keeps_its_traceback(folder: Path) -> None:
+    broken = "population.worker=scripted_worker.BrokenWorker"
+    out = f"trainer.default_local_dir={folder / 'defect'}"
+    code, log = host.run(folder, ["+population=4t4s", *POPULATION, broken, out])
+    assert code == 1 and "Traceback" in log and log.splitlines()[-1] == "ZeroDivisionError: broken"
 
 
 def test_without_the_override_the_trainer_is_azrs_own(folder: Path) -> None:

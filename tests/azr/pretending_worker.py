@@ -1,0 +1,17 @@
+"""A worker on a GPU that is not there, to see which one it would get."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from azr_population.azr.data_parallel import DataParallelEngine
+from azr_population.azr.worker import PopulationWorker
+
+
+class PretendingWorker(PopulationWorker):
+    """Asks for a GPU and puts its tensors on the CPU."""
+
+    def make_engine(self) -> DataParallelEngine:
+        """See `PopulationWorker.make_engine`."""
+        self.settings = replace(self.settings, device="cpu")
+        return super().make_engine()
