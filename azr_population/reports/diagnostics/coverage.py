@@ -37,15 +37,13 @@ CENTROIDS = Path(__file__).with_name("centroids.npy")
 class Cell:
     """A kind of problem.
 
-    `centroid` maps descriptors to values; `x` and `y` in [0, 1] lay the cell on a map. The rest is
-    of the run: the step in which it was first filled (None: never), by which member, how many tasks
-    fell into it, and the program of the first.
+    `centroid` maps descriptors to values and `meaning` says them in words. The rest is of the run:
+    the step in which the cell was first filled (None: never), by which member, how many tasks fell
+    into it, and the program of the first.
     """
 
     index: int
     centroid: dict[str, float]
-    x: float
-    y: float
     meaning: str
     first_step: int | None = None
     member: str = ""
@@ -101,7 +99,6 @@ def coverage_map(run: RunDirectory) -> CoverageMap:
     programs = _programs(run, {int(table.lines[i]) for i in first})
     begun = dict(zip(filled.tolist(), first.tolist(), strict=True))
     values = unscale(archive().centroids)
-    places = _places()
     found = []
     for index, centroid in enumerate(values):
         own = begun.get(index)
@@ -109,8 +106,6 @@ def coverage_map(run: RunDirectory) -> CoverageMap:
             Cell(
                 index=index,
                 centroid={d.name: float(v) for d, v in zip(DESCRIPTORS, centroid, strict=True)},
-                x=float(places[index, 0]),
-                y=float(places[index, 1]),
                 meaning=describe(centroid),
                 first_step=None if own is None else int(table.steps[own]),
                 member="" if own is None else table.teachers[own],
@@ -143,20 +138,6 @@ def _programs(run: RunDirectory, lines: set[int]) -> dict[int, str]:
     return {
         line: str(task.get("program", "")) for line, task in enumerate(run.tasks()) if line in lines
     }
-
-
-@lru_cache(maxsize=1)
-def _places() -> np.ndarray:
-    """The centroids' two principal components, each stretched to [0, 1]; float64[cells, 2]."""
-    points = np.asarray(archive().centroids, dtype=np.float64)
-    points = points - points.mean(axis=0)
-    _, _, axes = np.linalg.svd(points, full_matrices=False)
-    # A singular vector's sign is arbitrary: its largest entry is made positive.
-    axes = axes[:2] * np.sign(axes[np.arange(2), np.abs(axes[:2]).argmax(axis=1)])[:, None]
-    places = points @ axes.T
-    low, high = places.min(axis=0), places.max(axis=0)
-    stretched: np.ndarray = (places - low) / (high - low)
-    return stretched
 
 
 def _place(points: np.ndarray) -> np.ndarray:

@@ -20,22 +20,22 @@ from azr_population.runs.directory import RECORDS, RunDirectory
 Record = Mapping[str, Any]
 T = TypeVar("T")
 
-REMEMBERED = 64
-"""Results kept in memory; a comparison asks for the same few of many runs."""
+REMEMBERED = 512
+"""Results kept in memory, about three per run: a comparison asks for the same few of many runs, and
+one diagnostic after the other."""
 
-_remembered: OrderedDict[Hashable, Any] = OrderedDict()
+_remembered: OrderedDict[tuple[str, str], tuple[Hashable, Any]] = OrderedDict()
 
 
 def remembered(run: RunDirectory, what: str, make: Callable[[], T]) -> T:
     """`make()`, or what it gave before when the run's records have not changed since."""
-    key = (str(run.path.resolve()), what, _state(run))
-    if key in _remembered:
-        _remembered.move_to_end(key)
-    else:
-        _remembered[key] = make()
-        while len(_remembered) > REMEMBERED:
-            _remembered.popitem(last=False)
-    found: T = _remembered[key]
+    key, state = (str(run.path.resolve()), what), _state(run)
+    if key not in _remembered or _remembered[key][0] != state:
+        _remembered[key] = (state, make())
+    _remembered.move_to_end(key)
+    while len(_remembered) > REMEMBERED:
+        _remembered.popitem(last=False)
+    found: T = _remembered[key][1]
     return found
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,3 +130,8 @@ def test_a_caller_may_change_what_it_got(write: Write) -> None:
 def test_an_unknown_name_is_answered_with_the_known(write: Write) -> None:
     with pytest.raises(UserError, match=r"diagnostic=solverate is unknown \(did you mean solve_r"):
         series(write(), "solverate")
+
+
+def test_every_diagnostic_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "diagnostics.md").read_text()
+    assert [name for name in NAMES if f"`{name}`" not in page] == []
