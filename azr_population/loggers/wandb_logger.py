@@ -1,6 +1,6 @@
 """Weights & Biases: one run there per run here, whatever number of times it is resumed.
 
-`<run>/wandb.json` keeps the run's id, its address and the last step that was logged. A resumed run goes on under
+`<run>/wandb.json` keeps the run's id and the last step that was logged. A resumed run goes on under
 the same id and skips the steps that it plays again: they come out the same.
 """
 
@@ -60,6 +60,4 @@ class WandbLogger:
 
     def _remember(self, step: int) -> None:
         self._last = step
-        write_atomically(
-            self._state, json.dumps({"id": self._id, "step": step, "url": self._run.url})
-        )
+        write_atomically(self._state, json.dumps({"id": self._id, "step": step}))

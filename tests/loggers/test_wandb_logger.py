@@ -9,7 +9,7 @@ from azr_population.conf.load import load_config
 from azr_population.loggers import open_loggers
 from azr_population.runs import RunDirectory
 
-pytest.importorskip("wandb")
+wandb = pytest.importorskip("wandb")
 
 
 def records(path):
@@ -62,6 +62,8 @@ def play(tmp_path, monkeypatch):
         for step in numbers:
             loggers.log(step, {"population/exam/mean": step / 10})
         loggers.close()
+        # Ends W&B's own process, as the end of ours would: only then is all of its file written.
+        wandb.teardown()
         return notes
 
     return steps
