@@ -143,7 +143,12 @@ def _of_directory(path: Path) -> Run:
     versions = {str(k): str(v) for k, v in packages.items()} if isinstance(packages, dict) else {}
     if "python" in environment:
         versions["python"] = str(environment["python"])
-    return Run(path, directory, {}, flat(directory.config()), versions)
+    settings = flat(directory.config())
+    # Which model it is says its path, or the name of one that ships; a log knows the path.
+    name, where = settings.pop("base.name", None), settings.pop("base.path", None)
+    if where or name:
+        settings["base"] = where or name
+    return Run(path, directory, {}, settings, versions)
 
 
 def _seed(path: Path) -> tuple[int, str]:

@@ -43,7 +43,7 @@ _STEP = re.compile(r"\bstep:(\d+) - (.*)")
 _NUMBER = re.compile(r"(?:[\w.]+\()?([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\)?")
 _STEP_COLUMNS = ("_step", "step", "global_step", "trainer/global_step", "training/global_step")
 SETTINGS = {
-    "base.path": r"'model':\s*\{[^{}]*?'path':\s*'([^']+)'",
+    "base": r"'model':\s*\{[^{}]*?'path':\s*'([^']+)'",
     "data.train_batch_size": r"'train_batch_size':\s*(\d+)",
     "azr.reward.n_samples": r"'n_samples':\s*(\d+)",
     "data.max_response_length": r"'max_response_length':\s*(\d+)",

@@ -25,12 +25,15 @@ IGNORED = frozenset(
 """Settings that do not change what a run computes, or are meant to differ between seeds."""
 
 GROUPS = (
-    ("base", ("base.",)),
+    ("base", ("base",)),
     ("budget", ("population.rows", "population.attempts", "run.steps", "data.", "azr.")),
     ("exam", ("exam.",)),
     ("tasks", ("task.", "referee.")),
 )
 """What should be the same in a fair comparison; the rest is the method, which may be its point."""
+
+_LONGEST = 60
+"""Characters shown of a value."""
 
 _WORDS = {
     "base": "base model",
@@ -68,8 +71,8 @@ def differences(arms: Sequence[Arm]) -> Differences:
     for group, words in _WORDS.items():
         unknown = [a.name for a in arms if not all(_known(run, group) for run in a.runs)]
         if group in differing:
-            keys = [row.key for row in rows if row.group == group]
-            found.warnings.append(f"The {words} differs: {_few(keys)}.")
+            told = [f"{row.key} ({', '.join(row.values)})" for row in rows if row.group == group]
+            found.warnings.append(f"The {words} differs: {_few(told)}.")
         if unknown:
             found.warnings.append(f"The {words} of {_few(unknown)} is unknown: it is not recorded.")
         elif group not in differing:
@@ -105,25 +108,27 @@ def _rows(arms: Sequence[Arm], what: str) -> list[Difference]:
         if key in IGNORED:
             continue
         group = "versions" if what == "versions" else _group(key)
-        # Who records nothing of a group cannot be said to differ in it.
-        values = tuple(
-            _value(arm, what, key) if all(_known(run, group) for run in arm.runs) else "unknown"
-            for arm in arms
-        )
+        values = tuple(_value(arm, what, key, group) for arm in arms)
         if len({value for value in values if value != "unknown"}) > 1:
             found.append(Difference(group, key, values))
     order = [*_WORDS, "method"]
     return sorted(found, key=lambda row: (order.index(row.group), row.key))
 
 
-def _value(arm: Arm, what: str, key: str) -> str:
+def _value(arm: Arm, what: str, key: str, group: str) -> str:
     """The setting of an arm; all of its values where its seeds are not alike."""
-    values = dict.fromkeys(_text(getattr(run, what).get(key)) for run in arm.runs)
+    values: dict[str, None] = {}
+    for run in arm.runs:
+        own = getattr(run, what)
+        # Who records nothing of a group, or only here and there, cannot be said to differ in it.
+        hidden = key not in own and not (_known(run, group) and _known(run, "method"))
+        values["unknown" if hidden else _text(own.get(key))] = None
     return " / ".join(values)
 
 
 def _text(value: Any) -> str:
-    return "-" if value is None else str(value)
+    shown = "-" if value is None else str(value)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
 
 
 def _group(key: str) -> str:
@@ -141,6 +146,6 @@ def _known(run: Run, group: str) -> bool:
     return any(_group(key) == group for key in run.settings if key not in IGNORED)
 
 
-def _few(names: Sequence[str], most: int = 5) -> str:
+def _few(names: Sequence[str], most: int = 4) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

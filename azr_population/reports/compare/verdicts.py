@@ -115,7 +115,7 @@ def said(estimate: Estimate, n: int, n_first: int) -> str:
     if not n or not n_first:
         return "not recorded"
     if math.isnan(estimate.low):
-        return f"no verdict: one seed has no interval ({seeds})"
+        return f"no verdict: one seed ({seeds})"
     if estimate.low == estimate.high == 0.0:
         return f"the same ({seeds})"
     if estimate.low > 0.0:

@@ -58,6 +58,14 @@ def test_what_cannot_be_compared_is_told(
         arms_of(arguments)
 
 
+def test_the_base_is_its_path_or_the_name_of_one_that_ships(tmp_path: Path) -> None:
+    configs = ("base: {name: nano, path: null}\n", "base: {name: hf, path: /models/x}\n")
+    for name, config in zip("ab", configs, strict=True):
+        write_run(tmp_path / name, {}, config=config)
+    arms = arms_of([str(tmp_path / "a"), str(tmp_path / "b")])
+    assert [arm.runs[0].settings for arm in arms] == [{"base": "nano"}, {"base": "/models/x"}]
+
+
 def test_settings_are_flat() -> None:
     assert flat({"a": {"b": 1, "c": {}}, "d": [1, 2]}) == {"a.b": 1, "a.c": {}, "d": [1, 2]}
     assert flat(None) == {}

@@ -49,7 +49,7 @@ def test_our_diagnostics_are_means_over_the_task_types(tmp_path: Path) -> None:
     assert azr_series(rows, "seconds") == [(1, 12.5)]
     assert azr_series(rows, "exam_mean") == []
     assert settings == {
-        "base.path": "Qwen/Qwen2.5-Coder-7B",
+        "base": "Qwen/Qwen2.5-Coder-7B",
         "data.train_batch_size": "64",
         "data.max_response_length": "8096",
     }
@@ -104,7 +104,7 @@ def test_two_runs_in_one_export_are_refused(tmp_path: Path) -> None:
 
 
 def test_lines_of_the_real_logger_are_read() -> None:
-    """What veRL prints, also of NumPy's scalars, whose repr has changed between versions."""
+    """What veRL prints, also of NumPy's scalars; 0.4.1 prints no more than three decimals."""
     logger = pytest.importorskip(
         "verl.utils.logger.aggregate_logger", reason="veRL is not installed: the extra [verl]"
     )
@@ -117,9 +117,6 @@ def test_lines_of_the_real_logger_are_read() -> None:
         "note": "left out",
     }
     (values,) = from_console(logger.concat_dict_to_str(metrics, step=12)).values()
-    assert values == {
-        "pred_code_i/accuracy": 0.25,
-        "gen_code_f/format_score": 0.5,
-        "actor/lr": 1e-06,
-        "training/global_step": 12.0,
-    }
+    assert values == pytest.approx(
+        {key: float(value) for key, value in metrics.items() if key != "note"}, abs=5e-4
+    )

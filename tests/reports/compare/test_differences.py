@@ -8,7 +8,7 @@ from azr_population.reports.compare.differences import differences
 
 SAME: dict[str, Any] = {
     "seed": 1,
-    "base.name": "nano",
+    "base": "nano",
     "population.rows": 24,
     "run.steps": 0,
     "exam.every": 25,
@@ -31,13 +31,13 @@ def test_runs_that_differ_in_the_method_only() -> None:
 
 
 def test_another_base_and_budget_are_warned_of() -> None:
-    other = run(base__name="hf", population__rows=48, versions={"torch": "2.8"})
+    other = run(base="hf", population__rows=48, versions={"torch": "2.8"})
     found = differences([Arm("a", (run(),)), Arm("b", (other,))])
     assert [row.group for row in found.rows] == ["base", "budget", "versions"]
     assert found.warnings == [
-        "The base model differs: base.name.",
-        "The budget (rows per member, attempts, steps) differs: population.rows.",
-        "The versions of the software differs: torch.",
+        "The base model differs: base (nano, hf).",
+        "The budget (rows per member, attempts, steps) differs: population.rows (24, 48).",
+        "The versions of the software differs: torch (2.7, 2.8).",
     ]
 
 
@@ -57,7 +57,8 @@ def test_a_stopped_run_and_unequal_steps() -> None:
 
 
 def test_what_a_log_does_not_tell_is_unknown() -> None:
-    log = Run(Path("azr.log"), None, {3: {}}, {"base.path": "Qwen"}, {})
+    log = Run(Path("azr.log"), None, {3: {}}, {"base": "Qwen"}, {})
     warnings = differences([Arm("ours", (run(),)), Arm("stock", (log,))]).warnings
     assert "The exam of stock is unknown: it is not recorded." in warnings
-    assert any(warning.startswith("The base model differs") for warning in warnings)
+    assert "The base model differs: base (nano, Qwen)." in warnings
+    assert not any("population.rows" in warning for warning in warnings)

