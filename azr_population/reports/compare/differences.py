@@ -68,15 +68,18 @@ def differences(arms: Sequence[Arm]) -> Differences:
     rows = _rows(arms, "settings") + _rows(arms, "versions")
     found = Differences(rows)
     differing = {row.group for row in rows}
+    hidden: dict[str, list[str]] = {}
     for group, words in _WORDS.items():
         unknown = [a.name for a in arms if not all(_known(run, group) for run in a.runs)]
         if group in differing:
             told = [f"{row.key} ({', '.join(row.values)})" for row in rows if row.group == group]
-            found.warnings.append(f"The {words} differs: {_few(told)}.")
+            found.warnings.append(f"Different {words}: {_few(told)}.")
         if unknown:
-            found.warnings.append(f"The {words} of {_few(unknown)} is unknown: it is not recorded.")
+            hidden.setdefault(_few(unknown), []).append(words)
         elif group not in differing:
             found.same.append(words)
+    for names, groups in hidden.items():
+        found.warnings.append(f"Not recorded by {names}, so unknown: {'; '.join(groups)}.")
     for arm in arms:
         inside = [row.key for row in _rows([Arm(run.name, (run,)) for run in arm.runs], "settings")]
         if inside:

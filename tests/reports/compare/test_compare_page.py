@@ -26,7 +26,7 @@ def arms(tmp_path: Path) -> Path:
 def test_what_differs_stands_before_any_figure(arms: Path) -> None:
     out = write_comparison([str(arms / "single"), str(arms / "4t4s")], arms / "ab.html")
     page = out.read_text(encoding="utf-8")
-    differs = page.index("The base model differs: base (nano, other).")
+    differs = page.index("Different base model: base (nano, other).")
     assert differs < page.index("<h2>Verdicts</h2>") < page.index('data-charts="skill"')
     assert differs < page.index("Was it fair?")
     assert "Members trained on equally many rows in every step, to within 0.0%." in page
