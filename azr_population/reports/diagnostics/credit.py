@@ -95,7 +95,7 @@ def _lives(run: RunDirectory, births: list[dict[str, Any]]) -> list[tuple[str, _
     roles = roles_of(run)
     by_step = {step["step"]: section(step, "members") for step in steps_of(run)}
     fitness = config_of(run, "evolution", "fitness") or "conservative_rating"
-    measure = _FITNESS.get(fitness, lambda member: None)
+    measure = _FITNESS.get(str(fitness), lambda member: None)
     lives: list[tuple[str, _Life]] = []
     for step in dict.fromkeys(step_of(birth) or 0 for birth in births):
         now = [birth for birth in births if step_of(birth) == step]
@@ -119,7 +119,8 @@ def _lives(run: RunDirectory, births: list[dict[str, Any]]) -> list[tuple[str, _
             for name, life in lives:
                 if name == child and life.died is None:
                     life.died = step
-            parent = str((birth.get("parents") or ("",))[0])
+            parents = birth.get("parents")
+            parent = str(parents[0]) if isinstance(parents, list) and parents else ""
             operator = str(birth.get("operator", "?"))
             lives.append((child, _Life(operator, step, parent, _victim(birth))))
     return lives

@@ -56,9 +56,9 @@ def config_of(run: RunDirectory, *keys: str) -> Any:
 
 
 def step_of(row: Record) -> int | None:
-    """The step of a record; None where it has none."""
+    """The step of a record; None where it has none that could be one."""
     step = number(row.get("step"))
-    return None if step is None else int(step)
+    return int(step) if step is not None and 0 <= step < 2**31 else None
 
 
 def section(step: Record, name: str) -> dict[str, Record]:
