@@ -109,8 +109,12 @@ def table_markdown(recipe: Recipe, table: Mapping[Row, Mapping[str, Cell]]) -> s
     arms = list(dict.fromkeys(arm for own in table.values() for arm in own))
     lines = [f"| measure | {' | '.join(arms)} |", f"|---|{'---|' * len(arms)}"]
     for row, own in table.items():
-        shown = [_shown(own[arm]) if arm in own else "-" for arm in arms]
-        lines.append(f"| {row.label} | {' | '.join(shown)} |")
+        if own:
+            shown = [_shown(own[arm]) if arm in own else "-" for arm in arms]
+            lines.append(f"| {row.label} | {' | '.join(shown)} |")
+    missing = [row.label for row, own in table.items() if not own]
+    if missing:
+        lines += ["", f"Nothing is recorded of: {', '.join(missing)}."]
     return "\n".join(lines)
 
 

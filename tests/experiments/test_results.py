@@ -47,7 +47,7 @@ def rows(path):
 
 
 def test_the_table_has_means_intervals_and_differences_to_the_baseline(drawn):
-    one, two, exam, _ = rows(drawn / "table.csv")
+    one, two, exam, *_ = rows(drawn / "table.csv")
     assert (one["arm"], one["seeds"], one["mean"], one["values"]) == ("one", "2", "0.3", "0.2 0.4")
     # 0.1 * sqrt(2) / sqrt(2) times Student's t of one degree of freedom, 12.706
     assert (one["low"], one["high"]) == ("-0.97062", "1.57062")
@@ -68,6 +68,7 @@ def test_the_summary_tells_what_it_rests_on_and_what_there_is_nothing_of(drawn):
     assert "2 arms, 2 seeds, 4 steps." in text
     assert "| solve rate | 0.300 [-0.971, 1.571] | 0.700 [-0.571, 1.971] |" in text
     assert "![Solve rate](solve_rate.svg)" in text
+    assert "Nothing is recorded of: reward." in text
     assert "No run has `halstead_volume` yet." in text
     assert "| one | 1 | 48.0 | 1.00 | 10 | 100 | 50 | 2.0 |" in text, "the budget of a member"
     assert (drawn / "solve_rate.svg").read_text().startswith("<?xml")
