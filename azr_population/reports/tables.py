@@ -76,9 +76,10 @@ def operator_table(credit: Sequence[Record]) -> str:
         "operator|children|alive|mean life, steps|passed their first judgement"
         "|stood above|gain over the replaced|gain over the parent"
     )
+    judged, passed = (sum(int(one.get(key) or 0) for one in credit) for key in ("judged", "passed"))
     note = (
-        "A child is judged at the next replacement after its birth: did it survive, what share of "
-        "the others did it stand above, and by how many rating points did it lead whom it had "
+        f"{passed} of {judged} children passed their first judgement. A child is judged "
+        "at the next replacement after its birth: did it survive, what share of the others did it stand above, and by how many rating points did it lead whom it had "
         "replaced and its first parent."
     )
     return f'<p class="note">{note}</p>{table(heads.split("|"), rows, "number")}'
