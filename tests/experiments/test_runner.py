@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 
@@ -9,7 +10,7 @@ import pytest
 
 from azr_population.errors import UserError
 from azr_population.experiments import runner
-from azr_population.experiments.runner import Runner, run_command
+from azr_population.experiments.runner import Runner, build_base, run_command
 from azr_population.experiments.runs import plan_runs
 
 
@@ -88,6 +89,27 @@ def test_a_stop_reaches_the_children_once_and_nothing_new_is_started(planned, ch
     assert [line.split(":")[1] for line in said[-2:]] == [" stopped after step 0 of 4"] * 2
     assert not any("seed 2: starts" in line for line in said)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_base_is_made_once_and_a_build_that_was_cut_off_is_made_again(monkeypatch, tmp_path):
+    typed = []
+
+    def build(command, check):
+        typed.append(command[1:])
+        if len(typed) > 1:
+            (tmp_path / "build.json").write_text("{}")
+        return subprocess.CompletedProcess(command, 0 if len(typed) > 1 else 1)
+
+    monkeypatch.setattr(runner.subprocess, "run", build)
+    said = []
+    with pytest.raises(UserError, match=r"could not be made \(exit code 1\)"):
+        build_base(tmp_path, 12.0, 1, said.append)
+    build_base(tmp_path, 12.0, 1, said.append)
+    build_base(tmp_path, 12.0, 1, said.append)
+    assert len(typed) == 2
+    assert typed[0][1:4] == ["azr_population.cli", "nano", "build"]
+    assert typed[0][4:] == [str(tmp_path), *"--minutes 12 --seed 1 --threads 1".split()]
+    assert said == [f"making the nano base {tmp_path}: 12 minutes"] * 2
 
 
 def test_progress_is_told_with_the_time_that_is_left(planned, children, monkeypatch):

@@ -35,6 +35,14 @@ def test_a_runs_figure_is_the_median_without_the_first_step(runs):
     assert timing(runs["single"][0], steps=1) is None
 
 
+def test_evolution_counts_by_its_mean_because_it_comes_at_an_interval(fake_run, metrics, tmp_path):
+    lines = [metrics(n, 0.5) for n in range(1, 7)]
+    for line in lines:
+        line["phases"]["evolve"] = 5.0 if line["step"] == 5 else 0.0
+    run = fake_run(tmp_path / "run", ["population=single"], lines)
+    assert timing(run, steps=6).phases["evolve"] == 1.0
+
+
 def test_the_exam_is_not_part_of_a_step(fake_run, metrics, tmp_path):
     lines = [metrics(n, 0.5, seconds=3.0) for n in (1, 2)]
     lines[1]["phases"]["exam"] = 1.0
