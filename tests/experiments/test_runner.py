@@ -108,7 +108,7 @@ def test_a_base_is_made_once_and_a_build_that_was_cut_off_is_made_again(monkeypa
     build_base(tmp_path, 12.0, 1, said.append)
     assert len(typed) == 2
     assert typed[0][1:4] == ["azr_population.cli", "nano", "build"]
-    assert typed[0][4:] == [str(tmp_path), *"--minutes 12 --seed 1 --threads 1".split()]
+    assert typed[0][4:] == [str(tmp_path), "--minutes", "12", "--seed", "1", "--threads", "1"]
     assert said == [f"making the nano base {tmp_path}: 12 minutes"] * 2
 
 
