@@ -78,9 +78,10 @@ def operator_table(credit: Sequence[Record]) -> str:
     )
     judged, passed = (sum(int(one.get(key) or 0) for one in credit) for key in ("judged", "passed"))
     note = (
-        f"{passed} of {judged} children passed their first judgement. A child is judged "
-        "at the next replacement after its birth: did it survive, what share of the others did it stand above, and by how many rating points did it lead whom it had "
-        "replaced and its first parent."
+        f"{passed} of {judged} children passed their first judgement. A child is judged at the "
+        "next replacement after its birth: did it survive, what share of the others did it stand "
+        "above, and by how many rating points did it lead whom it had replaced and its first "
+        "parent."
     )
     return f'<p class="note">{note}</p>{table(heads.split("|"), rows, "number")}'
 

@@ -2,12 +2,17 @@
 // The problem space: every cell of the archive of kinds of problems, and when and by whom it was
 // first filled. A slider goes back in time.
 
-const RAMP = [[61, 64, 150], [39, 117, 166], [28, 160, 143], [124, 187, 86], [240, 180, 41]];
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const RAMPS = {
+  light: [[43, 47, 143], [31, 108, 163], [20, 140, 120], [109, 145, 28], [204, 130, 0]],
+  dark: [[112, 118, 236], [64, 156, 220], [45, 190, 160], [150, 208, 92], [248, 200, 72]],
+};
 
-// Early is blue, late is yellow; lightness rises all the way, so that it reads without hue too.
+// Early is blue, late is yellow.
 function ramp(share) {
-  const place = Math.max(0, Math.min(1, share)) * (RAMP.length - 1), i = Math.min(RAMP.length - 2, Math.floor(place));
-  const mix = RAMP[i].map((from, c) => Math.round(from + (RAMP[i + 1][c] - from) * (place - i)));
+  const stops = RAMPS[dark.matches ? "dark" : "light"];
+  const place = Math.max(0, Math.min(1, share)) * (stops.length - 1), i = Math.min(stops.length - 2, Math.floor(place));
+  const mix = stops[i].map((from, c) => Math.round(from + (stops[i + 1][c] - from) * (place - i)));
   return `rgb(${mix.join(", ")})`;
 }
 
@@ -42,6 +47,7 @@ function coverageMap(host, data) {
     repaint(Math.floor(frame.clientWidth));
   });
   bar.append(make("label", { class: "switch" }, slider, said));
+  dark.addEventListener("change", () => repaint(Math.floor(frame.clientWidth)));
   onWidth(frame, repaint);
 }
 
