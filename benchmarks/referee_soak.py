@@ -81,6 +81,9 @@ def tasks(count: int, seed: int, slow_share: float) -> Iterator[tuple[Question, 
             )
 
 
+RESIDENT_GROWTH = "own memory growth after a tenth, percent: resident"
+
+
 class Mark(NamedTuple):
     """Bytes of memory after so many tasks: this process's own and resident, and a worker's."""
 
@@ -156,12 +159,10 @@ def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> 
         "wrong": dict(wrong),
         "killed": dict(kills),
         "seconds": round(seconds, 1),
-        "own memory, kB: [tasks done, private, resident]": [
-            [mark.tasks, mark.private >> 10, mark.resident >> 10] for mark in marks
+        "own memory, kB: tasks done, private, resident": [
+            f"{mark.tasks} {mark.private >> 10} {mark.resident >> 10}" for mark in marks
         ],
-        "own memory growth after a tenth, percent: resident": _growth(
-            early.resident, late.resident
-        ),
+        RESIDENT_GROWTH: _growth(early.resident, late.resident),
         "own memory growth after a tenth, percent: private": _growth(early.private, late.private),
         "own private memory, slope of the second half, bytes per task": round(slope, 2),
         "worker memory, MB, at a tenth and at the end": [
@@ -241,8 +242,7 @@ def main() -> None:
     left = figures["processes left"] or figures["descriptors left"]
     grown = max(
         float(figures[name])  # type: ignore[arg-type]
-        for name in figures
-        if "growth" in name
+        for name in (RESIDENT_GROWTH, "worker memory growth, percent")
     )
     if figures["lost"] or figures["wrong"] or left or grown > 5:
         raise SystemExit(1)
