@@ -20,7 +20,7 @@ def differences(
 
     A run resolves `engine.threads=0` when it starts, so that 0 agrees with anything stored.
     """
-    one, other = (_flat(OmegaConf.to_container(OmegaConf.structured(c))) for c in (stored, wanted))
+    one, other = (flat(OmegaConf.to_container(OmegaConf.structured(c))) for c in (stored, wanted))
     other["engine.threads"] = other["engine.threads"] or one["engine.threads"]
     return [
         (key, one.get(key), other.get(key))
@@ -29,7 +29,8 @@ def differences(
     ]
 
 
-def _flat(node: Any, prefix: str = "") -> dict[str, Any]:
+def flat(node: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, with dotted keys; an empty mapping has none."""
     if not isinstance(node, dict):
         return {prefix[:-1]: node}
-    return {k: v for key in node for k, v in _flat(node[key], f"{prefix}{key}.").items()}
+    return {k: v for key in node for k, v in flat(node[key], f"{prefix}{key}.").items()}

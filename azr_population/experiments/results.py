@@ -15,7 +15,7 @@ from typing import Any
 from azr_population.experiments.arms import Arms, recipes_folder
 from azr_population.experiments.budgets import budgets_tables
 from azr_population.experiments.recipe import Recipe
-from azr_population.experiments.runs import PlannedRun, runs_there
+from azr_population.experiments.runs import PlannedRun, keys_without_value, runs_there
 from azr_population.experiments.tables import (
     Runs,
     cells,
@@ -51,7 +51,7 @@ def draw(
     heading = [
         f"# {recipe.title} ({recipe.figure}), {scale} scale",
         f"Made by `{command()}`.",
-        _extent(planned, steps),
+        _extent(planned, steps, scale),
         f"The paper: {recipe.shows}",
     ]
     write_atomically(summary, "\n\n".join([*heading, text]) + "\n")
@@ -100,14 +100,20 @@ def _wallclock(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[st
     return f"{text}\n\n![{recipe.title}](wallclock.svg)", files
 
 
-def _extent(planned: Sequence[PlannedRun], steps: int) -> str:
+def _extent(planned: Sequence[PlannedRun], steps: int, scale: str) -> str:
     """What the results rest on, and what is missing."""
     arms = list(dict.fromkeys(run.arm.name for run in planned))
     seeds = len({run.seed for run in planned})
     lines = [f"{len(arms)} arms, {seeds} {'seed' if seeds == 1 else 'seeds'}, {steps} steps."]
+    older: dict[str, list[str]] = {}
     for run in planned:
         if not run.finished:
             lines.append(f"**{run.name} is at step {run.done} of {steps}.**")
+        if run.started and scale == "nano":
+            for key in keys_without_value(run):
+                older.setdefault(key, []).append(run.name)
+    for key, names in older.items():
+        lines.append(f"Played before there was `{key}`: {', '.join(names)}.")
     return " ".join(lines)
 
 

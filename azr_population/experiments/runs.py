@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from azr_population.conf.differences import differences
+from omegaconf import OmegaConf
+
+from azr_population.conf.differences import differences, flat
 from azr_population.conf.load import config_from_file, load_config
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arm, Arms
@@ -123,6 +125,14 @@ def _check_same(run: PlannedRun) -> None:
         raise UserError(
             f"{run.path} holds another run: it has {told}{more}; name another --out, or move it"
         )
+
+
+def keys_without_value(run: PlannedRun) -> list[str]:
+    """Keys that the run's own configuration lacks: it is from an older version, and what they say
+    today may not be what it did."""
+    stored = flat(RunDirectory(run.path).config())
+    wanted = flat(OmegaConf.to_container(OmegaConf.structured(load_config(run.overrides))))
+    return [key for key in wanted if key not in stored and not key.startswith(_MEASURES)]
 
 
 def _clear_half_made(path: Path) -> None:

@@ -91,6 +91,19 @@ def test_missing_and_unfinished_runs_are_named(arms, recipe, fake_run, metrics, 
     assert "**one seed 1 is at step 1 of 4.** **two seed 1 is at step 0 of 4.**" in text
 
 
+def test_runs_of_an_older_version_are_named_with_the_key_they_lack(
+    arms, recipe, fake_run, metrics, tmp_path
+):
+    planned = plan_runs(recipe, arms, ("one",), 1, 1, tmp_path / "runs")
+    run = fake_run(planned[0].path, planned[0].overrides, [metrics(1, 0.5)])
+    kept = [
+        line for line in (run.path / "config.yaml").read_text().splitlines() if "elites" not in line
+    ]
+    (run.path / "config.yaml").write_text("\n".join(kept))
+    text = draw(recipe, arms, planned, 1, "nano", tmp_path / "results").read_text()
+    assert "Played before there was `evolution.elites`: one seed 1." in text
+
+
 def test_without_any_run_there_is_still_a_summary(arms, recipe, tmp_path):
     recipe = replace(recipe, rows=(Row("solve rate", "solve_rate"),))
     planned = plan_runs(recipe, arms, recipe.arms, 1, 4, tmp_path / "runs")
