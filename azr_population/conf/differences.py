@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from azr_population.conf.schema import Config
 
-FREE = ("run.", "exam.", "logger.", "referee.workers")
+FREE = ("run.", "exam.", "logger", "referee.workers")
 """Keys (or their beginnings) on which what is played does not depend."""
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from azr_population import train as local
 from azr_population.cli import main
+from azr_population.conf.load import load_config, to_yaml
 from azr_population.runs.checkpoint import members_digest
 
 SMALL = [
@@ -60,6 +61,16 @@ def test_a_logger_that_fails_at_every_step_stops_nothing(digest, tmp_path, monke
     assert main(["train", *SMALL, f"run.dir={tmp_path / 'run'}"]) == 0
     assert members_digest(tmp_path / "run" / "members") == digest
     assert capsys.readouterr().out.count("logger broken failed (RuntimeError: broken)") == 1
+
+
+def test_a_run_gone_on_with_by_train_takes_the_logger_that_is_typed(tmp_path, monkeypatch):
+    pytest.importorskip("tensorboard")
+    (tmp_path / "config.yaml").write_text(to_yaml(load_config(SMALL)))
+    taken = []
+    monkeypatch.setattr(local, "resume", lambda path, overrides, view: taken.extend(overrides) or 0)
+    again = [*SMALL, f"run.dir={tmp_path}", "run.resume=true", "logger=tensorboard"]
+    assert main(["train", *again]) == 0
+    assert "logger=tensorboard" in taken and "seed=5" not in taken
 
 
 def test_a_missing_package_is_told_before_anything_is_made(tmp_path, monkeypatch, capsys):
