@@ -23,6 +23,7 @@ SMALL = [
     "population.rows=6",
     "population.attempts=2",
     "evolution.interval=2",
+    "evolution.ready=0",
     "exam.every=0",
     "run.checkpoint_every=1",
     "engine.threads=1",

@@ -24,13 +24,14 @@ def check_evolution(
         UserError: naming the key, the value and what would be accepted.
     """
     PopulationBasedTraining(
-        evolution.fraction,
-        evolution.elites,
-        evolution.fitness,
-        evolution.selection,
-        evolution.replacement,
-        evolution.selection_options,
-        evolution.widen,
+        fraction=evolution.fraction,
+        elites=evolution.elites,
+        ready=evolution.ready,
+        fitness=evolution.fitness,
+        selection=evolution.selection,
+        replacement=evolution.replacement,
+        selection_options=evolution.selection_options,
+        widen=evolution.widen,
     )
     if evolution.interval < 0:
         raise UserError(f"{node}.interval={evolution.interval} is too small; the least is 0")

@@ -42,6 +42,9 @@ class EvolutionConfig:
     """Share of each sub-population replaced at an interval, at least one member."""
     elites: int = 1
     """The best members of each sub-population that can never be replaced."""
+    ready: int = 20
+    """Steps in which a child cannot be replaced. Its rating is widened, so mu - 3 sigma would send
+    it away first at the next interval; 20 is what the paper's children need to recover (Fig 6)."""
     fitness: str = "conservative_rating"
     selection: str = "truncation"
     replacement: str = "worst"

@@ -60,6 +60,9 @@ class PopulationBasedTraining:
         fraction: share of each sub-population replaced at a time, in [0, 1]; rounded to the nearest
             whole number (halves up), at least one member unless it is 0.
         elites: how many of the fittest of each sub-population can never be replaced, at least 1.
+        ready: steps after its birth in which a child cannot be replaced (Jaderberg et al. 2017).
+            Without it a conservative rating condemns the newborn, whose sigma is the widest,
+            whatever its weights are worth.
         fitness, selection, replacement: names in FITNESS, SELECTION, REPLACEMENT.
         selection_options: keyword options of the selection (`top`, `size`, `base`).
         widen: what a child's sigma gains over its parents', in TrueSkill points.
@@ -70,6 +73,7 @@ class PopulationBasedTraining:
 
     fraction: float = 0.25
     elites: int = 1
+    ready: int = 0
     fitness: str = "conservative_rating"
     selection: str = "truncation"
     replacement: str = "worst"
@@ -81,6 +85,8 @@ class PopulationBasedTraining:
         REPLACEMENT.find(self.replacement)
         if not 0.0 <= self.fraction <= 1.0:
             raise UserError(f"evolution.fraction={self.fraction} must be between 0 and 1")
+        if self.ready < 0:
+            raise UserError(f"evolution.ready={self.ready} must be at least 0")
         if self.elites < 1:
             raise UserError(
                 f"evolution.elites={self.elites} must be at least 1: someone must beget"
@@ -101,6 +107,7 @@ class PopulationBasedTraining:
         members: Sequence[Member],
         rewards: Mapping[str, Sequence[float]],
         generator: np.random.Generator,
+        step: int = 0,
     ) -> list[Replacement]:
         """Plans the replacements of one sub-population; a pure function of its arguments.
 
@@ -108,13 +115,15 @@ class PopulationBasedTraining:
             members: all members of one role.
             rewards: each member's mean rewards since the last replacement, by name.
             generator: the only source of chance.
+            step: now; who is not `ready` yet goes by it.
 
         Returns:
-            At most `len(members) - elites` replacements, the first victim first. Every parent
+            At most `len(members) - elites` replacements, the first victim first; fewer when the
+            others are too young. Every parent
             survives the step, so plans can be carried out in any order.
         """
         fitness = np.array(self.fitness_of(members, rewards))
-        victims = self._victims(fitness, [member.born for member in members])
+        victims = self._victims(fitness, members, step)
         survivors = [i for i in range(len(members)) if i not in victims]
         plans = []
         for victim in victims:
@@ -143,12 +152,17 @@ class PopulationBasedTraining:
         variance = math.fsum(rating.sigma**2 for rating in parents) / len(parents)
         return Rating(mu, min(initial.sigma, math.sqrt(variance + self.widen**2)))
 
-    def _victims(self, fitness: Fitness, born: Sequence[int]) -> list[int]:
+    def _victims(self, fitness: Fitness, members: Sequence[Member], step: int) -> list[int]:
         size = len(fitness)
         wanted = max(1, math.floor(self.fraction * size + 0.5)) if self.fraction > 0 else 0
-        elite = set(ranked(fitness)[: self.elites])
+        kept = set(ranked(fitness)[: self.elites])
+        for index, member in enumerate(members):
+            # Founders are not protected: they have been rated since the first step.
+            if member.generation and step - member.born < self.ready:
+                kept.add(index)
+        born = [member.born for member in members]
         order = REPLACEMENT.find(self.replacement).function(fitness, born)
-        return [index for index in order if index not in elite][:wanted]
+        return [index for index in order if index not in kept][:wanted]
 
     def _select(self, fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
         function = SELECTION.find(self.selection).function

@@ -46,6 +46,7 @@ class Turnover:
         self._training = PopulationBasedTraining(
             fraction=settings.fraction,
             elites=settings.elites,
+            ready=settings.ready,
             fitness=settings.fitness,
             selection=settings.selection,
             replacement=settings.replacement,
@@ -75,7 +76,7 @@ class Turnover:
             names = (member.name for member in members)
             self.credit.judge(step, dict(zip(names, fitness, strict=True)))
             generator = self._streams.numpy(f"select {role}", step)
-            plans += self._training.plan(members, self.rewards, generator)
+            plans += self._training.plan(members, self.rewards, generator, step)
         self.rewards = {}
         births = [self._replace(step, plan, make) for plan in plans]
         return [birth.to_json() for birth in births]

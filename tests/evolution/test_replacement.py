@@ -140,3 +140,24 @@ def test_a_child_inherits_the_mean_and_doubt() -> None:
 def test_bad_settings_are_refused_at_once(options: dict, message: str) -> None:
     with pytest.raises(UserError, match=message):
         PopulationBasedTraining(**options)
+
+
+def test_a_child_is_not_replaced_before_it_is_ready() -> None:
+    members = students(30, 20, 10, 5)
+    members[3].generation, members[3].born = 1, 10
+    training = PopulationBasedTraining(ready=20)
+    for step, victim in ((15, 2), (29, 2), (30, 3)):
+        (plan,) = training.plan(members, {}, np.random.default_rng(0), step)
+        assert plan.victim is members[victim]
+    # Nobody goes when all but the elite are too young; founders of the same age are not spared.
+    for member in members:
+        member.generation, member.born = 1, 10
+    assert training.plan(members, {}, np.random.default_rng(0), 20) == []
+    members[1].generation = 0
+    (plan,) = training.plan(members, {}, np.random.default_rng(0), 20)
+    assert plan.victim is members[1]
+
+
+def test_a_negative_age_is_refused() -> None:
+    with pytest.raises(UserError, match=r"evolution\.ready=-1"):
+        PopulationBasedTraining(ready=-1)

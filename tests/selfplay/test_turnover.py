@@ -14,7 +14,7 @@ from azr_population.selfplay.turnover import Making, Turnover
 
 
 def turnover(**settings):
-    config = EvolutionConfig(interval=2, operators={"full_gaussian": 1.0}, **settings)
+    config = EvolutionConfig(interval=2, ready=0, operators={"full_gaussian": 1.0}, **settings)
     return Turnover(config, Streams(1), Rating())
 
 
