@@ -17,8 +17,8 @@ from typing import Any
 class Life:
     """A child from birth on. Gains are None until it is judged, and where a fitness is unknown.
 
-    `judged` is the step of the first replacement after its birth, `died` that at which it was
-    replaced itself.
+    `judged` is the first replacement step at which it could have been replaced, `died` the one at
+    which it was.
     """
 
     operator: str
@@ -38,19 +38,20 @@ class OperatorCredit:
     def __init__(self) -> None:
         self._lives: list[Life] = []
 
-    def judge(self, step: int, fitness: Mapping[str, float]) -> None:
-        """Notes how the children stand at their first replacement step after birth.
+    def judge(self, step: int, fitness: Mapping[str, float], ready: int = 0) -> None:
+        """Notes how the children stand at the first replacement step that they might not survive.
 
-        `fitness` holds all members that take part in it, by name, before anyone is replaced. Call
-        before this step's births.
+        `fitness` holds all members that take part in it, by name, before anyone is replaced; a
+        child cannot be replaced in its first `ready` steps. Call before this step's births.
         """
         for life in self._lives:
-            if life.judged is not None or life.child not in fitness:
+            young = step - life.born < ready
+            if life.judged is not None or young or life.child not in fitness:
                 continue
             life.judged = step
             life.gain_over_victim = _gain(fitness[life.child], life.victim_fitness)
-            # The parent is still the same: it survived that step, and this one comes next.
-            life.gain_over_parent = _gain(fitness[life.child], fitness.get(life.parent))
+            if not self._was_replaced(life.parent, since=life.born):
+                life.gain_over_parent = _gain(fitness[life.child], fitness.get(life.parent))
 
     def birth(
         self, step: int, operator: str, child: str, parent: str, victim_fitness: float
@@ -66,10 +67,11 @@ class OperatorCredit:
         """By operator, up to `step`; the section `operators` of `metrics.jsonl`.
 
         `born`, `replaced` and `alive` count children; `mean_life` is in steps, until replaced or
-        until now. `judged` children met a replacement step, `passed` of them were not replaced at
-        it. `gain_over_victim` and `gain_over_parent` are the mean differences, in units of the
-        fitness, between a child at that step and the member it replaced (when that was replaced),
-        and its first parent (at that same step); None where nothing is known.
+        until now. `judged` children met a replacement step at which they could be replaced,
+        `passed` of them were not at the first. `gain_over_victim` and `gain_over_parent` are the
+        mean differences, in units of the fitness, between a child at that step and the member it
+        replaced (when that was replaced), and its first parent (at that same step, where it still
+        lives); None where nothing is known.
         """
         found = {}
         for operator in dict.fromkeys(life.operator for life in self._lives):
@@ -88,6 +90,9 @@ class OperatorCredit:
                 "gain_over_parent": _mean(life.gain_over_parent for life in judged),
             }
         return found
+
+    def _was_replaced(self, name: str, since: int) -> bool:
+        return any(life.child == name and life.born > since for life in self._lives)
 
     def to_json(self) -> list[dict[str, Any]]:
         """Plain data for a checkpoint."""

@@ -74,7 +74,7 @@ class Turnover:
                 continue
             fitness = self._training.fitness_of(members, self.rewards)
             names = (member.name for member in members)
-            self.credit.judge(step, dict(zip(names, fitness, strict=True)))
+            self.credit.judge(step, dict(zip(names, fitness, strict=True)), self.settings.ready)
             generator = self._streams.numpy(f"select {role}", step)
             plans += self._training.plan(members, self.rewards, generator, step)
         self.rewards = {}

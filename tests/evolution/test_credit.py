@@ -63,3 +63,16 @@ def test_it_survives_a_checkpoint() -> None:
         one.birth(20, "svd_structured", "c", "b", 7.0)
     assert again.summary(25) == credit.summary(25)
     assert again.to_json() == credit.to_json()
+
+
+def test_a_child_is_judged_when_it_can_be_replaced_and_beside_a_parent_that_lives() -> None:
+    credit = OperatorCredit()
+    credit.birth(5, "dare", "a", "c", 1.0)
+    credit.judge(10, {"a": 3.0, "b": 1.0, "c": 2.0}, ready=10)
+    assert credit.summary(10)["dare"]["judged"] == 0
+    credit.birth(10, "dare", "c", "b", 2.0)
+    credit.judge(15, {"a": 4.0, "b": 1.0, "c": 9.0}, ready=10)
+    summary = credit.summary(15)["dare"]
+    assert (summary["born"], summary["judged"], summary["passed"]) == (2, 1, 1)
+    assert summary["gain_over_victim"] == 3.0
+    assert summary["gain_over_parent"] is None  # c is another one now

@@ -1,0 +1,69 @@
+"""A whole run with everything that evolution can be told, killed and resumed, on the nano base."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from azr_population.cli import main
+from azr_population.runs import RunDirectory
+from azr_population.runs.checkpoint import members_digest
+
+OVERRIDES = [
+    "population=2t2s",
+    "population.rows=3",
+    "population.attempts=2",
+    "evolution.interval=1",
+    "evolution.ready=0",
+    "evolution.adaptive=true",
+    "evolution.operators.layer_wise=0",
+    "evolution.operators.component_masking+full_gaussian=8",
+    "evolution.options.full_gaussian.eps=0.1",
+    "evolution.selection_options.top=1",
+    "exam.every=0",
+    "run.checkpoint_every=1",
+    "run.steps=4",
+    "engine.threads=1",
+    "referee.workers=1",
+    "seed=3",
+]
+
+
+def records(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Metrics without times, and lineage."""
+    run = RunDirectory(path)
+    timed = ("seconds", "phases")
+    metrics = [{k: v for k, v in row.items() if k not in timed} for row in run.metrics()]
+    return metrics, list(run.lineage())
+
+
+@pytest.mark.slow
+def test_a_killed_and_resumed_run_adapts_and_credits_as_a_whole_one(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert main(["train", *OVERRIDES, f"run.dir={whole}"]) == 0
+    command = [sys.executable, "-m", "azr_population.cli", "train", *OVERRIDES]
+    with subprocess.Popen([*command, f"run.dir={killed}"], stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 200
+        while not (killed / "checkpoints" / "step_2").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    assert len(records(killed)[0]) < 4, "the run was over before it was killed"
+    assert main(["resume", str(killed)]) == 0
+    assert records(killed) == records(whole)
+    assert members_digest(killed / "members") == members_digest(whole / "members")
+    metrics, lineage = records(whole)
+    assert len(lineage) == 8
+    sizes = [size for birth in lineage for size in birth["step_sizes"].values()]
+    assert sizes and not {0.1, 0.15} & set(sizes)
+    credit = metrics[-1]["operators"]
+    assert sum(own["born"] for own in credit.values()) == 8
+    assert sum(own["judged"] for own in credit.values()) == 6
+    assert "component_masking+full_gaussian" in credit
+    json.dumps(credit, allow_nan=False)
