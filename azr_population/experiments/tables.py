@@ -54,11 +54,11 @@ def curves_csv(lines: Mapping[str, Sequence[Series]]) -> str:
         by_step = [dict(one) for one in own]
         estimates = dict(band(own))
         for step in sorted({step for one in by_step for step in one}):
-            values = [_text(one.get(step)) for one in by_step]
+            values = [plain_number(one.get(step)) for one in by_step]
             estimate = estimates.get(step)
             bounds = (estimate.mean, estimate.low, estimate.high) if estimate else (None,) * 3
             missing = [""] * (seeds - len(values))
-            rows.append([name, str(step), *values, *missing, *map(_text, bounds)])
+            rows.append([name, str(step), *values, *missing, *map(plain_number, bounds)])
     return to_csv(header, rows)
 
 
@@ -94,9 +94,9 @@ def table_csv(recipe: Recipe, table: Mapping[Row, Mapping[str, Cell]]) -> str:
             e, d = cell.estimate, cell.against
             rows.append(
                 [row.label, row.series, row.take, row.of, arm, str(e.n)]
-                + [_text(v) for v in (e.mean, e.low, e.high)]
-                + [_text(v) for v in ((d.mean, d.low, d.high) if d else (None,) * 3)]
-                + [" ".join(_text(value) for value in cell.values)]
+                + [plain_number(v) for v in (e.mean, e.low, e.high)]
+                + [plain_number(v) for v in ((d.mean, d.low, d.high) if d else (None,) * 3)]
+                + [" ".join(plain_number(value) for value in cell.values)]
             )
     return to_csv(header, rows)
 
@@ -139,7 +139,8 @@ def number(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
 
 
-def _text(value: float | None) -> str:
+def plain_number(value: float | None) -> str:
+    """Six digits for a CSV file; nothing where there is no number."""
     return "" if value is None or math.isnan(value) else f"{value:.6g}"
 
 

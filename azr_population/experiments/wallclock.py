@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import mean, median
 
-from azr_population.experiments.tables import Runs, number, to_csv, with_interval
+from azr_population.experiments.tables import Runs, number, plain_number, to_csv, with_interval
 from azr_population.reports.diagnostics import Estimate, interval
 from azr_population.runs import RunDirectory
 
@@ -97,7 +97,7 @@ def wallclock_tables(runs: Runs, steps: int, baseline: str) -> tuple[str, dict[s
         )
         csv_rows.append(
             [arm, str(one.members), str(len(own)), f"{rows:.2f}", f"{tokens:.0f}"]
-            + [f"{value:.6g}" for e in columns for value in (e.mean, e.low, e.high)]
+            + [plain_number(value) for e in columns for value in (e.mean, e.low, e.high)]
         )
     names = ("seconds_per_step", "seconds_per_member", "ratio", "ratio_to_one_by_one")
     csv_header = ["arm", "members", "seeds", "rows_per_member", "tokens_per_member"]

@@ -76,6 +76,7 @@ def test_a_seed_that_only_one_arm_has_gives_no_ratio(runs):
     found = timings(runs, 4)
     assert list(found["four"]) == ["seed_1"]
     assert ratio_estimates(runs, 4, "single")["four"].n == 1
+    assert "nan" not in wallclock_tables(runs, 4, "single")[1]["wallclock.csv"]
 
 
 def test_before_any_second_step_there_is_nothing_to_tell(runs):
