@@ -110,7 +110,7 @@ def _run_7b(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
             f"checkout and GPUs: AZR_HOME=... bash {path}"
         )
         return 0
-    steps = max(one.steps for one in planned)
+    steps = min(one.steps for one in planned)  # compared at what all arms are to have
     results = results_folder(recipe, arguments, out)
     say(f"results: {draw(recipe, arms, planned, steps, '7b', results)}")
     return 0
@@ -209,7 +209,10 @@ def say(line: str) -> None:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number") from None
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is too small; the least is 1")
     return value

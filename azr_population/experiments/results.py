@@ -12,10 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from azr_population.errors import UserError
 from azr_population.experiments.arms import Arms, recipes_folder
 from azr_population.experiments.budgets import budgets_tables
 from azr_population.experiments.recipe import Recipe
-from azr_population.experiments.runs import PlannedRun, keys_without_value, runs_there
+from azr_population.experiments.runs import (
+    PlannedRun,
+    keys_without_value,
+    last_step,
+    other_values,
+    runs_there,
+)
 from azr_population.experiments.tables import (
     Runs,
     cells,
@@ -26,6 +33,14 @@ from azr_population.experiments.tables import (
 )
 from azr_population.experiments.wallclock import ratio_estimates, wallclock_tables
 from azr_population.runs.directory import write_atomically
+
+_EXTREMES = ("exam_best", "exam_worst")
+_LUCK = (
+    "Of several members with one and the same skill the best scores above, and the weakest below, "
+    "a member alone, by luck in the exam. So a best member above the single agent, or a weakest "
+    "one below it, is no evidence; the means are comparable, and a weakest member above it is "
+    "evidence."
+)
 
 
 def draw(
@@ -58,11 +73,19 @@ def draw(
     return summary
 
 
+def reached(runs: Runs, steps: int) -> Runs:
+    """The runs that have come to step `steps`: what grows or drifts over the steps can be compared
+    at the same step only."""
+    found = {a: [run for run in own if last_step(run.path) >= steps] for a, own in runs.items()}
+    return {arm: own for arm, own in found.items() if own}
+
+
 def _curves(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[str, dict[str, str]]:
     """(the summary's body, CSV texts by file name); the figures are written."""
     from azr_population.reports.plots import curves
 
-    table = {row: cells(row, recipe, runs, steps) for row in recipe.rows}
+    whole = reached(runs, steps)
+    table = {row: cells(row, recipe, whole, steps) for row in recipe.rows}
     files = {"table.csv": table_csv(recipe, table)} if recipe.rows else {}
     parts = []
     if recipe.rows:
@@ -73,6 +96,14 @@ def _curves(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[str, 
             f"difference to `{baseline}` (Welch) leaves out 0; several rows are tested, and no "
             "correction is made for that.",
         ]
+        if any(row.series in _EXTREMES for row in recipe.rows):
+            parts.append(_LUCK)
+        short = [last_step(run.path) for own in runs.values() for run in own]
+        if (least := min(short, default=steps)) < steps:
+            parts.append(
+                f"The table leaves out the runs that have not come to step {steps}, the figures "
+                f"show them; `--draw --steps {least}` compares them all at step {least}."
+            )
     for figure in recipe.figures:
         lines = figure_curves(figure, runs, steps)
         if not lines:
@@ -108,8 +139,15 @@ def _extent(planned: Sequence[PlannedRun], steps: int, scale: str) -> str:
     older: dict[str, list[str]] = {}
     for run in planned:
         if not run.finished:
-            lines.append(f"**{run.name} is at step {run.done} of {steps}.**")
+            lines.append(f"**{run.name} is at step {run.done} of {run.steps}.**")
         if run.started and scale == "nano":
+            try:
+                told = other_values(run)
+            except UserError as error:
+                lines.append(f"**{run.name} cannot be checked against its arm: {error}.**")
+                continue
+            if told:
+                lines.append(f"**{run.name} is another run: it has {told}.**")
             for key in keys_without_value(run):
                 older.setdefault(key, []).append(run.name)
     for key, names in older.items():

@@ -109,22 +109,30 @@ def check_runs(planned: Sequence[PlannedRun], resume: bool) -> None:
 
 
 def _check_same(run: PlannedRun) -> None:
-    wanted = load_config(run.overrides)
     try:
-        stored = config_from_file(run.path / "config.yaml")
+        told = other_values(run)
     except UserError as error:
         raise UserError(f"{run.path} cannot be reused: {error}; name another --out") from error
+    if told:
+        raise UserError(
+            f"{run.path} holds another run: it has {told}; name another --out, or move it"
+        )
+
+
+def other_values(run: PlannedRun) -> str:
+    """What the run's configuration has that its arm and seed have not; empty when it is theirs.
+
+    Raises:
+        UserError: its configuration cannot be read.
+    """
+    wanted, stored = load_config(run.overrides), config_from_file(run.path / "config.yaml")
     # Folders are the same however they are written.
     for config in (wanted, stored):
         if config.base.path:
             config.base.path = str(Path(config.base.path).resolve())
     found = differences(stored, wanted, _MEASURES)
-    if found:
-        told = ", ".join(f"{key}={one} instead of {other}" for key, one, other in found[:6])
-        more = f" and {len(found) - 6} more" if len(found) > 6 else ""
-        raise UserError(
-            f"{run.path} holds another run: it has {told}{more}; name another --out, or move it"
-        )
+    told = ", ".join(f"{key}={one} instead of {other}" for key, one, other in found[:6])
+    return f"{told} and {len(found) - 6} more" if len(found) > 6 else told
 
 
 def keys_without_value(run: PlannedRun) -> list[str]:

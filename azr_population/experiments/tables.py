@@ -67,7 +67,8 @@ def cells(row: Row, recipe: Recipe, runs: Runs, steps: int) -> dict[str, Cell]:
     taken: dict[str, tuple[float, ...]] = {}
     for arm, own in runs.items():
         found = [curve(run, row.series, row.of, steps) for run in own]
-        values = tuple(TAKES[row.take](one) for one in found if one)
+        each = (TAKES[row.take](one, steps) for one in found if one)
+        values = tuple(value for value in each if not math.isnan(value))
         if values:
             taken[arm] = values
     baseline = recipe.baseline or next(iter(recipe.arms), "")
@@ -104,13 +105,16 @@ def table_csv(recipe: Recipe, table: Mapping[Row, Mapping[str, Cell]]) -> str:
 def table_markdown(recipe: Recipe, table: Mapping[Row, Mapping[str, Cell]]) -> str:
     """The table for people: means with 95% intervals; bold where an arm differs from the baseline.
 
-    Bold means that the 95% interval of the difference leaves out 0.
+    Bold means that the 95% interval of the difference leaves out 0. The heads tell how many seeds
+    there are, a cell where it rests on fewer.
     """
     arms = list(dict.fromkeys(arm for own in table.values() for arm in own))
-    lines = [f"| measure | {' | '.join(arms)} |", f"|---|{'---|' * len(arms)}"]
+    seeds = {arm: max(o[arm].estimate.n for o in table.values() if arm in o) for arm in arms}
+    heads = [f"{arm} (n={seeds[arm]})" for arm in arms]
+    lines = [f"| measure | {' | '.join(heads)} |", f"|---|{'---|' * len(arms)}"]
     for row, own in table.items():
         if own:
-            shown = [_shown(own[arm]) if arm in own else "-" for arm in arms]
+            shown = [_shown(own[arm], seeds[arm]) if arm in own else "-" for arm in arms]
             lines.append(f"| {row.label} | {' | '.join(shown)} |")
     missing = [row.label for row, own in table.items() if not own]
     if missing:
@@ -118,10 +122,12 @@ def table_markdown(recipe: Recipe, table: Mapping[Row, Mapping[str, Cell]]) -> s
     return "\n".join(lines)
 
 
-def _shown(cell: Cell) -> str:
+def _shown(cell: Cell, seeds: int) -> str:
     against = cell.against
     differs = against is not None and (against.low > 0.0 or against.high < 0.0)
     text = with_interval(cell.estimate)
+    if cell.estimate.n < seeds:
+        text += f" (n={cell.estimate.n})"
     return f"**{text}**" if differs else text
 
 

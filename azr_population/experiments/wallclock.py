@@ -2,7 +2,7 @@
 
 Arms are played seed by seed, so that each seed's arms share the machine's noise: ratios are taken
 within a seed, and intervals over seeds. A seed's figure is the median of its steps but the first,
-which warms caches up; of evolution, which comes at an interval, the mean.
+which warms caches up, without evolution, plus the mean of that, because it comes at an interval.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAPER_RATIO = 1.31
 
 @dataclass(frozen=True)
 class Timing:
-    """One run: medians over its steps (of evolution the mean), in seconds."""
+    """One run: medians over its steps (of evolution the mean, in `step` too), in seconds."""
 
     step: float
     phases: dict[str, float]
@@ -38,13 +38,17 @@ def timing(run: RunDirectory, steps: int) -> Timing | None:
         return None
     names = dict.fromkeys(name for one in records for name in one["phases"] if name != "exam")
     phases = {name: median(one["phases"].get(name, 0.0) for one in records) for name in names}
+    evolve = mean(one["phases"].get("evolve", 0.0) for one in records)
     if "evolve" in phases:
         # It comes at an interval: a median would never show it.
-        phases["evolve"] = mean(one["phases"].get("evolve", 0.0) for one in records)
-    steps_alone = [one["seconds"] - one["phases"].get("exam", 0.0) for one in records]
+        phases["evolve"] = evolve
+    alone = [
+        one["seconds"] - sum(one["phases"].get(name, 0.0) for name in ("exam", "evolve"))
+        for one in records
+    ]
     own = [member for one in records for member in one["members"].values()]
     return Timing(
-        median(steps_alone),
+        median(alone) + evolve,
         phases,
         len(records[0]["members"]),
         sum(member.get("trained_rows") or 0 for member in own) / len(own),

@@ -91,6 +91,38 @@ def test_missing_and_unfinished_runs_are_named(arms, recipe, fake_run, metrics, 
     assert "**one seed 1 is at step 1 of 4.** **two seed 1 is at step 0 of 4.**" in text
 
 
+def test_a_run_that_goes_on_is_drawn_and_left_out_of_the_table(
+    arms, recipe, fake_run, metrics, tmp_path
+):
+    pytest.importorskip("matplotlib")
+    recipe = replace(
+        recipe,
+        rows=(Row("solve rate", "solve_rate"), Row("best", "exam_best", "end")),
+        figures=(Figure("solve_rate", "Solve rate", "share"),),
+    )
+    planned = plan_runs(recipe, arms, recipe.arms, 2, 4, tmp_path / "runs")
+    for run, steps in zip(planned, (4, 4, 4, 2), strict=True):
+        fake_run(
+            run.path, run.overrides, [metrics(n, 0.1 * n, exam=0.5) for n in range(1, 5)][:steps]
+        )
+    text = draw(recipe, arms, planned, 4, "nano", tmp_path / "results").read_text()
+    assert "| measure | one (n=2) | two (n=1) |" in text
+    assert "| solve rate | 0.400 [0.400, 0.400] | 0.400 |" in text
+    assert "`--draw --steps 2` compares them all at step 2" in text
+    assert "no evidence" in text, "the best of several members is lucky"
+    curve = rows(tmp_path / "results" / "solve_rate.csv")
+    assert [row["seed_2"] for row in curve if row["line"] == "two"] == ["0.1", "0.2", "", ""]
+
+
+def test_runs_that_are_not_those_of_their_arm_are_named(arms, recipe, fake_run, metrics, tmp_path):
+    planned = plan_runs(recipe, arms, recipe.arms, 1, 1, tmp_path / "runs")
+    for run in planned:  # both folders hold the run of arm one
+        fake_run(run.path, planned[0].overrides, [metrics(1, 0.5)])
+    text = draw(recipe, arms, planned, 1, "nano", tmp_path / "results").read_text()
+    assert "**two seed 1 is another run: it has population.rows=48 instead of 24.**" in text
+    assert "one seed 1 is another" not in text
+
+
 def test_runs_of_an_older_version_are_named_with_the_key_they_lack(
     arms, recipe, fake_run, metrics, tmp_path
 ):

@@ -39,8 +39,12 @@ def test_evolution_counts_by_its_mean_because_it_comes_at_an_interval(fake_run, 
     lines = [metrics(n, 0.5) for n in range(1, 7)]
     for line in lines:
         line["phases"]["evolve"] = 5.0 if line["step"] == 5 else 0.0
+        line["seconds"] += line["phases"]["evolve"]
     run = fake_run(tmp_path / "run", ["population=single"], lines)
-    assert timing(run, steps=6).phases["evolve"] == 1.0
+    one = timing(run, steps=6)
+    assert one.phases["evolve"] == 1.0
+    # Four steps of 2 s and one of 7 s, 5 of which are evolution.
+    assert one.step == 3.0
 
 
 def test_the_exam_is_not_part_of_a_step(fake_run, metrics, tmp_path):
