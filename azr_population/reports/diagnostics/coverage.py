@@ -24,7 +24,7 @@ from azr_population.reports.diagnostics.descriptors import (
     unscale,
 )
 from azr_population.reports.diagnostics.records import remembered
-from azr_population.reports.diagnostics.task_table import task_table
+from azr_population.reports.diagnostics.task_table import TaskTable, task_table
 from azr_population.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -82,9 +82,15 @@ def archive() -> CVTArchive:
     return CVTArchive(solution_dim=1, centroids=np.load(CENTROIDS), ranges=ranges)
 
 
-def cells_of(run: RunDirectory) -> np.ndarray:
-    """The cell of each task in the run's `TaskTable`, int[n]."""
-    return remembered(run, "cells", lambda: _place(task_table(run).points))
+def placed(run: RunDirectory) -> tuple[TaskTable, np.ndarray]:
+    """The run's tasks and the cell of each, int[n]; of one and the same moment, since a run that
+    goes on has more tasks at the next look."""
+
+    def place() -> tuple[TaskTable, np.ndarray]:
+        table = task_table(run)
+        return table, _place(table.points)
+
+    return remembered(run, "placed", place)
 
 
 def coverage_map(run: RunDirectory) -> CoverageMap:
@@ -93,7 +99,7 @@ def coverage_map(run: RunDirectory) -> CoverageMap:
     Raises:
         UserError: pyribs is not installed.
     """
-    table, cells = task_table(run), cells_of(run)
+    table, cells = placed(run)
     counts = np.bincount(cells, minlength=archive().cells)
     filled, first = np.unique(cells, return_index=True)
     programs = _programs(run, {int(table.lines[i]) for i in first})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from azr_population.reports.diagnostics.catalogue import DIAGNOSTICS
-from azr_population.reports.diagnostics.coverage import cells_of
+from azr_population.reports.diagnostics.coverage import placed
 from azr_population.reports.diagnostics.from_metrics import PROPOSERS
 from azr_population.reports.diagnostics.records import roles_of, steps_of
 from azr_population.reports.diagnostics.statistics import Series
@@ -37,7 +37,7 @@ def halstead(run: RunDirectory) -> dict[str, Series]:
 def coverage(run: RunDirectory) -> dict[str, Series]:
     """Grows with the number of tasks alone: a population proposes several times as many a step as
     a single agent, so compare `coverage_per_task` too."""
-    table, cells = task_table(run), cells_of(run)
+    table, cells = placed(run)
     return {
         name: _filled(_all_steps(run, table), table.steps[chosen], cells[chosen])
         for name, chosen in _proposers(run, table).items()
@@ -56,7 +56,7 @@ def coverage_per_task(run: RunDirectory) -> dict[str, Series]:
     C(n - c, k) / C(n, k); by all steps so far with the product of these. A step with no more than k
     tasks counts with all of them.
     """
-    table, cells = task_table(run), cells_of(run)
+    table, cells = placed(run)
     return {
         name: _rarefied(_all_steps(run, table), table.steps[chosen], cells[chosen], TASKS_PER_STEP)
         for name, chosen in _proposers(run, table).items()
@@ -69,7 +69,7 @@ def coverage_per_task(run: RunDirectory) -> dict[str, Series]:
 )
 def cells_per_step(run: RunDirectory) -> dict[str, Series]:
     """How diverse a step is, whatever came before it; left out for steps with fewer tasks."""
-    table, cells = task_table(run), cells_of(run)
+    table, cells = placed(run)
     found: dict[str, Series] = {}
     for name, chosen in _proposers(run, table).items():
         points: Series = []

@@ -38,6 +38,24 @@ def tasks_fixture(task: Callable[..., Row]) -> list[Row]:
     ]
 
 
+def test_tasks_that_arrive_while_one_looks_do_no_harm(
+    write: Write, tasks: list[Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that goes on has more tasks at every look."""
+    run = write(tasks=tasks[:2], metrics=[{"step": step} for step in (1, 2)])
+    place = coverage._place
+
+    def slowly(points: np.ndarray) -> np.ndarray:
+        run.append("tasks", tasks[2:])
+        return place(points)
+
+    monkeypatch.setattr(coverage, "_place", slowly)
+    for name in ("coverage", "coverage_per_task"):
+        assert series(run, name)[-1][1] >= 2.0
+    monkeypatch.undo()
+    assert coverage_map(run).tasks >= 4
+
+
 def test_a_cell_is_filled_once(write: Write, tasks: list[Row]) -> None:
     run = write(tasks=tasks, metrics=[{"step": step} for step in (1, 2, 3, 4)])
     assert series(run, "coverage") == [(1, 2.0), (2, 2.0), (3, 2.0), (4, 3.0)]
