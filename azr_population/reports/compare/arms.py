@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,10 @@ class Run:
         except UserError:
             return []
 
-    @property
+    @cached_property
     def last(self) -> int:
-        """The last step recorded; 0 before the first."""
+        """The last step recorded; 0 before the first. Read once, so that a page about a run that
+        goes on says one thing throughout."""
         if self.directory is None:
             return max(self.log, default=0)
         steps = (number(row.get("step")) for row in self.directory.metrics())
@@ -83,12 +85,16 @@ def arms_of(arguments: Sequence[str]) -> list[Arm]:
     given a name: `NAME=PATH`. Arguments of the same name are seeds of one arm.
 
     Raises:
-        UserError: fewer than two arms, or something that is no run.
+        UserError: fewer than two arms, something that is no run, or one run twice in an arm.
     """
     found: dict[str, list[Run]] = {}
     for argument in arguments:
         name, path = _named(argument)
-        found.setdefault(name, []).extend(_runs(path))
+        own = found.setdefault(name, [])
+        for run in _runs(path):
+            if run.path.resolve() in [one.path.resolve() for one in own]:
+                raise UserError(f"{run.path} is given twice as a seed of {name}; leave one out")
+            own.append(run)
     if len(found) < 2:
         raise UserError(
             f"a comparison needs two arms, and there is {len(found)}: pass two or more runs, or "

@@ -8,6 +8,7 @@ from typing import Any
 
 from azr_population.reports.compare.arms import Arm, Run
 from azr_population.reports.compare.azr_log import SETTINGS
+from azr_population.reports.compare.verdicts import horizon
 
 IGNORED = frozenset(
     {
@@ -78,6 +79,10 @@ def differences(arms: Sequence[Arm]) -> Differences:
             hidden.setdefault(_few(unknown), []).append(words)
         elif group not in differing:
             found.same.append(words)
+    rates = {arm.name: rate for arm in arms if (rate := _solver_rate(arm)) is not None}
+    if len(set(rates.values())) > 1:
+        each = ", ".join(f"{name} {rate}" for name, rate in rates.items())
+        found.warnings.append(f"Those who solve learn at different rates: {each}.")
     for names, groups in hidden.items():
         found.warnings.append(f"Not recorded by {names}, so unknown: {'; '.join(groups)}.")
     for arm in arms:
@@ -96,12 +101,25 @@ def differences(arms: Sequence[Arm]) -> Differences:
                     "goes on or was stopped."
                 )
     lasts = {run.last for arm in arms for run in arm.runs}
-    if len(lasts) > 1:
+    if len(lasts) > 1 and (least := horizon(arms)):
         found.warnings.append(
-            f"Not all runs have the same steps: verdicts are taken at step {min(lasts)}, the last "
-            "that all have; curves are drawn as far as they go."
+            f"Not all runs have the same steps: verdicts are taken at step {least}, the last that "
+            f"all{' but those without any' * (0 in lasts)} have; curves are drawn as far as they "
+            "go."
         )
     return found
+
+
+def _solver_rate(arm: Arm) -> str | None:
+    """The learning rate of those who solve. Every run's settings have one for every role, also for
+    those that it has not, so that no single setting tells the difference."""
+    found = set()
+    for run in arm.runs:
+        if "population.students" not in run.settings:
+            return None
+        role = "student" if run.settings["population.students"] else "agent"
+        found.add(str(run.settings.get(f"population.{role}_lr")))
+    return " / ".join(sorted(found)) if found - {"None"} else None
 
 
 def _rows(arms: Sequence[Arm], what: str) -> list[Difference]:

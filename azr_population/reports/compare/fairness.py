@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from azr_population.reports.compare.arms import Arm
+from azr_population.reports.compare.arms import Arm, Run
 from azr_population.reports.lines import duration, number
 from azr_population.reports.sections import row, table, text
 
@@ -54,14 +54,18 @@ _ROWS: tuple[tuple[str, Callable[[Totals], float | None], str], ...] = (
     ("tokens generated, all members", _whole("tokens"), "{:,.0f}"),
     ("rollouts, all members", _whole("rollouts"), "{:,.0f}"),
     ("updates, all members", _whole("updates"), "{:,.0f}"),
-    ("seconds per step, exams left out", _seconds_per_step, "{:,.2f}"),
+    (
+        "seconds per step, exams left out, other load on the machine not",
+        _seconds_per_step,
+        "{:,.2f}",
+    ),
     ("wall-clock", _whole("seconds"), "duration"),
 )
 
 
 def fairness(arms: Sequence[Arm]) -> str:
     """A table of means over seeds, with the factor over the first arm, and what it says."""
-    totals = [[run.consumption().get("all", {}) for run in arm.runs] for arm in arms]
+    totals = [[_totals(run) for run in arm.runs] for arm in arms]
     rows = []
     for words, value_of, form in _ROWS:
         means = [_mean([value_of(total) for total in own]) for own in totals]
@@ -75,6 +79,13 @@ def fairness(arms: Sequence[Arm]) -> str:
     )
 
 
+def _totals(run: Run) -> Totals:
+    """What all members consumed together, and `roles`, the roles that they had."""
+    consumed = run.consumption()
+    roles = {str(own["role"]) for own in consumed.values() if own.get("role")}
+    return {**consumed.get("all", {}), "roles": roles}
+
+
 def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
     """Whether a member trained on as much in every arm."""
     rows = [_mean([_rows_per_step(total) for total in own]) for own in totals]
@@ -84,7 +95,7 @@ def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
         return f"Rows per member cannot be compared: {unknown} did not record them."
     spread = max(known) / min(known) - 1
     if spread <= 0.05:
-        said = f"Members trained on equally many rows in every step, to within {spread:.1%}."
+        said = f"Members trained on equally many rows a step on average, to within {spread:.1%}."
     else:
         least, most = (arms[known.index(pick(known))].name for pick in (min, max))
         said = (
@@ -96,7 +107,15 @@ def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
         f"of {arm.name} {rows / whole[0]:.1f}"
         for arm, rows in zip(arms[1:], whole[1:], strict=True)
     )
-    return f"{said} In all, the members {together} times as many as those of {arms[0].name}."
+    said += f" In all, the members {together} times as many as those of {arms[0].name}."
+    roles = {role for own in totals for one in own for role in one.get("roles", ())}
+    if {"agent", "student"} <= roles:
+        said += (
+            " A single agent spends part of its rows on proposing and a student none, so at equal "
+            "rows a student has solved more; `azr-population recipe ablation_rows` tells what "
+            "that is worth."
+        )
+    return said
 
 
 def _cell(mean: float | None, first: float | None, form: str) -> str:

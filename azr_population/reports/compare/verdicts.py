@@ -22,14 +22,14 @@ class Measure:
 
 MEASURES = (
     Measure("Exam at the end, mean of the members", "exam_mean", "end", "percent"),
-    Measure("Exam at the end, best member", "exam_best", "end", "percent"),
+    Measure("Exam at the end, best member (luck favours many)", "exam_best", "end", "percent"),
     Measure("Solve rate, last tenth of the steps", "solve_rate", "tail", "percent"),
     Measure("Solve rate, change", "solve_rate", "change", "percent"),
     Measure("Program size in AST nodes, change", "ast_nodes", "change", "number"),
     Measure("Cyclomatic complexity, change", "cyclomatic", "change", "number"),
     Measure("Halstead volume, change", "halstead_volume", "change", "number"),
     Measure("Lines of code, change", "lines", "change", "number"),
-    Measure("Kinds of problems covered", "coverage", "end", "number"),
+    Measure("Kinds of problems covered, whatever the number of tasks", "coverage", "end", "number"),
     Measure("Kinds per equal number of tasks", "coverage_per_task", "end", "number"),
     Measure("Valid proposals, last tenth of the steps", "validity", "tail", "percent"),
 )
@@ -51,8 +51,10 @@ class Verdict:
 
 
 def horizon(arms: Sequence[Arm]) -> int:
-    """The last step that all runs have recorded."""
-    return min((run.last for arm in arms for run in arm.runs), default=0)
+    """The last step that all runs have recorded, but for those that have none at all; 0 where a
+    whole arm has none."""
+    reached = [[run.last for run in arm.runs if run.last] for arm in arms]
+    return min(map(min, reached)) if reached and all(reached) else 0
 
 
 def verdicts(arms: Sequence[Arm], step: int) -> list[Verdict]:

@@ -46,6 +46,7 @@ def test_a_path_may_hold_an_equals_sign(runs: Path) -> None:
     [
         (["one"], "needs two arms, and there is 1"),
         (["a=one", "a=other"], "needs two arms, and there is 1"),
+        (["one", "other", "one/../one"], "seed_2 is given twice as a seed of one"),
         (["one", "nowhere"], "nowhere is neither a run's folder nor a log file"),
         (["one", "."], r"no run in .*: there is no config\.yaml in it, nor folders seed_\*"),
     ],

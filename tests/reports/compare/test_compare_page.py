@@ -29,8 +29,9 @@ def test_what_differs_stands_before_any_figure(arms: Path) -> None:
     differs = page.index("Different base model: base (nano, other).")
     assert differs < page.index("<h2>Verdicts</h2>") < page.index('data-charts="skill"')
     assert differs < page.index("Was it fair?")
-    assert "Members trained on equally many rows in every step, to within 0.0%." in page
+    assert "Members trained on equally many rows a step on average, to within 0.0%." in page
     assert "of 4t4s 8.0 times as many as those of single" in page
+    assert "at equal rows a student has solved more" in page
     assert "no difference shown (n=3)" in page
     assert not re.search(r"@import|url\(|fetch\(|import\(|<link|<img|unsafe", page)
 

@@ -41,6 +41,19 @@ def test_another_base_and_budget_are_warned_of() -> None:
     ]
 
 
+def test_a_single_agent_and_students_that_learn_at_different_rates() -> None:
+    """Both runs have all three rates: no setting differs."""
+    rates = {"population__agent_lr": 0.001, "population__student_lr": 0.002}
+    single = Arm("single", (run(population__students=0, **rates),))
+    four = Arm("4t4s", (run(population__students=4, **rates),))
+    words = "Those who solve learn at different rates: single 0.001, 4t4s 0.002."
+    assert words in differences([single, four]).warnings
+    rates["population__agent_lr"] = 0.002
+    single = Arm("single", (run(population__students=0, **rates),))
+    four = Arm("4t4s", (run(population__students=4, **rates),))
+    assert differences([single, four]).warnings == []
+
+
 def test_seeds_that_are_not_alike_and_a_seed_twice() -> None:
     found = differences([Arm("a", (run("x"), run("y", student_lr=2))), Arm("b", (run(),))])
     assert "The seeds of a are not alike: student_lr." in found.warnings
@@ -54,6 +67,9 @@ def test_a_stopped_run_and_unequal_steps() -> None:
     warnings = differences([Arm("a", (short,)), Arm("b", (long,))]).warnings
     assert "a, short: 5 of 9 steps are recorded; it goes on or was stopped." in warnings
     assert any("verdicts are taken at step 5" in warning for warning in warnings)
+    new = Run(Path("new"), None, {}, SAME | {"run.steps": 9}, {"torch": "2.7"})
+    warnings = differences([Arm("a", (new, long)), Arm("b", (long,))]).warnings
+    assert any("at step 9, the last that all but those without any have" in w for w in warnings)
 
 
 def test_what_a_log_does_not_tell_is_unknown() -> None:

@@ -70,6 +70,9 @@ def test_arms_are_compared_where_all_have_got_to() -> None:
     arms = [arm("a", 0.3, steps=20), Arm("b", (*arm("b", 0.5, steps=8).runs,))]
     assert horizon(arms) == 8
     assert horizon([]) == 0
+    begun = arm("b", 0.5, 0.5, steps=0)
+    assert horizon([arms[0], Arm("b", (*arms[1].runs, *begun.runs))]) == 8, "none has no verdict"
+    assert horizon([arm("a", 0.5, steps=0)]) == 0
 
 
 def test_curves_have_bands_over_seeds_and_thin_seeds() -> None:
