@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from azr_population.experiments.tables import Runs, to_csv
 from azr_population.reports.diagnostics import consumption
+from azr_population.reports.diagnostics.records import config_of, roles_of
+from azr_population.runs import RunDirectory
 
 COLUMNS = {
     "rows trained": "trained_rows",
@@ -33,13 +37,25 @@ def budgets(runs: Runs) -> dict[str, list[float]]:
     return found
 
 
+def learning_rates(own: Sequence[RunDirectory]) -> str:
+    """`teacher 0.0003, student 0.002`: of the roles that the runs have. Equal rows are no equal
+    budget where those who solve learn at different rates."""
+    told: dict[str, None] = {}
+    for run in own:
+        for role in dict.fromkeys(roles_of(run).values()):
+            rate = config_of(run, "population", f"{role}_lr")
+            if rate is not None:
+                told[f"{role} {rate:g}" if isinstance(rate, float) else f"{role} {rate}"] = None
+    return ", ".join(told) or "-"
+
+
 def budgets_tables(runs: Runs) -> tuple[str, str]:
     """(Markdown, CSV)."""
-    header = ["arm", "members", *COLUMNS, "seconds/step"]
+    header = ["arm", "members", *COLUMNS, "seconds/step", "learning rates"]
     rows = [
         [arm, f"{own[0]:g}", f"{own[1]:.1f}", f"{own[2]:.2f}"]
         + [f"{value:.0f}" for value in own[3:6]]
-        + [f"{own[6]:.1f}"]
+        + [f"{own[6]:.1f}", learning_rates(runs[arm])]
         for arm, own in budgets(runs).items()
     ]
     lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]

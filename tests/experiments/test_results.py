@@ -70,7 +70,9 @@ def test_the_summary_tells_what_it_rests_on_and_what_there_is_nothing_of(drawn):
     assert "![Solve rate](solve_rate.svg)" in text
     assert "Nothing is recorded of: reward." in text
     assert "No run has `halstead_volume` yet." in text
-    assert "| one | 1 | 48.0 | 1.00 | 10 | 100 | 50 | 2.0 |" in text, "the budget of a member"
+    assert "| one | 1 | 48.0 | 1.00 | 10 | 100 | 50 | 2.0 | agent 0.001 |" in text, (
+        "the budget of a member"
+    )
     assert (drawn / "solve_rate.svg").read_text().startswith("<?xml")
     assert not (drawn / "halstead_volume.svg").exists()
 
