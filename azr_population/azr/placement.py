@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,7 +60,8 @@ def start_groups(
             process_on_nodes=on_nodes,
             use_gpu=settings.device == "cuda",
             max_colocate_count=1,
-            name_prefix=f"population_{name}",
+            # Ray knows placement groups by name, so two runs on one Ray need two names.
+            name_prefix=f"population_{name}_{uuid.uuid4().hex[:8]}_",
         )
         own = replace(settings, slots=count, first_member=first)
         workers = RayWorkerGroup(

@@ -89,7 +89,7 @@ def test_adapted_step_sizes_and_credit_go_on_from_a_saved_state(play, config, po
     evolution = config.evolution
     evolution.operators = {"full_gaussian": 1.0, "layer_wise+svd_structured": 1.0}
     evolution.options = {"svd_structured": {"eps": 0.2}}
-    evolution.adaptive, evolution.interval = True, 2
+    evolution.adaptive, evolution.interval, evolution.ready = True, 2, 0
     whole = play(SKILLS)
     expected = [whole.play_step() for _ in range(6)]
     first = play(SKILLS)
