@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from statistics import NormalDist
+from typing import Any
 
 import trueskill
 
@@ -53,6 +54,11 @@ def tally(games: Iterable[Outcome]) -> dict[str, int]:
         "draws": played.count(Outcome.DRAW),
         "forfeits": played.count(Outcome.FORFEIT),
     }
+
+
+_WIDEST_GAP = 30.0
+"""Standard deviations between two members beyond which a game is not rated: from about 38 on
+TrueSkill's factor graph underflows. Ratings do not get there by playing."""
 
 
 class RatingSystem:
@@ -113,13 +119,10 @@ class RatingSystem:
             return teacher, student
         one, other = self._before_match(teacher), self._before_match(student)
         for game in played:
-            ranks = {Outcome.TEACHER_WINS: (0, 1), Outcome.DRAW: (0, 0)}.get(game, (1, 0))
-            try:
-                (one,), (other,) = self._trueskill.rate([(one,), (other,)], ranks=ranks)
-            except FloatingPointError:
-                # Beyond 38 standard deviations the factor graph underflows; a game that sure of its
-                # outcome carries no information, and ratings do not get there by playing.
+            if self._gap(one, other) > _WIDEST_GAP:
                 continue
+            ranks = {Outcome.TEACHER_WINS: (0, 1), Outcome.DRAW: (0, 0)}.get(game, (1, 0))
+            (one,), (other,) = self._trueskill.rate([(one,), (other,)], ranks=ranks)
         return Rating(one.mu, one.sigma), Rating(other.mu, other.sigma)
 
     def win_probability(self, one: Rating, other: Rating) -> float:
@@ -127,13 +130,17 @@ class RatingSystem:
 
         Phi((mu1 - mu2) / sqrt(2 beta^2 + sigma1^2 + sigma2^2)).
         """
-        variance = 2.0 * self._trueskill.beta**2 + one.sigma**2 + other.sigma**2
-        return NormalDist().cdf((one.mu - other.mu) / math.sqrt(variance))
+        return NormalDist().cdf(math.copysign(self._gap(one, other), one.mu - other.mu))
 
     def quality(self, one: Rating, other: Rating) -> float:
         """TrueSkill's match quality in [0, 1]: the chance of a draw relative to a perfect match."""
         ratings = [self._trueskill.create_rating(r.mu, r.sigma) for r in (one, other)]
         return trueskill.quality_1vs1(*ratings, env=self._trueskill)
+
+    def _gap(self, one: Any, other: Any) -> float:
+        """|mu1 - mu2| in standard deviations of the difference of two performances."""
+        variance = 2.0 * self._trueskill.beta**2 + one.sigma**2 + other.sigma**2
+        return abs(one.mu - other.mu) / math.sqrt(variance)
 
     def _before_match(self, rating: Rating) -> trueskill.Rating:
         return self._trueskill.create_rating(rating.mu, math.hypot(rating.sigma, self.tau))

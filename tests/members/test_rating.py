@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from azr_population.errors import UserError
@@ -110,6 +110,8 @@ def test_an_impossible_draw_probability_is_refused(chance: float) -> None:
 
 
 @settings(max_examples=60, deadline=None)
+@example(mus=(98.8125, -221.0), sigmas=(3.25, 4.875), games=[Outcome.DRAW])
+@example(mus=(99.0, -221.0), sigmas=(3.25, 4.875), games=[Outcome.DRAW])
 @given(
     mus=st.tuples(*[st.floats(-400, 450)] * 2),
     sigmas=st.tuples(*[st.floats(0.1, 9.0)] * 2),
