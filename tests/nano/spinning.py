@@ -1,5 +1,8 @@
-"""A job for killed children. In a module of its own, because a spawned child imports it by name, and
-`tests` may be somebody else's package there: veRL installs one."""
+"""A job for killed children.
+
+In a module of its own, because a spawned child imports it by name, and `tests` may be somebody else's
+package there: veRL installs one.
+"""
 
 
 def spin_on_one(job: int) -> int:
