@@ -1,7 +1,7 @@
 """A job for killed children.
 
-In a module of its own, because a spawned child imports it by name, and `tests` may be somebody else's
-package there: veRL installs one.
+In a module of its own, because a spawned child imports it by name, and `tests` may be somebody
+else's package there: veRL installs one.
 """
 
 
