@@ -187,6 +187,7 @@ def check(config: Config) -> None:
         ("exam.every", config.exam.every, 0),
         ("exam.tasks_per_type", config.exam.tasks_per_type, 1),
         ("exam.attempts", config.exam.attempts, 1),
+        ("exam.final_attempts", config.exam.final_attempts, 0),
     ):
         if value < least:
             raise UserError(f"{key}={value} is too small; the least is {least}")

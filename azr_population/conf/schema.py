@@ -160,6 +160,9 @@ class ExamConfig:
     """Steps between exams, also after the first and after the last step; 0: none."""
     tasks_per_type: int = 20
     attempts: int = 1
+    """At each task; one is greedy, several are drawn at temperature 1."""
+    final_attempts: int = 0
+    """The same at the sitting after the last step, where arms are compared; 0: `attempts`."""
     seed: int = 2605
 
 

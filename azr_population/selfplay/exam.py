@@ -30,15 +30,23 @@ class Exam:
         self._generator = generator
 
     def sit(
-        self, engine: Engine, referee: Referee, format: Format, members: Sequence[Member]
+        self,
+        engine: Engine,
+        referee: Referee,
+        format: Format,
+        members: Sequence[Member],
+        attempts: int = 0,
     ) -> dict[str, Any]:
-        """Scores in [0, 1]: `members` by name, their `mean`, `best` and `worst`, and by `types`."""
+        """Scores in [0, 1]: `members` by name, their `mean`, `best` and `worst`, and by `types`.
+
+        `attempts` at each task, 0 for the exam's own number, are recorded beside the scores.
+        """
+        attempts = attempts or self.attempts
         scores: dict[str, dict[str, list[float]]] = {member.name: {} for member in members}
         for type in TaskType:
             tasks = [task for task in self.tasks if task.type is type]
-            for member, solved in zip(
-                members, self._solve(engine, referee, format, type, tasks, members), strict=True
-            ):
+            solved_by = self._solve(engine, referee, format, type, tasks, members, attempts)
+            for member, solved in zip(members, solved_by, strict=True):
                 scores[member.name][str(type)] = solved
         totals = {
             name: _mean([value for values in types.values() for value in values])
@@ -49,6 +57,7 @@ class Exam:
             "mean": _mean(list(totals.values())),
             "best": max(totals.values()),
             "worst": min(totals.values()),
+            "attempts": attempts,
             "types": {
                 str(type): _mean([v for types in scores.values() for v in types[str(type)]])
                 for type in TaskType
@@ -64,13 +73,14 @@ class Exam:
         type: TaskType,
         tasks: Sequence[Task],
         members: Sequence[Member],
+        attempts: int,
     ) -> list[list[float]]:
         """For each member, the share of its attempts at each task that solved it."""
         sheets = [(member, task) for member in members for task in tasks]
         sampling = Sampling(
             format.max_new_tokens(type, "solve"),
-            temperature=0.0 if self.attempts == 1 else 1.0,
-            n=self.attempts,
+            temperature=0.0 if attempts == 1 else 1.0,
+            n=attempts,
         )
         completions = engine.generate(
             [format.solve_prompt(task) for _, task in sheets],
@@ -87,7 +97,7 @@ class Exam:
             for (_, task), texts in zip(sheets, answers, strict=True)
         ]
         rates = [
-            sum(grade.solved for grade in grades) / self.attempts
+            sum(grade.solved for grade in grades) / attempts
             for grades in referee.grade(questions)
         ]
         return [rates[i * len(tasks) : (i + 1) * len(tasks)] for i in range(len(members))]

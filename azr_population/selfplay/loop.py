@@ -177,7 +177,8 @@ class SelfPlay:
         last = self.step == self.config.run.steps
         if self.exam is None or not every or (self.step % every and self.step != 1 and not last):
             return None
-        return self.exam.sit(self.engine, self.referee, self.format, self.roster.students)
+        attempts = self.config.exam.final_attempts if last else 0
+        return self.exam.sit(self.engine, self.referee, self.format, self.roster.students, attempts)
 
 
 class _Clock:
