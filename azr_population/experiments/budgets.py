@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from azr_population.experiments.played import Played
 from azr_population.experiments.tables import Runs, to_csv
-from azr_population.reports.diagnostics import consumption
-from azr_population.reports.diagnostics.records import config_of, roles_of
-from azr_population.runs import RunDirectory
 
 COLUMNS = {
     "rows trained": "trained_rows",
@@ -23,7 +21,7 @@ def budgets(runs: Runs) -> dict[str, list[float]]:
     """arm -> [members, the values of `COLUMNS`, seconds per step without exams]."""
     found = {}
     for arm, own in runs.items():
-        totals = [consumption(run)["all"] for run in own]
+        totals = [run.totals for run in own]
         counted = [one for one in totals if one["members"] and one["steps"]]
         if not counted:
             continue
@@ -37,15 +35,14 @@ def budgets(runs: Runs) -> dict[str, list[float]]:
     return found
 
 
-def learning_rates(own: Sequence[RunDirectory]) -> str:
+def learning_rates(own: Sequence[Played]) -> str:
     """`teacher 0.0003, student 0.002`: of the roles that the runs have. Equal rows are no equal
     budget where those who solve learn at different rates."""
-    told: dict[str, None] = {}
-    for run in own:
-        for role in dict.fromkeys(roles_of(run).values()):
-            rate = config_of(run, "population", f"{role}_lr")
-            if rate is not None:
-                told[f"{role} {rate:g}" if isinstance(rate, float) else f"{role} {rate}"] = None
+    told = dict.fromkeys(
+        f"{role} {rate:g}" if isinstance(rate, float) else f"{role} {rate}"
+        for run in own
+        for role, rate in run.learning_rates.items()
+    )
     return ", ".join(told) or "-"
 
 

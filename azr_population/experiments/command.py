@@ -35,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="default: the recipe's own results/SCALE in a checkout, OUT/results/NAME for trials",
     )
+    parser.add_argument(
+        "--kept", action="store_true", help="take the runs of recipes/runs instead of playing them"
+    )
     parser.add_argument("--resume", action="store_true", help="go on with unfinished runs")
     parser.add_argument("--draw", action="store_true", help="run nothing, draw what there is")
     parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="runs at a time")
@@ -57,15 +60,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
-    from azr_population.experiments.results import draw
+    from azr_population.experiments.results import commit, draw
     from azr_population.experiments.runner import Runner, build_base
-    from azr_population.experiments.runs import check_runs, plan_runs
+    from azr_population.experiments.runs import check_runs, keep_runs, plan_runs
 
     out = arguments.out or Path("runs/recipes/nano")
     scale = arms.scales["nano"]
     steps = arguments.steps or recipe.steps or scale.steps
     seeds = arguments.seeds or recipe.seeds or scale.seeds
-    planned = plan_runs(recipe, arms, chosen_arms(recipe, arguments.arms), seeds, steps, out)
+    chosen, kept = chosen_arms(recipe, arguments.arms), recipes_folder() / "runs" / "nano"
+    planned = plan_runs(recipe, arms, chosen, seeds, steps, out, kept if arguments.kept else None)
     results = results_folder(recipe, arguments, out)
     if not arguments.draw:
         if recipe.own_runs and arguments.jobs > 1:
@@ -85,6 +89,8 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
         if code:
             say(f"go on with: {resume_command(arguments)}")
             return code
+    if is_record(arguments) and not recipe.own_runs:
+        keep_runs(planned, kept, commit())
     say(f"results: {draw(recipe, arms, planned, steps, 'nano', results)}")
     return 0
 
@@ -154,11 +160,17 @@ def results_folder(recipe: Recipe, arguments: argparse.Namespace, out: Path) -> 
     """Where the results go. A trial (other steps, seeds or arms) never overwrites the record."""
     if arguments.results:
         return Path(arguments.results)
-    is_trial = any((arguments.steps, arguments.seeds, arguments.arms, arguments.draw))
-    in_checkout = (recipes_folder().resolve().parent / "setup.py").is_file()
-    if in_checkout and not is_trial:
+    if is_record(arguments):
         return recipe.folder.resolve() / "results" / arguments.scale
     return out / "results" / recipe.name
+
+
+def is_record(arguments: argparse.Namespace) -> bool:
+    """Whether the whole recipe is played in a checkout, so that the results are its record."""
+    is_trial = any(
+        getattr(arguments, option) for option in ("results", "steps", "seeds", "arms", "draw")
+    )
+    return not is_trial and (recipes_folder().resolve().parent / "setup.py").is_file()
 
 
 def resume_command(arguments: argparse.Namespace) -> str:
@@ -167,6 +179,7 @@ def resume_command(arguments: argparse.Namespace) -> str:
     for option in ("seeds", "steps", "arms", "out", "results"):
         if getattr(arguments, option) is not None:
             typed += [f"--{option}", str(getattr(arguments, option))]
+    typed += ["--kept"] if arguments.kept else []
     return shlex.join([*typed, "--jobs", str(arguments.jobs), "--resume"])
 
 

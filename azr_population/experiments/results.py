@@ -19,7 +19,6 @@ from azr_population.experiments.recipe import Recipe
 from azr_population.experiments.runs import (
     PlannedRun,
     keys_without_value,
-    last_step,
     other_values,
     runs_there,
 )
@@ -76,7 +75,7 @@ def draw(
 def reached(runs: Runs, steps: int) -> Runs:
     """The runs that have come to step `steps`: what grows or drifts over the steps can be compared
     at the same step only."""
-    found = {a: [run for run in own if last_step(run.path) >= steps] for a, own in runs.items()}
+    found = {a: [run for run in own if run.last_step >= steps] for a, own in runs.items()}
     return {arm: own for arm, own in found.items() if own}
 
 
@@ -98,7 +97,7 @@ def _curves(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[str, 
         ]
         if any(row.series in _EXTREMES for row in recipe.rows):
             parts.append(_LUCK)
-        short = [last_step(run.path) for own in runs.values() for run in own]
+        short = [run.last_step for own in runs.values() for run in own]
         if (least := min(short, default=steps)) < steps:
             parts.append(
                 f"The table leaves out the runs that have not come to step {steps}, the figures "
@@ -137,6 +136,9 @@ def _extent(planned: Sequence[PlannedRun], steps: int, scale: str) -> str:
     seeds = len({run.seed for run in planned})
     lines = [f"{len(arms)} arms, {seeds} {'seed' if seeds == 1 else 'seeds'}, {steps} steps."]
     older: dict[str, list[str]] = {}
+    kept = [run.name for run in planned if run.is_kept]
+    if kept:
+        lines.append(f"Taken from `recipes/runs`, played before: {', '.join(kept)}.")
     for run in planned:
         if not run.finished:
             lines.append(f"**{run.name} is at step {run.done} of {run.steps}.**")

@@ -1,14 +1,14 @@
 """The runs that a recipe needs: where they lie, how far they are, and whether they fit.
 
-A run lies in `<out>/<arm>/seed_<n>` and serves every recipe that wants this arm and seed.
+A run lies in `<out>/<arm>/seed_<n>` and serves every recipe that wants this arm and seed. What is
+kept of runs that were played elsewhere lies in the same way in `recipes/runs/<scale>`.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -17,6 +17,7 @@ from azr_population.conf.differences import differences, flat
 from azr_population.conf.load import config_from_file, load_config
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arm, Arms
+from azr_population.experiments.played import DirectoryRun, KeptRun, Played, keep, played
 from azr_population.experiments.recipe import Recipe
 from azr_population.runs import RunDirectory
 
@@ -45,12 +46,17 @@ class PlannedRun:
     @property
     def done(self) -> int:
         """Steps that are recorded; 0 where there is no run."""
-        return last_step(self.path)
+        return played(self.path).last_step
 
     @property
     def started(self) -> bool:
         """Whether there is a run."""
         return (self.path / "config.yaml").is_file()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether only its curves are there."""
+        return isinstance(played(self.path), KeptRun)
 
     @property
     def finished(self) -> bool:
@@ -59,9 +65,18 @@ class PlannedRun:
 
 
 def plan_runs(
-    recipe: Recipe, arms: Arms, names: Sequence[str], seeds: int, steps: int, out: Path
+    recipe: Recipe,
+    arms: Arms,
+    names: Sequence[str],
+    seeds: int,
+    steps: int,
+    out: Path,
+    kept: Path | None = None,
 ) -> list[PlannedRun]:
-    """All runs at nano scale, seed by seed: after the first seed every arm has been seen."""
+    """All runs at nano scale, seed by seed: after the first seed every arm has been seen.
+
+    A run that is not in `out` is taken from the folder `kept` where that has it.
+    """
     home = out / recipe.name if recipe.own_runs else out
     planned = []
     for seed in range(1, seeds + 1):
@@ -71,23 +86,12 @@ def plan_runs(
             overrides = (*arms.scales["nano"].common, *arm.nano, *recipe.overrides, f"seed={seed}")
             if base is not None:
                 overrides += (f"base.path={base}",)
-            planned.append(
-                PlannedRun(arm, seed, steps, home / name / f"seed_{seed}", overrides, base)
-            )
+            run = PlannedRun(arm, seed, steps, home / name / f"seed_{seed}", overrides, base)
+            if kept is not None and not recipe.own_runs and not run.started:
+                elsewhere = replace(run, path=kept / name / f"seed_{seed}")
+                run = elsewhere if elsewhere.finished else run
+            planned.append(run)
     return planned
-
-
-def last_step(path: Path) -> int:
-    """The last step in a run's `metrics.jsonl`, 0 without any."""
-    record = path / "metrics.jsonl"
-    if not record.is_file():
-        return 0
-    for line in reversed(record.read_bytes().splitlines()):
-        try:
-            return int(json.loads(line)["step"])
-        except (ValueError, KeyError, TypeError):
-            continue  # torn by a crash
-    return 0
 
 
 def check_runs(planned: Sequence[PlannedRun], resume: bool) -> None:
@@ -109,14 +113,13 @@ def check_runs(planned: Sequence[PlannedRun], resume: bool) -> None:
 
 
 def _check_same(run: PlannedRun) -> None:
+    way_out = "leave out --kept to play it" if run.is_kept else "name another --out, or move it"
     try:
         told = other_values(run)
     except UserError as error:
-        raise UserError(f"{run.path} cannot be reused: {error}; name another --out") from error
+        raise UserError(f"{run.path} cannot be reused: {error}; {way_out}") from error
     if told:
-        raise UserError(
-            f"{run.path} holds another run: it has {told}; name another --out, or move it"
-        )
+        raise UserError(f"{run.path} holds another run: it has {told}; {way_out}")
 
 
 def other_values(run: PlannedRun) -> str:
@@ -126,6 +129,8 @@ def other_values(run: PlannedRun) -> str:
         UserError: its configuration cannot be read.
     """
     wanted, stored = load_config(run.overrides), config_from_file(run.path / "config.yaml")
+    if run.is_kept:
+        stored.base.path = wanted.base.path  # places are not kept
     # Folders are the same however they are written.
     for config in (wanted, stored):
         if config.base.path:
@@ -156,10 +161,18 @@ def _clear_half_made(path: Path) -> None:
     shutil.rmtree(path)
 
 
-def runs_there(planned: Sequence[PlannedRun]) -> dict[str, list[RunDirectory]]:
+def runs_there(planned: Sequence[PlannedRun]) -> dict[str, list[Played]]:
     """The runs that have records, by arm, in order of their seeds."""
-    found: dict[str, list[RunDirectory]] = {}
+    found: dict[str, list[Played]] = {}
     for run in planned:
         if run.started and run.done:
-            found.setdefault(run.arm.name, []).append(RunDirectory(run.path))
+            found.setdefault(run.arm.name, []).append(played(run.path))
     return found
+
+
+def keep_runs(planned: Sequence[PlannedRun], folder: Path, commit: str | None) -> None:
+    """Writes the curves of the finished ones into `folder`, from which `plan_runs` takes them."""
+    for run in planned:
+        one = played(run.path)
+        if run.finished and isinstance(one, DirectoryRun):
+            keep(one, folder / run.arm.name / f"seed_{run.seed}", commit)

@@ -97,8 +97,7 @@ class Exam:
             for (_, task), texts in zip(sheets, answers, strict=True)
         ]
         rates = [
-            sum(grade.solved for grade in grades) / attempts
-            for grades in referee.grade(questions)
+            sum(grade.solved for grade in grades) / attempts for grades in referee.grade(questions)
         ]
         return [rates[i * len(tasks) : (i + 1) * len(tasks)] for i in range(len(members))]
 

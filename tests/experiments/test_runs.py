@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from azr_population.errors import UserError
-from azr_population.experiments.runs import check_runs, last_step, plan_runs, runs_there
+from azr_population.experiments.played import KeptRun, played
+from azr_population.experiments.runs import check_runs, keep_runs, plan_runs, runs_there
 
 
 @pytest.fixture
@@ -110,6 +111,73 @@ def test_a_configuration_that_cannot_be_read_is_named(planned):
 
 
 def test_a_torn_last_line_does_not_count_as_a_step(tmp_path):
-    assert last_step(tmp_path) == 0
+    assert played(tmp_path).last_step == 0
     (tmp_path / "metrics.jsonl").write_text('{"step":1}\n{"step":2}\n{"st')
-    assert last_step(tmp_path) == 2
+    assert played(tmp_path).last_step == 2
+
+
+@pytest.fixture
+def kept(planned, fake_run, metrics, tmp_path):
+    """A folder with the curves of seed 1 of both arms; the runs themselves are there as well."""
+    for run, rate in zip(planned, (0.25, 0.75, 0.5, 0.5), strict=True):
+        steps = 4 if run.seed == 1 else 2
+        lines = [metrics(n, rate + n / 7, exam=0.1 * n) for n in range(1, steps + 1)]
+        fake_run(run.path, run.overrides, lines)
+    keep_runs(planned, tmp_path / "kept", "abc")
+    return tmp_path / "kept"
+
+
+def test_what_is_kept_of_a_run_tells_what_the_run_told(planned, kept):
+    assert sorted(str(path.relative_to(kept)) for path in kept.rglob("*.*")) == [
+        f"{arm}/seed_1/{file}" for arm in ("one", "two") for file in ("config.yaml", "curves.json")
+    ], "unfinished runs are not kept"
+    whole, curves = played(planned[1].path), played(kept / "two" / "seed_1")
+    assert isinstance(curves, KeptRun) and curves.commit == "abc"
+    assert curves.last_step == whole.last_step == 4
+    assert curves.totals == whole.totals
+    assert curves.learning_rates == whole.learning_rates == {"agent": 0.001}
+    for name, of in (("solve_rate", ""), ("solve_rate", "agent"), ("exam_mean", ""), ("mu", "")):
+        told, expected = curves.curve(name, of), whole.curve(name, of)
+        assert [step for step, _ in told] == [step for step, _ in expected]
+        assert [v for _, v in told] == pytest.approx([v for _, v in expected], rel=1e-5)
+    assert whole.curve("solve_rate", "agent")
+    with pytest.raises(UserError, match="diagnostic=solved_rate"):
+        curves.curve("solved_rate", "")
+
+
+def test_nothing_of_the_machine_is_kept(kept, tmp_path):
+    for path in kept.rglob("*.*"):
+        assert str(tmp_path) not in path.read_text()
+
+
+def test_a_kept_run_stands_in_for_one_that_is_not_there(planned, kept, arms, recipe, tmp_path):
+    def plan(out, steps=4, of=recipe):
+        return plan_runs(of, arms, recipe.arms, 2, steps, out, kept)
+
+    here, elsewhere = plan(tmp_path), plan(tmp_path / "elsewhere")
+    assert [run.path for run in here] == [run.path for run in planned], (
+        "what was played comes first"
+    )
+    assert [run.is_kept for run in elsewhere] == [True, True, False, False]
+    assert [run.finished for run in elsewhere] == [True, True, False, False]
+    check_runs(elsewhere, resume=False)
+    assert not any(run.is_kept for run in plan(tmp_path / "elsewhere", steps=5)), "too short"
+    timed = plan(tmp_path / "elsewhere", of=replace(recipe, own_runs=True))
+    assert not any(run.is_kept for run in timed), "time is measured on the machine at hand"
+
+
+def test_a_kept_run_of_other_settings_is_refused(kept, arms, recipe, tmp_path):
+    path = kept / "two" / "seed_1" / "config.yaml"
+    path.write_text(path.read_text().replace("rows: 24", "rows: 12"))
+    planned = plan_runs(recipe, arms, recipe.arms, 1, 4, tmp_path / "elsewhere", kept)
+    with pytest.raises(UserError, match=r"rows=12 instead of 24; leave out --kept"):
+        check_runs(planned, resume=False)
+
+
+def test_kept_curves_that_are_damaged_are_named(kept):
+    path = kept / "one" / "seed_1" / "curves.json"
+    path.write_text(path.read_text()[:100])
+    with pytest.raises(
+        UserError, match=r"one/seed_1/curves.json cannot be read.*leaving out --kept"
+    ):
+        played(path.parent).curve("solve_rate", "")
