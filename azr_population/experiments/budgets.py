@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from azr_population.experiments.played import Played
 from azr_population.experiments.tables import Runs, to_csv
+from azr_population.reports.diagnostics import consumption
+from azr_population.reports.diagnostics.records import config_of
+from azr_population.runs import RunDirectory
 
 COLUMNS = {
     "rows trained": "trained_rows",
@@ -21,7 +23,7 @@ def budgets(runs: Runs) -> dict[str, list[float]]:
     """arm -> [members, the values of `COLUMNS`, seconds per step without exams]."""
     found = {}
     for arm, own in runs.items():
-        totals = [run.totals for run in own]
+        totals = [consumption(run)["all"] for run in own]
         counted = [one for one in totals if one["members"] and one["steps"]]
         if not counted:
             continue
@@ -35,14 +37,16 @@ def budgets(runs: Runs) -> dict[str, list[float]]:
     return found
 
 
-def learning_rates(own: Sequence[Played]) -> str:
+def learning_rates(own: Sequence[RunDirectory]) -> str:
     """`teacher 0.0003, student 0.002`: of the roles that the runs have. Equal rows are no equal
     budget where those who solve learn at different rates."""
-    told = dict.fromkeys(
-        f"{role} {rate:g}" if isinstance(rate, float) else f"{role} {rate}"
-        for run in own
-        for role, rate in run.learning_rates.items()
-    )
+    told: dict[str, None] = {}
+    for run in own:
+        roles = ("teacher", "student") if config_of(run, "population", "students") else ("agent",)
+        for role in roles:
+            rate = config_of(run, "population", f"{role}_lr")
+            if rate is not None:
+                told[f"{role} {rate:g}" if isinstance(rate, float) else f"{role} {rate}"] = None
     return ", ".join(told) or "-"
 
 

@@ -31,6 +31,8 @@ from azr_population.experiments.tables import (
     table_markdown,
 )
 from azr_population.experiments.wallclock import ratio_estimates, wallclock_tables
+from azr_population.reports.diagnostics import kept_commit, last_step
+from azr_population.runs import RunDirectory
 from azr_population.runs.directory import write_atomically
 
 _EXTREMES = ("exam_best", "exam_worst")
@@ -75,7 +77,7 @@ def draw(
 def reached(runs: Runs, steps: int) -> Runs:
     """The runs that have come to step `steps`: what grows or drifts over the steps can be compared
     at the same step only."""
-    found = {a: [run for run in own if run.last_step >= steps] for a, own in runs.items()}
+    found = {a: [run for run in own if last_step(run) >= steps] for a, own in runs.items()}
     return {arm: own for arm, own in found.items() if own}
 
 
@@ -97,7 +99,7 @@ def _curves(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[str, 
         ]
         if any(row.series in _EXTREMES for row in recipe.rows):
             parts.append(_LUCK)
-        short = [run.last_step for own in runs.values() for run in own]
+        short = [last_step(run) for own in runs.values() for run in own]
         if (least := min(short, default=steps)) < steps:
             parts.append(
                 f"The table leaves out the runs that have not come to step {steps}, the figures "
@@ -136,9 +138,12 @@ def _extent(planned: Sequence[PlannedRun], steps: int, scale: str) -> str:
     seeds = len({run.seed for run in planned})
     lines = [f"{len(arms)} arms, {seeds} {'seed' if seeds == 1 else 'seeds'}, {steps} steps."]
     older: dict[str, list[str]] = {}
-    kept = [run.name for run in planned if run.is_kept]
-    if kept:
-        lines.append(f"Taken from `recipes/runs`, played before: {', '.join(kept)}.")
+    kept: dict[str, list[str]] = {}
+    for run in planned:
+        if run.is_kept:
+            kept.setdefault(str(kept_commit(RunDirectory(run.path)))[:7], []).append(run.name)
+    for hash, names in kept.items():
+        lines.append(f"Kept from runs at commit {hash}: {', '.join(names)}.")
     for run in planned:
         if not run.finished:
             lines.append(f"**{run.name} is at step {run.done} of {run.steps}.**")

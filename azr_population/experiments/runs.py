@@ -17,8 +17,8 @@ from azr_population.conf.differences import differences, flat
 from azr_population.conf.load import config_from_file, load_config
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arm, Arms
-from azr_population.experiments.played import DirectoryRun, KeptRun, Played, keep, played
 from azr_population.experiments.recipe import Recipe
+from azr_population.reports.diagnostics import DIAGNOSTICS, consumption, is_kept, keep, last_step
 from azr_population.runs import RunDirectory
 
 _MEASURES = ("run.", "exam.every", "logger.", "referee.workers")
@@ -46,7 +46,7 @@ class PlannedRun:
     @property
     def done(self) -> int:
         """Steps that are recorded; 0 where there is no run."""
-        return played(self.path).last_step
+        return last_step(RunDirectory(self.path))
 
     @property
     def started(self) -> bool:
@@ -56,7 +56,7 @@ class PlannedRun:
     @property
     def is_kept(self) -> bool:
         """Whether only its curves are there."""
-        return isinstance(played(self.path), KeptRun)
+        return is_kept(RunDirectory(self.path))
 
     @property
     def finished(self) -> bool:
@@ -161,18 +161,20 @@ def _clear_half_made(path: Path) -> None:
     shutil.rmtree(path)
 
 
-def runs_there(planned: Sequence[PlannedRun]) -> dict[str, list[Played]]:
+def runs_there(planned: Sequence[PlannedRun]) -> dict[str, list[RunDirectory]]:
     """The runs that have records, by arm, in order of their seeds."""
-    found: dict[str, list[Played]] = {}
+    found: dict[str, list[RunDirectory]] = {}
     for run in planned:
         if run.started and run.done:
-            found.setdefault(run.arm.name, []).append(played(run.path))
+            found.setdefault(run.arm.name, []).append(RunDirectory(run.path))
     return found
 
 
 def keep_runs(planned: Sequence[PlannedRun], folder: Path, commit: str | None) -> None:
     """Writes the curves of the finished ones into `folder`, from which `plan_runs` takes them."""
     for run in planned:
-        one = played(run.path)
-        if run.finished and isinstance(one, DirectoryRun):
-            keep(one, folder / run.arm.name / f"seed_{run.seed}", commit)
+        if run.finished and not run.is_kept:
+            one = RunDirectory(run.path)
+            curves = ((diagnostic.name, diagnostic.function(one)) for diagnostic in DIAGNOSTICS)
+            place = folder / run.arm.name / f"seed_{run.seed}"
+            keep(one, curves, consumption(one)["all"], run.done, commit, place)

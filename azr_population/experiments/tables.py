@@ -8,12 +8,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from azr_population.experiments.played import Played
 from azr_population.experiments.recipe import Figure, Recipe, Row
 from azr_population.experiments.takes import TAKES
-from azr_population.reports.diagnostics import Estimate, Series, band, difference, interval
+from azr_population.reports.diagnostics import Estimate, Series, band, difference, interval, series
+from azr_population.runs import RunDirectory
 
-Runs = Mapping[str, Sequence[Played]]
+Runs = Mapping[str, Sequence[RunDirectory]]
 """The runs of each arm, one per seed."""
 
 
@@ -28,9 +28,9 @@ class Cell:
     """The difference to the baseline arm (Welch); None for that arm itself."""
 
 
-def curve(run: Played, name: str, of: str, steps: int) -> Series:
+def curve(run: RunDirectory, name: str, of: str, steps: int) -> Series:
     """A diagnostic of a run up to `steps`: runs that went on longer are cut there."""
-    return [(step, value) for step, value in run.curve(name, of) if step <= steps]
+    return [(step, value) for step, value in series(run, name, of) if step <= steps]
 
 
 def figure_curves(figure: Figure, runs: Runs, steps: int) -> dict[str, list[Series]]:

@@ -61,7 +61,7 @@ def timings(runs: Runs, steps: int) -> dict[str, dict[str, Timing]]:
     found: dict[str, dict[str, Timing]] = {}
     for arm, own in runs.items():
         for run in own:
-            if (one := timing(RunDirectory(run.path), steps)) is not None:
+            if (one := timing(run, steps)) is not None:
                 found.setdefault(arm, {})[run.path.name] = one
     return found
 

@@ -22,6 +22,8 @@ from typing import Any
 from azr_population.errors import UserError
 
 RECORDS = ("metrics", "matches", "lineage", "tasks")
+CURVES = "curves.json"
+"""What is kept of a run in the place of its records; see `reports.diagnostics.kept`."""
 
 
 class RunDirectory:

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from azr_population.errors import UserError
-from azr_population.experiments.played import KeptRun, played
+from azr_population.experiments.budgets import learning_rates
 from azr_population.experiments.runs import check_runs, keep_runs, plan_runs, runs_there
+from azr_population.reports.diagnostics import consumption, kept_commit, last_step, series
+from azr_population.runs import RunDirectory
 
 
 @pytest.fixture
@@ -111,9 +113,9 @@ def test_a_configuration_that_cannot_be_read_is_named(planned):
 
 
 def test_a_torn_last_line_does_not_count_as_a_step(tmp_path):
-    assert played(tmp_path).last_step == 0
+    assert last_step(RunDirectory(tmp_path)) == 0
     (tmp_path / "metrics.jsonl").write_text('{"step":1}\n{"step":2}\n{"st')
-    assert played(tmp_path).last_step == 2
+    assert last_step(RunDirectory(tmp_path)) == 2
 
 
 @pytest.fixture
@@ -131,18 +133,18 @@ def test_what_is_kept_of_a_run_tells_what_the_run_told(planned, kept):
     assert sorted(str(path.relative_to(kept)) for path in kept.rglob("*.*")) == [
         f"{arm}/seed_1/{file}" for arm in ("one", "two") for file in ("config.yaml", "curves.json")
     ], "unfinished runs are not kept"
-    whole, curves = played(planned[1].path), played(kept / "two" / "seed_1")
-    assert isinstance(curves, KeptRun) and curves.commit == "abc"
-    assert curves.last_step == whole.last_step == 4
-    assert curves.totals == whole.totals
-    assert curves.learning_rates == whole.learning_rates == {"agent": 0.001}
+    whole, curves = RunDirectory(planned[1].path), RunDirectory(kept / "two" / "seed_1")
+    assert kept_commit(curves) == "abc"
+    assert last_step(curves) == last_step(whole) == 4
+    assert consumption(curves)["all"] == consumption(whole)["all"]
+    assert learning_rates([curves]) == learning_rates([whole]) == "agent 0.001"
     for name, of in (("solve_rate", ""), ("solve_rate", "agent"), ("exam_mean", ""), ("mu", "")):
-        told, expected = curves.curve(name, of), whole.curve(name, of)
+        told, expected = series(curves, name, of), series(whole, name, of)
         assert [step for step, _ in told] == [step for step, _ in expected]
         assert [v for _, v in told] == pytest.approx([v for _, v in expected], rel=1e-5)
-    assert whole.curve("solve_rate", "agent")
+    assert series(whole, "solve_rate", "agent")
     with pytest.raises(UserError, match="diagnostic=solved_rate"):
-        curves.curve("solved_rate", "")
+        series(curves, "solved_rate")
 
 
 def test_nothing_of_the_machine_is_kept(kept, tmp_path):
@@ -177,7 +179,5 @@ def test_a_kept_run_of_other_settings_is_refused(kept, arms, recipe, tmp_path):
 def test_kept_curves_that_are_damaged_are_named(kept):
     path = kept / "one" / "seed_1" / "curves.json"
     path.write_text(path.read_text()[:100])
-    with pytest.raises(
-        UserError, match=r"one/seed_1/curves.json cannot be read.*leaving out --kept"
-    ):
-        played(path.parent).curve("solve_rate", "")
+    with pytest.raises(UserError, match=r"one/seed_1/curves.json cannot be read.*play the run"):
+        series(RunDirectory(path.parent), "solve_rate")

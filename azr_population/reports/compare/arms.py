@@ -50,8 +50,7 @@ class Run:
         goes on says one thing throughout."""
         if self.directory is None:
             return max(self.log, default=0)
-        steps = (number(row.get("step")) for row in self.directory.metrics())
-        return max((int(step) for step in steps if step is not None), default=0)
+        return diagnostics.last_step(self.directory)
 
     @property
     def planned(self) -> int | None:

@@ -4,10 +4,11 @@ from azr_population.reports.diagnostics import (  # noqa: F401  (they fill DIAGN
     from_metrics,
     from_tasks,
 )
-from azr_population.reports.diagnostics.catalogue import DIAGNOSTICS, series
+from azr_population.reports.diagnostics.catalogue import DIAGNOSTICS, last_step, series
 from azr_population.reports.diagnostics.coverage import Cell, CoverageMap, coverage_map
 from azr_population.reports.diagnostics.credit import operator_credit
 from azr_population.reports.diagnostics.fairness import consumption
+from azr_population.reports.diagnostics.kept import is_kept, keep, kept_commit
 from azr_population.reports.diagnostics.match_ups import match_ups
 from azr_population.reports.diagnostics.statistics import (
     Estimate,
@@ -28,6 +29,10 @@ __all__ = [
     "coverage_map",
     "difference",
     "interval",
+    "is_kept",
+    "keep",
+    "kept_commit",
+    "last_step",
     "match_ups",
     "operator_credit",
     "series",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from azr_population.registry import Registry
+from azr_population.reports.diagnostics.kept import is_kept, kept_series, kept_steps
 from azr_population.reports.diagnostics.statistics import Series
 from azr_population.runs.directory import RunDirectory
 
@@ -24,4 +26,20 @@ def series(run: RunDirectory, name: str, of: str = "") -> Series:
     Raises:
         UserError: there is no such diagnostic; the message lists those there are.
     """
-    return list(DIAGNOSTICS.find(name).function(run).get(of, []))
+    diagnostic = DIAGNOSTICS.find(name)
+    if is_kept(run):
+        return kept_series(run, name, of)
+    return list(diagnostic.function(run).get(of, []))
+
+
+def last_step(run: RunDirectory) -> int:
+    """The last recorded step, 0 without any."""
+    if is_kept(run):
+        return kept_steps(run)
+    record = run.path / "metrics.jsonl"
+    for line in reversed(record.read_bytes().splitlines() if record.is_file() else []):
+        try:
+            return int(json.loads(line)["step"])
+        except (ValueError, KeyError, TypeError):
+            continue  # torn by a crash
+    return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from azr_population.reports.diagnostics.kept import is_kept, kept_totals
 from azr_population.reports.diagnostics.records import section, steps_of
 from azr_population.reports.lines import number
 from azr_population.runs.directory import RunDirectory
@@ -18,8 +19,10 @@ def consumption(run: RunDirectory) -> dict[str, dict[str, Any]]:
     Each has the counts of `COUNTED`, `members`, `steps` (recorded with a member in it),
     `rows_per_step` (trained rows per member and step) and `seconds`: for `all`, those of the steps
     without their exams; for the others its share of them by generated and trained tokens, since
-    members run in one batch and are not timed one by one.
+    members run in one batch and are not timed one by one. What is kept of a run has `all` only.
     """
+    if is_kept(run):
+        return {"all": kept_totals(run)}
     steps = steps_of(run)
     found: dict[str, dict[str, Any]] = {}
     for step in steps:

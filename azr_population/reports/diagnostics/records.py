@@ -15,7 +15,7 @@ from yaml import YAMLError
 
 from azr_population.errors import UserError
 from azr_population.reports.lines import number
-from azr_population.runs.directory import RECORDS, RunDirectory
+from azr_population.runs.directory import CURVES, RECORDS, RunDirectory
 
 Record = Mapping[str, Any]
 T = TypeVar("T")
@@ -86,9 +86,9 @@ def _by_step(run: RunDirectory) -> list[dict[str, Any]]:
 def _state(run: RunDirectory) -> tuple[tuple[int, int], ...]:
     """Sizes and times of the records: what changes when one is written to."""
     found = []
-    for name in RECORDS:
+    for name in (*(f"{record}.jsonl" for record in RECORDS), CURVES):
         try:
-            stat = (run.path / f"{name}.jsonl").stat()
+            stat = (run.path / name).stat()
             found.append((stat.st_size, stat.st_mtime_ns))
         except OSError:
             found.append((-1, -1))

@@ -1,0 +1,104 @@
+"""What is kept of a run where its directory is not: `config.yaml` and `curves.json` in one folder.
+
+A run directory of 100 steps weighs megabytes and is not committed. The curves are: every diagnostic
+over the steps, by role but not by member, and the totals of the budget. `series` and `consumption`
+read such a folder as they read a run's, so recipes and comparisons can be drawn of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from azr_population.errors import UserError
+from azr_population.reports.diagnostics.records import remembered
+from azr_population.reports.diagnostics.statistics import Series
+from azr_population.runs.directory import CURVES, RunDirectory, write_atomically
+
+_WHOSE = ("", "teacher", "student", "agent", "code_o", "code_i", "code_f", "training")
+"""Whose series are kept; those of members and phases are not."""
+
+
+def is_kept(run: RunDirectory) -> bool:
+    """Whether there are the curves of a run and not the run."""
+    return (run.path / CURVES).is_file()
+
+
+def kept_series(run: RunDirectory, name: str, of: str) -> Series:
+    """As `diagnostics.series`."""
+    curves = _content(run)["curves"]
+    found = curves.get(_key(name, of), [])
+    if isinstance(found, str):  # the same as another one
+        found = curves[found]
+    return [(int(step), float(value)) for step, value in found]
+
+
+def kept_totals(run: RunDirectory) -> dict[str, Any]:
+    """`consumption` of all members together."""
+    return dict(_content(run)["totals"])
+
+
+def kept_steps(run: RunDirectory) -> int:
+    """The last step."""
+    return int(_content(run)["steps"])
+
+
+def kept_commit(run: RunDirectory) -> str | None:
+    """The checkout's commit when the curves were kept."""
+    commit: str | None = _content(run)["commit"]
+    return commit
+
+
+def keep(
+    run: RunDirectory,
+    curves: Iterable[tuple[str, Mapping[str, Series]]],
+    totals: Mapping[str, Any],
+    steps: int,
+    commit: str | None,
+    folder: Path,
+) -> None:
+    """Writes the run's settings, without the machine's paths, and `curves` (by diagnostic) there.
+
+    Numbers have six digits. A series that equals an earlier one (the unnamed one is that of some
+    role as well) is given by that one's name.
+    """
+    texts: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for diagnostic, by_whom in curves:
+        for of, points in by_whom.items():
+            if of in _WHOSE and points:
+                rounded = [[step, float(f"{value:.6g}")] for step, value in points]
+                text, key = json.dumps(rounded, separators=(",", ":")), _key(diagnostic, of)
+                first = names.setdefault(text, key)
+                texts[key] = text if first == key else json.dumps(first)
+    config = run.config()
+    config["run"]["dir"], config["base"]["path"] = "", None
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
+    head = f'"commit": {json.dumps(commit)},\n"steps": {steps},\n"totals": {json.dumps(totals)}'
+    lines = ",\n".join(f"{json.dumps(key)}: {text}" for key, text in texts.items())
+    write_atomically(folder / CURVES, f'{{\n{head},\n"curves": {{\n{lines}\n}}\n}}\n')
+
+
+def _key(name: str, of: str) -> str:
+    return f"{name} {of}".rstrip()
+
+
+def _content(run: RunDirectory) -> dict[str, Any]:
+    def read() -> dict[str, Any]:
+        path = run.path / CURVES
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            missing = {"commit", "steps", "totals", "curves"} - set(found)
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(f"{path} cannot be read ({error}); play the run instead") from error
+        if missing:
+            raise UserError(f"{path} lacks {', '.join(sorted(missing))}; play the run instead")
+        content: dict[str, Any] = found
+        return content
+
+    return remembered(run, "kept", read)
