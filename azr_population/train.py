@@ -81,6 +81,7 @@ def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
     `overrides` may change what does not rewrite the past: `run.` and `exam.`, e.g. `run.steps=40`.
     """
     directory = RunDirectory(path)
+    directory.refuse_curves()
     stored = config_from_file(directory.path / "config.yaml")
     config = config_from_file(directory.path / "config.yaml", overrides)
     refuse_changes(stored, config)

@@ -39,6 +39,7 @@ def write_report(run_dir: Path) -> Path:
         UserError: there is no run in the folder.
     """
     run = RunDirectory(run_dir)
+    run.refuse_curves()
     config = run.config()
     metrics = _by_step(run.metrics())
     matches = list(run.matches())

@@ -49,6 +49,14 @@ class RunDirectory:
             way_out = f"go on with it by: azr-population resume {self.path}, or " if is_run else ""
             raise UserError(f"run.dir={self.path} is not empty; {way_out}choose another run.dir")
 
+    def refuse_curves(self) -> None:
+        """Raises `UserError` when there are but the curves of a run here."""
+        if (self.path / CURVES).is_file():
+            raise UserError(
+                f"{self.path} keeps the curves of a run, not the run; draw them by "
+                "azr-population compare, or azr-population recipe NAME --kept"
+            )
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keeps every other process from writing this run; freed even by a crash.

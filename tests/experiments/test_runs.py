@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from azr_population.cli import main
 from azr_population.errors import UserError
 from azr_population.experiments.budgets import learning_rates
 from azr_population.experiments.runs import check_runs, keep_runs, plan_runs, runs_there
@@ -131,7 +132,9 @@ def kept(planned, fake_run, metrics, tmp_path):
 
 def test_what_is_kept_of_a_run_tells_what_the_run_told(planned, kept):
     assert sorted(str(path.relative_to(kept)) for path in kept.rglob("*.*")) == [
-        f"{arm}/seed_1/{file}" for arm in ("one", "two") for file in ("config.yaml", "curves.json")
+        f"{arm}/seed_1/{file}"
+        for arm in ("one", "two")
+        for file in ("config.yaml", "curves.json", "environment.json")
     ], "unfinished runs are not kept"
     whole, curves = RunDirectory(planned[1].path), RunDirectory(kept / "two" / "seed_1")
     assert kept_commit(curves) == "abc"
@@ -174,6 +177,18 @@ def test_a_kept_run_of_other_settings_is_refused(kept, arms, recipe, tmp_path):
     planned = plan_runs(recipe, arms, recipe.arms, 1, 4, tmp_path / "elsewhere", kept)
     with pytest.raises(UserError, match=r"rows=12 instead of 24; leave out --kept"):
         check_runs(planned, resume=False)
+
+
+def test_a_kept_run_is_neither_resumed_nor_reported(kept):
+    for command in ("resume", "report"):
+        assert main([command, str(kept / "one" / "seed_1")]) == 2
+    assert len(list((kept / "one" / "seed_1").iterdir())) == 3, "nothing was written"
+
+
+def test_kept_runs_are_compared_like_runs(kept, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert main(["compare", str(kept / "one"), str(kept / "two"), "--out", str(page)]) == 0
+    assert "solve rate" in page.read_text()
 
 
 def test_kept_curves_that_are_damaged_are_named(kept):

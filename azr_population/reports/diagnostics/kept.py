@@ -1,4 +1,4 @@
-"""What is kept of a run where its directory is not: `config.yaml` and `curves.json` in one folder.
+"""What is kept of a run where its directory is not: its settings, versions and `curves.json`.
 
 A run directory of 100 steps weighs megabytes and is not committed. The curves are: every diagnostic
 over the steps, by role but not by member, and the totals of the budget. `series` and `consumption`
@@ -61,7 +61,7 @@ def keep(
     commit: str | None,
     folder: Path,
 ) -> None:
-    """Writes the run's settings, without the machine's paths, and `curves` (by diagnostic) there.
+    """Writes settings and versions, without the machine's paths, and `curves` (by diagnostic).
 
     Numbers have six digits. A series that equals an earlier one (the unnamed one is that of some
     role as well) is given by that one's name.
@@ -79,6 +79,8 @@ def keep(
     config["run"]["dir"], config["base"]["path"] = "", None
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
+    versions = {k: v for k, v in run.environment().items() if k in ("python", "packages")}
+    write_atomically(folder / "environment.json", json.dumps(versions, indent=1) + "\n")
     head = f'"commit": {json.dumps(commit)},\n"steps": {steps},\n"totals": {json.dumps(totals)}'
     lines = ",\n".join(f"{json.dumps(key)}: {text}" for key, text in texts.items())
     write_atomically(folder / CURVES, f'{{\n{head},\n"curves": {{\n{lines}\n}}\n}}\n')
