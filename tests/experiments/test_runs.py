@@ -1,5 +1,7 @@
 """Which runs are reused, resumed, refused."""
 
+import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -186,9 +188,13 @@ def test_a_kept_run_is_neither_resumed_nor_reported(kept):
 
 
 def test_kept_runs_are_compared_like_runs(kept, tmp_path, capsys):
-    page = tmp_path / "page.html"
-    assert main(["compare", str(kept / "one"), str(kept / "two"), "--out", str(page)]) == 0
-    assert "solve rate" in page.read_text()
+    found = []
+    for place in (kept, tmp_path):
+        arms = [f"{arm}={place / arm / 'seed_1'}" for arm in ("one", "two")]
+        assert main(["compare", *arms, "--out", str(tmp_path / "page.html")]) == 0
+        page = (tmp_path / "page.html").read_text()
+        found.append(json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])["charts"])
+    assert found[0] and found[0] == found[1]
 
 
 def test_kept_curves_that_are_damaged_are_named(kept):
