@@ -32,6 +32,12 @@ def conservative(member: Record) -> float | None:
     return None if mu is None or sigma is None else mu - 3.0 * sigma
 
 
+def rating(member: Record) -> str:
+    """`25.1 ± 0.4`, mu and sigma of a member's metrics; `-` for a member without a rating."""
+    mu, sigma = number(member.get("mu")), number(member.get("sigma"))
+    return "-" if mu is None or sigma is None else f"{mu:.1f} ± {sigma:.1f}"
+
+
 def show(value: Any, form: str, missing: str = "-") -> str:
     """`value` in a format such as `{:.0%}`; `missing` where there is no finite number."""
     known = number(value)

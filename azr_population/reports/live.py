@@ -17,6 +17,7 @@ from azr_population.reports.lines import (
     conservative,
     exam_line,
     match_line,
+    rating,
     replacement_line,
     show,
 )
@@ -135,7 +136,7 @@ class LiveView:
         for name, member in sorted(rows, key=lambda item: -(conservative(item[1]) or 0.0)):
             table.add_row(
                 Text(name, style=ROLE_STYLE.get(role, "")),
-                f"{show(member.get('mu'), '{:.1f}')} ± {show(member.get('sigma'), '{:.1f}')}",
+                rating(member),
                 show(conservative(member), "{:.1f}"),
                 str(member.get("generation", 0)),
                 Text(self._origin.get(name, "start"), style="dim"),

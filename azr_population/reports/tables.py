@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from azr_population.reports.figures import by_number, section
-from azr_population.reports.lines import conservative, duration, number, show
+from azr_population.reports.lines import conservative, duration, number, rating, show
 from azr_population.reports.sections import empty, row, table, text
 
 Record = Mapping[str, Any]
@@ -20,7 +20,7 @@ def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> str:
     rows = []
     for name, member in sorted(section(metrics[-1], "members").items(), key=_rank):
         cells = [
-            f"{show(member.get('mu'), '{:.1f}')} ± {show(member.get('sigma'), '{:.1f}')}",
+            rating(member),
             show(conservative(member), "{:.1f}"),
             text(member.get("generation", 0)),
             text(origin.get(name, "start")),

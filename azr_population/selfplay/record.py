@@ -56,7 +56,8 @@ def member_metrics(
     """One member's step: what it did, what it cost and where it stands.
 
     `tokens` and `rollouts` count what the member generated; `trained_tokens` and `updates` what it
-    learned from. They are what makes two arms comparable.
+    learned from. They are what makes two arms comparable. A single agent meets nobody, so it has no
+    rating.
     """
     proposed = [row for row in rows if row.match.teacher is member]
     solved = [row for row in rows if row.match.student is member]
@@ -64,12 +65,12 @@ def member_metrics(
     written += [answer.completion for row in solved for answer in row.answers]
     figures: dict[str, Any] = {
         "role": str(member.role),
-        "mu": member.rating.mu,
-        "sigma": member.rating.sigma,
         "generation": member.generation,
         "tokens": sum(len(one.token_ids) for one in written),
         "rollouts": len(written),
     }
+    if member.role is not Role.AGENT:
+        figures |= {"mu": member.rating.mu, "sigma": member.rating.sigma}
     rewards: list[float] = []
     if member.role is not Role.STUDENT:
         figures |= proposal_metrics(proposed)

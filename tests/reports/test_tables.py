@@ -40,3 +40,10 @@ def test_attempts_are_counted_by_verdict() -> None:
     assert "nothing that parses" in page
     assert "No attempt is recorded" in task_cards.hardest([{}], "")
     assert "Nobody did." in task_cards.hardest([], "Nobody did.")
+
+
+def test_a_member_without_a_rating_has_dashes() -> None:
+    members = {"agent_0": {"role": "agent"}, "student_0": {"mu": 25.14, "sigma": 0.42}}
+    page = tables.member_table([{"step": 1, "members": members}], [])
+    assert page.count('<td class="number">25.1 ± 0.4</td>') == 1
+    assert "- ± -" not in page

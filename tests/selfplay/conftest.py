@@ -125,7 +125,7 @@ def config():
 def play(config, referee):
     """Makes a self-play with scripted members: teachers' skills, then students'."""
 
-    def make(skill):
-        return SelfPlay(config, ScriptedEngine(skill), referee, ChatFormat(), None)
+    def make(skill, exam=None):
+        return SelfPlay(config, ScriptedEngine(skill), referee, ChatFormat(), exam)
 
     return make

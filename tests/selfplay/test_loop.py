@@ -60,6 +60,7 @@ def test_the_single_agent_plays_itself_and_is_never_rated_or_replaced(play, conf
     assert all(record.lineage == [] for record in records)
     assert game.roster["agent_0"].rating == game.ratings.initial
     assert records[0].metrics["roles"]["agent"]["rollouts"] > 6
+    assert "mu" not in records[0].metrics["members"]["agent_0"]
 
 
 def test_going_on_from_a_saved_state_gives_the_same_run(play, config, population):
