@@ -81,14 +81,14 @@ def arms_of(arguments: Sequence[str]) -> list[Arm]:
     """The arms that the arguments name, in their order.
 
     An argument is a run directory, a folder of runs named `seed_*`, or a stock AZR log, and may be
-    given a name: `NAME=PATH`. Arguments of the same name are seeds of one arm.
+    given a name: `NAME=PATH`. Arguments given the same name are seeds of one arm; one without is
+    an arm of its own, called by as much of its path's end as no other one has.
 
     Raises:
         UserError: fewer than two arms, something that is no run, or one run twice in an arm.
     """
     found: dict[str, list[Run]] = {}
-    for argument in arguments:
-        name, path = _named(argument)
+    for name, path in _names(arguments):
         own = found.setdefault(name, [])
         for run in _runs(path):
             if run.path.resolve() in [one.path.resolve() for one in own]:
@@ -112,15 +112,29 @@ def flat(config: Any, prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _named(argument: str) -> tuple[str, Path]:
+def _names(arguments: Sequence[str]) -> list[tuple[str, Path]]:
+    """(arm, path) of each argument."""
+    split = [_split(argument) for argument in arguments]
+    ends = [path.resolve().parts for name, path in split if name is None]
+    return [
+        (_end(path.resolve().parts, ends) if name is None else name, path) for name, path in split
+    ]
+
+
+def _split(argument: str) -> tuple[str | None, Path]:
     name, equals, rest = argument.partition("=")
-    path = Path(rest) if equals and not Path(argument).exists() else Path(argument)
-    if equals and path == Path(rest):
-        return name, path
-    resolved = path.resolve()
-    # A seed of an arm is called by both, or all first seeds would have one name.
-    same = resolved.name.startswith("seed_")
-    return (f"{resolved.parent.name}/{resolved.name}" if same else resolved.name), path
+    if equals and not Path(argument).exists():
+        return name, Path(rest)
+    return None, Path(argument)
+
+
+def _end(parts: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> str:
+    """The shortest end of a path that tells it from all others; of a seed its arm's name too."""
+    least = 2 if parts[-1].startswith("seed_") else 1
+    for length in range(least, len(parts)):
+        if all(other[-length:] != parts[-length:] for other in others if other != parts):
+            return "/".join(parts[-length:])
+    return "/".join(parts)
 
 
 def _runs(path: Path) -> list[Run]:

@@ -34,6 +34,18 @@ def test_one_name_makes_one_arm(runs: Path) -> None:
     assert [(arm.name, len(arm.runs)) for arm in arms] == [("a", 2), ("b", 2)]
 
 
+def test_runs_without_a_name_are_told_apart_by_their_paths(runs: Path) -> None:
+    for name in ("a/run", "b/run", "c"):
+        write_run(runs / name, make_run(steps=2))
+    arms = arms_of([str(runs / name) for name in ("a/run", "b/run", "c", "one")])
+    assert [(arm.name, len(arm.runs)) for arm in arms] == [
+        ("a/run", 1),
+        ("b/run", 1),
+        ("c", 1),
+        ("one", 2),
+    ]
+
+
 def test_a_path_may_hold_an_equals_sign(runs: Path) -> None:
     odd = runs / "lr=0.3"
     write_run(odd, make_run(steps=2))
