@@ -13,6 +13,7 @@ from typing import Any
 import host
 import pytest
 
+from azr_population.reports.compare.azr_log import KEYS, azr_series, read_azr_log
 from azr_population.runs.checkpoint import members_digest
 
 pytestmark = [
@@ -70,6 +71,19 @@ def test_a_population_plays_all_problem_types(folder: Path) -> None:
         assert sum(task["solved"]) / len(task["solved"]) == task["solve_rate"]
     assert "population/teacher/validity" in log and "population/student_3/mu" in log
     assert (run_directory(folder) / "report.html").is_file()
+
+
+def test_single_prints_what_comparisons_read_from_stock_azr(folder: Path) -> None:
+    """AZR's own figures, which it prints whoever plays."""
+    overrides = ["+population=single", *POPULATION, f"trainer.default_local_dir={folder}/printed"]
+    code, log = host.run(folder, [*overrides, "trainer.total_training_steps=3"])
+    assert code == 0, log[-3000:]
+    (folder / "azr.log").write_text(log)
+    rows, settings = read_azr_log(folder / "azr.log")
+    assert settings["data.train_batch_size"] == "2"
+    # `tokens` is printed by veRL's own trainers only, not by AZR's.
+    missing = [name for name in KEYS if name != "tokens" and not azr_series(rows, name)]
+    assert not missing
 
 
 def test_a_resumed_run_ends_as_the_whole_one(folder: Path) -> None:

@@ -25,13 +25,14 @@ Rows = dict[int, dict[str, float]]
 KEYS = {
     "solve_rate": r"pred_code_\w+/accuracy",
     "validity": r"gen_code_\w+/format_score",
-    "lines": r"gen_code_\w+/avg_program_lines",
+    # AZR puts the type before this key twice.
+    "lines": r"(?:gen_code_\w+/){1,2}avg_program_lines",
     "proposal_reward": r"gen_code_\w+/critic/rewards/mean",
     "proposal_tokens": r"gen_code_\w+/response_length/mean",
     "answer_tokens": r"pred_code_\w+/response_length/mean",
     "entropy": r"actor/entropy(?:_loss)?",
-    "seconds": r"perf/time_per_step",
-    "tokens": r"perf/total_num_tokens",
+    "seconds": r"timing_s/step",
+    "tokens": r"perf/total_num_tokens",  # veRL's own trainers have it, AZR's has not
 }
 """Our diagnostic -> AZR's keys, whose mean is taken over the task types. `solve_rate` is of tasks
 drawn from AZR's buffer, `validity` the share of proposals that parse and run. What AZR scales or

@@ -19,7 +19,8 @@ CONSOLE = """\
 \x1b[36m(TaskRunner pid=71)\x1b[0m step:1 - gen_code_i/format_score:0.5 - \
 gen_code_o/format_score:np.float64(0.75) - pred_code_i/accuracy:0.25 - \
 pred_code_o/accuracy:0.35 - actor/entropy:1e-1 - actor/grad_norm:nan - \
-response_length/clip_ratio:0.0 - perf/time_per_step:12.5 - perf/total_num_tokens:4000
+gen_code_o/gen_code_o/avg_program_lines:6.5 - gen_code_i/gen_code_i/avg_program_lines:7.5 - \
+response_length/clip_ratio:0.0 - timing_s/step:12.5 - perf/total_num_tokens:4000
 (TaskRunner pid=71) step:2 - gen_code_i/format_score:0.6 - pred_code_f/accuracy:0.5
 step:2 - val/test_score/code:0.625
 step:3 - gen_code_i/form
@@ -47,6 +48,7 @@ def test_our_diagnostics_are_means_over_the_task_types(tmp_path: Path) -> None:
     assert azr_series(rows, "solve_rate") == [(1, pytest.approx(0.3)), (2, 0.5)]
     assert azr_series(rows, "validity") == [(1, 0.625), (2, 0.6)]
     assert azr_series(rows, "seconds") == [(1, 12.5)]
+    assert azr_series(rows, "lines") == [(1, 7.0)]
     assert azr_series(rows, "exam_mean") == []
     assert settings == {
         "base": "Qwen/Qwen2.5-Coder-7B",
