@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import platform
 import shutil
 from collections import Counter
@@ -17,14 +16,12 @@ from omegaconf import OmegaConf
 from azr_population.adapters.peft_folder import save_adapter
 from azr_population.azr.facade import PopulationGroup
 from azr_population.errors import UserError
+from azr_population.loggers.figures import section_figures
 from azr_population.members import Roster
 from azr_population.reports.lines import match_line, replacement_line, role_line
 from azr_population.runs.directory import RunDirectory, replace_folder
 from azr_population.selfplay import record
 from azr_population.selfplay.rows import Row
-
-NAMESPACE = "population"
-"""Of our figures in AZR's logger (console, wandb)."""
 
 
 def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:
@@ -110,19 +107,15 @@ def task_records(step: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def figures(step: Mapping[str, Any], births: int) -> dict[str, float]:
-    """The numbers of a step for AZR's logger: `population/<member or role>/<name>`."""
-    found: dict[str, float] = {f"{NAMESPACE}/replaced": float(births)}
-    for section in (step["roles"], step["members"]):
-        for name, own in section.items():
-            for key, value in own.items():
-                is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-                if is_number and math.isfinite(value):
-                    found[f"{NAMESPACE}/{name}/{key}"] = float(value)
-    for kind, own in step["types"].items():
-        for key in ("validity", "solve_rate", "unique"):
-            if own.get(key) is not None:
-                found[f"{NAMESPACE}/{kind}/{key}"] = float(own[key])
-    return found
+    """The numbers of a step for AZR's logger: `population/<member, role or task type>/<name>`.
+
+    Times are left out, since AZR logs its own.
+    """
+    types = {
+        kind: {key: own.get(key) for key in ("validity", "solve_rate", "unique")}
+        for kind, own in step["types"].items()
+    }
+    return section_figures({**step["roles"], **step["members"], **types}, births)
 
 
 def lines(
