@@ -6,7 +6,6 @@ Not covered: runs inside AZR; they use the same pieces under veRL (the `azr` roo
 from __future__ import annotations
 
 import platform
-import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -36,7 +35,7 @@ from azr_population.runs.checkpoint import (
     save_checkpoint,
     steps,
 )
-from azr_population.runs.directory import replace_folder, write_atomically
+from azr_population.runs.directory import replacing_folder, write_atomically
 from azr_population.selfplay.exam import Exam
 from azr_population.selfplay.loop import SelfPlay
 from azr_population.selfplay.phases import seed_tasks
@@ -236,10 +235,8 @@ def _export_members(play: SelfPlay, directory: RunDirectory) -> None:
     """Every member as a PEFT folder, each put in place whole."""
     base = str(play.config.base.path or nano_base_path())
     for member in play.roster:
-        temporary = directory.members / f".{member.name}.tmp"
-        shutil.rmtree(temporary, ignore_errors=True)
-        save_adapter(play.engine.read_member(member.slot), temporary, base)
-        replace_folder(temporary, directory.members / member.name)
+        with replacing_folder(directory.members / member.name) as folder:
+            save_adapter(play.engine.read_member(member.slot), folder, base)
 
 
 @contextmanager

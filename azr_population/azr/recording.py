@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +18,7 @@ from azr_population.errors import UserError
 from azr_population.loggers.figures import section_figures
 from azr_population.members import Roster
 from azr_population.reports.lines import match_line, replacement_line, role_line
-from azr_population.runs.directory import RunDirectory, replace_folder
+from azr_population.runs.directory import RunDirectory, replacing_folder
 from azr_population.selfplay import record
 from azr_population.selfplay.rows import Row
 
@@ -135,8 +134,6 @@ def export_members(
 ) -> None:
     """Writes every member as a PEFT folder; a folder is always whole."""
     for member in roster:
-        temporary = directory.members / f".{member.name}.tmp"
-        shutil.rmtree(temporary, ignore_errors=True)
         readme = {"rating": json.dumps({"mu": member.rating.mu, "sigma": member.rating.sigma})}
-        save_adapter(group.read_member(member.slot), temporary, base, readme)
-        replace_folder(temporary, directory.members / member.name)
+        with replacing_folder(directory.members / member.name) as folder:
+            save_adapter(group.read_member(member.slot), folder, base, readme)
