@@ -10,7 +10,6 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from azr_population.selfplay.streams import Streams
 from azr_population.tasks.formats import FORMATS
 from azr_population.tasks.seed_file import read_seed_file
 from azr_population.tasks.task import Task
+from azr_population.versions import installed
 
 
 def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
@@ -261,17 +261,11 @@ def _stop_requests(view: View) -> Iterator[list[int]]:
 def environment() -> dict[str, Any]:
     """What the run ran on: versions, platform, threads and the command."""
     packages = ("azr-population", "torch", "transformers", "peft", "numpy", "trueskill")
-    found: dict[str, Any] = {}
-    for name in packages:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "packages": found,
+        "packages": {name: installed(name) for name in packages},
     }

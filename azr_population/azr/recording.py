@@ -6,7 +6,6 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from azr_population.reports.lines import match_line, replacement_line, role_line
 from azr_population.runs.directory import RunDirectory, replacing_folder
 from azr_population.selfplay import record
 from azr_population.selfplay.rows import Row
+from azr_population.versions import installed
 
 
 def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:
@@ -44,18 +44,12 @@ def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> 
 def environment(patches: Sequence[str]) -> dict[str, Any]:
     """What the run runs on, and which patches are in force."""
     packages = ("azr-population", "verl", "ray", "vllm", "torch", "transformers", "peft", "numpy")
-    found: dict[str, str | None] = {}
-    for name in packages:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),
         "host": "Absolute Zero Reasoner",
-        "packages": found,
+        "packages": {name: installed(name) for name in packages},
         "patches": list(patches),
     }
 
