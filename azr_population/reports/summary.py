@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from azr_population.reports.figures import section
+from azr_population.reports.diagnostics.records import section
 from azr_population.reports.lines import conservative, duration, number
 
 Record = Mapping[str, Any]
