@@ -94,11 +94,6 @@ def step_record(
     return whole
 
 
-def task_records(step: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The lines of `tasks.jsonl`."""
-    return record.task_records(step, rows)
-
-
 def figures(step: Mapping[str, Any], births: int) -> dict[str, float]:
     """The numbers of a step for AZR's logger: `population/<member, role or task type>/<name>`.
 
