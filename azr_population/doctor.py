@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from rich.console import Console
@@ -13,6 +12,7 @@ from rich.table import Table
 
 from azr_population.nano import nano_base_path
 from azr_population.referee import confinement
+from azr_population.versions import installed
 
 
 def doctor() -> int:
@@ -33,7 +33,7 @@ def doctor() -> int:
         f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}",
     )
     for package in ("transformers", "peft", "hydra-core", "trueskill", "verl", "ray", "vllm"):
-        table.add_row(package, _version(package) or "not installed", "")
+        table.add_row(package, installed(package) or "not installed", "")
     azr = azr_home()
     table.add_row("AZR", str(azr) if azr else "not found", "" if azr else "set AZR_HOME")
     table.add_section()
@@ -48,8 +48,8 @@ def doctor() -> int:
         "seccomp": seccomp,
         "the nano base": nano,
         "AZR_HOME": azr is not None,
-        "verl": _version("verl") is not None,
-        "ray": _version("ray") is not None,
+        "verl": installed("verl") is not None,
+        "ray": installed("ray") is not None,
         "a GPU": torch.cuda.is_available(),
     }
     uses = {
@@ -77,10 +77,3 @@ def azr_home() -> Path | None:
     found = importlib.util.find_spec("absolute_zero_reasoner")
     places = list(found.submodule_search_locations or []) if found else []
     return Path(places[0]).parent if places else None
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

@@ -6,12 +6,10 @@ Not covered: runs inside AZR; they use the same pieces under veRL (the `azr` roo
 from __future__ import annotations
 
 import platform
-import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +34,7 @@ from azr_population.runs.checkpoint import (
     save_checkpoint,
     steps,
 )
-from azr_population.runs.directory import replace_folder, write_atomically
+from azr_population.runs.directory import replacing_folder, write_atomically
 from azr_population.selfplay.exam import Exam
 from azr_population.selfplay.loop import SelfPlay
 from azr_population.selfplay.phases import seed_tasks
@@ -44,6 +42,7 @@ from azr_population.selfplay.streams import Streams
 from azr_population.tasks.formats import FORMATS
 from azr_population.tasks.seed_file import read_seed_file
 from azr_population.tasks.task import Task
+from azr_population.versions import installed
 
 
 def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
@@ -236,10 +235,8 @@ def _export_members(play: SelfPlay, directory: RunDirectory) -> None:
     """Every member as a PEFT folder, each put in place whole."""
     base = str(play.config.base.path or nano_base_path())
     for member in play.roster:
-        temporary = directory.members / f".{member.name}.tmp"
-        shutil.rmtree(temporary, ignore_errors=True)
-        save_adapter(play.engine.read_member(member.slot), temporary, base)
-        replace_folder(temporary, directory.members / member.name)
+        with replacing_folder(directory.members / member.name) as folder:
+            save_adapter(play.engine.read_member(member.slot), folder, base)
 
 
 @contextmanager
@@ -264,17 +261,11 @@ def _stop_requests(view: View) -> Iterator[list[int]]:
 def environment() -> dict[str, Any]:
     """What the run ran on: versions, platform, threads and the command."""
     packages = ("azr-population", "torch", "transformers", "peft", "numpy", "trueskill")
-    found: dict[str, Any] = {}
-    for name in packages:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "packages": found,
+        "packages": {name: installed(name) for name in packages},
     }

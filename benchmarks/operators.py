@@ -23,7 +23,6 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -42,6 +41,7 @@ from operators_peers import (
 
 from azr_population.adapters.adapter import Adapter
 from azr_population.evolution.registry import Operator, get_operator, operators
+from azr_population.versions import installed
 
 Call = Callable[[], object]
 
@@ -183,13 +183,8 @@ def _theirs(operator: Operator, peer: Populora) -> Call:
 
 
 def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {"python": platform.python_version()}
-    for package in ("torch", "peft", "populora"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found
+    packages = {package: installed(package) for package in ("torch", "peft", "populora")}
+    return {"python": platform.python_version(), **packages}
 
 
 def _processor() -> str:

@@ -70,25 +70,15 @@ def _forget(executor: object) -> None:
 
 def with_azr_batches(executor: object) -> Contender:
     """AZR's executor at its best: all snippets in one `batch_apply`, over all its workers."""
-    from absolute_zero_reasoner.utils.code_utils.templates import (
-        CHECK_DETERMINISM_TEMPLATE,
-        EVAL_INPUT_PREDICTION_TEMPLATE,
-    )
+    from absolute_zero_reasoner.utils.code_utils.templates import EVAL_INPUT_PREDICTION_TEMPLATE
 
     def run(tasks: Sequence[Question]) -> int:
-        sources = ["\n".join([*task.imports, task.program]) for task in tasks]
-        checks = executor.batch_apply(  # type: ignore[attr-defined]
-            [
-                CHECK_DETERMINISM_TEMPLATE.format(code=source, inputs=task.inputs[0])
-                for source, task in zip(sources, tasks, strict=True)
-            ]
-        )
         attempts = executor.batch_apply(  # type: ignore[attr-defined]
             [
                 EVAL_INPUT_PREDICTION_TEMPLATE.format(
                     code=source, gold_output=output, agent_input=answer
                 )
-                for source, task, (output, _) in zip(sources, tasks, checks, strict=True)
+                for source, output, task in _azr_checked(executor, tasks)
                 for answer in task.answers
             ]
         )
@@ -102,30 +92,35 @@ def with_azr_k_answers(executor: object) -> Contender:
 
     One that hangs or exits costs its neighbours their verdicts, and all run in one namespace.
     """
-    from absolute_zero_reasoner.utils.code_utils.templates import (
-        CHECK_DETERMINISM_TEMPLATE,
-        EVAL_K_INPUT_PREDICTION_TEMPLATE,
-    )
+    from absolute_zero_reasoner.utils.code_utils.templates import EVAL_K_INPUT_PREDICTION_TEMPLATE
 
     def run(tasks: Sequence[Question]) -> int:
-        sources = ["\n".join([*task.imports, task.program]) for task in tasks]
-        checks = executor.batch_apply(  # type: ignore[attr-defined]
-            [
-                CHECK_DETERMINISM_TEMPLATE.format(code=source, inputs=task.inputs[0])
-                for source, task in zip(sources, tasks, strict=True)
-            ]
-        )
         attempts = executor.batch_apply(  # type: ignore[attr-defined]
             [
                 EVAL_K_INPUT_PREDICTION_TEMPLATE(
                     code=source, gold_output=output, k_agent_inputs=list(task.answers)
                 )
-                for source, task, (output, _) in zip(sources, tasks, checks, strict=True)
+                for source, output, task in _azr_checked(executor, tasks)
             ]
         )
         return sum(result.count("True") for result, _ in attempts)
 
     return run
+
+
+def _azr_checked(executor: object, tasks: Sequence[Question]) -> list[tuple[str, str, Question]]:
+    """(source, gold output, task), the outputs by one batch of AZR's determinism checks."""
+    from absolute_zero_reasoner.utils.code_utils.templates import CHECK_DETERMINISM_TEMPLATE
+
+    sources = ["\n".join([*task.imports, task.program]) for task in tasks]
+    checks = executor.batch_apply(  # type: ignore[attr-defined]
+        [
+            CHECK_DETERMINISM_TEMPLATE.format(code=source, inputs=task.inputs[0])
+            for source, task in zip(sources, tasks, strict=True)
+        ]
+    )
+    outputs = [output for output, _ in checks]
+    return list(zip(sources, outputs, tasks, strict=True))
 
 
 _ONE = """

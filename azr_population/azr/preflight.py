@@ -10,7 +10,6 @@ import inspect
 import math
 import os
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +19,7 @@ from omegaconf import OmegaConf
 from azr_population.azr.settings import PopulationSettings
 from azr_population.errors import UserError
 from azr_population.tasks.task import TaskType
+from azr_population.versions import installed
 
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
 TESTED = "AZR a82124e with verl 0.4.1"
@@ -266,10 +266,6 @@ def _check_symbol(module: ModuleType, symbol: str, expected: tuple[str, ...]) ->
 
 
 def _versions() -> str:
-    found = []
-    for name in ("verl", "ray", "torch", "azr-population"):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            found.append(f"no {name}")
+    names = ("verl", "ray", "torch", "azr-population")
+    found = [f"{name} {installed(name)}" if installed(name) else f"no {name}" for name in names]
     return f"it was made for {TESTED} and found {', '.join(found)}"

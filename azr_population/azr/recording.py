@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import platform
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +14,13 @@ from omegaconf import OmegaConf
 from azr_population.adapters.peft_folder import save_adapter
 from azr_population.azr.facade import PopulationGroup
 from azr_population.errors import UserError
+from azr_population.loggers.figures import section_figures
 from azr_population.members import Roster
 from azr_population.reports.lines import match_line, replacement_line, role_line
-from azr_population.runs.directory import RunDirectory, replace_folder
+from azr_population.runs.directory import RunDirectory, replacing_folder
 from azr_population.selfplay import record
 from azr_population.selfplay.rows import Row
-
-NAMESPACE = "population"
-"""Of our figures in AZR's logger (console, wandb)."""
+from azr_population.versions import installed
 
 
 def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:
@@ -48,18 +44,12 @@ def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> 
 def environment(patches: Sequence[str]) -> dict[str, Any]:
     """What the run runs on, and which patches are in force."""
     packages = ("azr-population", "verl", "ray", "vllm", "torch", "transformers", "peft", "numpy")
-    found: dict[str, str | None] = {}
-    for name in packages:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),
         "host": "Absolute Zero Reasoner",
-        "packages": found,
+        "packages": {name: installed(name) for name in packages},
         "patches": list(patches),
     }
 
@@ -104,25 +94,16 @@ def step_record(
     return whole
 
 
-def task_records(step: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The lines of `tasks.jsonl`."""
-    return record.task_records(step, rows)
-
-
 def figures(step: Mapping[str, Any], births: int) -> dict[str, float]:
-    """The numbers of a step for AZR's logger: `population/<member or role>/<name>`."""
-    found: dict[str, float] = {f"{NAMESPACE}/replaced": float(births)}
-    for section in (step["roles"], step["members"]):
-        for name, own in section.items():
-            for key, value in own.items():
-                is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-                if is_number and math.isfinite(value):
-                    found[f"{NAMESPACE}/{name}/{key}"] = float(value)
-    for kind, own in step["types"].items():
-        for key in ("validity", "solve_rate", "unique"):
-            if own.get(key) is not None:
-                found[f"{NAMESPACE}/{kind}/{key}"] = float(own[key])
-    return found
+    """The numbers of a step for AZR's logger: `population/<member, role or task type>/<name>`.
+
+    Times are left out, since AZR logs its own.
+    """
+    types = {
+        kind: {key: own.get(key) for key in ("validity", "solve_rate", "unique")}
+        for kind, own in step["types"].items()
+    }
+    return section_figures({**step["roles"], **step["members"], **types}, births)
 
 
 def lines(
@@ -142,8 +123,6 @@ def export_members(
 ) -> None:
     """Writes every member as a PEFT folder; a folder is always whole."""
     for member in roster:
-        temporary = directory.members / f".{member.name}.tmp"
-        shutil.rmtree(temporary, ignore_errors=True)
         readme = {"rating": json.dumps({"mu": member.rating.mu, "sigma": member.rating.sigma})}
-        save_adapter(group.read_member(member.slot), temporary, base, readme)
-        replace_folder(temporary, directory.members / member.name)
+        with replacing_folder(directory.members / member.name) as folder:
+            save_adapter(group.read_member(member.slot), folder, base, readme)

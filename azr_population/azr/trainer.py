@@ -36,6 +36,7 @@ from azr_population.azr.settings import read_settings
 from azr_population.azr.upstream import apply_patches
 from azr_population.azr.worker import WorkerSettings
 from azr_population.reports.page import write_report
+from azr_population.selfplay.record import task_records
 
 NOBODY = -1
 """The opponent of rows that are no proposals."""
@@ -268,7 +269,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
                 "sigma": member.rating.sigma,
                 "generation": member.generation,
             }
-        self.directory.append("tasks", recording.task_records(population.step, rows))
+        self.directory.append("tasks", task_records(population.step, rows))
         self.directory.append("matches", matches)
         self.directory.append("lineage", births)
         self.directory.append("metrics", [step])

@@ -1,4 +1,5 @@
-"""What no replacement of a run could work with, refused before the run: local or inside AZR."""
+"""A run's replacement step from its configuration, and what it could not work with: refused before
+the run, local or inside AZR."""
 
 from __future__ import annotations
 
@@ -8,6 +9,24 @@ from azr_population.conf.schema import EvolutionConfig
 from azr_population.errors import UserError
 from azr_population.evolution.registry import get_operator, rehearse
 from azr_population.evolution.replacement import PopulationBasedTraining
+
+
+def replacement_step(evolution: EvolutionConfig) -> PopulationBasedTraining:
+    """The replacement step that the `evolution` group describes.
+
+    Raises:
+        UserError: as `PopulationBasedTraining` does.
+    """
+    return PopulationBasedTraining(
+        fraction=evolution.fraction,
+        elites=evolution.elites,
+        ready=evolution.ready,
+        fitness=evolution.fitness,
+        selection=evolution.selection,
+        replacement=evolution.replacement,
+        selection_options=evolution.selection_options,
+        widen=evolution.widen,
+    )
 
 
 def check_evolution(
@@ -23,16 +42,7 @@ def check_evolution(
     Raises:
         UserError: naming the key, the value and what would be accepted.
     """
-    PopulationBasedTraining(
-        fraction=evolution.fraction,
-        elites=evolution.elites,
-        ready=evolution.ready,
-        fitness=evolution.fitness,
-        selection=evolution.selection,
-        replacement=evolution.replacement,
-        selection_options=evolution.selection_options,
-        widen=evolution.widen,
-    )
+    step = replacement_step(evolution)
     if evolution.interval < 0:
         raise UserError(f"{node}.interval={evolution.interval} is too small; the least is 0")
     if not 0 < evolution.adaptive_tau < math.inf:
@@ -48,8 +58,7 @@ def check_evolution(
     used = [get_operator(name) for name, weight in weights.items() if weight > 0]
     if not used:
         raise UserError(f"{node}.operators are all 0; weigh one, or set {node}.interval=0")
-    replaced = max(1, math.floor(evolution.fraction * smallest + 0.5))
-    survivors = max(smallest - replaced, evolution.elites)
+    survivors = max(smallest - max(1, step.replaced(smallest)), evolution.elites)
     if all(operator.parents > survivors for operator in used):
         raise UserError(
             f"{node}.operators: all of {', '.join(operator.name for operator in used)} need two "

@@ -95,6 +95,11 @@ class PopulationBasedTraining:
         SELECTION.find(self.selection).refuse_unknown("evolution.selection_options", options)
         self._select(np.zeros(2), 1, np.random.default_rng(0))
 
+    def replaced(self, size: int) -> int:
+        """How many members of a sub-population of `size` are replaced at a time, where as many are
+        neither elites nor too young."""
+        return max(1, math.floor(self.fraction * size + 0.5)) if self.fraction > 0 else 0
+
     def fitness_of(
         self, members: Sequence[Member], rewards: Mapping[str, Sequence[float]]
     ) -> list[float]:
@@ -153,8 +158,6 @@ class PopulationBasedTraining:
         return Rating(mu, min(initial.sigma, math.sqrt(variance + self.widen**2)))
 
     def _victims(self, fitness: Fitness, members: Sequence[Member], step: int) -> list[int]:
-        size = len(fitness)
-        wanted = max(1, math.floor(self.fraction * size + 0.5)) if self.fraction > 0 else 0
         kept = set(ranked(fitness)[: self.elites])
         for index, member in enumerate(members):
             # Founders are not protected: they have been rated since the first step.
@@ -162,7 +165,7 @@ class PopulationBasedTraining:
                 kept.add(index)
         born = [member.born for member in members]
         order = REPLACEMENT.find(self.replacement).function(fitness, born)
-        return [index for index in order if index not in kept][:wanted]
+        return [index for index in order if index not in kept][: self.replaced(len(fitness))]
 
     def _select(self, fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
         function = SELECTION.find(self.selection).function

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-
 import azr_population
 from azr_population.errors import UserError
 
@@ -104,6 +102,8 @@ def read_arms(folder: Path | None = None) -> Arms:
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML mapping from a file; `UserError` names the file when it is none."""
+    import yaml  # late: the command line's parser needs SCALES, and no recipe yet
+
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:

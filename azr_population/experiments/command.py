@@ -10,9 +10,6 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from azr_population.errors import UserError
 from azr_population.experiments.arms import SCALES, Arm, Arms, read_arms, recipes_folder
 from azr_population.experiments.recipe import Recipe, read_recipe, recipe_names
@@ -185,6 +182,10 @@ def resume_command(arguments: argparse.Namespace) -> str:
 
 def print_list(arms: Arms) -> None:
     """All recipes as a table."""
+    # Imported late: every command of the command line has this module's arguments.
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
     for heading in ("recipe", "paper", "arms", "one core, nano scale"):
         table.add_column(heading, overflow="fold")

@@ -1,38 +1,10 @@
-"""Takes: one number from a run's curve. Early and late mean the first and last tenth of the steps.
-
-A tenth, because single steps are noisy: a step of one agent at nano scale has 24 tasks. It is a
-tenth of the steps that are compared, not of those at which the curve has a value: where a run has
-no valid task in its last tenth, its last programs are of another time, and there is no late value
-(NaN).
-"""
+"""The takes that a recipe's table can name: those that pages know too, and more."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-Curve = Sequence[tuple[int, float]]
-"""(step, value), ascending, one at least."""
-
-
-def early(curve: Curve, steps: int) -> float:
-    """Mean over the first tenth of the steps; NaN where nothing is known of them."""
-    return _mean([value for step, value in curve if step <= _tenth(steps)])
-
-
-def late(curve: Curve, steps: int) -> float:
-    """Mean over the last tenth of the steps; NaN where nothing is known of them."""
-    return _mean([value for step, value in curve if step > steps - _tenth(steps)])
-
-
-def change(curve: Curve, steps: int) -> float:
-    """Late minus early."""
-    return late(curve, steps) - early(curve, steps)
-
-
-def end(curve: Curve, steps: int) -> float:
-    """The last value: for what is measured seldom and precisely, such as the exam."""
-    return curve[-1][1]
+from azr_population.reports.takes import Curve, change, early, end, late, mean, tenth
 
 
 def gain(curve: Curve, steps: int) -> float:
@@ -55,18 +27,10 @@ TAKES: dict[str, Callable[[Curve, int], float]] = {
 }
 
 
-def _tenth(steps: int) -> int:
-    return max(1, math.ceil(steps / 10))
-
-
 def _windows(curve: Curve, steps: int) -> list[float]:
-    width = _tenth(steps)
+    width = tenth(steps)
     ends = [step for step, _ in curve if step >= curve[0][0] + width - 1]
     return [
-        _mean([value for step, value in curve if end - width < step <= end])
+        mean([value for step, value in curve if end - width < step <= end])
         for end in ends or [curve[-1][0]]
     ]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan

@@ -18,9 +18,6 @@ def step_figures(step: Mapping[str, Any], births: int = 0) -> dict[str, float]:
     seconds, `population/reasons/<reason>`, `population/seconds` and `population/replaced`
     (`births`, the members that were replaced).
     """
-    found: dict[str, float] = {"replaced": float(births)}
-    if (seconds := number(step.get("seconds"))) is not None:
-        found["seconds"] = seconds
     sections: dict[str, Any] = {}
     for group in ("roles", "members", "types"):
         sections |= step.get(group) or {}
@@ -28,8 +25,18 @@ def step_figures(step: Mapping[str, Any], births: int = 0) -> dict[str, float]:
     sections["exam"] = {**exam.pop("members", {}), **exam.pop("types", {}), **exam}
     sections["phases"] = step.get("phases") or {}
     sections["reasons"] = step.get("reasons") or {}
+    found = section_figures(sections, births)
+    if (seconds := number(step.get("seconds"))) is not None:
+        found[f"{NAMESPACE}/seconds"] = seconds
+    return found
+
+
+def section_figures(sections: Mapping[str, Mapping[str, Any]], births: int) -> dict[str, float]:
+    """The finite numbers of `sections` as `population/<section>/<name>`, and `births` as
+    `population/replaced`."""
+    found = {f"{NAMESPACE}/replaced": float(births)}
     for section, own in sections.items():
         for name, value in own.items():
             if (known := number(value)) is not None:
-                found[f"{section}/{name}"] = known
-    return {f"{NAMESPACE}/{name}": value for name, value in found.items()}
+                found[f"{NAMESPACE}/{section}/{name}"] = known
+    return found

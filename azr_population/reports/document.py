@@ -18,27 +18,27 @@ _WEB = Path(__file__).with_name("web")
 def document(
     template: str, scripts: Sequence[str], data: Any, title: str, raw: Mapping[str, str]
 ) -> str:
-    """The file `web/<template>` with everything in it.
+    """The page whose body is `web/<template>`, with everything in it.
 
     `title` is plain text, `raw` holds pieces of ready HTML by the template's names, `data` is what
     the scripts draw. The page works from a file, without a server and without the network.
     """
     script = "\n".join((_WEB / file).read_text(encoding="utf-8") for file in scripts)
     style = (_WEB / "page.css").read_text(encoding="utf-8")
-    return Template((_WEB / template).read_text(encoding="utf-8")).substitute(
-        raw,
-        title=text(title),
-        policy=_policy(script, style),
-        style=style,
-        script=script,
-        data=embedded(data),
-    )
+    plain = text(title)
+    body = _filled(template, **raw, title=plain, script=script, data=embedded(data))
+    policy = _policy(script, style)
+    return _filled("frame.html", title=plain, policy=policy, style=style, body=body)
 
 
 def embedded(data: Any) -> str:
     """JSON that can stand inside a script element: no character in it can end the element."""
     found = json.dumps(data, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return found.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _filled(template: str, **pieces: str) -> str:
+    return Template((_WEB / template).read_text(encoding="utf-8")).substitute(pieces)
 
 
 def _policy(script: str, style: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from azr_population.reports.lines import number
+from azr_population.reports.takes import tenth
 
 Record = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ def examples(tasks: Iterable[Record], last: int) -> Examples:
 
     Copies of a program count once among the hardest.
     """
-    tenth = max(1, math.ceil(last / 10))
+    width = tenth(last)
     early: dict[str, list[Record]] = {}
     late: dict[str, list[Record]] = {}
     solved: dict[str, Record] = {}
@@ -40,9 +40,9 @@ def examples(tasks: Iterable[Record], last: int) -> Examples:
         step, rate = number(task.get("step")), number(task.get("solve_rate"))
         if step is None:
             continue
-        if step <= tenth:
+        if step <= width:
             early.setdefault(_type(task), []).append(task)
-        elif step > last - tenth:
+        elif step > last - width:
             late.setdefault(_type(task), []).append(task)
         if rate is not None:
             hardest = solved if rate > 0 else unsolved

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from azr_population.reports.diagnostics.records import Record, roles_in, section
 from azr_population.reports.lines import conservative, number
 
-Record = Mapping[str, Any]
 Points = list[tuple[float, float]]
 
 MAX_POINTS = 400
@@ -54,11 +54,7 @@ _TILES = ("Solve rate", "Exam", "Valid proposals", "AST nodes", "Kinds of proble
 
 def members_of(metrics: Sequence[Record]) -> list[dict[str, str]]:
     """All members that occur, as `{"name", "role"}` in the order recorded."""
-    roles: dict[str, str] = {}
-    for step in metrics:
-        for name, member in section(step, "members").items():
-            roles.setdefault(name, str(member.get("role", "")))
-    return [{"name": name, "role": role} for name, role in roles.items()]
+    return [{"name": name, "role": role} for name, role in roles_in(metrics).items()]
 
 
 def charts(metrics: Sequence[Record]) -> list[dict[str, Any]]:
@@ -186,14 +182,6 @@ def by_number(name: str) -> tuple[str, int]:
     """Sorts `student_10` after `student_9`."""
     stem, _, digits = name.rpartition("_")
     return (stem, int(digits)) if digits.isdecimal() else (name, 0)
-
-
-def section(step: Record, name: str) -> dict[str, Record]:
-    """`roles`, `members` or `types` of a step's metrics, without what is no mapping."""
-    found = step.get(name)
-    if not isinstance(found, Mapping):
-        return {}
-    return {str(key): value for key, value in found.items() if isinstance(value, Mapping)}
 
 
 def _cell(cell: list[float] | None) -> dict[str, Any] | None:

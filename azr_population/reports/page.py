@@ -10,6 +10,7 @@ from typing import Any
 from azr_population.errors import UserError
 from azr_population.reports import diagnostics, figures, sections, tables, task_cards
 from azr_population.reports.coverage import coverage
+from azr_population.reports.diagnostics.records import steps_of
 from azr_population.reports.document import document
 from azr_population.reports.examples import examples
 from azr_population.reports.family import family
@@ -41,7 +42,7 @@ def write_report(run_dir: Path) -> Path:
     run = RunDirectory(run_dir)
     run.refuse_curves()
     config = run.config()
-    metrics = _by_step(run.metrics())
+    metrics = steps_of(run)
     matches = list(run.matches())
     lineage = figures.lineage(run.lineage())
     members = figures.members_of(metrics)
@@ -115,12 +116,6 @@ def _status(metrics: Sequence[dict[str, Any]], steps: int | None) -> str:
             "incomplete",
         )
     return f'<p class="status {state}"><b>{said}</b> <span>Written {when}.</span></p>'
-
-
-def _by_step(rows: Any) -> list[dict[str, Any]]:
-    """Metrics in the order of steps; of two records of a step the later counts."""
-    steps = {int(row["step"]): row for row in rows if number(row.get("step")) is not None}
-    return [{**steps[step], "step": step} for step in sorted(steps)]
 
 
 def _at(config: Any, *keys: str) -> Any:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from azr_population.reports.figures import section
-from azr_population.reports.lines import conservative, duration, number
+from azr_population.reports.diagnostics.records import section
+from azr_population.reports.lines import conservative, duration, mean, number
 
 Record = Mapping[str, Any]
 
@@ -65,7 +65,7 @@ def _changed(metrics: Sequence[Record]) -> str:
         ("agent", "ast_nodes", "a program's size", "{:.1f}"),
     ):
         first, last = (
-            _mean(section(step, "roles").get(role, {}).get(key) for step in some)
+            mean(number(section(step, "roles").get(role, {}).get(key)) for step in some)
             for some in (metrics[:tenth], metrics[-tenth:])
         )
         if first is not None and last is not None:
@@ -111,11 +111,6 @@ def _moved(first: str, last: str, change: float) -> str:
     if first == last:
         return f"stayed at {last}"
     return f"{'rose' if change > 0 else 'fell'} from {first} to {last}"
-
-
-def _mean(values: Any) -> float | None:
-    known = [value for value in map(number, values) if value is not None]
-    return math.fsum(known) / len(known) if known else None
 
 
 def _count(count: int, noun: str) -> str:

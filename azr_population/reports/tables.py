@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from azr_population.reports.figures import by_number, section
+from azr_population.reports.diagnostics.records import section
+from azr_population.reports.figures import by_number
 from azr_population.reports.lines import conservative, duration, number, rating, show
 from azr_population.reports.sections import empty, row, table, text
 

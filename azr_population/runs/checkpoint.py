@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from azr_population.errors import UserError
-from azr_population.runs.directory import replace_folder
+from azr_population.runs.directory import replacing_folder
 
 _FILES = ("state.pt", "state.json")
 
@@ -40,15 +40,13 @@ def save_checkpoint(
 ) -> Path:
     """Writes `folder/step_<step>` and removes all but the newest `keep` checkpoints."""
     folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".step_{step}.tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
-    torch.save(tensors, temporary / "state.pt")
-    (temporary / "state.json").write_text(json.dumps(plain), encoding="utf-8")
-    manifest = {name: _digest(temporary / name) for name in _FILES}
-    (temporary / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     final = folder / f"step_{step}"
-    replace_folder(temporary, final)
+    with replacing_folder(final) as temporary:
+        temporary.mkdir()
+        torch.save(tensors, temporary / "state.pt")
+        (temporary / "state.json").write_text(json.dumps(plain), encoding="utf-8")
+        manifest = {name: _digest(temporary / name) for name in _FILES}
+        (temporary / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     # Newer ones are damaged, or this step would not be played again: they must not count.
     for other, path in steps(folder):
         if other > step:

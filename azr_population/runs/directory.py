@@ -174,8 +174,15 @@ def write_atomically(path: Path, text: str) -> None:
     os.replace(temporary, path)
 
 
-def replace_folder(temporary: Path, final: Path) -> None:
-    """Puts the finished folder `temporary` in the place of `final`, synced to disk."""
+@contextmanager
+def replacing_folder(final: Path) -> Iterator[Path]:
+    """Gives a path to make a folder at, and puts that in the place of `final`, synced to disk.
+
+    An error on the way leaves `final` as it was.
+    """
+    temporary = final.with_name(f".{final.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    yield temporary
     for path in temporary.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:

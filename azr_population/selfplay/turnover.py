@@ -6,10 +6,11 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from azr_population.conf.evolution_check import replacement_step
 from azr_population.conf.schema import EvolutionConfig
 from azr_population.evolution.credit import OperatorCredit
 from azr_population.evolution.registry import get_operator
-from azr_population.evolution.replacement import PopulationBasedTraining, Replacement
+from azr_population.evolution.replacement import Replacement
 from azr_population.matchmaking import Match, Matchmaker
 from azr_population.members import LineageRecord, Member, Rating, Roster, outcome_of
 from azr_population.selfplay import record
@@ -43,16 +44,7 @@ class Turnover:
         self.credit = OperatorCredit()
         self._streams = streams
         self._initial = initial
-        self._training = PopulationBasedTraining(
-            fraction=settings.fraction,
-            elites=settings.elites,
-            ready=settings.ready,
-            fitness=settings.fitness,
-            selection=settings.selection,
-            replacement=settings.replacement,
-            selection_options=settings.selection_options,
-            widen=settings.widen,
-        )
+        self._training = replacement_step(settings)
 
     def remember(self, rewards: Mapping[str, float | None]) -> None:
         """Notes the members' mean rewards of a step, for fitness functions that use them."""

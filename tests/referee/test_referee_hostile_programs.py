@@ -7,7 +7,8 @@ import sys
 import time
 
 import pytest
-from hostile_programs import NAKED, WALLED
+from hostile_naked import NAKED
+from hostile_walled import WALLED
 
 from azr_population.referee import Execution, Program, Reason, Referee, RefereeSettings
 from azr_population.referee.settings import MODULES

@@ -7,7 +7,8 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hostile_programs import NAKED, WALLED
+from hostile_naked import NAKED
+from hostile_walled import WALLED
 
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
 from azr_population.referee.sandbox.plain import is_plain

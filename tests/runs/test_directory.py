@@ -2,6 +2,7 @@ import pytest
 
 from azr_population.errors import UserError
 from azr_population.runs import RunDirectory
+from azr_population.runs.directory import replacing_folder
 
 
 def test_records_come_back_and_a_torn_line_is_skipped(tmp_path):
@@ -46,3 +47,19 @@ def test_what_is_not_finite_is_written_as_null(tmp_path):
     run.create("", {})
     run.append("metrics", [{"step": 1, "members": {"a": {"loss": float("nan"), "x": [1.5]}}}])
     assert list(run.metrics()) == [{"step": 1, "members": {"a": {"loss": None, "x": [1.5]}}}]
+
+
+def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
+    final = tmp_path / "member"
+    for text in ("old", "new"):
+        with replacing_folder(final) as folder:
+            folder.mkdir()
+            (folder / text).write_text(text)
+    with pytest.raises(OSError, match="disk full"), replacing_folder(final) as folder:
+        folder.mkdir()
+        raise OSError("disk full")
+    assert [path.name for path in final.iterdir()] == ["new"]
+    with replacing_folder(final) as folder:
+        assert not folder.exists(), "what the error left is gone"
+        folder.mkdir()
+    assert [path.name for path in tmp_path.iterdir()] == ["member"]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from azr_population.reports.compare.arms import Arm, Run
-from azr_population.reports.lines import duration, number
+from azr_population.reports.lines import duration, mean, number
 from azr_population.reports.sections import row, table, text
 
 Totals = dict[str, Any]
@@ -68,10 +67,10 @@ def fairness(arms: Sequence[Arm]) -> str:
     totals = [[_totals(run) for run in arm.runs] for arm in arms]
     rows = []
     for words, value_of, form in _ROWS:
-        means = [_mean([value_of(total) for total in own]) for own in totals]
-        if all(mean is None for mean in means):
+        means = [mean([value_of(total) for total in own]) for own in totals]
+        if all(one is None for one in means):
             continue
-        cells = [_cell(mean, means[0] if i else None, form) for i, mean in enumerate(means)]
+        cells = [_cell(one, means[0] if i else None, form) for i, one in enumerate(means)]
         rows.append(row(text(words), cells, "number"))
     heads = ["mean over seeds", *(arm.name for arm in arms)]
     return (
@@ -88,7 +87,7 @@ def _totals(run: Run) -> Totals:
 
 def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
     """Whether a member trained on as much in every arm."""
-    rows = [_mean([_rows_per_step(total) for total in own]) for own in totals]
+    rows = [mean([_rows_per_step(total) for total in own]) for own in totals]
     known = [value for value in rows if value is not None]
     if len(known) < len(arms) or not all(known):
         unknown = ", ".join(a.name for a, value in zip(arms, rows, strict=True) if not value)
@@ -102,7 +101,7 @@ def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
             f"Not the same budget: a member of {most} trained on {spread:.0%} more rows in a step "
             f"than one of {least}."
         )
-    whole = [_mean([_rows_in_all(total) for total in own]) or 0.0 for own in totals]
+    whole = [mean([_rows_in_all(total) for total in own]) or 0.0 for own in totals]
     together = " and ".join(
         f"of {arm.name} {rows / whole[0]:.1f}"
         for arm, rows in zip(arms[1:], whole[1:], strict=True)
@@ -118,14 +117,9 @@ def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
     return said
 
 
-def _cell(mean: float | None, first: float | None, form: str) -> str:
-    if mean is None:
+def _cell(value: float | None, first: float | None, form: str) -> str:
+    if value is None:
         return "-"
-    shown = duration(mean) if form == "duration" else form.format(mean)
-    factor = f"<br><small>×{mean / first:.2f}</small>" if first else ""  # noqa: RUF001
+    shown = duration(value) if form == "duration" else form.format(value)
+    factor = f"<br><small>×{value / first:.2f}</small>" if first else ""  # noqa: RUF001
     return f"{text(shown)}{factor}"
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None

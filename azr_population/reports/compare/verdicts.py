@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from azr_population.reports.compare.arms import Arm
 from azr_population.reports.diagnostics import Estimate, Series, difference, interval
+from azr_population.reports.takes import change, end, late
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ MEASURES = (
     Measure("Valid proposals, last tenth of the steps", "validity", "tail", "percent"),
 )
 """`change` is from the mean of the first tenth of the steps to that of the last."""
+
+_TAKES = {"end": end, "tail": late, "change": change}
 
 
 @dataclass(frozen=True)
@@ -99,16 +102,10 @@ def reduced(series: Series, how: str, last: int) -> float | None:
     points = [(step, value) for step, value in series if step <= last]
     if not points:
         return None
-    if how == "end":
-        return points[-1][1]
-    tenth = max(1, math.ceil(last / 10))
-    tail = _mean([value for step, value in points if step > last - tenth])
-    if how == "tail":
-        return tail
-    if how != "change":
+    if how not in _TAKES:
         raise ValueError(f"a series is reduced by end, tail or change, not by {how}")
-    head = _mean([value for step, value in points if step <= tenth])
-    return None if tail is None or head is None else tail - head
+    value = _TAKES[how](points, last)
+    return None if math.isnan(value) else value
 
 
 def said(estimate: Estimate, n: int, n_first: int) -> str:
@@ -125,7 +122,3 @@ def said(estimate: Estimate, n: int, n_first: int) -> str:
     if estimate.high < 0.0:
         return f"lower ({seeds})"
     return f"no difference shown ({seeds})"
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None

@@ -6,8 +6,7 @@ an interval before it is judged, at the next replacement in its sub-population.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ from azr_population.reports.diagnostics.records import (
     step_of,
     steps_of,
 )
-from azr_population.reports.lines import conservative, number
+from azr_population.reports.lines import conservative, mean, number
 from azr_population.runs.directory import RunDirectory
 
 _FITNESS: dict[str, Callable[[Record], float | None]] = {
@@ -74,13 +73,13 @@ def operator_credit(run: RunDirectory) -> list[dict[str, Any]]:
                 "born": len(own),
                 "alive": len(own) - replaced,
                 "replaced": replaced,
-                "mean_life": _mean((last if o.died is None else o.died) - o.born for o in own),
+                "mean_life": mean((last if o.died is None else o.died) - o.born for o in own),
                 "judged": len(judged),
                 "passed": sum(life.died != life.judged for life in judged),
-                "mean_rank": _mean(life.rank for life in judged),
-                "mean_fitness": _mean(life.fitness for life in judged),
-                "gain_over_victim": _mean(_lead(o.fitness, o.victim_fitness) for o in judged),
-                "gain_over_parent": _mean(_lead(o.fitness, o.parent_fitness) for o in judged),
+                "mean_rank": mean(life.rank for life in judged),
+                "mean_fitness": mean(life.fitness for life in judged),
+                "gain_over_victim": mean(_lead(o.fitness, o.victim_fitness) for o in judged),
+                "gain_over_parent": mean(_lead(o.fitness, o.parent_fitness) for o in judged),
             }
         )
     for row in rows:
@@ -145,8 +144,3 @@ def _role(roles: dict[str, str], name: str) -> str:
 
 def _lead(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one - other
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None

@@ -8,7 +8,7 @@ number is left out.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from yaml import YAMLError
@@ -62,7 +62,7 @@ def step_of(row: Record) -> int | None:
 
 
 def section(step: Record, name: str) -> dict[str, Record]:
-    """`roles`, `members` or `phases` of a step, without what is no mapping of mappings."""
+    """`roles`, `members` or `types` of a step, without what is no mapping."""
     found = step.get(name)
     if not isinstance(found, Mapping):
         return {}
@@ -71,8 +71,13 @@ def section(step: Record, name: str) -> dict[str, Record]:
 
 def roles_of(run: RunDirectory) -> dict[str, str]:
     """The role of every member that occurs in the metrics, in the order recorded."""
+    return roles_in(steps_of(run))
+
+
+def roles_in(steps: Iterable[Record]) -> dict[str, str]:
+    """As `roles_of`, from lines of `metrics.jsonl`."""
     roles: dict[str, str] = {}
-    for step in steps_of(run):
+    for step in steps:
         for name, member in section(step, "members").items():
             roles.setdefault(name, str(member.get("role", "")))
     return roles

@@ -1,0 +1,207 @@
+"""How the referee behaves as a service: threads, deaths, its end, what it will not start with."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from azr_population.errors import UserError
+from azr_population.referee import (
+    Execution,
+    Program,
+    Question,
+    Referee,
+    RefereeSettings,
+    confinement,
+)
+from azr_population.referee.sandbox import wire
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
+
+PLUS_ONE = "def f(x): return x + 1"
+
+
+@pytest.fixture(scope="module")
+def referee():
+    with Referee(RefereeSettings(workers=2, deadline=0.6)) as referee:
+        yield referee
+
+
+def plus_one(referee: Referee) -> Execution:
+    """What it makes of a task that any working referee can do."""
+    return referee.check([Program(PLUS_ONE, ("1",))])[0]
+
+
+def test_threads_take_turns(referee):
+    found: dict[int, list[str]] = {}
+
+    def ask(base: int) -> None:
+        programs = [Program(PLUS_ONE, (str(base + n),)) for n in range(20)]
+        found[base] = [execution.outputs[0] for execution in referee.check(programs)]
+
+    threads = [threading.Thread(target=ask, args=(base,)) for base in (0, 100, 200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {base: [str(base + n + 1) for n in range(20)] for base in (0, 100, 200)}
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
+
+
+def test_killed_workers_and_children_lose_nothing():
+    programs = [Program("def f(x): return sum(range(9000)) * 0 + x", (str(n),)) for n in range(400)]
+    with Referee(RefereeSettings(workers=2, deadline=5.0)) as referee:
+        seats = referee._pool._seats
+        done = threading.Event()
+        killed = []
+
+        def kill() -> None:
+            while len(killed) < 8 and not done.wait(0.03):
+                zygote = seats[len(killed) % 2].worker.process
+                children = children_of(zygote.pid)
+                if not children or len(killed) % 4 < 2:
+                    zygote.kill()
+                else:
+                    descriptor = os.pidfd_open(children[0])
+                    if children[0] in children_of(zygote.pid):  # still that process
+                        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                    os.close(descriptor)
+                killed.append(zygote.pid)
+                done.wait(0.1)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            executions = referee.check(programs)
+        finally:
+            done.set()
+            killer.join()
+        assert killed
+        assert [e.outputs for e in executions] == [(str(n),) for n in range(400)]
+
+
+def test_an_abandoned_stream_leaves_a_working_referee():
+    questions = [Question("code_o", PLUS_ONE, (str(n),), answers=("1",)) for n in range(50)]
+    with Referee(RefereeSettings(workers=2, deadline=1.0)) as referee:
+        stream = referee.stream(questions)
+        assert next(stream).execution.outputs == ("1",)
+        stream.close()
+        assert [j.execution.outputs for j in referee.judge(questions)] == [
+            (str(n + 1),) for n in range(50)
+        ]
+
+
+def test_closing_ends_every_process_and_descriptor():
+    before = set(os.listdir("/proc/self/fd"))
+    referee = Referee(RefereeSettings(workers=2))
+    pids = [seat.worker.process.pid for seat in referee._pool._seats]
+    assert plus_one(referee).valid
+    referee.close()
+    referee.close()
+    assert set(os.listdir("/proc/self/fd")) == before
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    with pytest.raises(ValueError, match="closed"):
+        referee.check([Program(PLUS_ONE, ("1",))])
+
+
+def test_a_forked_trainer_gets_workers_of_its_own(referee):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ok = plus_one(referee).outputs == ("2",)
+            referee.close()
+            os._exit(0 if ok else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert plus_one(referee).outputs == ("2",)
+
+
+def test_without_seccomp_it_refuses_unless_told_otherwise():
+    with pytest.raises(UserError, match="accept_unconfined=true"):
+        Referee(RefereeSettings(workers=1, leave_out=("seccomp",)))
+    accepted = RefereeSettings(workers=1, leave_out=("seccomp",), accept_unconfined=True)
+    with Referee(accepted) as referee:
+        assert plus_one(referee).valid
+        assert not dict((n, ok) for n, ok, _ in referee.layers)["seccomp"]
+
+
+def test_a_module_that_must_be_there_is_asked_for():
+    with pytest.raises(UserError, match="no_such_module"):
+        Referee(RefereeSettings(workers=1, required_modules=("no_such_module",)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"deadline": 0},
+        {"memory_mb": -1},
+        {"max_output_chars": 0},
+        {"max_output_chars": 70_000},
+        {"workers": -1},
+    ],
+)
+def test_limits_must_be_limits(wrong):
+    (name,) = wrong
+    with pytest.raises(UserError, match=f"referee.{name}="):
+        RefereeSettings(**wrong)
+
+
+def test_workers_end_with_the_trainer():
+    script = (
+        "import os, time\nfrom azr_population.referee import *\n"
+        "referee = Referee(RefereeSettings(workers=2, deadline=60.0))\n"
+        "print(*[seat.worker.process.pid for seat in referee._pool._seats], flush=True)\n"
+        "referee.check([Program('def f(x):\\n while True: pass', ('1',))])"
+    )
+    trainer = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert trainer.stdout
+    pids = [int(pid) for pid in trainer.stdout.readline().split()]
+    assert len(pids) == 2
+    busy = {pid for zygote in pids for pid in children_of(zygote)}
+    trainer.kill()
+    trainer.wait()
+    trainer.stdout.close()
+    until = time.monotonic() + 5
+    while any(map(running, [*pids, *busy])) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not any(map(running, [*pids, *busy]))
+
+
+def running(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_the_layers_are_reported():
+    layers = {layer.name: layer for layer in confinement()}
+    assert {"seccomp", "landlock", "no_new_privs", "not dumpable", "rlimits", "deadline"} <= set(
+        layers
+    )
+    assert layers["seccomp"].available and layers["no_new_privs"].available
+    assert all(isinstance(layer.detail, str) for layer in layers.values())
+
+
+def test_frames_are_read_or_refused():
+    good = wire.FRAME.pack(0, wire.OK, 2) + b"42" + wire.FRAME.pack(1, wire.ERROR, 0)
+    assert wire.frames(good) == [(0, wire.OK, "42"), (1, wire.ERROR, "")]
+    assert wire.frames(b"") == []
+    for bad in (good[:-1], good + b"x", wire.FRAME.pack(0, 99, 0), wire.FRAME.pack(0, 0, 9)):
+        assert wire.frames(bad) is None
+    assert wire.frames(wire.FRAME.pack(0, 0, 2) + b"\xff\xfe") is None
