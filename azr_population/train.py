@@ -20,6 +20,7 @@ from azr_population.adapters.peft_folder import save_adapter
 from azr_population.conf.differences import FREE, differences
 from azr_population.conf.load import config_from_file, to_yaml
 from azr_population.conf.schema import Config
+from azr_population.engines.base_model import fingerprint
 from azr_population.engines.torch_engine import TorchEngine
 from azr_population.errors import UserError
 from azr_population.loggers import check_packages, open_loggers, step_figures
@@ -68,7 +69,8 @@ def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
     proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
     with _selfplay(config) as play:
         seeds = seed_tasks(proposals, play.referee, config.task)
-        directory.create(to_yaml(config), environment())
+        base = fingerprint(config.base.path or nano_base_path())
+        directory.create(to_yaml(config), {**environment(), "base": base})
         with directory.locked():
             _start(play, directory, seeds)
             return _play(play, directory, view)

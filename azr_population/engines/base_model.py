@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,23 @@ from safetensors import SafetensorError
 from torch import nn
 
 from azr_population.errors import UserError
+
+_SAMPLES, _SAMPLE_BYTES = 64, 1 << 16
+"""Of a file of weights: 4 MB spread over it tell two bases apart without reading all of 15 GB."""
+
+
+def fingerprint(path: str | Path) -> str:
+    """Twelve hex digits that tell a base by its weights, wherever it lies."""
+    found = hashlib.sha256()
+    folder = Path(path).expanduser()
+    for file in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]):
+        size = file.stat().st_size
+        found.update(f"{file.name} {size}\n".encode())
+        with file.open("rb") as weights:
+            for sample in range(_SAMPLES):
+                weights.seek(max(0, size - _SAMPLE_BYTES) * sample // (_SAMPLES - 1))
+                found.update(weights.read(_SAMPLE_BYTES))
+    return found.hexdigest()[:12]
 
 
 def load_base(path: str | Path, dtype: str, device: str) -> tuple[nn.Module, Any]:

@@ -163,9 +163,12 @@ def _of_directory(path: Path) -> Run:
     if "python" in environment:
         versions["python"] = str(environment["python"])
     settings = flat(directory.config())
-    # Which model it is says its path, or the name of one that ships; a log knows the path.
+    # Which model it is say its weights; of what has no record of them, its path, as in a log, or
+    # the name of one that ships.
     name, where = settings.pop("base.name", None), settings.pop("base.path", None)
-    if where or name:
+    if weights := environment.get("base"):
+        settings["base"] = f"weights {weights}"
+    elif where or name:
         settings["base"] = where or name
     return Run(path, directory, {}, settings, versions)
 

@@ -79,7 +79,8 @@ def keep(
     config["run"]["dir"], config["base"]["path"] = "", None
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
-    versions = {k: v for k, v in run.environment().items() if k in ("python", "packages")}
+    told = ("python", "packages", "base")
+    versions = {key: value for key, value in run.environment().items() if key in told}
     write_atomically(folder / "environment.json", json.dumps(versions, indent=1) + "\n")
     head = f'"commit": {json.dumps(commit)},\n"steps": {steps},\n"totals": {json.dumps(totals)}'
     lines = ",\n".join(f"{json.dumps(key)}: {text}" for key, text in texts.items())

@@ -7,6 +7,7 @@ from made_up_run import make_run, write_run
 
 from azr_population.errors import UserError
 from azr_population.reports.compare.arms import arms_of, flat
+from azr_population.reports.compare.differences import differences
 
 
 @pytest.fixture
@@ -77,6 +78,17 @@ def test_the_base_is_its_path_or_the_name_of_one_that_ships(tmp_path: Path) -> N
         write_run(tmp_path / name, {}, config=config)
     arms = arms_of([str(tmp_path / "a"), str(tmp_path / "b")])
     assert [arm.runs[0].settings for arm in arms] == [{"base": "nano"}, {"base": "/models/x"}]
+
+
+def test_the_base_is_told_by_its_weights_where_they_are_known(tmp_path: Path) -> None:
+    for name, weights in (("a", "1234"), ("b", "1234"), ("c", "5678")):
+        config = f"base: {{name: hf, path: /models/{name}}}\n"
+        write_run(tmp_path / name, {}, config=config)
+        (tmp_path / name / "environment.json").write_text(f'{{"base": "{weights}"}}')
+    one, same, other = arms_of([str(tmp_path / name) for name in "abc"])
+    assert differences([one, same]).rows == []
+    (row,) = differences([one, other]).rows
+    assert (row.group, row.values) == ("base", ("weights 1234", "weights 5678"))
 
 
 def test_settings_are_flat() -> None:
