@@ -84,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser("report", help="write a run's report as one HTML page")
     report.add_argument("path", metavar="RUN")
+    report.add_argument("--out", metavar="FILE.html", help="default: report.html in the run")
     report.set_defaults(run=_report)
 
     recipe = commands.add_parser(
@@ -153,9 +154,11 @@ def _resume(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
     from azr_population.reports.page import write_report
 
-    print(write_report(arguments.path))
+    print(write_report(arguments.path, Path(arguments.out) if arguments.out else None))
     return 0
 
 

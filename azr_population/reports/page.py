@@ -31,13 +31,13 @@ _SCRIPTS = (
 )
 
 
-def write_report(run_dir: Path) -> Path:
-    """Writes `report.html` into a run's folder from nothing but what lies there.
+def write_report(run_dir: Path, out: Path | None = None) -> Path:
+    """Writes a run's page, from nothing but what lies in its folder; `report.html` there, or `out`.
 
     An incomplete run, or one that still goes on, is shown as far as it got, and the page says so.
 
     Raises:
-        UserError: there is no run in the folder.
+        UserError: there is no run in the folder, or the page cannot be written.
     """
     run = RunDirectory(run_dir)
     run.refuse_curves()
@@ -85,8 +85,13 @@ def write_report(run_dir: Path) -> Path:
             ),
         },
     )
-    path = run.path / "report.html"
-    write_atomically(path, page)
+    path = out or run.path / "report.html"
+    try:
+        write_atomically(path, page)
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written: {error.strerror}; name another place by --out"
+        ) from error
     return path
 
 

@@ -198,6 +198,14 @@ def test_no_run_is_told_in_one_line(tmp_path: Path) -> None:
         write_report(tmp_path)
 
 
+def test_the_page_may_be_written_elsewhere(write_run: WriteRun, tmp_path: Path) -> None:
+    run = write_run()
+    assert write_report(run, tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert not (run / "report.html").exists()
+    with pytest.raises(UserError, match=r"nowhere/page\.html cannot be written: .*--out"):
+        write_report(run, tmp_path / "nowhere" / "page.html")
+
+
 def test_long_and_odd_text_is_cut_and_cleaned() -> None:
     assert sections.text("<a b='c'>&") == "&lt;a b=&#x27;c&#x27;&gt;&amp;"
     assert sections.text("x" * 4000).endswith("x ... (1,000 more characters)")
