@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from typing import Protocol
 
 from rich.console import Console
 
+from azr_population.reports.clock import Clock
 from azr_population.reports.lines import (
     Record,
     conservative,
-    duration,
+    end_lines,
     exam_line,
     match_line,
     replacement_line,
@@ -47,30 +47,6 @@ class View(Protocol):
     def on_end(self, result: Record) -> None:
         """After the last step, or when stopped: `status` (finished, interrupted, failed) and any of
         `dir`, `members`, `report`, `resume`: where things lie and the command to go on."""
-
-
-class Clock:
-    """Time left, from the mean of the last steps' durations: early steps soon stop counting."""
-
-    def __init__(self, done: int, steps: int, window: int = 10) -> None:
-        self.done, self.steps = done, steps
-        self._last: deque[float] = deque(maxlen=window)
-
-    def tick(self, step: Record) -> None:
-        """Takes in a finished step; steps are counted from 1."""
-        self.done = step["step"]
-        self._last.append(step.get("seconds") or 0.0)
-
-    @property
-    def per_step(self) -> float | None:
-        """Seconds per step of late; None before the first."""
-        return sum(self._last) / len(self._last) if self._last else None
-
-    @property
-    def left(self) -> str:
-        """Time left as text, `?` before the first step."""
-        per_step = self.per_step
-        return "?" if per_step is None else duration(per_step * max(0, self.steps - self.done))
 
 
 class PlainView:
@@ -121,26 +97,12 @@ class PlainView:
                     f"generation {member.get('generation', 0)} "
                     f"{self._origin.get(name, '')}".rstrip()
                 )
-        for line in end_lines(result, self._clock):
+        for line in end_lines(result, self._clock.done, self._clock.steps):
             self._say(line)
 
     def _say(self, line: str) -> None:
         # soft_wrap: a log keeps one event on one line however narrow it believes itself to be.
         self._console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
-
-
-def end_lines(result: Record, clock: Clock) -> list[str]:
-    """What both views say at the end."""
-    lines = [f"{result.get('status', 'finished')} after step {clock.done} of {clock.steps}"]
-    for label, key in (
-        ("run directory", "dir"),
-        ("members (PEFT folders)", "members"),
-        ("report", "report"),
-        ("go on with", "resume"),
-    ):
-        if result.get(key):
-            lines.append(f"{label}: {result[key]}")
-    return lines
 
 
 def view_for(console: Console | None = None) -> View:

@@ -104,3 +104,17 @@ def exam_line(exam: Record) -> str:
 
 def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def end_lines(result: Record, done: int, steps: int) -> list[str]:
+    """What a view says at the end: how, and where things lie; see `console.View.on_end`."""
+    lines = [f"{result.get('status', 'finished')} after step {done} of {steps}"]
+    for label, key in (
+        ("run directory", "dir"),
+        ("members (PEFT folders)", "members"),
+        ("report", "report"),
+        ("go on with", "resume"),
+    ):
+        if result.get(key):
+            lines.append(f"{label}: {result[key]}")
+    return lines

@@ -10,11 +10,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from azr_population.reports.console import Clock, end_lines
+from azr_population.reports.clock import Clock
 from azr_population.reports.lines import (
     ROLE_COLUMNS,
     Record,
     conservative,
+    end_lines,
     exam_line,
     match_line,
     rating,
@@ -76,7 +77,7 @@ class LiveView:
     def on_end(self, result: Record) -> None:
         self._redraw()
         self._live.stop()
-        for line in end_lines(result, self._clock):
+        for line in end_lines(result, self._clock.done, self._clock.steps):
             self._print(Text(line))
 
     def _print(self, line: Text) -> None:

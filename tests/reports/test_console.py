@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from azr_population.reports.console import Clock, PlainView, View, view_for
+from azr_population.reports.clock import Clock
+from azr_population.reports.console import PlainView, View, view_for
 from azr_population.reports.lines import duration, match_line, number, replacement_line, show
 from azr_population.reports.live import LiveView
 
