@@ -22,7 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", choices=SCALES, default="nano")
     parser.add_argument("--seeds", type=_positive, metavar="N", help="default: the recipe's")
     parser.add_argument("--steps", type=_positive, metavar="N", help="default: the recipe's")
-    parser.add_argument("--arms", metavar="A,B", help="some of the recipe's arms only")
+    parser.add_argument(
+        "--arms", metavar="A,B", help="other arms than the recipe's, of recipes/arms.yaml"
+    )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="the runs' place (default runs/recipes/SCALE)"
     )
@@ -65,7 +67,7 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
     scale = arms.scales["nano"]
     steps = arguments.steps or recipe.steps or scale.steps
     seeds = arguments.seeds or recipe.seeds or scale.seeds
-    chosen, kept = chosen_arms(recipe, arguments.arms), recipes_folder() / "runs" / "nano"
+    chosen, kept = chosen_arms(recipe, arms, arguments.arms), recipes_folder() / "runs" / "nano"
     planned = plan_runs(recipe, arms, chosen, seeds, steps, out, kept if arguments.kept else None)
     results = results_folder(recipe, arguments, out)
     if not arguments.draw:
@@ -98,7 +100,7 @@ def _run_7b(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
 
     out = arguments.out or Path("runs/recipes/7b")
     seeds = arguments.seeds or arms.scales["7b"].seeds
-    names = chosen_arms(recipe, arguments.arms)
+    names = chosen_arms(recipe, arms, arguments.arms)
     planned = plan_azr_runs(recipe, arms, names, seeds, arguments.steps, out)
     missing = [one for one in planned if not one.finished]
     for line in recipe.at_7b:
@@ -140,17 +142,11 @@ def _run_scripts(recipe: Recipe, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def chosen_arms(recipe: Recipe, wanted: str | None) -> tuple[str, ...]:
-    """The recipe's arms, or those of them that `--arms` names."""
+def chosen_arms(recipe: Recipe, arms: Arms, wanted: str | None) -> tuple[str, ...]:
+    """The recipe's arms, or those that `--arms` names."""
     if not wanted:
         return recipe.arms
-    names = tuple(name.strip() for name in wanted.split(","))
-    for name in names:
-        if name not in recipe.arms:
-            raise UserError(
-                f"--arms: {recipe.name} has no arm {name}; it has: {', '.join(recipe.arms)}"
-            )
-    return names
+    return tuple(arms.find(name.strip()).name for name in wanted.split(","))
 
 
 def results_folder(recipe: Recipe, arguments: argparse.Namespace, out: Path) -> Path:

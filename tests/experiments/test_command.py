@@ -30,7 +30,7 @@ def test_without_a_name_there_is_the_list(capsys):
             ["fig4_complexities"],
             "there is no recipe fig4_complexities (did you mean fig4_complexity",
         ),
-        (["fig3_dynamics", "--arms", "3t3s"], "fig3_dynamics has no arm 3t3s"),
+        (["fig3_dynamics", "--arms", "3t3s"], "there is no arm 3t3s; choose from: 1t1s, "),
         (["ablation_shaping", "--scale", "7b"], "ablation_shaping has no 7b scale"),
         (["table2_wallclock", "--jobs", "2"], "so its runs go one by one: --jobs 1"),
     ],

@@ -55,7 +55,7 @@ def test_the_overrides_of_every_arm_compose(name):
     config = load_config([*arms.scales["nano"].common, *arm.nano])
     assert arm.seconds > 0
     first = load_config([*arms.scales["nano"].common, *arms.find("single").nano])
-    factor = 2 if name == "single_double" else 1
+    factor = {"single_double": 2, "single_octuple": 8}.get(name, 1)
     assert config.population.rows == factor * first.population.rows, "rows per member are equal"
     assert config.population.attempts == first.population.attempts
 
