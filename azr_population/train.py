@@ -43,7 +43,7 @@ from azr_population.selfplay.streams import Streams
 from azr_population.tasks.formats import FORMATS
 from azr_population.tasks.seed_file import read_seed_file
 from azr_population.tasks.task import Task
-from azr_population.versions import installed
+from azr_population.versions import commit, installed
 
 
 def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
@@ -270,4 +270,5 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "packages": {name: installed(name) for name in packages},
+        "commit": commit(),
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 
 def installed(package: str) -> str | None:
@@ -10,4 +12,22 @@ def installed(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
+        return None
+
+
+def commit() -> str | None:
+    """The commit of the checkout that this package is imported from, with `+changes` where tracked
+    files of it differ; None for an installed package."""
+    folder = Path(__file__).resolve().parent
+
+    def git(*typed: str) -> str:
+        done = subprocess.run(["git", *typed], cwd=folder, capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        if not git("ls-files", Path(__file__).name):
+            return None  # some other checkout around an installed package
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+        return git("rev-parse", "HEAD") + ("+changes" if changed else "")
+    except OSError:
         return None

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
-    from azr_population.experiments.results import commit, draw
+    from azr_population.experiments.results import draw
     from azr_population.experiments.runner import Runner, build_base
     from azr_population.experiments.runs import check_runs, keep_runs, plan_runs
 
@@ -77,7 +77,8 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
         todo = [one for one in planned if not one.finished]
         say(
             f"{recipe.name}: {len(planned)} runs of {steps} steps, "
-            f"{len(planned) - len(todo)} of them finished already; "
+            f"{len(planned) - len(todo)} of them finished already "
+            f"({sum(one.is_kept for one in planned)} kept in recipes/runs); "
             f"about {estimate(one.arm.seconds * (one.steps - one.done) for one in todo)} of one "
             "core to go"
         )
@@ -88,8 +89,13 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
         if code:
             say(f"go on with: {resume_command(arguments)}")
             return code
+    elif not any(one.started for one in planned):
+        raise UserError(
+            f"there is no run of {recipe.name} in {out}; leave out --draw to play them, or take "
+            "those of recipes/runs by --kept"
+        )
     if is_record(arguments) and not recipe.own_runs:
-        keep_runs(planned, kept, commit())
+        keep_runs(planned, kept)
     say(f"results: {draw(recipe, arms, planned, steps, 'nano', results)}")
     return 0
 

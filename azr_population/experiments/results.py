@@ -6,14 +6,13 @@ import hashlib
 import json
 import os
 import shlex
-import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
-from azr_population.experiments.arms import Arms, recipes_folder
+from azr_population.experiments.arms import Arms
 from azr_population.experiments.budgets import budgets_tables
 from azr_population.experiments.recipe import Recipe
 from azr_population.experiments.runs import (
@@ -31,7 +30,7 @@ from azr_population.experiments.tables import (
     table_markdown,
 )
 from azr_population.experiments.wallclock import ratio_estimates, wallclock_tables
-from azr_population.reports.diagnostics import kept_commit, last_step
+from azr_population.reports.diagnostics import last_step
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import write_atomically
 
@@ -49,10 +48,14 @@ def draw(
 ) -> Path:
     """Writes the recipe's results into `folder` and returns its `summary.md`.
 
-    Runs that have no records yet are left out, and the summary says which.
+    Runs that have no records yet, or are not of their arm, are left out; the summary says which.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    runs = runs_there(planned)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--results {folder} cannot be made: {error.strerror}") from error
+    strangers = _strangers(planned) if scale == "nano" else {}
+    runs = runs_there([run for run in planned if run.name not in strangers])
     if recipe.summary == "wallclock":
         text, files = _wallclock(recipe, runs, steps, folder)
     else:
@@ -67,7 +70,7 @@ def draw(
     heading = [
         f"# {recipe.title} ({recipe.figure}), {scale} scale",
         f"Made by `{command()}`.",
-        _extent(planned, steps, scale),
+        _extent(planned, steps, strangers),
         f"The paper: {recipe.shows}",
     ]
     write_atomically(summary, "\n\n".join([*heading, text]) + "\n")
@@ -132,31 +135,42 @@ def _wallclock(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[st
     return f"{text}\n\n![{recipe.title}](wallclock.svg)", files
 
 
-def _extent(planned: Sequence[PlannedRun], steps: int, scale: str) -> str:
+def _strangers(planned: Sequence[PlannedRun]) -> dict[str, str]:
+    """What is to be said of runs that lie in the place of another one, by the run's name."""
+    found = {}
+    for run in planned:
+        if run.started:
+            try:
+                if told := other_values(run):
+                    found[run.name] = f"is another run and left out: it has {told}"
+            except UserError as error:
+                found[run.name] = f"cannot be checked against its arm and is left out: {error}"
+    return found
+
+
+def _extent(planned: Sequence[PlannedRun], steps: int, strangers: Mapping[str, str]) -> str:
     """What the results rest on, and what is missing."""
     arms = list(dict.fromkeys(run.arm.name for run in planned))
     seeds = len({run.seed for run in planned})
     lines = [f"{len(arms)} arms, {seeds} {'seed' if seeds == 1 else 'seeds'}, {steps} steps."]
-    older: dict[str, list[str]] = {}
+    lines += [
+        f"**{run.name} is at step {run.done} of {run.steps}.**"
+        for run in planned
+        if not run.finished
+    ]
+    lines += [f"**{name} {told}.**" for name, told in strangers.items()]
     kept: dict[str, list[str]] = {}
+    older: dict[str, list[str]] = {}
     for run in planned:
-        if run.is_kept:
-            kept.setdefault(str(kept_commit(RunDirectory(run.path)))[:7], []).append(run.name)
-    for hash, names in kept.items():
-        lines.append(f"Kept from runs at commit {hash}: {', '.join(names)}.")
-    for run in planned:
-        if not run.finished:
-            lines.append(f"**{run.name} is at step {run.done} of {run.steps}.**")
-        if run.started and scale == "nano":
-            try:
-                told = other_values(run)
-            except UserError as error:
-                lines.append(f"**{run.name} cannot be checked against its arm: {error}.**")
-                continue
-            if told:
-                lines.append(f"**{run.name} is another run: it has {told}.**")
+        if run.started and run.name not in strangers:
+            if run.is_kept:
+                commit = RunDirectory(run.path).environment().get("commit")
+                kept.setdefault(f"at commit {commit[:7]}" if commit else "before", []).append(
+                    run.name
+                )
             for key in keys_without_value(run):
                 older.setdefault(key, []).append(run.name)
+    lines += [f"Played {when} and kept: {', '.join(names)}." for when, names in kept.items()]
     for key, names in older.items():
         lines.append(f"Played before there was `{key}`: {', '.join(names)}.")
     return " ".join(lines)
@@ -183,7 +197,7 @@ def versions(
     }
     return {
         "command": command(),
-        "commit": commit(),
+        "commit": here["commit"],
         "python": here["python"],
         "platform": here["platform"],
         "cores": os.cpu_count(),
@@ -201,20 +215,3 @@ def versions(
         "arms": own,
         "runs": {run.name: run.done for run in planned},
     }
-
-
-def commit() -> str | None:
-    """The checkout's commit, with `+changes` where tracked files differ from it; None elsewhere."""
-    folder = recipes_folder().resolve()
-
-    def git(*typed: str) -> str:
-        done = subprocess.run(["git", *typed], cwd=folder, capture_output=True, text=True)
-        return done.stdout.strip() if done.returncode == 0 else ""
-
-    try:
-        if not git("ls-files", "arms.yaml"):
-            return None  # some other checkout around an installed package
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", "../azr_population")
-        return git("rev-parse", "HEAD") + ("+changes" if changed else "")
-    except OSError:
-        return None

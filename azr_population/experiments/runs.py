@@ -129,12 +129,11 @@ def other_values(run: PlannedRun) -> str:
         UserError: its configuration cannot be read.
     """
     wanted, stored = load_config(run.overrides), config_from_file(run.path / "config.yaml")
-    if run.is_kept:
-        stored.base.path = wanted.base.path  # places are not kept
-    # Folders are the same however they are written.
+    # Folders are the same however they are written; of what is kept there is the last name only.
     for config in (wanted, stored):
         if config.base.path:
-            config.base.path = str(Path(config.base.path).resolve())
+            path = Path(config.base.path)
+            config.base.path = path.name if run.is_kept else str(path.resolve())
     found = differences(stored, wanted, _MEASURES)
     told = ", ".join(f"{key}={one} instead of {other}" for key, one, other in found[:6])
     return f"{told} and {len(found) - 6} more" if len(found) > 6 else told
@@ -170,11 +169,11 @@ def runs_there(planned: Sequence[PlannedRun]) -> dict[str, list[RunDirectory]]:
     return found
 
 
-def keep_runs(planned: Sequence[PlannedRun], folder: Path, commit: str | None) -> None:
+def keep_runs(planned: Sequence[PlannedRun], folder: Path) -> None:
     """Writes the curves of the finished ones into `folder`, from which `plan_runs` takes them."""
     for run in planned:
         if run.finished and not run.is_kept:
             one = RunDirectory(run.path)
             curves = ((diagnostic.name, diagnostic.function(one)) for diagnostic in DIAGNOSTICS)
             place = folder / run.arm.name / f"seed_{run.seed}"
-            keep(one, curves, consumption(one)["all"], run.done, commit, place)
+            keep(one, curves, consumption(one)["all"], run.done, place)

@@ -12,6 +12,8 @@ from statistics import mean, median
 
 from azr_population.experiments.tables import Runs, number, plain_number, to_csv, with_interval
 from azr_population.reports.diagnostics import Estimate, interval
+from azr_population.reports.diagnostics.records import Record, section, steps_of
+from azr_population.reports.lines import number as finite
 from azr_population.runs import RunDirectory
 
 PAPER_RATIO = 1.31
@@ -33,7 +35,7 @@ class Timing:
 
 def timing(run: RunDirectory, steps: int) -> Timing | None:
     """The run's medians; None where it has no step after the first."""
-    records = [one for one in run.metrics() if 1 < one["step"] <= steps]
+    records = [one for one in steps_of(run) if 1 < one["step"] <= steps and _is_timed(one)]
     if not records:
         return None
     names = dict.fromkeys(name for one in records for name in one["phases"] if name != "exam")
@@ -52,8 +54,15 @@ def timing(run: RunDirectory, steps: int) -> Timing | None:
         phases,
         len(records[0]["members"]),
         sum(member.get("trained_rows") or 0 for member in own) / len(own),
-        sum(member["tokens"] for member in own) / len(own),
+        sum(member.get("tokens") or 0 for member in own) / len(own),
     )
+
+
+def _is_timed(step: Record) -> bool:
+    """Whether a record has its times and members; one from a damaged file may lack anything."""
+    phases = step.get("phases")
+    times = [step.get("seconds"), *(phases.values() if isinstance(phases, dict) else [None])]
+    return all(finite(time) is not None for time in times) and bool(section(step, "members"))
 
 
 def timings(runs: Runs, steps: int) -> dict[str, dict[str, Timing]]:
@@ -85,7 +94,7 @@ def wallclock_tables(runs: Runs, steps: int, baseline: str) -> tuple[str, dict[s
     found = timings(runs, steps)
     if not found:
         return "No run has a second step yet.", {}
-    header = ["arm", "members", "rows/member", "tokens/member", "seconds/step"]
+    header = ["arm", "seeds", "members", "rows/member", "tokens/member", "seconds/step"]
     header += ["seconds/member update", f"step / {baseline}", f"step / members x {baseline}"]
     table, csv_rows = [], []
     for arm, own in found.items():
@@ -97,7 +106,8 @@ def wallclock_tables(runs: Runs, steps: int, baseline: str) -> tuple[str, dict[s
         rows = sum(t.rows for t in own.values()) / len(own)
         tokens = sum(t.tokens for t in own.values()) / len(own)
         table.append(
-            [arm, str(one.members), f"{rows:.1f}", f"{tokens:.0f}", *map(with_interval, columns)]
+            [arm, str(len(own)), str(one.members), f"{rows:.1f}", f"{tokens:.0f}"]
+            + [with_interval(column) for column in columns]
         )
         csv_rows.append(
             [arm, str(one.members), str(len(own)), f"{rows:.2f}", f"{tokens:.0f}"]

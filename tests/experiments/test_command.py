@@ -32,6 +32,7 @@ def test_without_a_name_there_is_the_list(capsys):
         ),
         (["fig3_dynamics", "--arms", "3t3s"], "there is no arm 3t3s; choose from: 1t1s, "),
         (["ablation_shaping", "--scale", "7b"], "ablation_shaping has no 7b scale"),
+        (["fig3_dynamics", "--draw"], "there is no run of fig3_dynamics in "),
         (["table2_wallclock", "--jobs", "2"], "so its runs go one by one: --jobs 1"),
     ],
 )

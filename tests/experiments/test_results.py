@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from azr_population.experiments import results
+from azr_population.errors import UserError
 from azr_population.experiments.recipe import Figure, Row
 from azr_population.experiments.results import draw
-from azr_population.experiments.runs import plan_runs
+from azr_population.experiments.runs import keep_runs, plan_runs
 from azr_population.experiments.tables import number, with_interval
 from azr_population.reports.diagnostics import Estimate, interval
 
@@ -121,8 +121,12 @@ def test_runs_that_are_not_those_of_their_arm_are_named(arms, recipe, fake_run, 
     for run in planned:  # both folders hold the run of arm one
         fake_run(run.path, planned[0].overrides, [metrics(1, 0.5)])
     text = draw(recipe, arms, planned, 1, "nano", tmp_path / "results").read_text()
-    assert "**two seed 1 is another run: it has population.rows=48 instead of 24.**" in text
+    assert (
+        "**two seed 1 is another run and left out: it has population.rows=48 instead of 24.**"
+        in text
+    )
     assert "one seed 1 is another" not in text
+    assert "| two |" not in text, "neither in the budget"
 
 
 def test_runs_of_an_older_version_are_named_with_the_key_they_lack(
@@ -150,6 +154,20 @@ def test_an_interval_is_shown_where_there_is_one():
     assert number(float("nan")) == "-"
 
 
-def test_the_commit_is_that_of_the_recipes_and_of_no_other_checkout(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "recipes_folder", lambda: tmp_path)
-    assert results.commit() is None
+def test_a_place_for_results_that_cannot_be_made_is_named(arms, recipe, tmp_path):
+    (tmp_path / "file").write_text("")
+    planned = plan_runs(recipe, arms, recipe.arms, 1, 4, tmp_path / "runs")
+    with pytest.raises(UserError, match=r"--results .*file/results cannot be made"):
+        draw(recipe, arms, planned, 4, "nano", tmp_path / "file" / "results")
+
+
+def test_what_was_kept_is_named_with_its_commit(arms, recipe, fake_run, metrics, tmp_path):
+    planned = plan_runs(recipe, arms, recipe.arms, 1, 1, tmp_path / "runs")
+    for run in planned:
+        fake_run(run.path, run.overrides, [metrics(1, 0.5)])
+        (run.path / "environment.json").write_text('{"commit": "0123456789"}')
+    keep_runs(planned, tmp_path / "kept")
+    elsewhere = tmp_path / "elsewhere"
+    planned = plan_runs(recipe, arms, recipe.arms, 1, 1, elsewhere, tmp_path / "kept")
+    text = draw(recipe, arms, planned, 1, "nano", tmp_path / "results").read_text()
+    assert "Played at commit 0123456 and kept: one seed 1, two seed 1." in text

@@ -10,7 +10,7 @@ from azr_population.cli import main
 from azr_population.errors import UserError
 from azr_population.experiments.budgets import learning_rates
 from azr_population.experiments.runs import check_runs, keep_runs, plan_runs, runs_there
-from azr_population.reports.diagnostics import consumption, kept_commit, last_step, series
+from azr_population.reports.diagnostics import consumption, last_step, series
 from azr_population.runs import RunDirectory
 
 
@@ -128,7 +128,7 @@ def kept(planned, fake_run, metrics, tmp_path):
         steps = 4 if run.seed == 1 else 2
         lines = [metrics(n, rate + n / 7, exam=0.1 * n) for n in range(1, steps + 1)]
         fake_run(run.path, run.overrides, lines)
-    keep_runs(planned, tmp_path / "kept", "abc")
+    keep_runs(planned, tmp_path / "kept")
     return tmp_path / "kept"
 
 
@@ -139,7 +139,6 @@ def test_what_is_kept_of_a_run_tells_what_the_run_told(planned, kept):
         for file in ("config.yaml", "curves.json", "environment.json")
     ], "unfinished runs are not kept"
     whole, curves = RunDirectory(planned[1].path), RunDirectory(kept / "two" / "seed_1")
-    assert kept_commit(curves) == "abc"
     assert last_step(curves) == last_step(whole) == 4
     assert consumption(curves)["all"] == consumption(whole)["all"]
     assert learning_rates([curves]) == learning_rates([whole]) == "agent 0.001"

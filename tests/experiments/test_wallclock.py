@@ -85,3 +85,12 @@ def test_a_seed_that_only_one_arm_has_gives_no_ratio(runs):
 
 def test_before_any_second_step_there_is_nothing_to_tell(runs):
     assert wallclock_tables(runs, 1, "single") == ("No run has a second step yet.", {})
+
+
+def test_records_of_a_damaged_file_are_passed_over(fake_run, metrics, tmp_path):
+    lines = [metrics(n, 0.5, seconds=float(n)) for n in range(1, 7)]
+    lines[1]["step"] = "x"
+    del lines[2]["phases"]
+    lines[3]["members"] = {}
+    run = fake_run(tmp_path / "run", ["population=single"], lines)
+    assert timing(run, steps=6).step == 5.5, "steps 5 and 6"

@@ -8,7 +8,7 @@ from azr_population.reports.diagnostics.catalogue import DIAGNOSTICS, last_step,
 from azr_population.reports.diagnostics.coverage import Cell, CoverageMap, coverage_map
 from azr_population.reports.diagnostics.credit import operator_credit
 from azr_population.reports.diagnostics.fairness import consumption
-from azr_population.reports.diagnostics.kept import is_kept, keep, kept_commit
+from azr_population.reports.diagnostics.kept import is_kept, keep
 from azr_population.reports.diagnostics.match_ups import match_ups
 from azr_population.reports.diagnostics.statistics import (
     Estimate,
@@ -31,7 +31,6 @@ __all__ = [
     "interval",
     "is_kept",
     "keep",
-    "kept_commit",
     "last_step",
     "match_ups",
     "operator_credit",

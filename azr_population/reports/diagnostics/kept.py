@@ -47,18 +47,11 @@ def kept_steps(run: RunDirectory) -> int:
     return int(_content(run)["steps"])
 
 
-def kept_commit(run: RunDirectory) -> str | None:
-    """The checkout's commit when the curves were kept."""
-    commit: str | None = _content(run)["commit"]
-    return commit
-
-
 def keep(
     run: RunDirectory,
     curves: Iterable[tuple[str, Mapping[str, Series]]],
     totals: Mapping[str, Any],
     steps: int,
-    commit: str | None,
     folder: Path,
 ) -> None:
     """Writes settings and versions, without the machine's paths, and `curves` (by diagnostic).
@@ -76,13 +69,15 @@ def keep(
                 first = names.setdefault(text, key)
                 texts[key] = text if first == key else json.dumps(first)
     config = run.config()
-    config["run"]["dir"], config["base"]["path"] = "", None
+    config["run"]["dir"] = ""
+    if config["base"]["path"]:
+        config["base"]["path"] = Path(config["base"]["path"]).name
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
-    told = ("python", "packages", "base")
+    told = ("python", "packages", "base", "commit")
     versions = {key: value for key, value in run.environment().items() if key in told}
     write_atomically(folder / "environment.json", json.dumps(versions, indent=1) + "\n")
-    head = f'"commit": {json.dumps(commit)},\n"steps": {steps},\n"totals": {json.dumps(totals)}'
+    head = f'"steps": {steps},\n"totals": {json.dumps(totals)}'
     lines = ",\n".join(f"{json.dumps(key)}: {text}" for key, text in texts.items())
     write_atomically(folder / CURVES, f'{{\n{head},\n"curves": {{\n{lines}\n}}\n}}\n')
 
@@ -96,7 +91,8 @@ def _content(run: RunDirectory) -> dict[str, Any]:
         path = run.path / CURVES
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-            missing = {"commit", "steps", "totals", "curves"} - set(found)
+            missing = {"steps", "totals", "curves"} - set(found)
+            int(found.get("steps", 0))
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{path} cannot be read ({error}); play the run instead") from error
         if missing:

@@ -1,0 +1,15 @@
+"""What is told of where the package comes from."""
+
+from azr_population import versions
+
+
+def test_what_is_not_installed_has_no_version():
+    assert versions.installed("pytest")
+    assert versions.installed("no-such-package") is None
+
+
+def test_the_commit_is_that_of_the_package_and_of_no_other_checkout(tmp_path, monkeypatch):
+    found = versions.commit()
+    assert found is None or len(found.removesuffix("+changes")) == 40
+    monkeypatch.setattr(versions, "__file__", str(tmp_path / "versions.py"))
+    assert versions.commit() is None
