@@ -69,8 +69,8 @@ def operator_table(credit: Sequence[Record]) -> str:
             show(one.get("mean_life"), "{:.1f}"),
             f"{one.get('passed', 0)} of {one.get('judged', 0)}",
             show(one.get("mean_rank"), "{:.0%}"),
-            show(one.get("gain_over_victim"), "{:+.1f}"),
-            show(one.get("gain_over_parent"), "{:+.1f}"),
+            show(one.get("gain_over_victim"), "{:+.2f}"),
+            show(one.get("gain_over_parent"), "{:+.2f}"),
         ]
         rows.append(row(text(one.get("operator", "?")), cells, "number"))
     heads = (
@@ -79,10 +79,10 @@ def operator_table(credit: Sequence[Record]) -> str:
     )
     judged, passed = (sum(int(one.get(key) or 0) for one in credit) for key in ("judged", "passed"))
     note = (
-        f"{passed} of {judged} children passed their first judgement. A child is judged at the "
-        "next replacement after its birth: did it survive, what share of the others did it stand "
-        "above, and by how many rating points did it lead whom it had replaced and its first "
-        "parent."
+        f"{passed} of the {judged} children judged so far passed. A child is judged once, at the "
+        "first replacement step at which it is old enough to be replaced: did it survive, what share of the others did it stand above, and by how much "
+        "did its fitness exceed that of whom it had replaced (when that was replaced) and of its "
+        "first parent?"
     )
     return f'<p class="note">{note}</p>{table(heads.split("|"), rows, "number")}'
 
