@@ -14,20 +14,23 @@ Record = Mapping[str, Any]
 
 
 def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> str:
-    """The members as they stand."""
+    """The members as they stand; dashes for what who was born at the last step has not done yet."""
     if not metrics:
         return empty("No step is recorded yet.")
     origin = {child["child"]: child["operator"] for child in lineage}
+    newborn = {child["child"] for child in lineage if child["step"] == metrics[-1]["step"]}
     rows = []
     for name, member in sorted(section(metrics[-1], "members").items(), key=_rank):
+        # Members are replaced at the end of a step: what was played was played by who is gone.
+        played = {} if name in newborn else member
         cells = [
             rating(member),
             show(conservative(member), "{:.1f}"),
             text(member.get("generation", 0)),
             text(origin.get(name, "start")),
-            show(member.get("reward"), "{:+.2f}"),
-            show(member.get("validity"), "{:.0%}"),
-            show(member.get("solve_rate"), "{:.0%}"),
+            show(played.get("reward"), "{:+.2f}"),
+            show(played.get("validity"), "{:.0%}"),
+            show(played.get("solve_rate"), "{:.0%}"),
         ]
         rows.append(row(_named(name, member.get("role", "")), cells, "number"))
     heads = "member|mu ± sigma|mu - 3 sigma|generation|origin|reward|valid|solved"
@@ -80,9 +83,9 @@ def operator_table(credit: Sequence[Record]) -> str:
     judged, passed = (sum(int(one.get(key) or 0) for one in credit) for key in ("judged", "passed"))
     note = (
         f"{passed} of the {judged} children judged so far passed. A child is judged once, at the "
-        "first replacement step at which it is old enough to be replaced: did it survive, what share of the others did it stand above, and by how much "
-        "did its fitness exceed that of whom it had replaced (when that was replaced) and of its "
-        "first parent?"
+        "first replacement step at which it is old enough to be replaced: did it survive, what "
+        "share of the others did it stand above, and by how much did its fitness exceed that of "
+        "whom it had replaced (when that was replaced) and of its first parent?"
     )
     return f'<p class="note">{note}</p>{table(heads.split("|"), rows, "number")}'
 

@@ -47,3 +47,14 @@ def test_a_member_without_a_rating_has_dashes() -> None:
     page = tables.member_table([{"step": 1, "members": members}], [])
     assert page.count('<td class="number">25.1 ± 0.4</td>') == 1
     assert "- ± -" not in page
+
+
+def test_who_was_born_at_the_last_step_has_played_nothing() -> None:
+    played = {"role": "student", "reward": 0.25, "validity": 0.5, "solve_rate": 0.75}
+    metrics = [{"step": 9, "members": {"student_0": played, "student_1": played}}]
+    births = [
+        {"step": step, "child": child, "operator": "dare"}
+        for step, child in ((5, "student_0"), (9, "student_1"))
+    ]
+    page = tables.member_table(metrics, births)
+    assert [page.count(shown) for shown in ("+0.25", "50%", "75%")] == [1, 1, 1]
