@@ -51,7 +51,7 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
     planned = int(steps) if steps else None
     last = metrics[-1]["step"] if metrics else 0
     charts = figures.charts(metrics) + figures.more_charts(_series(run, members), members)
-    chosen = examples(run.tasks(), last)
+    chosen = examples(run.tasks, last)
     data = {
         "steps": max(planned or 0, last),
         "last": last,
