@@ -51,12 +51,13 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
     planned = int(steps) if steps else None
     last = metrics[-1]["step"] if metrics else 0
     charts = figures.charts(metrics) + figures.more_charts(_series(run, members), members)
+    tiles = figures.tiles(charts, last)
     chosen = examples(run.tasks, last)
     data = {
         "steps": max(planned or 0, last),
         "last": last,
         "members": members,
-        "tiles": figures.tiles(charts),
+        "tiles": tiles,
         "charts": charts,
         "lineage": lineage,
         "family": family(lineage, members),
@@ -71,7 +72,9 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
         title=f"{name} - {run.path.resolve().name}",
         raw={
             "status": _status(metrics, planned),
-            "summary": sections.paragraphs(summary(name, planned, metrics, matches, lineage)),
+            "summary": sections.paragraphs(
+                summary(name, planned, metrics, matches, lineage, tiles)
+            ),
             "members": tables.member_table(metrics, lineage),
             "replacements": tables.lineage_table(lineage),
             "credit": tables.operator_table(diagnostics.operator_credit(run)),

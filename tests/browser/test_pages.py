@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from azr_population.reports.lines import figure
+
 Opened = Callable[..., Any]
 WIDTHS = (390, 1280)
 SCHEMES = ("light", "dark")
@@ -113,6 +115,32 @@ def test_smoothing_can_be_switched_off(opened: Opened) -> None:
     before = chart.locator("path.line").count()
     page.get_by_label("running mean").uncheck()
     assert chart.locator("path.line").count() < before
+
+
+def test_pointing_reads_the_running_mean_that_is_drawn(opened: Opened) -> None:
+    page = opened("8t8s")
+
+    def last_row(title: str) -> str:
+        chart = page.locator("figure", has_text=title).first.locator(".frame svg")
+        chart.focus()
+        page.keyboard.press("End")
+        return str(page.inner_text("#tip"))
+
+    assert "running mean (this step alone)" in last_row("Mean reward")
+    # What only grows is drawn and read as it is.
+    assert "running mean" not in last_row("Kinds of problems covered")
+    page.get_by_label("running mean").uncheck()
+    assert "running mean" not in last_row("Mean reward")
+
+
+def test_sentences_and_drawings_write_a_number_alike(opened: Opened) -> None:
+    page = opened("begun")
+    values = [i / 400 for i in range(401)] + [7.125, 27.25, 99.95, 373.5, 9999.5, 12345.5, -0.125]
+    for kind in ("percent", "number"):
+        shown = page.evaluate(
+            "([values, kind]) => values.map((v) => format(v, kind))", [values, kind]
+        )
+        assert shown == [figure(value, kind) for value in values]
 
 
 def test_the_family_tree_shows_kin(opened: Opened) -> None:
