@@ -10,7 +10,7 @@ from typing import Any
 from azr_population.errors import UserError
 from azr_population.reports import diagnostics, figures, sections, tables, task_cards
 from azr_population.reports.coverage import coverage
-from azr_population.reports.diagnostics.records import steps_of
+from azr_population.reports.diagnostics.records import step_of, steps_of
 from azr_population.reports.document import document
 from azr_population.reports.examples import examples
 from azr_population.reports.family import family
@@ -49,7 +49,9 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
     name = str(_at(config, "population", "name") or run.path.resolve().name)
     steps = number(_at(config, "run", "steps"))
     planned = int(steps) if steps else None
-    last = metrics[-1]["step"] if metrics else 0
+    # Where the metrics are gone the other records still tell how far the run got.
+    known = [step_of(row) or 0 for row in metrics[-1:] or (*matches, *lineage)]
+    last = max(known, default=0)
     charts = figures.charts(metrics) + figures.more_charts(_series(run, members), members)
     tiles = figures.tiles(charts, last)
     chosen = examples(run.tasks, last)

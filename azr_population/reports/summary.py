@@ -23,15 +23,19 @@ def summary(
     lineage: Sequence[Record],
     tiles: Sequence[Record],
 ) -> list[str]:
-    """Three sentences: what was played, what changed, who came out on top.
+    """Up to three sentences: what was played, what changed, who came out on top.
 
     What changed is told from `tiles`, so that sentence and tiles show the same numbers.
     """
     if not metrics:
+        known = f"{_count(len(matches), 'match')} and {_count(len(lineage), 'replacement')} are"
+        if matches or lineage:
+            return [
+                f"No step of the run {name} is in its metrics.jsonl: curves and tables are empty.",
+                f"{known} recorded elsewhere, and shown.",
+            ]
         return [
             f"The run {name} has not finished a step yet.",
-            f"{_count(len(matches), 'match')} and {_count(len(lineage), 'replacement')} are "
-            "recorded.",
             "The page fills as steps are recorded: write it again later.",
         ]
     members = section(metrics[-1], "members")
@@ -98,7 +102,7 @@ def _changed(metrics: Sequence[Record], tiles: Sequence[Record]) -> str:
 
 def _leading(members: Mapping[str, Record]) -> str:
     """Who stands highest of a role; of a role of one there is but its rating to tell."""
-    parts = []
+    leaders, alone = [], []
     for role in ("teacher", "student"):
         rated = [
             (value, name, member)
@@ -107,16 +111,16 @@ def _leading(members: Mapping[str, Record]) -> str:
         ]
         if len(rated) > 1:
             _, name, member = max(rated, key=lambda row: (row[0], row[1]))
-            parts.append(
-                f"{name} leads the {role}s by mu - 3 sigma (mu {member['mu']:.1f}, sigma "
-                f"{member['sigma']:.1f}, generation {member.get('generation', 0)})"
+            leaders.append(
+                f"{name} leads the {role}s (mu {member['mu']:.1f}, sigma {member['sigma']:.1f}, "
+                f"generation {member.get('generation', 0)})"
             )
         elif rated:
             _, _, member = rated[0]
-            parts.append(f"the {role} is rated mu {member['mu']:.1f}, sigma {member['sigma']:.1f}")
-    if not parts:
+            alone.append(f"the {role} is rated mu {member['mu']:.1f}, sigma {member['sigma']:.1f}")
+    if not leaders and not alone:
         return "There are no ratings, since a single agent meets nobody but itself."
-    text = _listed(parts)
+    text = f"{'by mu - 3 sigma, ' if leaders else ''}{_listed([*leaders, *alone])}"
     return f"{text[0].upper()}{text[1:]}."
 
 

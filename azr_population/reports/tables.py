@@ -33,12 +33,12 @@ def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> str:
             show(played.get("solve_rate"), "{:.0%}"),
         ]
         rows.append(row(_named(name, member.get("role", "")), cells, "number"))
-    heads = "member|mu ± sigma|mu - 3 sigma|generation|origin|reward|valid|solved"
+    heads = "member|mu ± sigma|mu - 3 sigma|gen.|origin|reward|valid|solved"
     return table(heads.split("|"), rows, "number")
 
 
 def lineage_table(lineage: Sequence[Record]) -> str:
-    """Every replacement, the latest first."""
+    """Every replacement, the latest first; without one nothing, as the family tree says so."""
     rows = []
     for child in reversed(lineage):
         options = ", ".join(f"{name}={value}" for name, value in child["options"].items())
@@ -52,7 +52,7 @@ def lineage_table(lineage: Sequence[Record]) -> str:
         ]
         rows.append(row(text(child["step"]), [text(cell) for cell in cells]))
     if not rows:
-        return empty("Nobody was replaced.")
+        return ""
     heads = "step|child|generation|operator|parents|options|fitness of the replaced"
     return (
         f"<details><summary>All {len(rows)} replacements</summary>"
@@ -61,9 +61,12 @@ def lineage_table(lineage: Sequence[Record]) -> str:
 
 
 def operator_table(credit: Sequence[Record]) -> str:
-    """What became of the children of each operator; `credit` is `operator_credit(run)`."""
+    """What became of the children of each operator, with its title; nothing without a child.
+
+    `credit` is `operator_credit(run)`.
+    """
     if not credit:
-        return empty("No operator was used.")
+        return ""
     rows = []
     for one in credit:
         cells = [
@@ -87,7 +90,8 @@ def operator_table(credit: Sequence[Record]) -> str:
         "share of the others did it stand above, and by how much did its fitness exceed that of "
         "whom it had replaced (when that was replaced) and of its first parent?"
     )
-    return f'<p class="note">{note}</p>{table(heads.split("|"), rows, "number")}'
+    title = "<h3>Credit of the operators</h3>"
+    return f'{title}<p class="note">{note}</p>{table(heads.split("|"), rows, "number")}'
 
 
 _COUNTS = (
@@ -127,7 +131,14 @@ def fairness_table(consumed: Mapping[str, Record]) -> str:
         f"<details><summary>Each of the {len(each)} members</summary>"
         f"{table(['member', *heads[1:]], each, 'number')}</details>"
     )
-    return f"{table(heads, rows, 'number', 'consumption')}{detail if len(each) > 1 else ''}"
+    note = (
+        "Seconds leave out the exams. Members run in one batch and are not timed one by one: a "
+        "member's seconds are its share by the tokens that it generated and trained on."
+    )
+    return (
+        f'<p class="note">{note}</p>{table(heads, rows, "number", "consumption")}'
+        f"{detail if len(each) > 1 else ''}"
+    )
 
 
 def _counts(own: Record) -> list[str]:

@@ -169,6 +169,32 @@ def test_the_map_goes_back_in_time(opened: Opened) -> None:
     assert "up to step 1" in page.inner_text("#coverage")
 
 
+def test_the_map_needs_no_metrics(opened: Opened) -> None:
+    pytest.importorskip("ribs", reason="pyribs is not installed: pip install ribs")
+    text = opened("no metrics").inner_text("#coverage")
+    assert "up to step 30" in text
+    assert text.count("step 1\n") == 1 and "step 16\n" in text
+
+
+def test_tables_fit_a_desktop_and_a_phone_shows_some_columns(opened: Opened) -> None:
+    wide = """() => [...document.querySelectorAll('main .scroll')]
+        .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.ariaLabel)"""
+    assert opened("8t8s", 1280).evaluate(wide) == []
+    page = opened("8t8s", 390)
+    assert (
+        page.evaluate(
+            """() => [...document.querySelectorAll("#fairness .scroll:first-of-type thead th")]
+            .filter((one) => one.getBoundingClientRect().right < innerWidth).length"""
+        )
+        >= 4
+    )
+
+
+def test_the_match_ups_say_that_places_change_hands(opened: Opened) -> None:
+    assert "80 students" in opened("8t8s").inner_text("#match-ups")
+    assert "place" not in opened("single").inner_text("#match-ups")
+
+
 def test_every_figure_has_words_for_who_cannot_see_it(opened: Opened) -> None:
     for name in DRAWN:
         unnamed = "svg:not([aria-hidden]):not([aria-label]), svg[aria-label='']:not([aria-hidden])"

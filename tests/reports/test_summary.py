@@ -41,15 +41,15 @@ def test_three_sentences_with_numbers() -> None:
         "From the first step to the last, the students' solve rate rose from 41% to 42%, the share "
         "of valid proposals stayed at 80% and a program's size rose from 20.0 to 27.3 AST nodes; "
         "from the first exam to the last, the mean stayed at 21%.",
-        "The teacher is rated mu 28.0, sigma 1.0 and student_0 leads the students by mu - 3 sigma "
-        "(mu 25.0, sigma 0.5, generation 2).",
+        "By mu - 3 sigma, student_0 leads the students (mu 25.0, sigma 0.5, generation 2) and the "
+        "teacher is rated mu 28.0, sigma 1.0.",
     ]
 
 
 def test_before_the_first_step() -> None:
+    assert told("4t4s", 20, [], [], [])[0] == "The run 4t4s has not finished a step yet."
     sentences = told("4t4s", 20, [], [{}], [])
-    assert len(sentences) == 3
-    assert sentences[0] == "The run 4t4s has not finished a step yet."
+    assert sentences[0].startswith("No step of the run 4t4s is in its metrics.jsonl")
     assert sentences[1].startswith("1 match and 0 replacements")
 
 

@@ -14,6 +14,7 @@ def test_consumption_is_told_per_role_and_member(write_run: Callable[..., Path])
     assert "36,000" in page  # 12 steps of 3,000 tokens
     assert "2,304" in page
     assert "Each of the 8 members" in page
+    assert "Seconds leave out the exams" in page
     assert tables.fairness_table({}).startswith('<p class="empty">')
 
 
