@@ -31,7 +31,8 @@ def summary(
         known = f"{_count(len(matches), 'match')} and {_count(len(lineage), 'replacement')} are"
         if matches or lineage:
             return [
-                f"No step of the run {name} is in its metrics.jsonl: curves and tables are empty.",
+                f"No step of the run {name} is in its metrics.jsonl: most curves and "
+                "the members are missing.",
                 f"{known} recorded elsewhere, and shown.",
             ]
         return [
