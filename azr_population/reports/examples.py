@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from azr_population.reports.lines import number
@@ -21,22 +21,24 @@ class Examples(NamedTuple):
     pairs: list[tuple[Record, Record]]
     """Per task type an early and a late task, each of the middle size of its time."""
     solved: list[Record]
-    """The hardest that somebody solved: the smallest solve rate, then the largest program."""
-    unsolved: list[Record]
-    """The hardest that nobody solved: the largest programs."""
-
-
-def examples(tasks: Iterable[Record], last: int) -> Examples:
-    """Chooses in one pass; keeps in memory the first and the last tenth of `last` steps.
-
-    Copies of a program count once among the hardest.
+    """The hardest that somebody solved: the smallest solve rate above 0, then the largest program.
     """
+    unsolved: list[Record]
+    """The hardest programs that nobody ever solved, in any of their tasks: the largest."""
+
+
+def examples(read: Callable[[], Iterable[Record]], last: int) -> Examples:
+    """Reads the tasks twice; keeps in memory the first and the last tenth of `last` steps.
+
+    A program counts once among the hardest, by its hardest task there.
+    """
+    ever_solved = {_program(task) for task in read() if (number(task.get("solve_rate")) or 0) > 0}
     width = tenth(last)
     early: dict[str, list[Record]] = {}
     late: dict[str, list[Record]] = {}
     solved: dict[str, Record] = {}
     unsolved: dict[str, Record] = {}
-    for task in tasks:
+    for task in read():
         step, rate = number(task.get("step")), number(task.get("solve_rate"))
         if step is None:
             continue
@@ -45,10 +47,11 @@ def examples(tasks: Iterable[Record], last: int) -> Examples:
         elif step > last - width:
             late.setdefault(_type(task), []).append(task)
         if rate is not None:
-            hardest = solved if rate > 0 else unsolved
-            hardest.setdefault(str(task.get("program", "")), task)
-            if len(hardest) > 64 * HARDEST:
-                _keep(hardest)
+            program = _program(task)
+            if rate > 0:
+                _note(solved, program, task)
+            elif program not in ever_solved:
+                _note(unsolved, program, task)
     return Examples(
         [(_middle(early[type]), _middle(late[type])) for type in sorted(early) if type in late],
         heapq.nlargest(HARDEST, solved.values(), key=_hardness),
@@ -56,11 +59,13 @@ def examples(tasks: Iterable[Record], last: int) -> Examples:
     )
 
 
-def _keep(tasks: dict[str, Record]) -> None:
-    """Leaves the hardest only."""
-    kept = heapq.nlargest(HARDEST, tasks.items(), key=lambda item: _hardness(item[1]))
-    tasks.clear()
-    tasks.update(kept)
+def _note(hardest: dict[str, Record], program: str, task: Record) -> None:
+    """Keeps the hardest task of a program; of more and more programs, the hardest only."""
+    hardest[program] = max(hardest.get(program, task), task, key=_hardness)
+    if len(hardest) > 64 * HARDEST:
+        kept = heapq.nlargest(HARDEST, hardest.items(), key=lambda item: _hardness(item[1]))
+        hardest.clear()
+        hardest.update(kept)
 
 
 def _hardness(task: Record) -> tuple[float, float, float]:
@@ -69,6 +74,10 @@ def _hardness(task: Record) -> tuple[float, float, float]:
 
 def _middle(tasks: list[Record]) -> Record:
     return sorted(tasks, key=_size)[len(tasks) // 2]
+
+
+def _program(task: Record) -> str:
+    return str(task.get("program", ""))
 
 
 def _type(task: Record) -> str:

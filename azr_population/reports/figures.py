@@ -12,6 +12,7 @@ from typing import Any
 
 from azr_population.reports.diagnostics.records import Record, roles_in, section
 from azr_population.reports.lines import conservative, number
+from azr_population.reports.takes import early, late
 
 Points = list[tuple[float, float]]
 
@@ -21,7 +22,7 @@ MAX_POINTS = 400
 # section, key in metrics, title, format, what it is
 _BY_ROLE = (
     ("standing", "reward", "Mean reward", "number", "per training row"),
-    ("solving", "solve_rate", "Solve rate", "percent", "by a student; at a teacher's tasks"),
+    ("solving", "solve_rate", "Solve rate", "percent", "of attempts at valid tasks"),
     ("validity", "validity", "Valid proposals", "percent", "executed and accepted"),
     ("validity", "unique", "Unique proposals", "percent", "of the valid ones"),
     ("complexity", "ast_nodes", "AST nodes", "number", "per valid program"),
@@ -35,8 +36,8 @@ _BY_ROLE = (
     ("training", "entropy", "Entropy", "number", "nats per sampled token"),
 )
 _BY_TYPE = (
-    ("solving", "solve_rate", "Solve rate by task type", "percent", "all students"),
-    ("validity", "validity", "Valid proposals by task type", "percent", "all teachers"),
+    ("solving", "solve_rate", "Solve rate by task type", "percent", "of attempts at valid tasks"),
+    ("validity", "validity", "Valid proposals by task type", "percent", "of all proposals"),
 )
 _BY_DIAGNOSTIC = (
     ("complexity", "halstead_volume", "Halstead volume", "number", "bits, per valid program"),
@@ -49,7 +50,7 @@ _BY_DIAGNOSTIC = (
         "cells among equally many tasks of each step",
     ),
 )
-_TILES = ("Solve rate", "Exam", "Valid proposals", "AST nodes", "Kinds of problems covered")
+TILES = ("Solve rate", "Exam", "Valid proposals", "AST nodes", "Kinds of problems covered")
 
 
 def members_of(metrics: Sequence[Record]) -> list[dict[str, str]]:
@@ -61,16 +62,19 @@ def charts(metrics: Sequence[Record]) -> list[dict[str, Any]]:
     """Every line chart that has data: section, title, format, note and its lines.
 
     A line is `{"name", "colour", "main", "points"}`: main lines are drawn thick and shown in the
-    legend (a role, a task type), the others thin (a member). `colour` names a CSS variable.
+    legend (a role, a task type), the others thin (a member). `colour` names a CSS variable. The
+    chart's `smooth` says whether a running mean may be drawn: single steps are noisy.
     """
     members = members_of(metrics)
     size = Counter(member["role"] for member in members)
     found = []
     for where, key, title, form, note in _BY_ROLE:
-        lines = [
-            _line(role, role, True, _values(metrics, "roles", role, key))
-            for role in dict.fromkeys(member["role"] for member in members)
-        ]
+        lines = [_line(role, role, True, _values(metrics, "roles", role, key)) for role in size]
+        if key == "solve_rate" and "teacher" in size:
+            note += ": a student's own, those at a teacher's tasks"
+            if _coincide([line for line in lines if line["name"] in ("teacher", "student")]):
+                lines = [line for line in lines if line["name"] != "teacher"]
+                note += "; the roles' means coincide"
         lines += [
             _line(m["name"], m["role"], False, _values(metrics, "members", m["name"], key))
             for m in members
@@ -84,7 +88,7 @@ def charts(metrics: Sequence[Record]) -> list[dict[str, Any]]:
             for i, type in enumerate(types)
         ]
         found.append(_chart(where, title, form, note, lines))
-    found.append(_exam(metrics))
+    found.append(_exam(metrics, members))
     if len(members) > 1:  # a single agent meets nobody
         found += _ratings(metrics, members)
     found.append(_seconds(metrics))
@@ -100,38 +104,46 @@ def more_charts(
         # Coverage is of all who propose: the kinds that two roles have met do not add up.
         roles = [""] if where == "space" else dict.fromkeys(member["role"] for member in members)
         lines = [
-            _line(role or "all", role or "line-0", True, series_of.get((key, role), []))
+            _line(
+                role or "all",
+                role or "line-0",
+                True,
+                series_of.get((key, role), []),
+                grows=where == "space",
+            )
             for role in roles
         ]
-        found.append(_chart(where, title, form, note, lines))
+        found.append(_chart(where, title, form, note, lines, smooth=where != "space"))
     return [chart for chart in found if chart["lines"]]
 
 
-def tiles(charts: Sequence[Record]) -> list[dict[str, Any]]:
-    """The figures that head the page: the means of the first and the last tenth of a line.
+def tiles(charts: Sequence[Record], steps: int) -> list[dict[str, Any]]:
+    """The figures that head the page: the means of the first and the last tenth of `steps`.
 
-    `{"title", "line", "colour", "format", "first", "last", "points"}`; what has fewer than two
-    points has no change to show and is left out.
+    What only grows or is measured seldom and precisely is told by its first and last value instead.
+    `{"title", "line", "colour", "format", "smooth", "first", "last", "points"}`; what has fewer
+    than two points, or none in a tenth, has no change to show and is left out.
     """
     found = []
-    for title in _TILES:
+    for title in TILES:
         chart = next((chart for chart in charts if chart["title"] == title), None)
         main = [line for line in chart["lines"] if line["main"]] if chart else []
         # The solve rate is told of those who solve.
         line = next((line for line in main if line["name"] == "student"), next(iter(main), None))
         if chart is None or line is None or len(line["points"]) < 2:
             continue
-        values = [y for _, y in line["points"]]
-        tenth = math.ceil(len(values) / 10)
-        found.append(
-            {
-                **{key: line[key] for key in ("colour", "points")},
-                **{key: chart[key] for key in ("title", "format")},
-                "line": line["name"],
-                "first": math.fsum(values[:tenth]) / tenth,
-                "last": math.fsum(values[-tenth:]) / tenth,
-            }
-        )
+        points = line["points"]
+        first, last = points[0][1], points[-1][1]
+        if chart["smooth"]:
+            first, last = early(points, steps), late(points, steps)
+        if math.isfinite(first) and math.isfinite(last):
+            found.append(
+                {
+                    **{key: line[key] for key in ("colour", "points")},
+                    **{key: chart[key] for key in ("title", "format", "smooth")},
+                    **{"line": line["name"], "first": first, "last": last},
+                }
+            )
     return found
 
 
@@ -192,14 +204,16 @@ def _cell(cell: list[float] | None) -> dict[str, Any] | None:
     return {"matches": int(matches), "tasks": int(tasks), "solve_rate": rate}
 
 
-def _exam(metrics: Sequence[Record]) -> dict[str, Any]:
+def _exam(metrics: Sequence[Record], members: Sequence[Record]) -> dict[str, Any]:
     exams = [(step["step"], step["exam"]) for step in metrics if isinstance(step.get("exam"), dict)]
+    takers = [member["role"] for member in members if member["role"] in ("student", "agent")]
     lines = []
-    for i, key in enumerate(("mean", "best", "worst")):
+    for i, key in enumerate(("mean", "best", "worst") if len(takers) != 1 else ("mean",)):
         points = [(x, y) for x, exam in exams if (y := number(exam.get(key))) is not None]
-        lines.append(_line(key, f"line-{i}", True, points))
+        name, colour = (key, f"line-{i}") if len(takers) != 1 else (takers[0], takers[0])
+        lines.append(_line(name, colour, True, points))
     note = "solved of fixed held-out tasks: skill apart from task drift"
-    return _chart("solving", "Exam", "percent", note, lines)
+    return _chart("solving", "Exam", "percent", note, lines, smooth=False)
 
 
 def _ratings(metrics: Sequence[Record], members: Sequence[Record]) -> list[dict[str, Any]]:
@@ -236,7 +250,9 @@ def _seconds(metrics: Sequence[Record]) -> dict[str, Any]:
     least = 0.01 * math.fsum(totals.values())
     kept = [name for name, total in totals.items() if total >= least]
     lines = [_line(name, f"line-{i % 8}", True, spent[name]) for i, name in enumerate(kept)]
-    return _chart("training", "Seconds per step", "number", "phases of 1% and more", lines)
+    # Some phases are rare: a running mean would spread an exam over steps that had none.
+    note = "phases of 1% and more"
+    return _chart("training", "Seconds per step", "number", note, lines, smooth=False)
 
 
 def _values(metrics: Sequence[Record], group: str, name: str, key: str) -> Points:
@@ -248,19 +264,36 @@ def _values(metrics: Sequence[Record], group: str, name: str, key: str) -> Point
 
 
 def _chart(
-    where: str, title: str, form: str, note: str, lines: list[dict[str, Any]]
+    where: str, title: str, form: str, note: str, lines: list[dict[str, Any]], smooth: bool = True
 ) -> dict[str, Any]:
-    kept = [line for line in lines if line["points"]]
-    return {"section": where, "title": title, "format": form, "note": note, "lines": kept}
+    return {
+        **{"section": where, "title": title, "format": form, "note": note, "smooth": smooth},
+        "lines": [line for line in lines if line["points"]],
+    }
 
 
-def _line(name: str, colour: str, main: bool, points: Points) -> dict[str, Any]:
+def _coincide(lines: Sequence[Record]) -> bool:
+    """Whether the two lines could not be told apart."""
+    one, other = (line["points"] for line in lines)
+    return len(one) == len(other) and all(
+        x == u and math.isclose(y, v, rel_tol=1e-3, abs_tol=1e-6)
+        for (x, y), (u, v) in zip(one, other, strict=True)
+    )
+
+
+def _line(
+    name: str, colour: str, main: bool, points: Points, grows: bool = False
+) -> dict[str, Any]:
+    """Of many points means are kept, of what only ever grows the last of as many."""
     stride = math.ceil(len(points) / MAX_POINTS) or 1
+    buckets = [points[i : i + stride] for i in range(0, len(points), stride)]
+    if grows:
+        buckets = [bucket[-1:] for bucket in buckets]
     means = [
         (
             round(math.fsum(x for x, _ in bucket) / len(bucket), 1),
             float(f"{math.fsum(y for _, y in bucket) / len(bucket):.5g}"),
         )
-        for bucket in (points[i : i + stride] for i in range(0, len(points), stride))
+        for bucket in buckets
     ]
     return {"name": name, "colour": colour, "main": main, "points": means}

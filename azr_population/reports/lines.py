@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 Record = Mapping[str, Any]
@@ -48,6 +49,19 @@ def show(value: Any, form: str, missing: str = "-") -> str:
     """`value` in a format such as `{:.0%}`; `missing` where there is no finite number."""
     known = number(value)
     return missing if known is None else form.format(known)
+
+
+def figure(value: float, kind: str) -> str:
+    """A `percent` or another `number` as the pages' scripts write it (`format` in drawing.js), so
+    that a number is the same in a sentence and in a drawing: halves are rounded up."""
+    value, unit = (100.0 * value, "%") if kind == "percent" else (value, "")
+    size = abs(value)
+    if unit:
+        places = 1 if size < 10 else 0
+    else:
+        places = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
+    rounded = Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    return f"{rounded:,f}" if size >= 10000 and not unit else f"{rounded:f}{unit}"
 
 
 def duration(seconds: float) -> str:

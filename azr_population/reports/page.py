@@ -10,7 +10,7 @@ from typing import Any
 from azr_population.errors import UserError
 from azr_population.reports import diagnostics, figures, sections, tables, task_cards
 from azr_population.reports.coverage import coverage
-from azr_population.reports.diagnostics.records import steps_of
+from azr_population.reports.diagnostics.records import step_of, steps_of
 from azr_population.reports.document import document
 from azr_population.reports.examples import examples
 from azr_population.reports.family import family
@@ -49,14 +49,17 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
     name = str(_at(config, "population", "name") or run.path.resolve().name)
     steps = number(_at(config, "run", "steps"))
     planned = int(steps) if steps else None
-    last = metrics[-1]["step"] if metrics else 0
+    # Where the metrics are gone the other records still tell how far the run got.
+    known = [step_of(row) or 0 for row in metrics[-1:] or (*matches, *lineage)]
+    last = max(known, default=0)
     charts = figures.charts(metrics) + figures.more_charts(_series(run, members), members)
-    chosen = examples(run.tasks(), last)
+    tiles = figures.tiles(charts, last)
+    chosen = examples(run.tasks, last)
     data = {
         "steps": max(planned or 0, last),
         "last": last,
         "members": members,
-        "tiles": figures.tiles(charts),
+        "tiles": tiles,
         "charts": charts,
         "lineage": lineage,
         "family": family(lineage, members),
@@ -71,7 +74,9 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
         title=f"{name} - {run.path.resolve().name}",
         raw={
             "status": _status(metrics, planned),
-            "summary": sections.paragraphs(summary(name, planned, metrics, matches, lineage)),
+            "summary": sections.paragraphs(
+                summary(name, planned, metrics, matches, lineage, tiles)
+            ),
             "members": tables.member_table(metrics, lineage),
             "replacements": tables.lineage_table(lineage),
             "credit": tables.operator_table(diagnostics.operator_credit(run)),

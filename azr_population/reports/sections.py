@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,6 +63,15 @@ def table(heads: Sequence[str], rows: Sequence[str], style: str = "", label: str
 
 def settings(config: str, environment: Record) -> str:
     """The resolved configuration as written, and where it ran."""
-    rows = [row(text(key), [text(value)]) for key, value in environment.items()]
+    rows = [row(text(key), [text(_plain(value))]) for key, value in environment.items()]
     where = table(["environment", ""], rows) if rows else ""
     return f'{where}<h3>config.yaml</h3><pre class="config">{text(config)}</pre>'
+
+
+def _plain(value: Any) -> str:
+    """A command as a line for a shell, and packages with their versions."""
+    if isinstance(value, list):
+        return shlex.join(map(str, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {own}" for name, own in value.items())
+    return str(value)

@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from azr_population.reports.diagnostics.records import section
-from azr_population.reports.lines import conservative, duration, mean, number
+from azr_population.reports.lines import conservative, duration, figure, number
+from azr_population.reports.takes import tenth
 
 Record = Mapping[str, Any]
+
+_NOTHING = "No solve rate, validity or size of program is recorded."
 
 
 def summary(
@@ -18,16 +21,30 @@ def summary(
     metrics: Sequence[Record],
     matches: Sequence[Record],
     lineage: Sequence[Record],
+    tiles: Sequence[Record],
 ) -> list[str]:
-    """Three sentences: what was played, what changed, who came out on top."""
+    """Up to three sentences: what was played, what changed, who came out on top.
+
+    What changed is told from `tiles`, so that sentence and tiles show the same numbers.
+    """
     if not metrics:
+        known = f"{_count(len(matches), 'match')} and {_count(len(lineage), 'replacement')} are"
+        if matches or lineage:
+            return [
+                f"No step of the run {name} is in its metrics.jsonl: most curves and "
+                "the members are missing.",
+                f"{known} recorded elsewhere, and shown.",
+            ]
         return [
             f"The run {name} has not finished a step yet.",
-            f"{_count(len(matches), 'match')} and {_count(len(lineage), 'replacement')} are "
-            "recorded.",
             "The page fills as steps are recorded: write it again later.",
         ]
-    return [_played(name, steps, metrics, matches, lineage), _changed(metrics), _leading(metrics)]
+    members = section(metrics[-1], "members")
+    return [
+        _played(name, steps, metrics, matches, lineage),
+        _changed(metrics, tiles),
+        _leading(members),
+    ]
 
 
 def _played(
@@ -43,74 +60,81 @@ def _played(
     of = f" of {steps}" if steps else ""
     proposed = sum(int(number(match.get("proposed")) or 0) for match in matches)
     valid = sum(int(number(match.get("valid")) or 0) for match in matches)
+    replaced = _count(len(lineage), "member") if lineage else "nobody"
+    replaced += " were" if len(lineage) > 1 else " was"
+    exams = any(isinstance(step.get("exam"), Mapping) for step in metrics)
+    took += " with the exams" if exams else ""
     tasks = ""
     if proposed:
-        tasks = f", {proposed:,} tasks were proposed and {valid / proposed:.0%} of them valid"
+        share = figure(valid / proposed, "percent")
+        tasks = f", {proposed:,} tasks were proposed and {share} of them valid"
     return (
         f"In {name}, {who or 'nobody'} played {metrics[-1]['step']}{of} steps in {took}{tasks}, "
-        f"and {_count(len(lineage), 'member')} {'was' if len(lineage) == 1 else 'were'} replaced."
+        f"and {replaced} replaced."
     )
 
 
-def _changed(metrics: Sequence[Record]) -> str:
-    """From the mean of the first tenth of the steps to that of the last, at least one step each."""
-    tenth = math.ceil(len(metrics) / 10)
-    parts = []
-    for role, key, words, form in (
-        ("student", "solve_rate", "the students' solve rate", "{:.0%}"),
-        ("agent", "solve_rate", "the agent's solve rate", "{:.0%}"),
-        ("teacher", "validity", "the share of valid proposals", "{:.0%}"),
-        ("agent", "validity", "the share of valid proposals", "{:.0%}"),
-        ("teacher", "ast_nodes", "a program's size", "{:.1f}"),
-        ("agent", "ast_nodes", "a program's size", "{:.1f}"),
-    ):
-        first, last = (
-            mean(number(section(step, "roles").get(role, {}).get(key)) for step in some)
-            for some in (metrics[:tenth], metrics[-tenth:])
-        )
-        if first is not None and last is not None:
-            unit = " AST nodes" if key == "ast_nodes" else ""
-            parts.append(
-                f"{words} {_moved(form.format(first), form.format(last), last - first)}{unit}"
-            )
-    exams = [step["exam"] for step in metrics if isinstance(step.get("exam"), Mapping)]
-    if len(exams) > 1:
-        first, last = (number(exam.get("mean")) for exam in (exams[0], exams[-1]))
-        if first is not None and last is not None:
-            moved = _moved(f"{first:.0%}", f"{last:.0%}", last - first)
-            parts.append(f"the exam's mean {moved}")
+def _changed(metrics: Sequence[Record], tiles: Sequence[Record]) -> str:
+    """From the first tenth of the steps to the last, and from the first exam to the last."""
+    roles = [str(m.get("role", "")) for m in section(metrics[-1], "members").values()]
+    words = {
+        "Solve rate": lambda role: f"the {_whose(roles, role)} solve rate",
+        "Valid proposals": lambda role: "the share of valid proposals",
+        "AST nodes": lambda role: "a program's size",
+    }
+    parts = [
+        f"{words[tile['title']](tile['line'])} {_moved(tile)}"
+        f"{' AST nodes' if tile['title'] == 'AST nodes' else ''}"
+        for tile in tiles
+        if tile["title"] in words
+    ]
+    exam = next((tile for tile in tiles if tile["title"] == "Exam"), None)
+    of = "mean" if exam and exam["line"] == "mean" else "score"
+    examined = f"from the first exam to the last, the {of} {_moved(exam)}" if exam else ""
     if not parts:
-        return "No solve rate, validity or size of program is recorded."
-    spans = ("step", "") if tenth == 1 else (f"{tenth} steps", f" {tenth}")
-    return f"From the first {spans[0]} to the last{spans[1]}, {_listed(parts)}."
+        return f"{examined[:1].upper()}{examined[1:]}." if exam else _NOTHING
+    width = tenth(metrics[-1]["step"])
+    spans = ("step", "") if width == 1 else (f"{width} steps", f" {width}")
+    return (
+        f"From the first {spans[0]} to the last{spans[1]}, {_listed(parts)}"
+        f"{'; ' if exam else ''}{examined}."
+    )
 
 
-def _leading(metrics: Sequence[Record]) -> str:
-    members = section(metrics[-1], "members")
-    parts = []
+def _leading(members: Mapping[str, Record]) -> str:
+    """Who stands highest of a role; of a role of one there is but its rating to tell."""
+    leaders, alone = [], []
     for role in ("teacher", "student"):
         rated = [
             (value, name, member)
             for name, member in members.items()
             if member.get("role") == role and (value := conservative(member)) is not None
         ]
-        if rated:
+        if len(rated) > 1:
             _, name, member = max(rated, key=lambda row: (row[0], row[1]))
-            parts.append(
-                f"the {role} most surely strong is {name} (mu {member['mu']:.1f}, sigma "
-                f"{member['sigma']:.1f}, generation {member.get('generation', 0)})"
+            leaders.append(
+                f"{name} leads the {role}s (mu {member['mu']:.1f}, sigma {member['sigma']:.1f}, "
+                f"generation {member.get('generation', 0)})"
             )
-    if not parts:
+        elif rated:
+            _, _, member = rated[0]
+            alone.append(f"the {role} is rated mu {member['mu']:.1f}, sigma {member['sigma']:.1f}")
+    if not leaders and not alone:
         return "There are no ratings, since a single agent meets nobody but itself."
-    text = _listed(parts)
+    text = f"{'by mu - 3 sigma, ' if leaders else ''}{_listed([*leaders, *alone])}"
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _moved(first: str, last: str, change: float) -> str:
+def _whose(roles: Sequence[str], role: str) -> str:
+    return f"{role}s'" if roles.count(role) > 1 else f"{role}'s"
+
+
+def _moved(tile: Record) -> str:
     """`rose from 30% to 42%`; what shows as the same has stayed."""
+    first, last = (figure(tile[key], tile["format"]) for key in ("first", "last"))
     if first == last:
         return f"stayed at {last}"
-    return f"{'rose' if change > 0 else 'fell'} from {first} to {last}"
+    return f"{'rose' if tile['last'] > tile['first'] else 'fell'} from {first} to {last}"
 
 
 def _count(count: int, noun: str) -> str:

@@ -14,28 +14,31 @@ Record = Mapping[str, Any]
 
 
 def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> str:
-    """The members as they stand."""
+    """The members as they stand; dashes for what who was born at the last step has not done yet."""
     if not metrics:
         return empty("No step is recorded yet.")
     origin = {child["child"]: child["operator"] for child in lineage}
+    newborn = {child["child"] for child in lineage if child["step"] == metrics[-1]["step"]}
     rows = []
     for name, member in sorted(section(metrics[-1], "members").items(), key=_rank):
+        # Members are replaced at the end of a step: what was played was played by who is gone.
+        played = {} if name in newborn else member
         cells = [
             rating(member),
             show(conservative(member), "{:.1f}"),
             text(member.get("generation", 0)),
             text(origin.get(name, "start")),
-            show(member.get("reward"), "{:+.2f}"),
-            show(member.get("validity"), "{:.0%}"),
-            show(member.get("solve_rate"), "{:.0%}"),
+            show(played.get("reward"), "{:+.2f}"),
+            show(played.get("validity"), "{:.0%}"),
+            show(played.get("solve_rate"), "{:.0%}"),
         ]
         rows.append(row(_named(name, member.get("role", "")), cells, "number"))
-    heads = "member|mu ± sigma|mu - 3 sigma|generation|origin|reward|valid|solved"
+    heads = "member|mu ± sigma|mu - 3 sigma|gen.|origin|reward|valid|solved"
     return table(heads.split("|"), rows, "number")
 
 
 def lineage_table(lineage: Sequence[Record]) -> str:
-    """Every replacement, the latest first."""
+    """Every replacement, the latest first; without one nothing, as the family tree says so."""
     rows = []
     for child in reversed(lineage):
         options = ", ".join(f"{name}={value}" for name, value in child["options"].items())
@@ -49,7 +52,7 @@ def lineage_table(lineage: Sequence[Record]) -> str:
         ]
         rows.append(row(text(child["step"]), [text(cell) for cell in cells]))
     if not rows:
-        return empty("Nobody was replaced.")
+        return ""
     heads = "step|child|generation|operator|parents|options|fitness of the replaced"
     return (
         f"<details><summary>All {len(rows)} replacements</summary>"
@@ -58,9 +61,12 @@ def lineage_table(lineage: Sequence[Record]) -> str:
 
 
 def operator_table(credit: Sequence[Record]) -> str:
-    """What became of the children of each operator; `credit` is `operator_credit(run)`."""
+    """What became of the children of each operator, with its title; nothing without a child.
+
+    `credit` is `operator_credit(run)`.
+    """
     if not credit:
-        return empty("No operator was used.")
+        return ""
     rows = []
     for one in credit:
         cells = [
@@ -69,8 +75,8 @@ def operator_table(credit: Sequence[Record]) -> str:
             show(one.get("mean_life"), "{:.1f}"),
             f"{one.get('passed', 0)} of {one.get('judged', 0)}",
             show(one.get("mean_rank"), "{:.0%}"),
-            show(one.get("gain_over_victim"), "{:+.1f}"),
-            show(one.get("gain_over_parent"), "{:+.1f}"),
+            show(one.get("gain_over_victim"), "{:+.2f}"),
+            show(one.get("gain_over_parent"), "{:+.2f}"),
         ]
         rows.append(row(text(one.get("operator", "?")), cells, "number"))
     heads = (
@@ -79,12 +85,13 @@ def operator_table(credit: Sequence[Record]) -> str:
     )
     judged, passed = (sum(int(one.get(key) or 0) for one in credit) for key in ("judged", "passed"))
     note = (
-        f"{passed} of {judged} children passed their first judgement. A child is judged at the "
-        "next replacement after its birth: did it survive, what share of the others did it stand "
-        "above, and by how many rating points did it lead whom it had replaced and its first "
-        "parent."
+        f"{passed} of the {judged} children judged so far passed. A child is judged once, at the "
+        "first replacement step at which it is old enough to be replaced: did it survive, what "
+        "share of the others did it stand above, and by how much did its fitness exceed that of "
+        "whom it had replaced (when that was replaced) and of its first parent?"
     )
-    return f'<p class="note">{note}</p>{table(heads.split("|"), rows, "number")}'
+    title = "<h3>Credit of the operators</h3>"
+    return f'{title}<p class="note">{note}</p>{table(heads.split("|"), rows, "number")}'
 
 
 _COUNTS = (
@@ -124,7 +131,14 @@ def fairness_table(consumed: Mapping[str, Record]) -> str:
         f"<details><summary>Each of the {len(each)} members</summary>"
         f"{table(['member', *heads[1:]], each, 'number')}</details>"
     )
-    return f"{table(heads, rows, 'number', 'consumption')}{detail if len(each) > 1 else ''}"
+    note = (
+        "Seconds leave out the exams. Members run in one batch and are not timed one by one: a "
+        "member's seconds are its share by the tokens that it generated and trained on."
+    )
+    return (
+        f'<p class="note">{note}</p>{table(heads, rows, "number", "consumption")}'
+        f"{detail if len(each) > 1 else ''}"
+    )
 
 
 def _counts(own: Record) -> list[str]:

@@ -53,7 +53,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         for seed in (1, 2, 3):
             run = make_run(steps=20, teachers=members, students=members, seed=seed)
             write_run(folder / "arms" / arm / f"seed_{seed}", run, steps=20)
+    blind = write_run(folder / "no metrics", {**make_run(steps=30), "metrics": []}, steps=30)
     return {
+        "no metrics": write_report(blind),
         "8t8s": report("8t8s", steps=200, teachers=8, students=8, tasks=24, evolving=True),
         "single": report("single", steps=30, teachers=0, students=0),
         "begun": write_report(write_run(folder / "begun", {})),

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from azr_population.reports.lines import figure
+
 Opened = Callable[..., Any]
 WIDTHS = (390, 1280)
 SCHEMES = ("light", "dark")
@@ -115,6 +117,32 @@ def test_smoothing_can_be_switched_off(opened: Opened) -> None:
     assert chart.locator("path.line").count() < before
 
 
+def test_pointing_reads_the_running_mean_that_is_drawn(opened: Opened) -> None:
+    page = opened("8t8s")
+
+    def last_row(title: str) -> str:
+        chart = page.locator("figure", has_text=title).first.locator(".frame svg")
+        chart.focus()
+        page.keyboard.press("End")
+        return str(page.inner_text("#tip"))
+
+    assert "running mean (this step alone)" in last_row("Mean reward")
+    # What only grows is drawn and read as it is.
+    assert "running mean" not in last_row("Kinds of problems covered")
+    page.get_by_label("running mean").uncheck()
+    assert "running mean" not in last_row("Mean reward")
+
+
+def test_sentences_and_drawings_write_a_number_alike(opened: Opened) -> None:
+    page = opened("begun")
+    values = [i / 400 for i in range(401)] + [7.125, 27.25, 99.95, 373.5, 9999.5, 12345.5, -0.125]
+    for kind in ("percent", "number"):
+        shown = page.evaluate(
+            "([values, kind]) => values.map((v) => format(v, kind))", [values, kind]
+        )
+        assert shown == [figure(value, kind) for value in values]
+
+
 def test_the_family_tree_shows_kin(opened: Opened) -> None:
     page = opened("8t8s")
     tree = page.locator("#family svg").first
@@ -139,6 +167,32 @@ def test_the_map_goes_back_in_time(opened: Opened) -> None:
     page.keyboard.press("Home")
     assert 0 < page.locator("#coverage circle.cell").count() < now
     assert "up to step 1" in page.inner_text("#coverage")
+
+
+def test_the_map_needs_no_metrics(opened: Opened) -> None:
+    pytest.importorskip("ribs", reason="pyribs is not installed: pip install ribs")
+    text = opened("no metrics").inner_text("#coverage")
+    assert "up to step 30" in text
+    assert text.count("step 1\n") == 1 and "step 16\n" in text
+
+
+def test_tables_fit_a_desktop_and_a_phone_shows_some_columns(opened: Opened) -> None:
+    wide = """() => [...document.querySelectorAll('main .scroll')]
+        .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.ariaLabel)"""
+    assert opened("8t8s", 1280).evaluate(wide) == []
+    page = opened("8t8s", 390)
+    assert (
+        page.evaluate(
+            """() => [...document.querySelectorAll("#fairness .scroll:first-of-type thead th")]
+            .filter((one) => one.getBoundingClientRect().right < innerWidth).length"""
+        )
+        >= 4
+    )
+
+
+def test_the_match_ups_say_that_places_change_hands(opened: Opened) -> None:
+    assert "80 students" in opened("8t8s").inner_text("#match-ups")
+    assert "place" not in opened("single").inner_text("#match-ups")
 
 
 def test_every_figure_has_words_for_who_cannot_see_it(opened: Opened) -> None:

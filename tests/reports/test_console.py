@@ -10,7 +10,14 @@ from rich.console import Console
 
 from azr_population.reports.clock import Clock
 from azr_population.reports.console import PlainView, View, view_for
-from azr_population.reports.lines import duration, match_line, number, replacement_line, show
+from azr_population.reports.lines import (
+    duration,
+    figure,
+    match_line,
+    number,
+    replacement_line,
+    show,
+)
 from azr_population.reports.live import LiveView
 
 MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
@@ -167,3 +174,10 @@ def test_the_view_suits_where_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> No
     assert isinstance(view_for(console()), PlainView)
     monkeypatch.setenv("CI", "1")
     assert isinstance(view_for(console(terminal=True)), PlainView)
+
+
+def test_figures_round_halves_up() -> None:
+    percents = {0.205: "21%", 0.415: "42%", 0.052: "5.2%", -0.125: "-13%", 1.0: "100%"}
+    assert {value: figure(value, "percent") for value in percents} == percents
+    numbers = {27.25: "27.3", 7.125: "7.13", 0.5: "0.500", 373.5: "374", 12345.6: "12,346"}
+    assert {value: figure(value, "number") for value in numbers} == numbers

@@ -85,3 +85,44 @@ def test_lineage_skips_what_is_no_replacement(made_up_run: MakeRun) -> None:
         "svd_subspace",
         "4",
     )
+
+
+def test_a_single_agents_captions_know_no_students(made_up_run: MakeRun) -> None:
+    charts = figures.charts(made_up_run(teachers=0, students=0)["metrics"])
+    notes = " ".join(chart["note"] for chart in charts)
+    assert "student" not in notes and "teacher" not in notes
+    assert [line["name"] for line in chart(charts, "Exam")["lines"]] == ["agent"]
+
+
+def test_of_two_roles_that_coincide_one_line_is_drawn(made_up_run: MakeRun) -> None:
+    metrics = made_up_run(steps=3)["metrics"]
+    for step in metrics:
+        step["roles"]["teacher"]["solve_rate"] = step["roles"]["student"]["solve_rate"] * 1.00001
+    solving = chart(figures.charts(metrics), "Solve rate")
+    assert [line["name"] for line in solving["lines"] if line["main"]] == ["student"]
+    assert solving["note"].endswith("the roles' means coincide")
+    metrics[0]["roles"]["teacher"]["solve_rate"] = 0.99
+    solving = chart(figures.charts(metrics), "Solve rate")
+    assert [line["name"] for line in solving["lines"] if line["main"]] == ["teacher", "student"]
+
+
+def test_tiles_tell_the_last_value_of_what_only_grows_and_of_the_exam() -> None:
+    metrics = [
+        {
+            "step": step,
+            "roles": {"teacher": {"validity": step / 100}},
+            "members": {"teacher_0": {"role": "teacher"}, "student_0": {"role": "student"}},
+            "exam": {"mean": step / 200},
+        }
+        for step in range(1, 101)
+    ]
+    covered = {("coverage", ""): [(float(step), 3.0 * step) for step in range(1, 1002)]}
+    charts = figures.charts(metrics) + figures.more_charts(covered, [])
+    tiles = {tile["title"]: tile for tile in figures.tiles(charts, 100)}
+    values = {k: (round(t["first"], 6), round(t["last"], 6)) for k, t in tiles.items()}
+    assert values == {
+        "Exam": (0.005, 0.5),
+        "Valid proposals": (0.055, 0.955),
+        "Kinds of problems covered": (9.0, 3003.0),
+    }
+    assert {title for title, tile in tiles.items() if tile["smooth"]} == {"Valid proposals"}

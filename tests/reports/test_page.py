@@ -134,6 +134,30 @@ def test_whatever_is_missing_the_rest_is_shown(write_run: WriteRun, missing: str
     assert "config.yaml" in page
 
 
+def test_without_metrics_the_other_records_tell_how_far_it_got(write_run: WriteRun) -> None:
+    run = write_run()
+    (run / "metrics.jsonl").unlink()
+    found = Elements(write_report(run).read_text(encoding="utf-8"))
+    assert json.loads(found.scripts[0])["last"] == 12
+    assert "No step of the run 4t4s is in its metrics.jsonl" in found.text
+    assert "not finished" not in found.text
+
+
+def test_nobody_replaced_is_said_once_and_drawn_once(
+    write_run: WriteRun, made_up_run: MakeRun
+) -> None:
+    page = write_report(write_run({**made_up_run(), "lineage": []})).read_text("utf-8")
+    body = page[page.index("<body>") : page.index("<script")]
+    assert body.count("obody was replaced") == 1
+    assert "No operator" not in body and "Credit of the operators" not in body
+
+
+def test_the_command_is_a_line_for_a_shell() -> None:
+    page = sections.settings("", {"command": ["azr", "train", "a=[b,c]"], "packages": {"torch": 2}})
+    assert "azr train &#x27;a=[b,c]&#x27;" in page
+    assert "<td>torch 2</td>" in page
+
+
 def test_a_run_that_only_just_started(write_run: WriteRun) -> None:
     page = write_report(write_run({}, steps=20)).read_text(encoding="utf-8")
     assert "has not finished a step yet" in page

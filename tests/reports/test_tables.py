@@ -14,13 +14,14 @@ def test_consumption_is_told_per_role_and_member(write_run: Callable[..., Path])
     assert "36,000" in page  # 12 steps of 3,000 tokens
     assert "2,304" in page
     assert "Each of the 8 members" in page
+    assert "Seconds leave out the exams" in page
     assert tables.fairness_table({}).startswith('<p class="empty">')
 
 
 def test_what_is_unknown_of_an_operator_is_a_dash() -> None:
     others = {"operator": "layer_wise", "born": 5, "judged": 4, "passed": 3}
     page = tables.operator_table([{"operator": "da<re", "born": 2, "mean_rank": None}, others])
-    assert "3 of 4 children passed their first judgement." in page
+    assert "3 of the 4 children judged so far passed." in page
     assert "da&lt;re" in page
     assert '<td class="number">-</td>' in page
 
@@ -47,3 +48,14 @@ def test_a_member_without_a_rating_has_dashes() -> None:
     page = tables.member_table([{"step": 1, "members": members}], [])
     assert page.count('<td class="number">25.1 ± 0.4</td>') == 1
     assert "- ± -" not in page
+
+
+def test_who_was_born_at_the_last_step_has_played_nothing() -> None:
+    played = {"role": "student", "reward": 0.25, "validity": 0.5, "solve_rate": 0.75}
+    metrics = [{"step": 9, "members": {"student_0": played, "student_1": played}}]
+    births = [
+        {"step": step, "child": child, "operator": "dare"}
+        for step, child in ((5, "student_0"), (9, "student_1"))
+    ]
+    page = tables.member_table(metrics, births)
+    assert [page.count(shown) for shown in ("+0.25", "50%", "75%")] == [1, 1, 1]

@@ -1,7 +1,8 @@
 """What became of the children of each operator: operator credit as the field calls it.
 
-Source: Fialho et al., "Extreme value based adaptive operator selection" (2008). A child trains for
-an interval before it is judged, at the next replacement in its sub-population.
+Source: Fialho et al., "Extreme value based adaptive operator selection" (2008). A child is judged
+at the first replacement step at which it could be replaced: `evolution.ready` steps after its birth
+or later. Before, it survives whatever it is worth.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _FITNESS: dict[str, Callable[[Record], float | None]] = {
     "mu": lambda member: number(member.get("mu")),
 }
 """Fitness functions that can be had from the metrics. Others are known of those replaced only."""
+_NOTED = ("judged", "passed", "gain_over_victim", "gain_over_parent")
+"""What the section `operators` of the metrics tells of an operator's children."""
 
 
 @dataclass
@@ -45,14 +48,16 @@ def operator_credit(run: RunDirectory) -> list[dict[str, Any]]:
     """One row per operator, the most used first.
 
     `born`, `alive`, `replaced` count children; `mean_life` is in steps, until replaced or until the
-    last step recorded. `judged` children met a replacement of their sub-population after birth and
-    `passed` of them survived it; over the judged, `mean_rank` is the share of the other members
-    that the child then stood above (1: best, 0: worst), `mean_fitness` its fitness, and
-    `gain_over_victim` and `gain_over_parent` its mean lead over the member that it had replaced
-    (when that was replaced) and over its first parent (then). None where nothing is known.
+    last step recorded. `judged` children met a replacement step at which they could be replaced
+    and `passed` of them survived the first; over the judged, `mean_rank` is the share of the other
+    members that the child then stood above (1: best, 0: worst), `mean_fitness` its fitness, and
+    `gain_over_victim` and `gain_over_parent` its mean lead, in units of the fitness, over the
+    member that it had replaced (when that was replaced) and over its first parent (then, where that
+    still lives). None where nothing is known.
 
-    All of it is had from lineage and ratings; the gains, where the fitness is of another kind, from
-    the section `operators` of the metrics, if there is one.
+    `judged`, `passed` and the gains are those that the run noted in the section `operators` of its
+    metrics, if it counted the same children; all else, and these otherwise, are had from lineage
+    and ratings.
     """
     births = [row for row in run.lineage() if step_of(row) is not None and row.get("child")]
     births.sort(key=lambda row: step_of(row) or 0)
@@ -83,9 +88,11 @@ def operator_credit(run: RunDirectory) -> list[dict[str, Any]]:
             }
         )
     for row in rows:
-        for key in ("gain_over_victim", "gain_over_parent"):
-            if row[key] is None:
-                row[key] = number(recorded.get(str(row["operator"]), {}).get(key))
+        noted = recorded.get(str(row["operator"]), {})
+        # A run resumed from before there was credit has counted fewer children than were born.
+        if noted.get("born", row["born"]) == row["born"]:
+            for key in _NOTED:
+                row[key] = row[key] if number(noted.get(key)) is None else noted[key]
     return sorted(rows, key=lambda row: (-row["born"], row["operator"]))
 
 
@@ -93,12 +100,15 @@ def _lives(run: RunDirectory, births: list[dict[str, Any]]) -> list[tuple[str, _
     """Every child by name, in the order of birth, with what became of it."""
     roles = roles_of(run)
     by_step = {step["step"]: section(step, "members") for step in steps_of(run)}
-    fitness = config_of(run, "evolution", "fitness") or "conservative_rating"
-    measure = _FITNESS.get(str(fitness), lambda member: None)
+    measure = _FITNESS.get(str(_setting(run, "fitness") or "conservative_rating"), lambda _: None)
+    ready = number(_setting(run, "ready")) or 0.0
     lives: list[tuple[str, _Life]] = []
-    for step in dict.fromkeys(step_of(birth) or 0 for birth in births):
+    # Children are judged at a replacement step also where all are too young to be replaced.
+    due = {step["step"] for step in steps_of(run) if "operators" in step}
+    for step in sorted(due | {step_of(birth) or 0 for birth in births}):
         now = [birth for birth in births if step_of(birth) == step]
-        for role in dict.fromkeys(_role(roles, str(birth["child"])) for birth in now):
+        replaced = [_role(roles, str(birth["child"])) for birth in now]
+        for role in dict.fromkeys(roles.values() if step in due else replaced):
             own = [birth for birth in now if _role(roles, str(birth["child"])) == role]
             standing = {
                 name: measure(member)
@@ -108,10 +118,12 @@ def _lives(run: RunDirectory, births: list[dict[str, Any]]) -> list[tuple[str, _
             # The metrics are written after the replacement: what the victims had is in the lineage.
             standing |= {str(birth["child"]): _victim(birth) for birth in own}
             for name, life in lives:
-                if life.judged is None and _role(roles, name) == role:
+                young = step - life.born < ready
+                if life.judged is None and not young and _role(roles, name) == role:
                     life.judged = step
                     life.fitness = standing.get(name)
-                    life.parent_fitness = standing.get(life.parent)
+                    replaced_since = any(n == life.parent and o.born > life.born for n, o in lives)
+                    life.parent_fitness = None if replaced_since else standing.get(life.parent)
                     life.rank = _rank(name, standing)
         for birth in now:
             child = str(birth["child"])
@@ -123,6 +135,12 @@ def _lives(run: RunDirectory, births: list[dict[str, Any]]) -> list[tuple[str, _
             operator = str(birth.get("operator", "?"))
             lives.append((child, _Life(operator, step, parent, _victim(birth))))
     return lives
+
+
+def _setting(run: RunDirectory, name: str) -> Any:
+    """A field of `evolution`; inside AZR it is `population.evolution`."""
+    own = config_of(run, "evolution", name)
+    return config_of(run, "population", "evolution", name) if own is None else own
 
 
 def _victim(birth: Record) -> float | None:

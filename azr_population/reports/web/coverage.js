@@ -26,8 +26,10 @@ function coverageMap(host, data) {
   const { figure, frame } = card(host, "Map of the problem space",
     `${filled.length} of ${found.cells.length} kinds of problems met, by ${found.tasks.toLocaleString("en")} valid tasks; a dot is a kind, larger with more tasks, a ring a kind never met`);
   const members = [...new Set(filled.map((c) => c[3]))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-  const last = Math.max(1, data.last);
+  // Where the metrics are gone the tasks still tell how far the run got.
+  const last = Math.max(1, data.last, ...filled.map((c) => c[2]));
   const shades = { when: (c) => ramp((c[2] - 1) / (last - 1 || 1)), whom: (c) => colour("line-" + (members.indexOf(c[3]) % 8)) };
+  const stops = [...new Set([0, 0.25, 0.5, 0.75, 1].map((share) => Math.round(1 + share * (last - 1))))];
   let by = "when", until = last;
   const bar = make("div", { class: "bar" }), key = make("div");
   figure.insertBefore(bar, frame);
@@ -35,7 +37,7 @@ function coverageMap(host, data) {
   const repaint = (width) => {
     key.replaceChildren();
     if (by === "whom") legend(key, members.map((name, i) => ["line-" + (i % 8), name]), "round");
-    else legend(key, [0, 0.25, 0.5, 0.75, 1].map((share) => [ramp(share), "step " + Math.round(1 + share * (last - 1))]), "round");
+    else legend(key, stops.map((step) => [ramp((step - 1) / (last - 1 || 1)), "step " + step]), "round");
     paintCoverage(frame, found, until, width, shades[by]);
   };
   choice(bar, "Colour by", [["when", "when first met"], ["whom", "by whom"]], (value) => { by = value; repaint(Math.floor(frame.clientWidth)); });

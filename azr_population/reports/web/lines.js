@@ -18,6 +18,11 @@ function lineChart(host, chart, data) {
   onWidth(frame, paint);
 }
 
+// Whether a line is drawn as its running mean: not what only grows or is rare (`chart.smooth`).
+function softened(chart, line) {
+  return smoothing && chart.smooth && line.points.length > 2 * SMOOTH;
+}
+
 // The running mean; at the ends it takes the points that there are.
 function smooth(points) {
   const half = (SMOOTH - 1) / 2;
@@ -69,7 +74,7 @@ function paintLines(frame, chart, data, width) {
       const area = draw(svg, "path", { class: "band", d: path(up) + path(down).replace("M", "L") + "Z" });
       area.style.fill = colour(line.colour);
     }
-    const soft = smoothing && line.points.length > 2 * SMOOTH;
+    const soft = softened(chart, line);
     const stroke = (points, style) => {
       const drawn = draw(svg, "path", { class: style, "data-name": line.name, d: path(points) });
       drawn.style.stroke = colour(line.colour);
@@ -102,10 +107,14 @@ function hover(svg, chart, at) {
   const area = draw(svg, "rect", { class: "hit", x: at.left, y: at.top,
     width: Math.max(0, at.width - at.left - at.right), height: at.height - at.top - at.bottom });
   const steps = [...new Set(chart.lines.flatMap((l) => l.points.map((p) => p[0])))].sort((a, b) => a - b);
+  // What is pointed at is what is drawn, also where that is a running mean.
+  const drawn = new Map(chart.lines.map((l) => [l, softened(chart, l) ? smooth(l.points) : l.points]));
+  const soft = chart.lines.some((l) => softened(chart, l));
   let place = -1;
   const read = (step, py, event) => {
     place = steps.indexOf(step);
-    const here = chart.lines.map((line) => ({ line, point: line.points.find((p) => p[0] === step) })).filter((h) => h.point);
+    const here = chart.lines.map((line) => ({ line, i: line.points.findIndex((p) => p[0] === step) })).filter((h) => h.i >= 0)
+      .map(({ line, i }) => ({ line, point: drawn.get(line)[i], alone: line.points[i][1] }));
     const nearest = here.reduce((a, b) => (Math.abs(at.y(b.point[1]) - py) < Math.abs(at.y(a.point[1]) - py) ? b : a));
     const shown = here.filter((h) => h.line.main || h === nearest || h.line.name === picked);
     guide.setAttribute("x1", at.x(step));
@@ -115,7 +124,9 @@ function hover(svg, chart, at) {
     dot.style.fill = colour(nearest.line.colour);
     for (const mark of [guide, dot]) mark.setAttribute("visibility", "visible");
     const value = (p) => format(p[1], chart.format) + (p.length > 3 ? ` (${format(p[2], chart.format)} to ${format(p[3], chart.format)})` : "");
-    showTip(event, { head: "step " + step, rows: shown.map((h) => [h.line.colour, h.line.name, value(h.point)]) });
+    const alone = (h) => (softened(chart, h.line) ? ` (${format(h.alone, chart.format)})` : "");
+    showTip(event, { head: "step " + step + (soft ? ": running mean (this step alone)" : ""),
+      rows: shown.map((h) => [h.line.colour, h.line.name, value(h.point) + alone(h)]) });
   };
   const leave = () => {
     for (const mark of [guide, dot]) mark.setAttribute("visibility", "hidden");

@@ -29,7 +29,7 @@ contents(document.getElementById("contents"));
 memberPicker(document.getElementById("picker"), data.members);
 tileRow(document.getElementById("tiles"), data.tiles);
 if (smoothing) smoothingSwitch(document.querySelector("#standing .note"));
-matchUpTable(document.getElementById("match-ups"), data.match_ups);
+matchUpTable(document.getElementById("match-ups"), data.match_ups, data.lineage);
 for (const section of document.querySelectorAll("[data-charts]")) {
   const charts = data.charts.filter((chart) => chart.section === section.dataset.charts);
   const grid = make("div", { class: "charts" });

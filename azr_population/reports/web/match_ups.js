@@ -1,7 +1,7 @@
 "use strict";
 // Match-ups: teachers by students. Blue: the student solves more than half; orange: the teacher wins.
 
-function matchUpTable(host, table) {
+function matchUpTable(host, table, lineage) {
   if (!table.teachers.length) {
     host.append(make("p", { class: "empty" }, "No match is recorded."));
     return;
@@ -11,7 +11,7 @@ function matchUpTable(host, table) {
     return;
   }
   host.append(make("p", { class: "note" },
-    "Share of a teacher's valid tasks (row) that a student (column) solved, and how often they met."));
+    "Share of a teacher's valid tasks (row) that a student (column) solved, and how often they met." + places(table, lineage)));
   const drawn = make("table", { class: "heat" });
   const head = make("tr", {}, make("th", { scope: "col" }, ""));
   for (const student of table.students) head.append(make("th", { scope: "col" }, short(student)));
@@ -38,6 +38,14 @@ function matchUpTable(host, table) {
   }
   scale.append(" student wins");
   host.append(scale);
+}
+
+// Members are replaced, their names stay: what is counted is not of one individual.
+function places(table, lineage) {
+  const replaced = (names) => lineage.filter((child) => names.includes(child.child)).length;
+  const teachers = replaced(table.teachers), students = replaced(table.students);
+  return teachers + students ? " A row or column is a place: all who held it one after another count together " +
+    `(replaced in the course of the run: ${teachers} teachers, ${students} students).` : "";
 }
 
 function mean(cells, teacher, student) {

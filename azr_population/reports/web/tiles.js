@@ -23,7 +23,7 @@ function spark(frame, one, width) {
   const path = (points) => points.map((p, i) => (i ? "L" : "M") + x(p[0]).toFixed(1) + " " + y(p[1]).toFixed(1)).join("");
   const svg = canvas(height, "");
   svg.setAttribute("aria-hidden", "true");
-  const long = one.points.length > 2 * SMOOTH;
+  const long = one.smooth && one.points.length > 2 * SMOOTH;
   for (const [points, style] of [[one.points, long ? "line" : "line main"], ...(long ? [[smooth(one.points), "line main"]] : [])])
     draw(svg, "path", { class: style, d: path(points) }).style.stroke = colour(one.colour);
   frame.replaceChildren(svg);

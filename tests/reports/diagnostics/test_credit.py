@@ -73,24 +73,30 @@ def test_a_child_replaced_at_once_did_not_pass(write: Write) -> None:
     assert (rank_drop["judged"], rank_drop["mean_rank"]) == (0, None)
 
 
-def test_it_agrees_with_the_credit_that_a_run_keeps(write: Write) -> None:
-    """Random replacements, counted as they happen and from the records."""
+@pytest.mark.parametrize("ready", [0, 4, 5])
+@pytest.mark.parametrize("section", ["evolution: {%s}", "population: {evolution: {%s}}"])
+def test_it_agrees_with_the_credit_that_a_run_keeps(write: Write, ready: int, section: str) -> None:
+    """Random replacements, counted as they happen and from the records alone."""
     chance = random.Random(4)
-    names = [f"student_{i}" for i in range(5)]
+    names = [f"student_{i}" for i in range(6)]
+    born = dict.fromkeys(names, -ready)
     kept = OperatorCredit()
     metrics, lineage = [], []
-    for step in range(2, 31, 2):
+    for step in range(2, 41, 2):
         mu = {name: chance.uniform(20, 30) for name in names}
         fitness = {name: value - 3.0 for name, value in mu.items()}
-        kept.judge(step, fitness)
-        for child in chance.sample(names[:4], 2):
+        kept.judge(step, fitness, ready)
+        old = [name for name in names if step - born[name] >= ready]
+        for child in chance.sample(old, min(2, max(0, len(old) - 1))):
             operator = chance.choice(["dare", "ties", "gauge"])
-            lineage.append(birth(step, child, "student_4", operator, fitness[child]))
-            kept.birth(step, operator, child, "student_4", fitness[child])
-            mu[child] = 25.0  # as recorded: after the replacement
-        metrics.append(ratings(step, mu))
-    expected = kept.summary(30)
-    for row in operator_credit(write(metrics=metrics, lineage=lineage)):
+            parent = chance.choice([name for name in names if born[name] < step and name != child])
+            lineage.append(birth(step, child, parent, operator, fitness[child]))
+            kept.birth(step, operator, child, parent, fitness[child])
+            mu[child], born[child] = 25.0, step  # as recorded: after the replacement
+        metrics.append({**ratings(step, mu), "operators": {}})
+    expected = kept.summary(40)
+    config = section % f"ready: {ready}"
+    for row in operator_credit(write(config=config, metrics=metrics, lineage=lineage)):
         for key, value in expected.pop(row["operator"]).items():
             assert row[key] == pytest.approx(value), (row["operator"], key)
     assert expected == {}
@@ -110,6 +116,20 @@ def test_another_fitness_is_taken_from_what_the_run_noted(write: Write) -> None:
     records["metrics"][1]["operators"] = {"dare": {"gain_over_victim": 0.07}}
     (row,) = operator_credit(write(config=config, **records))
     assert row["gain_over_victim"] == 0.07 and row["gain_over_parent"] is None
+
+
+def test_what_the_run_noted_itself_goes_first(write: Write) -> None:
+    records: dict[str, Any] = {
+        "metrics": [ratings(5, {"student_0": 25.0}), ratings(10, {"student_0": 25.0})],
+        "lineage": [birth(5, "student_0", "student_1", "dare", 0.1)],
+    }
+    noted = {"born": 1, "judged": 1, "passed": 0, "gain_over_victim": 0.81}
+    records["metrics"][1]["operators"] = {"dare": noted}
+    (row,) = operator_credit(write(**records))
+    assert (row["judged"], row["passed"], row["gain_over_victim"]) == (1, 0, 0.81)
+    noted["born"] = 7  # other children than those of the lineage
+    (row,) = operator_credit(write(**records))
+    assert (row["judged"], row["passed"], row["gain_over_victim"]) == (1, 1, 21.9)
 
 
 def test_without_records_there_is_no_credit(write: Write) -> None:
