@@ -15,6 +15,9 @@ from azr_population.reports.diagnostics import Series
 from azr_population.reports.lines import number
 from azr_population.runs.directory import RunDirectory
 
+WEIGHTS = "base.weights"
+"""The setting that holds the fingerprint of the base's weights; older runs and logs lack it."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -163,13 +166,13 @@ def _of_directory(path: Path) -> Run:
     if "python" in environment:
         versions["python"] = str(environment["python"])
     settings = flat(directory.config())
-    # Which model it is say its weights; of what has no record of them, its path, as in a log, or
-    # the name of one that ships.
+    # A base is its path, as in a log, or the name of one that ships: "hf" without the path, as in
+    # what is kept of a run, names none.
     name, where = settings.pop("base.name", None), settings.pop("base.path", None)
-    if weights := environment.get("base"):
-        settings["base"] = f"weights {weights}"
-    elif where or name:
+    if where or name not in (None, "hf"):
         settings["base"] = where or name
+    if weights := environment.get("base"):
+        settings[WEIGHTS] = str(weights)
     return Run(path, directory, {}, settings, versions)
 
 

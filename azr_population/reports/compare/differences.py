@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from azr_population.reports.compare.arms import Arm, Run
+from azr_population.reports.compare.arms import WEIGHTS, Arm, Run
 from azr_population.reports.compare.azr_log import SETTINGS
 from azr_population.reports.compare.verdicts import horizon
 
@@ -71,7 +71,14 @@ def differences(arms: Sequence[Arm]) -> Differences:
     differing = {row.group for row in rows}
     hidden: dict[str, list[str]] = {}
     for group, words in _WORDS.items():
-        unknown = [a.name for a in arms if not all(_known(run, group) for run in a.runs)]
+        unknown = [
+            arm.name
+            for arm in arms
+            if not all(
+                _base(arms) in run.settings if group == "base" else _known(run, group)
+                for run in arm.runs
+            )
+        ]
         if group in differing:
             told = [f"{row.key} ({', '.join(row.values)})" for row in rows if row.group == group]
             found.warnings.append(f"Different {words}: {_few(told)}.")
@@ -123,10 +130,12 @@ def _solver_rate(arm: Arm) -> str | None:
 
 
 def _rows(arms: Sequence[Arm], what: str) -> list[Difference]:
-    keys = dict.fromkeys(key for arm in arms for run in arm.runs for key in getattr(run, what))
+    runs = [run for arm in arms for run in arm.runs]
+    keys = dict.fromkeys(key for run in runs for key in getattr(run, what))
+    skipped = {"base", WEIGHTS} - {_base(arms)}
     found = []
     for key in keys:
-        if key in IGNORED:
+        if key in IGNORED | skipped:
             continue
         group = "versions" if what == "versions" else _group(key)
         values = tuple(_value(arm, what, key, group) for arm in arms)
@@ -134,6 +143,12 @@ def _rows(arms: Sequence[Arm], what: str) -> list[Difference]:
             found.append(Difference(group, key, values))
     order = [*_WORDS, "method"]
     return sorted(found, key=lambda row: (order.index(row.group), row.key))
+
+
+def _base(arms: Sequence[Arm]) -> str:
+    """The setting that tells which base it is: the weights, wherever it lies, but only if all runs
+    recorded them."""
+    return WEIGHTS if all(WEIGHTS in run.settings for arm in arms for run in arm.runs) else "base"
 
 
 def _value(arm: Arm, what: str, key: str, group: str) -> str:
