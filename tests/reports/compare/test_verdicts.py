@@ -4,8 +4,9 @@ import math
 from pathlib import Path
 
 import pytest
+from made_up_run import write_run
 
-from azr_population.reports.compare.arms import Arm, Run
+from azr_population.reports.compare.arms import Arm, Run, arms_of
 from azr_population.reports.compare.curves import CURVES, MAX_POINTS, curves
 from azr_population.reports.compare.verdicts import MEASURES, horizon, reduced, said, verdicts
 from azr_population.reports.diagnostics import DIAGNOSTICS, Estimate
@@ -81,8 +82,8 @@ def test_curves_have_bands_over_seeds_and_thin_seeds() -> None:
     assert names == [("a (n=2)", True), ("a, seed 1", False), ("a, seed 2", False), ("b", True)]
     mean = chart["lines"][0]["points"]
     assert len(mean) == 40 <= MAX_POINTS
-    # t of one degree of freedom at 97.5%: 12.706 times .1.
-    assert mean[0] == [2.0, 0.3, -0.97062, 1.5706]
+    # t of one degree of freedom at 97.5%: 12.706 times .1, cut where a share ends.
+    assert mean[0] == [2.0, 0.3, 0.0, 1.0]
     assert chart["lines"][3]["points"][0] == [2.0, 0.5]
     assert "means of 3 steps" in chart["note"]
 
@@ -91,3 +92,28 @@ def test_everything_drawn_or_judged_is_a_diagnostic() -> None:
     names = {entry.name for entry in DIAGNOSTICS}
     assert {curve[1] for curve in CURVES} <= names
     assert {measure.diagnostic for measure in MEASURES} <= names
+
+
+def test_a_hole_in_one_seed_does_not_take_its_neighbours_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("azr_population.reports.compare.curves.MAX_POINTS", 6)
+    holed = arm("a", 0.2, 0.4, steps=12)
+    for step in (2, 6, 9):
+        del holed.runs[0].log[step]
+    (chart,) = curves([holed, arm("b", 0.5, steps=12)])
+    assert [point[0] for point in chart["lines"][0]["points"]] == [1, 3, 5, 7, 9, 11]
+
+
+def test_exams_are_drawn_as_they_are(tmp_path: Path) -> None:
+    exams = [
+        {"step": step, **({"exam": {"mean": step / 1000}} if step % 5 == 0 else {})}
+        for step in range(1, 501)
+    ]
+    for name in "ab":
+        write_run(tmp_path / name, {"metrics": exams})
+    charts = curves(arms_of([str(tmp_path / name) for name in "ab"]))
+    (chart,) = [chart for chart in charts if chart["title"] == "Exam, mean of the members"]
+    assert chart["lines"][0]["points"][:2] == [[5.0, 0.005], [10.0, 0.01]]
+    assert len(chart["lines"][0]["points"]) == 100
+    assert "means of" not in chart["note"]
