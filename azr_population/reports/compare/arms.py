@@ -18,6 +18,20 @@ from azr_population.runs.directory import RunDirectory
 WEIGHTS = "base.weights"
 """The setting that holds the fingerprint of the base's weights; older runs and logs lack it."""
 
+ELSEWHERE = frozenset(
+    {
+        "run.dir",
+        "run.resume",
+        "run.checkpoint_every",
+        "run.keep_checkpoints",
+        "engine.threads",
+        "engine.generate_rows",
+        "engine.micro_batch_tokens",
+        "referee.workers",
+    }
+)
+"""Settings that do not change what a run computes."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -56,6 +70,15 @@ class Run:
         return diagnostics.last_step(self.directory)
 
     @property
+    def identity(self) -> str:
+        """What two runs share that are one run played or copied twice: seed and settings, of a log
+        its rows."""
+        if self.directory is None:
+            return repr(self.log)
+        told = {key: self.settings[key] for key in sorted(self.settings) if key not in ELSEWHERE}
+        return repr(told) if "seed" in told else str(self.path.resolve())
+
+    @property
     def planned(self) -> int | None:
         """The steps that it is to have; None where unknown."""
         steps = number(self.settings.get("run.steps"))
@@ -78,6 +101,16 @@ class Arm:
 
     name: str
     runs: tuple[Run, ...]
+
+    @cached_property
+    def independent(self) -> tuple[Run, ...]:
+        """The runs without those that repeat another one: of these the one that got furthest."""
+        found: dict[str, Run] = {}
+        for run in self.runs:
+            same = found.setdefault(run.identity, run)
+            if run.last > same.last:
+                found[run.identity] = run
+        return tuple(found.values())
 
 
 def arms_of(arguments: Sequence[str]) -> list[Arm]:

@@ -55,12 +55,12 @@ def curves(arms: Sequence[Arm]) -> list[dict[str, Any]]:
         least = -math.inf if diagnostic in _MAY_BE_NEGATIVE else 0.0
         most = 1.0 if form == "percent" else math.inf
         for i, arm in enumerate(arms):
-            series = [run.series(diagnostic) for run in arm.runs]
+            series = [run.series(diagnostic) for run in arm.independent]
             seeds = [_spans(one, width, last) for one in series if one]
             look = {"colour": f"line-{i % 8}", "dash": DASHES[i % len(DASHES)]}
             points = _band(seeds, least, most)
             if points:
-                name = arm.name if len(arm.runs) < 2 else f"{arm.name} (n={len(seeds)})"
+                name = arm.name if len(arm.independent) < 2 else f"{arm.name} (n={len(seeds)})"
                 lines.append({**look, "name": name, "main": True, "points": points})
             if len(seeds) > 1:
                 lines += [

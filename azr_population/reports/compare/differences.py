@@ -6,23 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from azr_population.reports.compare.arms import WEIGHTS, Arm, Run
+from azr_population.reports.compare.arms import ELSEWHERE, WEIGHTS, Arm, Run
 from azr_population.reports.compare.azr_log import SETTINGS
 from azr_population.reports.compare.verdicts import horizon
 
-IGNORED = frozenset(
-    {
-        "seed",
-        "run.dir",
-        "run.resume",
-        "run.checkpoint_every",
-        "run.keep_checkpoints",
-        "engine.threads",
-        "engine.generate_rows",
-        "engine.micro_batch_tokens",
-        "referee.workers",
-    }
-)
+IGNORED = ELSEWHERE | {"seed"}
 """Settings that do not change what a run computes, or are meant to differ between seeds."""
 
 GROUPS = (
@@ -99,7 +87,13 @@ def differences(arms: Sequence[Arm]) -> Differences:
         seeds = [
             run.settings.get("seed") for run in arm.runs if run.settings.get("seed") is not None
         ]
-        if len(seeds) > len(set(seeds)):
+        repeated = [run.name for run in arm.runs if run not in arm.independent]
+        if repeated:
+            found.warnings.append(
+                f"{arm.name} has one run more than once, with the same seed and settings or rows: "
+                f"verdicts, curves and budgets leave out {_few(repeated)}."
+            )
+        elif len(seeds) > len(set(seeds)):
             found.warnings.append(f"{arm.name} has one seed twice: its runs are not independent.")
         for run in arm.runs:
             if run.planned is not None and run.last < run.planned:

@@ -64,7 +64,7 @@ _ROWS: tuple[tuple[str, Callable[[Totals], float | None], str], ...] = (
 
 def fairness(arms: Sequence[Arm]) -> str:
     """A table of means over seeds, with the factor over the first arm, and what it says."""
-    totals = [[_totals(run) for run in arm.runs] for arm in arms]
+    totals = [[_totals(run) for run in arm.independent] for arm in arms]
     rows = []
     for words, value_of, form in _ROWS:
         means = [mean([value_of(total) for total in own]) for own in totals]

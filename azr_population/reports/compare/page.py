@@ -65,7 +65,7 @@ def _arms(arms: Sequence[Arm]) -> str:
         reach = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
         where = ", ".join(run.name for run in arm.runs)
         mark = f'<i class="key line-{i % 8}{" dashed" if DASHES[i % len(DASHES)] else ""}"></i>'
-        cells = [text(len(arm.runs)), text(kind), text(reach), text(where)]
+        cells = [text(len(arm.independent)), text(kind), text(reach), text(where)]
         rows.append(row(f"{mark}{text(arm.name)}", cells))
     return table(["arm", "seeds", "what it is", "steps recorded", "read from"], rows)
 

@@ -56,7 +56,7 @@ class Verdict:
 def horizon(arms: Sequence[Arm]) -> int:
     """The last step that all runs have recorded, but for those that have none at all; 0 where a
     whole arm has none."""
-    reached = [[run.last for run in arm.runs if run.last] for arm in arms]
+    reached = [[run.last for run in arm.independent if run.last] for arm in arms]
     return min(map(min, reached)) if reached and all(reached) else 0
 
 
@@ -71,7 +71,7 @@ def verdicts(arms: Sequence[Arm], step: int) -> list[Verdict]:
         samples = [
             [
                 value
-                for run in arm.runs
+                for run in arm.independent
                 if (value := reduced(run.series(measure.diagnostic), measure.how, step)) is not None
             ]
             for arm in arms

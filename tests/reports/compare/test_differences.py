@@ -18,7 +18,13 @@ SAME: dict[str, Any] = {
 
 def run(name: str = "run", versions: dict[str, str] | None = None, **changes: Any) -> Run:
     settings = SAME | {key.replace("__", "."): value for key, value in changes.items()}
-    return Run(Path(name), None, {}, settings, {"torch": "2.7"} if versions is None else versions)
+    return Run(
+        Path(name),
+        None,
+        {1: {name: 0.5}},
+        settings,
+        {"torch": "2.7"} if versions is None else versions,
+    )
 
 
 def test_runs_that_differ_in_the_method_only() -> None:
@@ -55,10 +61,12 @@ def test_a_single_agent_and_students_that_learn_at_different_rates() -> None:
 
 
 def test_seeds_that_are_not_alike_and_a_seed_twice() -> None:
-    found = differences([Arm("a", (run("x"), run("y", student_lr=2))), Arm("b", (run(),))])
+    found = differences(
+        [Arm("a", (run("x", student_lr=1), run("y", student_lr=2))), Arm("b", (run(),))]
+    )
     assert "The seeds of a are not alike: student_lr." in found.warnings
     assert "a has one seed twice: its runs are not independent." in found.warnings
-    assert found.rows[0].values == ("- / 2", "-")
+    assert found.rows[0].values == ("1 / 2", "-")
 
 
 def test_a_stopped_run_and_unequal_steps() -> None:

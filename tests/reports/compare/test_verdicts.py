@@ -4,10 +4,11 @@ import math
 from pathlib import Path
 
 import pytest
-from made_up_run import write_run
+from made_up_run import make_run, write_run
 
 from azr_population.reports.compare.arms import Arm, Run, arms_of
 from azr_population.reports.compare.curves import CURVES, MAX_POINTS, curves
+from azr_population.reports.compare.differences import differences
 from azr_population.reports.compare.verdicts import MEASURES, horizon, reduced, said, verdicts
 from azr_population.reports.diagnostics import DIAGNOSTICS, Estimate
 
@@ -117,3 +118,19 @@ def test_exams_are_drawn_as_they_are(tmp_path: Path) -> None:
     assert chart["lines"][0]["points"][:2] == [[5.0, 0.005], [10.0, 0.01]]
     assert len(chart["lines"][0]["points"]) == 100
     assert "means of" not in chart["note"]
+
+
+def test_a_run_and_its_copy_count_once(tmp_path: Path) -> None:
+    rows = {1: {"pred_code_i/accuracy": 0.5}}
+    logs = Arm("logs", tuple(Run(Path(name), None, rows) for name in ("a.log", "b.log")))
+    for seed, name in ((1, "seed_1"), (1, "copy"), (2, "seed_2")):
+        config = f"seed: {seed}\nrun: {{dir: /runs/{name}, steps: 8}}\n"
+        write_run(tmp_path / "x" / name, make_run(steps=8, seed=seed), config=config)
+    names = ("seed_1", "copy", "seed_2")
+    _, runs = arms_of([f"{arm}={tmp_path / 'x' / n}" for arm in ("a", "b") for n in names])
+    assert [run.name for run in runs.independent] == ["seed_1", "seed_2"]
+    for row in verdicts([logs, runs], 8):
+        assert [estimate.n for estimate in row.values] in ([1, 2], [0, 2])
+    warnings = differences([logs, runs]).warnings
+    assert any(w.startswith("logs has one run more") and "b.log" in w for w in warnings)
+    assert any(w.startswith("b has one run more") and "copy" in w for w in warnings)
