@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,9 @@ GROUPS = (
     ("tasks", ("task.", "referee.")),
 )
 """What should be the same in a fair comparison; the rest is the method, which may be its point."""
+
+_OPTION = re.compile(r"(operators|options)\b")
+"""Settings that a run has only if somebody gives them."""
 
 _LONGEST = 60
 """Characters shown of a value."""
@@ -74,6 +78,8 @@ def differences(arms: Sequence[Arm]) -> Differences:
             hidden.setdefault(_few(unknown), []).append(words)
         elif group not in differing:
             found.same.append(words)
+    for names, keys in _older(arms).items():
+        found.warnings.append(f"Played before there was {keys}, so unknown: {names}.")
     rates = {arm.name: rate for arm in arms if (rate := _solver_rate(arm)) is not None}
     if len(set(rates.values())) > 1:
         each = ", ".join(f"{name} {rate}" for name, rate in rates.items())
@@ -132,9 +138,10 @@ def _rows(arms: Sequence[Arm], what: str) -> list[Difference]:
         if key in IGNORED | skipped:
             continue
         group = "versions" if what == "versions" else _group(key)
-        values = tuple(_value(arm, what, key, group) for arm in arms)
-        if len({value for value in values if value != "unknown"}) > 1:
-            found.append(Difference(group, key, values))
+        values = [_values(arm, what, key, group) for arm in arms]
+        known = {frozenset(one) - {"unknown"} for one in values}
+        if len(known - {frozenset()}) > 1:
+            found.append(Difference(group, key, tuple(" / ".join(one) for one in values)))
     order = [*_WORDS, "method"]
     return sorted(found, key=lambda row: (order.index(row.group), row.key))
 
@@ -145,15 +152,34 @@ def _base(arms: Sequence[Arm]) -> str:
     return WEIGHTS if all(WEIGHTS in run.settings for arm in arms for run in arm.runs) else "base"
 
 
-def _value(arm: Arm, what: str, key: str, group: str) -> str:
-    """The setting of an arm; all of its values where its seeds are not alike."""
+def _values(arm: Arm, what: str, key: str, group: str) -> list[str]:
+    """The setting of an arm; more than one value where its seeds are not alike."""
     values: dict[str, None] = {}
     for run in arm.runs:
         own = getattr(run, what)
-        # Who records nothing of a group, or only here and there, cannot be said to differ in it.
-        hidden = key not in own and not (_known(run, group) and _known(run, "method"))
-        values["unknown" if hidden else _text(own.get(key))] = None
-    return " / ".join(values)
+        # A setting that is not recorded may have any value; an option or a package that is not
+        # there is told by its absence.
+        absent = _known(run, "method") if _OPTION.search(key) else group == "versions"
+        missing = "-" if absent and _known(run, group) else "unknown"
+        values[_text(own[key]) if key in own else missing] = None
+    return list(values)
+
+
+def _older(arms: Sequence[Arm]) -> dict[str, str]:
+    """Arms -> settings that their runs lack and others have, logs left out."""
+    whole = {arm.name: [run for run in arm.runs if _known(run, "method")] for arm in arms}
+    keys = dict.fromkeys(key for runs in whole.values() for run in runs for key in run.settings)
+    found: dict[str, list[str]] = {}
+    for key in keys:
+        lacking = [name for name, runs in whole.items() if any(key not in r.settings for r in runs)]
+        if (
+            lacking
+            and key not in IGNORED
+            and key not in ("base", WEIGHTS)
+            and not _OPTION.search(key)
+        ):
+            found.setdefault(_few(lacking), []).append(key)
+    return {names: _few(keys) for names, keys in found.items()}
 
 
 def _text(value: Any) -> str:
