@@ -84,15 +84,27 @@ class Run:
         steps = number(self.settings.get("run.steps"))
         return None if steps is None else int(steps)
 
-    def consumption(self) -> dict[str, dict[str, Any]]:
-        """As `diagnostics.consumption`; of a log the totals that it holds."""
+    @property
+    def unfinished(self) -> bool:
+        """Whether it is known to have more steps than are recorded."""
+        return self.planned is not None and self.last < self.planned
+
+    def consumption(self, last: int) -> dict[str, Any]:
+        """What all members consumed up to step `last`; of a log the totals that it holds."""
         if self.directory is not None:
-            return diagnostics.consumption(self.directory)
-        total: dict[str, Any] = {"members": 1, "steps": len(self.log)}
+            return diagnostics.consumption(self.directory, last)["all"]
+        steps = {step for step in self.log if 0 < step <= last}  # step 0 is a validation
+        total: dict[str, Any] = {"members": 1, "steps": len(steps)}
         for key in ("tokens", "seconds"):
-            if values := azr_series(self.log, key):
-                total[key] = sum(value for _, value in values)
-        return {"all": total}
+            if values := [value for step, value in azr_series(self.log, key) if step in steps]:
+                total[key] = sum(values)
+        return total
+
+    @property
+    def solver(self) -> str | None:
+        """The role of those who solve; None where the settings do not tell."""
+        students = self.settings.get("population.students")
+        return None if students is None else "student" if students else "agent"
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,8 @@ def differences(arms: Sequence[Arm]) -> Differences:
     rows = _rows(arms, "settings") + _rows(arms, "versions")
     found = Differences(rows)
     differing = {row.group for row in rows}
+    lasts = {run.last for arm in arms for run in arm.runs}
+    cut = len(lasts) > 1 or any(run.unfinished for arm in arms for run in arm.runs)
     hidden: dict[str, list[str]] = {}
     for group, words in _WORDS.items():
         unknown = [
@@ -77,7 +79,7 @@ def differences(arms: Sequence[Arm]) -> Differences:
         if unknown:
             hidden.setdefault(_few(unknown), []).append(words)
         elif group not in differing:
-            found.same.append(words)
+            found.same.append(f"{words}, as planned" if group == "budget" and cut else words)
     for names, keys in _older(arms).items():
         found.warnings.append(f"Played before there was {keys}, so unknown: {names}.")
     rates = {arm.name: rate for arm in arms if (rate := _solver_rate(arm)) is not None}
@@ -102,17 +104,16 @@ def differences(arms: Sequence[Arm]) -> Differences:
         elif len(seeds) > len(set(seeds)):
             found.warnings.append(f"{arm.name} has one seed twice: its runs are not independent.")
         for run in arm.runs:
-            if run.planned is not None and run.last < run.planned:
+            if run.unfinished:
                 found.warnings.append(
                     f"{arm.name}, {run.name}: {run.last} of {run.planned} steps are recorded; it "
                     "goes on or was stopped."
                 )
-    lasts = {run.last for arm in arms for run in arm.runs}
     if len(lasts) > 1 and (least := horizon(arms)):
         found.warnings.append(
-            f"Not all runs have the same steps: verdicts are taken at step {least}, the last that "
-            f"all{' but those without any' * (0 in lasts)} have; curves are drawn as far as they "
-            "go."
+            f"Not all runs have the same steps: verdicts and budgets are taken at step {least}, "
+            f"the last that all{' but those without any' * (0 in lasts)} have; curves are drawn as "
+            "far as they go."
         )
     return found
 
@@ -122,10 +123,9 @@ def _solver_rate(arm: Arm) -> str | None:
     those that it has not, so that no single setting tells the difference."""
     found = set()
     for run in arm.runs:
-        if "population.students" not in run.settings:
+        if run.solver is None:
             return None
-        role = "student" if run.settings["population.students"] else "agent"
-        found.add(str(run.settings.get(f"population.{role}_lr")))
+        found.add(str(run.settings.get(f"population.{run.solver}_lr")))
     return " / ".join(sorted(found)) if found - {"None"} else None
 
 

@@ -46,7 +46,7 @@ def write_comparison(arguments: Sequence[str], out: Path) -> Path:
             "differences": _differences(arms, differences(arms)),
             "words": _words(arms, found, step),
             "verdicts": _verdict_tables(arms, found),
-            "fairness": fairness(arms),
+            "fairness": fairness(arms, step),
         },
     )
     try:

@@ -27,7 +27,7 @@ def test_folders_of_seeds_runs_and_logs(runs: Path) -> None:
     assert len(arms[0].runs[0].series("validity")) == 4
     log = arms[2].runs[0]
     assert (log.last, log.planned, log.series("entropy")) == (7, None, [(7, 0.25)])
-    assert log.consumption()["all"] == {"members": 1, "steps": 1}
+    assert log.consumption(7) == {"members": 1, "steps": 1}
 
 
 def test_one_name_makes_one_arm(runs: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_stopped_run_and_unequal_steps() -> None:
     long = Run(Path("long"), None, {9: {}}, SAME | {"run.steps": 9}, {"torch": "2.7"})
     warnings = differences([Arm("a", (short,)), Arm("b", (long,))]).warnings
     assert "a, short: 5 of 9 steps are recorded; it goes on or was stopped." in warnings
-    assert any("verdicts are taken at step 5" in warning for warning in warnings)
+    assert any("verdicts and budgets are taken at step 5" in warning for warning in warnings)
     new = Run(Path("new"), None, {}, SAME | {"run.steps": 9}, {"torch": "2.7"})
     warnings = differences([Arm("a", (new, long)), Arm("b", (long,))]).warnings
     assert any("at step 9, the last that all but those without any have" in w for w in warnings)
