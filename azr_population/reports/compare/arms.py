@@ -125,6 +125,11 @@ class Arm:
         return tuple(found.values())
 
 
+def are_mixed(arms: Sequence[Arm]) -> bool:
+    """Whether stock logs stand against our own runs, which measure some things otherwise."""
+    return len({run.directory is None for arm in arms for run in arm.runs}) > 1
+
+
 def arms_of(arguments: Sequence[str]) -> list[Arm]:
     """The arms that the arguments name, in their order.
 

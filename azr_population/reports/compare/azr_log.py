@@ -34,10 +34,17 @@ KEYS = {
     "seconds": r"timing_s/step",
     "tokens": r"perf/total_num_tokens",  # veRL's own trainers have it, AZR's has not
 }
-"""Our diagnostic -> AZR's keys, whose mean is taken over the task types. `solve_rate` is of tasks
-drawn from AZR's buffer, `validity` the share of proposals that parse and run. What AZR scales or
-counts otherwise (its complexity, Halstead and diversity scores) is left out: laid over ours it
-would mislead. Its validation scores are of another exam than ours."""
+"""Our diagnostic -> AZR's keys, whose mean is taken over the task types. What AZR scales or counts
+in its own way (its complexity, Halstead and diversity scores) is left out: laid over ours it would
+mislead. Its validation scores are of another exam than ours."""
+
+OTHERWISE = {
+    "solve_rate": "its solve rate is of tasks drawn from AZR's buffer, ours of new tasks",
+    "validity": "its valid proposals are AZR's format score, the share that parse and run, ours "
+    "those that the referee's rules accept too",
+    "seconds": "its seconds per step, timing_s/step, have testing and checkpoints in them",
+}
+"""Diagnostics of which a stock log tells something else than our runs, in words."""
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _STEP = re.compile(r"\bstep:(\d+) - (.*)")

@@ -8,7 +8,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from azr_population.errors import UserError
-from azr_population.reports.compare.arms import Arm, arms_of
+from azr_population.reports.compare.arms import Arm, are_mixed, arms_of
+from azr_population.reports.compare.azr_log import OTHERWISE
 from azr_population.reports.compare.curves import DASHES, curves
 from azr_population.reports.compare.differences import Differences, differences
 from azr_population.reports.compare.fairness import fairness
@@ -19,6 +20,10 @@ from azr_population.reports.sections import empty, row, table, text
 from azr_population.runs.directory import write_atomically
 
 _SCRIPTS = ("drawing.js", "lines.js", "intervals.js", "compare.js")
+_NO_DIFFERENCE = (
+    *("the same", "no difference shown", "no verdict", "not the same measure"),
+    *("no valid task", "not recorded"),
+)
 
 
 def write_comparison(arguments: Sequence[str], out: Path) -> Path:
@@ -45,8 +50,8 @@ def write_comparison(arguments: Sequence[str], out: Path) -> Path:
             "arms": _arms(arms),
             "differences": _differences(arms, differences(arms)),
             "words": _words(arms, found, step),
-            "verdicts": _verdict_tables(arms, found),
-            "fairness": fairness(arms, step),
+            "verdicts": _otherwise(arms, "solve_rate", "validity") + _verdict_tables(arms, found),
+            "fairness": fairness(arms, step) + _otherwise(arms, "seconds"),
         },
     )
     try:
@@ -108,7 +113,7 @@ def _words(arms: Sequence[Arm], found: Sequence[Verdict], step: int) -> str:
         ]
         told += [
             f"{text(kind.capitalize())} in {len(kinds[kind])} of {len(found)} measures"
-            for kind in ("the same", "no difference shown", "no verdict", "not recorded")
+            for kind in _NO_DIFFERENCE
             if kind in kinds
         ]
         sentences.append(
@@ -116,6 +121,14 @@ def _words(arms: Sequence[Arm], found: Sequence[Verdict], step: int) -> str:
             f"{'. '.join(told)}.</p>"
         )
     return "".join(sentences)
+
+
+def _otherwise(arms: Sequence[Arm], *diagnostics: str) -> str:
+    """What a stock log means by the same name, where one stands against our runs."""
+    if not are_mixed(arms):
+        return ""
+    told = "; ".join(OTHERWISE[name] for name in diagnostics)
+    return f'<p class="fine">A stock log measures otherwise: {text(told)}.</p>'
 
 
 def _lowered(title: str) -> str:

@@ -59,6 +59,11 @@ def test_the_command_takes_a_stock_log_beside_a_run(
     assert "stock AZR log" in page
     assert "Rows per member cannot be compared: stock did not record them." in page
     assert "verdicts and budgets are taken at step 2" in page
+    assert "not the same measure: no verdict: one seed (n=1 and 3)" in page
+    assert "tasks drawn from AZR&#x27;s buffer" in page
+    assert "have testing and checkpoints in them" in page
+    assert cli.main(["compare", f"a={log}", f"b={log}", "--out", str(out)]) == 0
+    assert "measure otherwise" not in out.read_text(encoding="utf-8")
     assert cli.main(["compare", str(arms / "4t4s")]) == 2
     assert "needs two arms" in capsys.readouterr().err
 

@@ -58,7 +58,6 @@ def test_verdicts_in_plain_words() -> None:
     assert said(Estimate(-1.0, -2.0, -0.5, 3), 3, 3) == "lower (n=3)"
     assert said(Estimate(1.0, -2.0, 4.0, 3), 3, 4) == "no difference shown (n=3 and 4)"
     assert said(Estimate(1.0, nan, nan, 1), 1, 3).startswith("no verdict: one seed")
-    assert said(Estimate(nan, nan, nan, 0), 0, 3) == "not recorded"
 
 
 def test_one_seed_gets_no_verdict_and_an_unknown_measure_none_at_all() -> None:
@@ -134,3 +133,13 @@ def test_a_run_and_its_copy_count_once(tmp_path: Path) -> None:
     warnings = differences([logs, runs]).warnings
     assert any(w.startswith("logs has one run more") and "b.log" in w for w in warnings)
     assert any(w.startswith("b has one run more") and "copy" in w for w in warnings)
+
+
+def test_an_arm_without_a_valid_task_is_told(tmp_path: Path) -> None:
+    for name, agent in (("a", {"validity": 0.5, "solve_rate": 0.5}), ("b", {"validity": 0.0})):
+        rows = [{"step": step, "roles": {"agent": agent}} for step in range(1, 9)]
+        write_run(tmp_path / name, {"metrics": rows}, steps=8)
+    found = verdicts(arms_of([str(tmp_path / "a"), str(tmp_path / "b")]), 8)
+    words = {row.measure.diagnostic: row.words[1] for row in found}
+    assert words["solve_rate"] == "no valid task"
+    assert words["validity"] == "no verdict: one seed (n=1)"
