@@ -65,21 +65,14 @@ def differences(arms: Sequence[Arm]) -> Differences:
     cut = len(lasts) > 1 or any(run.unfinished for arm in arms for run in arm.runs)
     hidden: dict[str, list[str]] = {}
     for group, words in _WORDS.items():
-        unknown = [
-            arm.name
-            for arm in arms
-            if not all(
-                _base(arms) in run.settings if group == "base" else _known(run, group)
-                for run in arm.runs
-            )
-        ]
+        unknown = [arm.name for arm in arms if any(_lacks(run, group, arms) for run in arm.runs)]
         if group in differing:
             told = [f"{row.key} ({', '.join(row.values)})" for row in rows if row.group == group]
             found.warnings.append(f"Different {words}: {_few(told)}.")
         if unknown:
             hidden.setdefault(_few(unknown), []).append(words)
         elif group not in differing:
-            found.same.append(f"{words}, as planned" if group == "budget" and cut else words)
+            found.same.append(f"planned {words}" if group == "budget" and cut else words)
     for names, keys in _older(arms).items():
         found.warnings.append(f"Played before there was {keys}, so unknown: {names}.")
     rates = {arm.name: rate for arm in arms if (rate := _solver_rate(arm)) is not None}
@@ -200,6 +193,16 @@ def _known(run: Run, group: str) -> bool:
     if group == "method":  # any configuration beyond what a log gives away
         return any(key not in SETTINGS for key in run.settings)
     return any(_group(key) == group for key in run.settings if key not in IGNORED)
+
+
+def _lacks(run: Run, group: str, arms: Sequence[Arm]) -> bool:
+    """Whether a run tells nothing of a group that could be compared: what a stock log tells of its
+    budget are AZR's own settings, which our runs have not."""
+    if group == "base":
+        return _base(arms) not in run.settings
+    ours = any(_known(one, "method") for arm in arms for one in arm.runs)
+    foreign = group == "budget" and ours and not _known(run, "method")
+    return foreign or not _known(run, group)
 
 
 def _few(names: Sequence[str], most: int = 4) -> str:

@@ -69,7 +69,10 @@ def _arms(arms: Sequence[Arm]) -> str:
         steps = sorted({run.last for run in arm.runs})
         reach = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
         where = ", ".join(run.name for run in arm.runs)
-        mark = f'<i class="key line-{i % 8}{" dashed" if DASHES[i % len(DASHES)] else ""}"></i>'
+        mark = (
+            '<svg class="dash" viewBox="0 0 26 8" aria-hidden="true"><line x1="0" x2="26" y1="4" '
+            f'y2="4" class="line-{i % 8}" stroke-dasharray="{DASHES[i % len(DASHES)]}"/></svg>'
+        )
         cells = [text(len(arm.independent)), text(kind), text(reach), text(where)]
         rows.append(row(f"{mark}{text(arm.name)}", cells))
     return table(["arm", "seeds", "what it is", "steps recorded", "read from"], rows)
@@ -88,7 +91,7 @@ def _differences(arms: Sequence[Arm], found: Differences) -> str:
         heads = ["setting", "belongs to", *(arm.name for arm in arms)]
         open = " open" if len(rows) <= 12 else ""
         parts.append(
-            f"<details{open}><summary>{len(rows)} settings and versions differ</summary>"
+            f"<details{open}><summary>Settings and versions that differ: {len(rows)}</summary>"
             f"{table(heads, rows)}</details>"
         )
     elif not warned:
@@ -180,8 +183,9 @@ def _estimate(one: Estimate | None, form: str, signed: bool, unit: str = "%") ->
 
 
 def _number(value: float, signed: bool) -> str:
-    size = abs(value)
-    return f"{value:{'+' if signed else ''},.{0 if size >= 100 else 1 if size >= 10 else 2}f}"
+    decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    shown = round(value, decimals) or 0.0  # not -0.0
+    return f"{shown:{'+' if signed else ''},.{decimals}f}"
 
 
 def _interval(one: Estimate | None) -> list[float | None] | None:
