@@ -24,6 +24,7 @@ from azr_population.errors import UserError
 RECORDS = ("metrics", "matches", "lineage", "tasks")
 CURVES = "curves.json"
 """What is kept of a run in the place of its records; see `reports.diagnostics.kept`."""
+_MEND = "mend it by hand, put back a copy, or play the run anew"
 
 
 class RunDirectory:
@@ -105,13 +106,26 @@ class RunDirectory:
                 write_atomically(path, text)
 
     def config(self) -> dict[str, Any]:
-        """The resolved configuration as plain dicts."""
+        """The resolved configuration as plain dicts.
+
+        Raises:
+            UserError: there is none, or it cannot be read.
+        """
         from omegaconf import OmegaConf
+        from yaml import YAMLError
 
         path = self.path / "config.yaml"
         if not path.is_file():
             raise UserError(f"no run at {self.path}: there is no config.yaml in it")
-        return OmegaConf.to_container(OmegaConf.load(path))  # type: ignore[return-value]
+        try:
+            found = OmegaConf.to_container(OmegaConf.load(path))
+        except (YAMLError, OSError, ValueError) as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f" (line {mark.line + 1})" if mark else ""
+            raise UserError(f"{path} is no readable YAML{where}; {_MEND}") from error
+        if not isinstance(found, dict):
+            raise UserError(f"{path} holds no settings by name; {_MEND}")
+        return {str(key): value for key, value in found.items()}
 
     def environment(self) -> dict[str, Any]:
         """Versions, platform, command; empty when it was never written."""

@@ -52,7 +52,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         arms.append(str(folder / "arms" / arm))
         for seed in (1, 2, 3):
             run = make_run(steps=20, teachers=members, students=members, seed=seed)
-            write_run(folder / "arms" / arm / f"seed_{seed}", run, steps=20)
+            reward = "learnability" if arm == "single" else "adversarial"
+            config = (
+                f"seed: {seed}\npopulation: {{teacher_reward: {reward}, teachers: {members}}}\n"
+            )
+            write_run(folder / "arms" / arm / f"seed_{seed}", run, config=config)
     blind = write_run(folder / "no metrics", {**make_run(steps=30), "metrics": []}, steps=30)
     return {
         "no metrics": write_report(blind),

@@ -206,4 +206,16 @@ def test_the_comparison_marks_its_intervals(opened: Opened) -> None:
     assert page.locator(".interval svg").count() >= 5
     assert page.locator("path.band").count() >= 5
     top = page.locator("#differences").bounding_box()["y"]
-    assert top < page.locator("main svg").first.bounding_box()["y"]
+    assert top < page.locator("#verdicts svg").first.bounding_box()["y"]
+
+
+def test_settings_that_differ_do_not_run_into_each_other(opened: Opened) -> None:
+    page = opened("comparison", 390)
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll("#differences :is(th, td)")]
+            .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)"""
+    )
+    assert cut == []
+    assert page.evaluate(
+        """() => getComputedStyle(document.querySelector("#who svg line")).stroke !== "none" """
+    )

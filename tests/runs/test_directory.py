@@ -63,3 +63,18 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
         assert not folder.exists(), "what the error left is gone"
         folder.mkdir()
     assert [path.name for path in tmp_path.iterdir()] == ["member"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"a: [1\nb: {", r"config\.yaml is no readable YAML \(line 2\); mend it"),
+        (b"\xff\xfe\x00", r"config\.yaml is no readable YAML; mend it"),
+        (b"- 1\n", r"config\.yaml holds no settings by name; mend it"),
+    ],
+)
+def test_a_damaged_configuration_is_named(tmp_path, content, words):
+    (tmp_path / "config.yaml").write_bytes(content)
+    with pytest.raises(UserError, match=words) as caught:
+        RunDirectory(tmp_path).config()
+    assert "\n" not in str(caught.value)

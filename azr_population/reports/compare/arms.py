@@ -15,6 +15,23 @@ from azr_population.reports.diagnostics import Series
 from azr_population.reports.lines import number
 from azr_population.runs.directory import RunDirectory
 
+WEIGHTS = "base.weights"
+"""The setting that holds the fingerprint of the base's weights; older runs and logs lack it."""
+
+ELSEWHERE = frozenset(
+    {
+        "run.dir",
+        "run.resume",
+        "run.checkpoint_every",
+        "run.keep_checkpoints",
+        "engine.threads",
+        "engine.generate_rows",
+        "engine.micro_batch_tokens",
+        "referee.workers",
+    }
+)
+"""Settings that do not change what a run computes."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -53,20 +70,41 @@ class Run:
         return diagnostics.last_step(self.directory)
 
     @property
+    def identity(self) -> str:
+        """What two runs share that are one run played or copied twice: seed and settings, of a log
+        its rows."""
+        if self.directory is None:
+            return repr(self.log)
+        told = {key: self.settings[key] for key in sorted(self.settings) if key not in ELSEWHERE}
+        return repr(told) if "seed" in told else str(self.path.resolve())
+
+    @property
     def planned(self) -> int | None:
         """The steps that it is to have; None where unknown."""
         steps = number(self.settings.get("run.steps"))
         return None if steps is None else int(steps)
 
-    def consumption(self) -> dict[str, dict[str, Any]]:
-        """As `diagnostics.consumption`; of a log the totals that it holds."""
+    @property
+    def unfinished(self) -> bool:
+        """Whether it is known to have more steps than are recorded."""
+        return self.planned is not None and self.last < self.planned
+
+    def consumption(self, last: int) -> dict[str, Any]:
+        """What all members consumed up to step `last`; of a log the totals that it holds."""
         if self.directory is not None:
-            return diagnostics.consumption(self.directory)
-        total: dict[str, Any] = {"members": 1, "steps": len(self.log)}
+            return diagnostics.consumption(self.directory, last)["all"]
+        steps = {step for step in self.log if 0 < step <= last}  # step 0 is a validation
+        total: dict[str, Any] = {"members": 1, "steps": len(steps)}
         for key in ("tokens", "seconds"):
-            if values := azr_series(self.log, key):
-                total[key] = sum(value for _, value in values)
-        return {"all": total}
+            if values := [value for step, value in azr_series(self.log, key) if step in steps]:
+                total[key] = sum(values)
+        return total
+
+    @property
+    def solver(self) -> str | None:
+        """The role of those who solve; None where the settings do not tell."""
+        students = self.settings.get("population.students")
+        return None if students is None else "student" if students else "agent"
 
 
 @dataclass(frozen=True)
@@ -75,6 +113,21 @@ class Arm:
 
     name: str
     runs: tuple[Run, ...]
+
+    @cached_property
+    def independent(self) -> tuple[Run, ...]:
+        """The runs without those that repeat another one: of these the one that got furthest."""
+        found: dict[str, Run] = {}
+        for run in self.runs:
+            same = found.setdefault(run.identity, run)
+            if run.last > same.last:
+                found[run.identity] = run
+        return tuple(found.values())
+
+
+def are_mixed(arms: Sequence[Arm]) -> bool:
+    """Whether stock logs stand against our own runs, which measure some things otherwise."""
+    return len({run.directory is None for arm in arms for run in arm.runs}) > 1
 
 
 def arms_of(arguments: Sequence[str]) -> list[Arm]:
@@ -163,13 +216,13 @@ def _of_directory(path: Path) -> Run:
     if "python" in environment:
         versions["python"] = str(environment["python"])
     settings = flat(directory.config())
-    # Which model it is say its weights; of what has no record of them, its path, as in a log, or
-    # the name of one that ships.
+    # A base is its path, as in a log, or the name of one that ships: "hf" without the path, as in
+    # what is kept of a run, names none.
     name, where = settings.pop("base.name", None), settings.pop("base.path", None)
-    if weights := environment.get("base"):
-        settings["base"] = f"weights {weights}"
-    elif where or name:
+    if where or name not in (None, "hf"):
         settings["base"] = where or name
+    if weights := environment.get("base"):
+        settings[WEIGHTS] = str(weights)
     return Run(path, directory, {}, settings, versions)
 
 

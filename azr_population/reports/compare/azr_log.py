@@ -34,22 +34,31 @@ KEYS = {
     "seconds": r"timing_s/step",
     "tokens": r"perf/total_num_tokens",  # veRL's own trainers have it, AZR's has not
 }
-"""Our diagnostic -> AZR's keys, whose mean is taken over the task types. `solve_rate` is of tasks
-drawn from AZR's buffer, `validity` the share of proposals that parse and run. What AZR scales or
-counts otherwise (its complexity, Halstead and diversity scores) is left out: laid over ours it
-would mislead. Its validation scores are of another exam than ours."""
+"""Our diagnostic -> AZR's keys, whose mean is taken over the task types. What AZR scales or counts
+in its own way (its complexity, Halstead and diversity scores) is left out: laid over ours it would
+mislead. Its validation scores are of another exam than ours."""
+
+OTHERWISE = {
+    "solve_rate": "its solve rate is of tasks drawn from AZR's buffer, ours of new tasks",
+    "validity": "its valid proposals are AZR's format score, the share that parse and run, ours "
+    "those that the referee's rules accept too",
+    "seconds": "its seconds per step, timing_s/step, have testing and checkpoints in them",
+}
+"""Diagnostics of which a stock log tells something else than our runs, in words."""
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _STEP = re.compile(r"\bstep:(\d+) - (.*)")
 _NUMBER = re.compile(r"(?:[\w.]+\()?([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\)?")
 _STEP_COLUMNS = ("_step", "step", "global_step", "trainer/global_step", "training/global_step")
 SETTINGS = {
-    "base": r"'model':\s*\{[^{}]*?'path':\s*'([^']+)'",
+    "base": r"'model':\s*\{(?:[^{}]|\{[^{}]*\})*?'path':\s*'([^']+)'",
     "data.train_batch_size": r"'train_batch_size':\s*(\d+)",
     "azr.reward.n_samples": r"'n_samples':\s*(\d+)",
     "data.max_response_length": r"'max_response_length':\s*(\d+)",
 }
-"""What of the configuration is looked for in console output, by what comes before it."""
+"""What of the configuration is looked for in console output, by what comes before it.
+
+`pprint` sorts the keys: before the path of a model stand others, some of them dicts."""
 
 
 def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
@@ -63,11 +72,14 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     settings: dict[str, str] = {}
-    if path.suffix.lower() == ".csv":
+    rows: Rows = {}
+    is_csv = path.suffix.lower() == ".csv"
+    if is_csv:
         rows = _from_table(path, _csv_rows(path, text))
     elif text.lstrip()[:1] in ("{", "["):
         rows = _from_table(path, _json_rows(text))
-    else:
+    # A console may begin like JSON as well: with the configuration, `[2025-06-01 ...` or `[rank0]`.
+    if not rows and not is_csv:
         rows = from_console(text)
         plain = _ANSI.sub("", text)
         for key, pattern in SETTINGS.items():
@@ -82,9 +94,12 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
 
 
 def from_console(text: str) -> Rows:
-    """The steps in console output; whatever else it holds, prefixes and colours, is passed over."""
+    """The steps in console output; whatever else it holds, prefixes and colours, is passed over.
+
+    A line without an end is still being written: its last number may be half of one.
+    """
     rows: Rows = {}
-    for line in text.splitlines():
+    for line in text.split("\n")[:-1]:
         found = _STEP.search(_ANSI.sub("", line))
         if found is None:
             continue
@@ -94,7 +109,7 @@ def from_console(text: str) -> Rows:
             number = _NUMBER.match(value)
             if key and number:
                 values[key] = float(number.group(1))
-    return rows
+    return {step: values for step, values in rows.items() if values}
 
 
 def azr_series(rows: Rows, name: str) -> Series:

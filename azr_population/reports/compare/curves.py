@@ -10,7 +10,10 @@ from azr_population.reports.compare.arms import Arm
 from azr_population.reports.diagnostics import Series, band
 
 MAX_POINTS = 50
-"""Points per line; longer runs show means of spans of steps, all arms the same spans."""
+"""Points per line; longer runs show means of spans of steps, all arms the same spans. Exams are
+drawn as they are: they are rare and precise."""
+
+_MAY_BE_NEGATIVE = frozenset({"proposal_reward"})
 
 CURVES = (
     ("skill", "exam_mean", "Exam, mean of the members", "percent", "fixed held-out tasks"),
@@ -48,12 +51,16 @@ def curves(arms: Sequence[Arm]) -> list[dict[str, Any]]:
     charts = []
     for where, diagnostic, title, form, note in CURVES:
         lines: list[dict[str, Any]] = []
+        width = 1 if diagnostic.startswith("exam") else span
+        least = -math.inf if diagnostic in _MAY_BE_NEGATIVE else 0.0
+        most = 1.0 if form == "percent" else math.inf
         for i, arm in enumerate(arms):
-            seeds = [found for run in arm.runs if (found := _spans(run.series(diagnostic), span))]
+            series = [run.series(diagnostic) for run in arm.independent]
+            seeds = [_spans(one, width, last) for one in series if one]
             look = {"colour": f"line-{i % 8}", "dash": DASHES[i % len(DASHES)]}
-            points = _band(seeds)
+            points = _band(seeds, least, most)
             if points:
-                name = arm.name if len(arm.runs) < 2 else f"{arm.name} (n={len(seeds)})"
+                name = arm.name if len(arm.independent) < 2 else f"{arm.name} (n={len(seeds)})"
                 lines.append({**look, "name": name, "main": True, "points": points})
             if len(seeds) > 1:
                 lines += [
@@ -66,7 +73,7 @@ def curves(arms: Sequence[Arm]) -> list[dict[str, Any]]:
                     for j, s in enumerate(seeds)
                 ]
         if lines:
-            spans = f"; means of {span} steps" if span > 1 and diagnostic[:4] != "exam" else ""
+            spans = f"; means of {width} steps" if width > 1 else ""
             charts.append(
                 {
                     "section": where,
@@ -79,23 +86,25 @@ def curves(arms: Sequence[Arm]) -> list[dict[str, Any]]:
     return charts
 
 
-def _spans(series: Series, span: int) -> Series:
-    """Means of the points in each span of steps; a sparse series keeps its steps and values."""
-    spans: dict[int, list[tuple[int, float]]] = {}
+def _spans(series: Series, span: int, last: int) -> Series:
+    """Means of the points in each span of steps, at its middle whatever points it has: seeds with
+    holes in different places still meet there."""
+    spans: dict[int, list[float]] = {}
     for step, value in series:
-        spans.setdefault((step - 1) // span, []).append((step, value))
+        spans.setdefault((step - 1) // span, []).append(value)
     return [
-        (round(sum(s for s, _ in some) / len(some)), math.fsum(v for _, v in some) / len(some))
-        for _, some in sorted(spans.items())
+        (min(place * span + (span + 1) // 2, last), math.fsum(some) / len(some))
+        for place, some in sorted(spans.items())
     ]
 
 
-def _band(seeds: Sequence[Series]) -> list[list[float]]:
+def _band(seeds: Sequence[Series], least: float, most: float) -> list[list[float]]:
+    """Means with their intervals, which end where the quantity does."""
     points = []
     for step, estimate in band(seeds):
         point = [float(step), _short(estimate.mean)]
         if not math.isnan(estimate.low):
-            point += [_short(estimate.low), _short(estimate.high)]
+            point += [_short(max(least, estimate.low)), _short(min(most, estimate.high))]
         points.append(point)
     return points
 

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from azr_population.reports.compare.arms import Arm, Run
-from azr_population.reports.lines import duration, mean, number
+from azr_population.reports.compare.arms import Arm
+from azr_population.reports.lines import mean, number
 from azr_population.reports.sections import row, table, text
 
 Totals = dict[str, Any]
+_COUNT = "{:,.0f}"
 
 
-def _each(key: str) -> Callable[[Totals], float | None]:
-    """Per member."""
+def _per(key: str, *units: str) -> Callable[[Totals], float | None]:
+    """A total over the product of others, `members` or `steps`."""
 
-    def per_member(total: Totals) -> float | None:
-        value, members = number(total.get(key)), number(total.get("members"))
-        return None if value is None or not members else value / members
+    def of(total: Totals) -> float | None:
+        value = number(total.get(key))
+        unit = math.prod(number(total.get(one)) or 0.0 for one in units)
+        return None if value is None or not unit else value / unit
 
-    return per_member
-
-
-def _whole(key: str) -> Callable[[Totals], float | None]:
-    return lambda total: number(total.get(key))
+    return of
 
 
 def _rows_per_step(total: Totals) -> float | None:
@@ -37,34 +36,30 @@ def _rows_in_all(total: Totals) -> float | None:
     return None if rows is None or members is None else rows * members
 
 
-def _seconds_per_step(total: Totals) -> float | None:
-    seconds, steps = number(total.get("seconds")), number(total.get("steps"))
-    return None if seconds is None or not steps else seconds / steps
-
-
 _ROWS: tuple[tuple[str, Callable[[Totals], float | None], str], ...] = (
-    ("members", _whole("members"), "{:,.0f}"),
-    ("steps recorded", _whole("steps"), "{:,.0f}"),
+    ("members", _per("members"), "{:,.0f}"),
+    ("steps counted", _per("steps"), "{:,.0f}"),
     ("rows trained on, per member and step", _rows_per_step, "{:,.1f}"),
-    ("updates per member", _each("updates"), "{:,.0f}"),
-    ("tokens trained on, per member", _each("trained_tokens"), "{:,.0f}"),
-    ("tokens generated, per member", _each("tokens"), "{:,.0f}"),
-    ("rollouts per member", _each("rollouts"), "{:,.0f}"),
-    ("tokens generated, all members", _whole("tokens"), "{:,.0f}"),
-    ("rollouts, all members", _whole("rollouts"), "{:,.0f}"),
-    ("updates, all members", _whole("updates"), "{:,.0f}"),
+    ("updates, per member and step", _per("updates", "members", "steps"), "{:,.2f}"),
+    ("tokens trained on, per member and step", _per("trained_tokens", "members", "steps"), _COUNT),
+    ("tokens generated, per member and step", _per("tokens", "members", "steps"), _COUNT),
+    ("rollouts, per member and step", _per("rollouts", "members", "steps"), "{:,.1f}"),
+    ("tokens generated, all members, per step", _per("tokens", "steps"), _COUNT),
+    ("rollouts, all members, per step", _per("rollouts", "steps"), "{:,.1f}"),
+    ("updates, all members, per step", _per("updates", "steps"), "{:,.2f}"),
     (
         "seconds per step, exams left out, other load on the machine not",
-        _seconds_per_step,
+        _per("seconds", "steps"),
         "{:,.2f}",
     ),
-    ("wall-clock", _whole("seconds"), "duration"),
 )
+"""Per step, since not all runs may have as many: what is kept of a run has its totals only."""
 
 
-def fairness(arms: Sequence[Arm]) -> str:
-    """A table of means over seeds, with the factor over the first arm, and what it says."""
-    totals = [[_totals(run) for run in arm.runs] for arm in arms]
+def fairness(arms: Sequence[Arm], step: int) -> str:
+    """A table of means over seeds up to `step`, with the factor over the first arm, and what it
+    says."""
+    totals = [[run.consumption(step) for run in arm.independent] for arm in arms]
     rows = []
     for words, value_of, form in _ROWS:
         means = [mean([value_of(total) for total in own]) for own in totals]
@@ -76,13 +71,6 @@ def fairness(arms: Sequence[Arm]) -> str:
     return (
         f'<p class="fine">{text(_said(arms, totals))}</p>{table(heads, rows, "number", "budget")}'
     )
-
-
-def _totals(run: Run) -> Totals:
-    """What all members consumed together, and `roles`, the roles that they had."""
-    consumed = run.consumption()
-    roles = {str(own["role"]) for own in consumed.values() if own.get("role")}
-    return {**consumed.get("all", {}), "roles": roles}
 
 
 def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
@@ -107,8 +95,7 @@ def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
         for arm, rows in zip(arms[1:], whole[1:], strict=True)
     )
     said += f" In all, the members {together} times as many as those of {arms[0].name}."
-    roles = {role for own in totals for one in own for role in one.get("roles", ())}
-    if {"agent", "student"} <= roles:
+    if {"agent", "student"} <= {run.solver for arm in arms for run in arm.runs}:
         said += (
             " A single agent spends part of its rows on proposing and a student none, so at equal "
             "rows a student has solved more; `azr-population recipe ablation_rows` tells what "
@@ -120,6 +107,5 @@ def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
 def _cell(value: float | None, first: float | None, form: str) -> str:
     if value is None:
         return "-"
-    shown = duration(value) if form == "duration" else form.format(value)
     factor = f"<br><small>×{value / first:.2f}</small>" if first else ""  # noqa: RUF001
-    return f"{text(shown)}{factor}"
+    return f"{text(form.format(value))}{factor}"

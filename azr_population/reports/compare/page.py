@@ -8,7 +8,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from azr_population.errors import UserError
-from azr_population.reports.compare.arms import Arm, arms_of
+from azr_population.reports.compare.arms import Arm, are_mixed, arms_of
+from azr_population.reports.compare.azr_log import OTHERWISE
 from azr_population.reports.compare.curves import DASHES, curves
 from azr_population.reports.compare.differences import Differences, differences
 from azr_population.reports.compare.fairness import fairness
@@ -19,6 +20,10 @@ from azr_population.reports.sections import empty, row, table, text
 from azr_population.runs.directory import write_atomically
 
 _SCRIPTS = ("drawing.js", "lines.js", "intervals.js", "compare.js")
+_NO_DIFFERENCE = (
+    *("the same", "no difference shown", "no verdict", "not the same measure"),
+    *("no valid task", "not recorded"),
+)
 
 
 def write_comparison(arguments: Sequence[str], out: Path) -> Path:
@@ -45,8 +50,8 @@ def write_comparison(arguments: Sequence[str], out: Path) -> Path:
             "arms": _arms(arms),
             "differences": _differences(arms, differences(arms)),
             "words": _words(arms, found, step),
-            "verdicts": _verdict_tables(arms, found),
-            "fairness": fairness(arms),
+            "verdicts": _otherwise(arms, "solve_rate", "validity") + _verdict_tables(arms, found),
+            "fairness": fairness(arms, step) + _otherwise(arms, "seconds"),
         },
     )
     try:
@@ -64,8 +69,11 @@ def _arms(arms: Sequence[Arm]) -> str:
         steps = sorted({run.last for run in arm.runs})
         reach = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
         where = ", ".join(run.name for run in arm.runs)
-        mark = f'<i class="key line-{i % 8}{" dashed" if DASHES[i % len(DASHES)] else ""}"></i>'
-        cells = [text(len(arm.runs)), text(kind), text(reach), text(where)]
+        mark = (
+            '<svg class="dash" viewBox="0 0 26 8" aria-hidden="true"><line x1="0" x2="26" y1="4" '
+            f'y2="4" class="line-{i % 8}" stroke-dasharray="{DASHES[i % len(DASHES)]}"/></svg>'
+        )
+        cells = [text(len(arm.independent)), text(kind), text(reach), text(where)]
         rows.append(row(f"{mark}{text(arm.name)}", cells))
     return table(["arm", "seeds", "what it is", "steps recorded", "read from"], rows)
 
@@ -83,7 +91,7 @@ def _differences(arms: Sequence[Arm], found: Differences) -> str:
         heads = ["setting", "belongs to", *(arm.name for arm in arms)]
         open = " open" if len(rows) <= 12 else ""
         parts.append(
-            f"<details{open}><summary>{len(rows)} settings and versions differ</summary>"
+            f"<details{open}><summary>Settings and versions that differ: {len(rows)}</summary>"
             f"{table(heads, rows)}</details>"
         )
     elif not warned:
@@ -108,7 +116,7 @@ def _words(arms: Sequence[Arm], found: Sequence[Verdict], step: int) -> str:
         ]
         told += [
             f"{text(kind.capitalize())} in {len(kinds[kind])} of {len(found)} measures"
-            for kind in ("the same", "no difference shown", "no verdict", "not recorded")
+            for kind in _NO_DIFFERENCE
             if kind in kinds
         ]
         sentences.append(
@@ -116,6 +124,14 @@ def _words(arms: Sequence[Arm], found: Sequence[Verdict], step: int) -> str:
             f"{'. '.join(told)}.</p>"
         )
     return "".join(sentences)
+
+
+def _otherwise(arms: Sequence[Arm], *diagnostics: str) -> str:
+    """What a stock log means by the same name, where one stands against our runs."""
+    if not are_mixed(arms):
+        return ""
+    told = "; ".join(OTHERWISE[name] for name in diagnostics)
+    return f'<p class="fine">A stock log measures otherwise: {text(told)}.</p>'
 
 
 def _lowered(title: str) -> str:
@@ -167,8 +183,9 @@ def _estimate(one: Estimate | None, form: str, signed: bool, unit: str = "%") ->
 
 
 def _number(value: float, signed: bool) -> str:
-    size = abs(value)
-    return f"{value:{'+' if signed else ''},.{0 if size >= 100 else 1 if size >= 10 else 2}f}"
+    decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    shown = round(value, decimals) or 0.0  # not -0.0
+    return f"{shown:{'+' if signed else ''},.{decimals}f}"
 
 
 def _interval(one: Estimate | None) -> list[float | None] | None:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from azr_population.reports.compare.arms import Arm
+from azr_population.reports.compare.arms import Arm, are_mixed
+from azr_population.reports.compare.azr_log import OTHERWISE
 from azr_population.reports.diagnostics import Estimate, Series, difference, interval
-from azr_population.reports.takes import change, end, late
+from azr_population.reports.takes import change, early, end, late
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,11 @@ class Measure:
     diagnostic: str
     how: str
     format: str
+
+    @property
+    def on_tasks(self) -> bool:
+        """Whether it is measured on valid tasks."""
+        return self.diagnostic != "validity" and not self.diagnostic.startswith("exam")
 
 
 MEASURES = (
@@ -56,7 +62,7 @@ class Verdict:
 def horizon(arms: Sequence[Arm]) -> int:
     """The last step that all runs have recorded, but for those that have none at all; 0 where a
     whole arm has none."""
-    reached = [[run.last for run in arm.runs if run.last] for arm in arms]
+    reached = [[run.last for run in arm.independent if run.last] for arm in arms]
     return min(map(min, reached)) if reached and all(reached) else 0
 
 
@@ -71,7 +77,7 @@ def verdicts(arms: Sequence[Arm], step: int) -> list[Verdict]:
         samples = [
             [
                 value
-                for run in arm.runs
+                for run in arm.independent
                 if (value := reduced(run.series(measure.diagnostic), measure.how, step)) is not None
             ]
             for arm in arms
@@ -80,14 +86,28 @@ def verdicts(arms: Sequence[Arm], step: int) -> list[Verdict]:
             continue
         against: list[Estimate | None] = [None]
         against += [difference(sample, samples[0], paired=False) for sample in samples[1:]]
-        words = ["compared with" if samples[0] else "not recorded"]
-        words += [
-            said(estimate, len(sample), len(samples[0]))
-            for estimate, sample in zip(against[1:], samples[1:], strict=True)
-            if estimate is not None
-        ]
+        words = ["compared with" if samples[0] else _missing(arms[0], measure, step)]
+        for arm, estimate, sample in zip(arms[1:], against[1:], samples[1:], strict=True):
+            lacking = [a for a, known in ((arms[0], samples[0]), (arm, sample)) if not known]
+            if lacking or estimate is None:
+                words.append(_missing(lacking[0], measure, step))
+                continue
+            word = said(estimate, len(sample), len(samples[0]))
+            other = measure.diagnostic in OTHERWISE and are_mixed((arms[0], arm))
+            words.append(f"not the same measure: {word}" if other else word)
         found.append(Verdict(measure, [interval(sample) for sample in samples], against, words))
     return found
+
+
+def _missing(arm: Arm, measure: Measure, step: int) -> str:
+    """Why an arm has no value: what is measured on valid tasks needs some, early and late."""
+    valid = [points for run in arm.runs if (points := _up_to(run.series("validity"), step))]
+    none = [0.0 in (early(points, step), late(points, step)) for points in valid]
+    return "no valid task" if measure.on_tasks and none and all(none) else "not recorded"
+
+
+def _up_to(series: Series, last: int) -> Series:
+    return [(step, value) for step, value in series if step <= last]
 
 
 def reduced(series: Series, how: str, last: int) -> float | None:
@@ -99,7 +119,7 @@ def reduced(series: Series, how: str, last: int) -> float | None:
     Raises:
         ValueError: another `how`.
     """
-    points = [(step, value) for step, value in series if step <= last]
+    points = _up_to(series, last)
     if not points:
         return None
     if how not in _TAKES:
@@ -109,10 +129,8 @@ def reduced(series: Series, how: str, last: int) -> float | None:
 
 
 def said(estimate: Estimate, n: int, n_first: int) -> str:
-    """The difference in plain words: higher, lower, no difference shown, or why none is told."""
+    """The difference in plain words: higher, lower, no difference shown, or no verdict."""
     seeds = f"n={n}" if n == n_first else f"n={n} and {n_first}"
-    if not n or not n_first:
-        return "not recorded"
     if math.isnan(estimate.low):
         return f"no verdict: one seed ({seeds})"
     if estimate.low == estimate.high == 0.0:

@@ -13,17 +13,19 @@ COUNTED = ("tokens", "rollouts", "trained_tokens", "trained_rows", "updates")
 """Tokens generated, completions generated, tokens and rows trained on, optimizer steps."""
 
 
-def consumption(run: RunDirectory) -> dict[str, dict[str, Any]]:
-    """Totals over the run, per member, per role (`role:teacher`, ...) and of all (`all`).
+def consumption(run: RunDirectory, last: int | None = None) -> dict[str, dict[str, Any]]:
+    """Totals over the run or up to step `last`, per member, per role (`role:teacher`, ...) and of
+    all (`all`).
 
     Each has the counts of `COUNTED`, `members`, `steps` (recorded with a member in it),
     `rows_per_step` (trained rows per member and step) and `seconds`: for `all`, those of the steps
     without their exams; for the others its share of them by generated and trained tokens, since
-    members run in one batch and are not timed one by one. What is kept of a run has `all` only.
+    members run in one batch and are not timed one by one. What is kept of a run has `all` only,
+    and of all its steps.
     """
     if is_kept(run):
         return {"all": kept_totals(run)}
-    steps = steps_of(run)
+    steps = [step for step in steps_of(run) if last is None or step["step"] <= last]
     found: dict[str, dict[str, Any]] = {}
     for step in steps:
         for name, member in section(step, "members").items():

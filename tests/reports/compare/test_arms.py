@@ -27,7 +27,7 @@ def test_folders_of_seeds_runs_and_logs(runs: Path) -> None:
     assert len(arms[0].runs[0].series("validity")) == 4
     log = arms[2].runs[0]
     assert (log.last, log.planned, log.series("entropy")) == (7, None, [(7, 0.25)])
-    assert log.consumption()["all"] == {"members": 1, "steps": 1}
+    assert log.consumption(7) == {"members": 1, "steps": 1}
 
 
 def test_one_name_makes_one_arm(runs: Path) -> None:
@@ -88,7 +88,22 @@ def test_the_base_is_told_by_its_weights_where_they_are_known(tmp_path: Path) ->
     one, same, other = arms_of([str(tmp_path / name) for name in "abc"])
     assert differences([one, same]).rows == []
     (row,) = differences([one, other]).rows
-    assert (row.group, row.values) == ("base", ("weights 1234", "weights 5678"))
+    assert (row.group, row.key, row.values) == ("base", "base.weights", ("1234", "5678"))
+
+
+def test_a_base_without_recorded_weights_is_compared_by_its_name(tmp_path: Path) -> None:
+    for name, base in (("older", "nano"), ("newer", "nano"), ("other", "x"), ("kept", "hf")):
+        config = f"base: {{name: {base}, path: null}}\nrun: {{steps: 0}}\n"
+        write_run(tmp_path / name, {}, config=config)
+    (tmp_path / "newer" / "environment.json").write_text('{"base": "1234"}')
+    names = ("older", "newer", "other", "kept")
+    older, newer, other, kept = arms_of([str(tmp_path / name) for name in names])
+    assert differences([older, newer]).rows == []
+    assert differences([older, newer]).same[0] == "base model"
+    (row,) = differences([newer, other]).rows
+    assert (row.key, row.values) == ("base", ("nano", "x"))
+    assert differences([newer, kept]).rows == [], "a kept run does not tell its path"
+    assert any("by kept, so unknown: base model" in w for w in differences([newer, kept]).warnings)
 
 
 def test_settings_are_flat() -> None:

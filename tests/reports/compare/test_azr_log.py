@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from pprint import pformat
 
 import pytest
 
@@ -29,7 +30,7 @@ step:3 - gen_code_i/form
 
 def test_the_console_is_read_step_by_step() -> None:
     rows = from_console(CONSOLE)
-    assert list(rows) == [0, 1, 2, 3]
+    assert list(rows) == [0, 1, 2], "nothing is known of a step without a value"
     assert rows[1]["gen_code_o/format_score"] == 0.75
     assert rows[1]["actor/entropy"] == 0.1
     assert "actor/grad_norm" not in rows[1]
@@ -38,7 +39,40 @@ def test_the_console_is_read_step_by_step() -> None:
         "pred_code_f/accuracy": 0.5,
         "val/test_score/code": 0.625,
     }
-    assert rows[3] == {}
+
+
+@pytest.mark.parametrize("torn", ["step:3 - gen_co", "step:3 - actor/entropy:0.2", "step:3"])
+def test_a_line_that_is_still_being_written_does_not_count(torn: str) -> None:
+    assert list(from_console(CONSOLE + torn)) == [0, 1, 2]
+    assert from_console("step:1 - a/b:0.25\nstep:2 - a/b:0.2") == {1: {"a/b": 0.25}}
+
+
+@pytest.mark.parametrize("first", ["[2025-06-01 12:00:00] start", "[rank0]: hello", "{'a': 1}"])
+def test_a_console_may_begin_like_json(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "azr.log"
+    path.write_text(f"{first}\n{CONSOLE}")
+    assert list(read_azr_log(path)[0]) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("prefix", ["", "(TaskRunner pid=71) ", "\x1b[36m(Main pid=7)\x1b[0m "])
+def test_settings_are_found_in_a_printed_configuration(tmp_path: Path, prefix: str) -> None:
+    """As `pprint` prints it: keys sorted, a line each."""
+    model = {"enable_gradient_checkpointing": True, "override_config": {}, "path": "org/actor"}
+    config = {
+        "data": {"train_batch_size": 64, "max_response_length": 8096, "custom": {"path": None}},
+        "critic": {"model": model | {"path": "org/critic"}},
+        "actor_rollout_ref": {"actor": {"save": ["model", "optimizer"]}, "model": model},
+        "azr": {"reward": {"n_samples": 8, "options": {}}},
+    }
+    path = tmp_path / "azr.log"
+    lines = [*pformat(config).splitlines(), "step:1 - actor/entropy:0.5"]
+    path.write_text("".join(f"{prefix}{line}\n" for line in lines))
+    assert read_azr_log(path)[1] == {
+        "base": "org/actor",
+        "data.train_batch_size": "64",
+        "azr.reward.n_samples": "8",
+        "data.max_response_length": "8096",
+    }
 
 
 def test_our_diagnostics_are_means_over_the_task_types(tmp_path: Path) -> None:
@@ -118,7 +152,7 @@ def test_lines_of_the_real_logger_are_read() -> None:
         "training/global_step": 12,
         "note": "left out",
     }
-    (values,) = from_console(logger.concat_dict_to_str(metrics, step=12)).values()
+    (values,) = from_console(logger.concat_dict_to_str(metrics, step=12) + "\n").values()
     assert values == pytest.approx(
         {key: float(value) for key, value in metrics.items() if key != "note"}, abs=5e-4
     )

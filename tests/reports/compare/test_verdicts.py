@@ -4,9 +4,11 @@ import math
 from pathlib import Path
 
 import pytest
+from made_up_run import make_run, write_run
 
-from azr_population.reports.compare.arms import Arm, Run
+from azr_population.reports.compare.arms import Arm, Run, arms_of
 from azr_population.reports.compare.curves import CURVES, MAX_POINTS, curves
+from azr_population.reports.compare.differences import differences
 from azr_population.reports.compare.verdicts import MEASURES, horizon, reduced, said, verdicts
 from azr_population.reports.diagnostics import DIAGNOSTICS, Estimate
 
@@ -56,7 +58,6 @@ def test_verdicts_in_plain_words() -> None:
     assert said(Estimate(-1.0, -2.0, -0.5, 3), 3, 3) == "lower (n=3)"
     assert said(Estimate(1.0, -2.0, 4.0, 3), 3, 4) == "no difference shown (n=3 and 4)"
     assert said(Estimate(1.0, nan, nan, 1), 1, 3).startswith("no verdict: one seed")
-    assert said(Estimate(nan, nan, nan, 0), 0, 3) == "not recorded"
 
 
 def test_one_seed_gets_no_verdict_and_an_unknown_measure_none_at_all() -> None:
@@ -81,8 +82,8 @@ def test_curves_have_bands_over_seeds_and_thin_seeds() -> None:
     assert names == [("a (n=2)", True), ("a, seed 1", False), ("a, seed 2", False), ("b", True)]
     mean = chart["lines"][0]["points"]
     assert len(mean) == 40 <= MAX_POINTS
-    # t of one degree of freedom at 97.5%: 12.706 times .1.
-    assert mean[0] == [2.0, 0.3, -0.97062, 1.5706]
+    # t of one degree of freedom at 97.5%: 12.706 times .1, cut where a share ends.
+    assert mean[0] == [2.0, 0.3, 0.0, 1.0]
     assert chart["lines"][3]["points"][0] == [2.0, 0.5]
     assert "means of 3 steps" in chart["note"]
 
@@ -91,3 +92,54 @@ def test_everything_drawn_or_judged_is_a_diagnostic() -> None:
     names = {entry.name for entry in DIAGNOSTICS}
     assert {curve[1] for curve in CURVES} <= names
     assert {measure.diagnostic for measure in MEASURES} <= names
+
+
+def test_a_hole_in_one_seed_does_not_take_its_neighbours_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("azr_population.reports.compare.curves.MAX_POINTS", 6)
+    holed = arm("a", 0.2, 0.4, steps=12)
+    for step in (2, 6, 9):
+        del holed.runs[0].log[step]
+    (chart,) = curves([holed, arm("b", 0.5, steps=12)])
+    assert [point[0] for point in chart["lines"][0]["points"]] == [1, 3, 5, 7, 9, 11]
+
+
+def test_exams_are_drawn_as_they_are(tmp_path: Path) -> None:
+    exams = [
+        {"step": step, **({"exam": {"mean": step / 1000}} if step % 5 == 0 else {})}
+        for step in range(1, 501)
+    ]
+    for name in "ab":
+        write_run(tmp_path / name, {"metrics": exams})
+    charts = curves(arms_of([str(tmp_path / name) for name in "ab"]))
+    (chart,) = [chart for chart in charts if chart["title"] == "Exam, mean of the members"]
+    assert chart["lines"][0]["points"][:2] == [[5.0, 0.005], [10.0, 0.01]]
+    assert len(chart["lines"][0]["points"]) == 100
+    assert "means of" not in chart["note"]
+
+
+def test_a_run_and_its_copy_count_once(tmp_path: Path) -> None:
+    rows = {1: {"pred_code_i/accuracy": 0.5}}
+    logs = Arm("logs", tuple(Run(Path(name), None, rows) for name in ("a.log", "b.log")))
+    for seed, name in ((1, "seed_1"), (1, "copy"), (2, "seed_2")):
+        config = f"seed: {seed}\nrun: {{dir: /runs/{name}, steps: 8}}\n"
+        write_run(tmp_path / "x" / name, make_run(steps=8, seed=seed), config=config)
+    names = ("seed_1", "copy", "seed_2")
+    _, runs = arms_of([f"{arm}={tmp_path / 'x' / n}" for arm in ("a", "b") for n in names])
+    assert [run.name for run in runs.independent] == ["seed_1", "seed_2"]
+    for row in verdicts([logs, runs], 8):
+        assert [estimate.n for estimate in row.values] in ([1, 2], [0, 2])
+    warnings = differences([logs, runs]).warnings
+    assert any(w.startswith("logs has one run more") and "b.log" in w for w in warnings)
+    assert any(w.startswith("b has one run more") and "copy" in w for w in warnings)
+
+
+def test_an_arm_without_a_valid_task_is_told(tmp_path: Path) -> None:
+    for name, agent in (("a", {"validity": 0.5, "solve_rate": 0.5}), ("b", {"validity": 0.0})):
+        rows = [{"step": step, "roles": {"agent": agent}} for step in range(1, 9)]
+        write_run(tmp_path / name, {"metrics": rows}, steps=8)
+    found = verdicts(arms_of([str(tmp_path / "a"), str(tmp_path / "b")]), 8)
+    words = {row.measure.diagnostic: row.words[1] for row in found}
+    assert words["solve_rate"] == "no valid task"
+    assert words["validity"] == "no verdict: one seed (n=1)"
