@@ -98,7 +98,7 @@ def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
     if {"agent", "student"} <= {run.solver for arm in arms for run in arm.runs}:
         said += (
             " A single agent spends part of its rows on proposing and a student none, so at equal "
-            "rows a student has solved more; `azr-population recipe ablation_rows` tells what "
+            "rows a student has solved more; the recipe ablation_rows tells what "
             "that is worth."
         )
     return said
