@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from omegaconf import OmegaConf
 
 from azr_population.conf.differences import differences, flat
 from azr_population.conf.load import config_from_file, load_config
+from azr_population.conf.schema import Config
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arm, Arms
 from azr_population.experiments.recipe import Recipe
@@ -42,6 +45,11 @@ class PlannedRun:
     def name(self) -> str:
         """For people: `4t4s seed 2`."""
         return f"{self.arm.name} seed {self.seed}"
+
+    @cached_property
+    def wanted(self) -> Config:
+        """What its overrides compose, once: that takes a while. Not to be changed."""
+        return load_config(self.overrides)
 
     @property
     def done(self) -> int:
@@ -128,7 +136,7 @@ def other_values(run: PlannedRun) -> str:
     Raises:
         UserError: its configuration cannot be read.
     """
-    wanted, stored = load_config(run.overrides), config_from_file(run.path / "config.yaml")
+    wanted, stored = deepcopy(run.wanted), config_from_file(run.path / "config.yaml")
     # Folders are the same however they are written; of what is kept there is the last name only.
     for config in (wanted, stored):
         if config.base.path:
@@ -143,7 +151,7 @@ def keys_without_value(run: PlannedRun) -> list[str]:
     """Keys that the run's own configuration lacks: it is from an older version, and what they say
     today may not be what it did."""
     stored = flat(RunDirectory(run.path).config())
-    wanted = flat(OmegaConf.to_container(OmegaConf.structured(load_config(run.overrides))))
+    wanted = flat(OmegaConf.to_container(OmegaConf.structured(run.wanted)))
     return [key for key in wanted if key not in stored and not key.startswith(_MEASURES)]
 
 

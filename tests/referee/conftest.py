@@ -1,8 +1,18 @@
-"""Lets the tests here import the corpora that lie beside them."""
+"""A referee for the tests here, which may import the corpora that lie beside them."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import pytest
+
+from azr_population.referee import Referee, RefereeSettings
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="module")
+def referee():
+    with Referee(RefereeSettings(workers=2, deadline=0.6)) as referee:
+        yield referee

@@ -14,12 +14,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is 
 PLUS_ONE = "def f(x): return x + 1"
 
 
-@pytest.fixture(scope="module")
-def referee():
-    with Referee(RefereeSettings(workers=2, deadline=0.6)) as referee:
-        yield referee
-
-
 def check(referee, source, *inputs, **more):
     return referee.check([Program(source, inputs, **more)])[0]
 

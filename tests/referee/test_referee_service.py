@@ -27,12 +27,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is 
 PLUS_ONE = "def f(x): return x + 1"
 
 
-@pytest.fixture(scope="module")
-def referee():
-    with Referee(RefereeSettings(workers=2, deadline=0.6)) as referee:
-        yield referee
-
-
 def plus_one(referee: Referee) -> Execution:
     """What it makes of a task that any working referee can do."""
     return referee.check([Program(PLUS_ONE, ("1",))])[0]
