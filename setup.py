@@ -1,8 +1,14 @@
-"""Packaging. The floors are what AZR's own environment has: installing this must not move it."""
+"""Packaging. The floors are what AZR's own environment has: installing this must not move it.
+
+A new major release of transformers changed how bases are read, so each has to be tried first.
+"""
 
 from pathlib import Path
 
 from setuptools import find_namespace_packages, setup
+
+# Two rooms lie beside the package, where readers look for them, and are imported from within it.
+BESIDE = {"azr_population.patches": "patches", "azr_population.recipes": "recipes"}
 
 setup(
     name="azr-population",
@@ -13,27 +19,31 @@ setup(
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10",
-    packages=find_namespace_packages(include=["azr_population*", "hydra_plugins*"]),
-    include_package_data=True,
+    packages=[*find_namespace_packages(include=["azr_population*", "hydra_plugins*"]), *BESIDE],
+    package_dir=BESIDE,
     package_data={
         "azr_population": [
             "py.typed",
             "conf/**/*.yaml",
-            "azr/conf/**/*.yaml",
             "nano/weights/*",
-            "recipes/arms.yaml",
-            "recipes/*/recipe.yaml",
-            "recipes/*/*.sh",
-            "reports/**/*.html",
-            "reports/**/*.css",
-            "reports/**/*.js",
-            "reports/**/*.npy",
-        ]
+            "diagnostics/*.npy",
+            "web/*.html",
+            "web/*.css",
+            "web/*.js",
+        ],
+        "azr_population.recipes": [
+            "arms.yaml",
+            "*/recipe.yaml",
+            "*/*.py",
+            "*/*.sh",
+            "runs/**/*.yaml",
+            "runs/**/*.json",
+        ],
     },
     install_requires=[
         "torch>=2.6",
-        "transformers>=4.51",
-        "peft>=0.15",
+        "transformers>=4.51,<6",
+        "peft>=0.15,<1",
         "safetensors",
         "hydra-core>=1.3",
         "numpy",
@@ -43,10 +53,26 @@ setup(
         "rich>=13",
     ],
     extras_require={
-        "verl": ["verl==0.4.1", "ray[default]>=2.46", "tensordict", "setuptools<81"],
+        "smollm2": ["gguf>=0.10"],
+        # veRL 0.9.1 imports cachetools without saying so in its own requirements.
+        "verl": ["verl>=0.4.1", "ray[default]>=2.46", "tensordict", "cachetools", "setuptools<81"],
+        # What AZR's own modules import; it has no package to install.
+        "azr": [
+            "autopep8",
+            "black",
+            "complexipy",
+            "fire",
+            "latex2sympy2-extended",
+            "math-verify",
+            "pebble",
+            "pylatexenc",
+            "python-dateutil",
+            "regex",
+            "timeout-decorator",
+        ],
         "vllm": ["vllm>=0.8.5"],
         "report": ["matplotlib>=3.7", "ribs>=0.9"],
-        "eval": ["evalplus", "math-verify"],
+        "eval": ["evalplus", "math-verify[antlr4_9_3]>=0.7", "pebble>=5"],
         "tensorboard": ["tensorboard>=2.10"],
         "wandb": ["wandb>=0.16"],
         "browser": ["playwright"],
@@ -54,6 +80,10 @@ setup(
             "pytest>=8",
             "pytest-timeout",
             "hypothesis",
+            "math-verify[antlr4_9_3]>=0.7",
+            "pebble>=5",
+            "gguf",
+            "setuptools>=70.1",
             "ruff",
             "mypy",
             "tensorboard",

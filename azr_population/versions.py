@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
+
+PACKAGES = ("azr-population", "torch", "transformers", "peft", "numpy", "trueskill")
+"""What every run computes with."""
 
 
 def installed(package: str) -> str | None:
@@ -31,3 +36,14 @@ def commit() -> str | None:
         return git("rev-parse", "HEAD") + ("+changes" if changed else "")
     except OSError:
         return None
+
+
+def environment(*more: str) -> dict[str, Any]:
+    """What a run's record tells of the machine and of versions: `PACKAGES` and `more`."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "packages": {name: installed(name) for name in (*PACKAGES, *more)},
+        "commit": commit(),
+    }

@@ -11,7 +11,7 @@ HOST = "absolute_zero_reasoner"
 
 
 class AzrPopulationSearchPath(SearchPathPlugin):
-    """Appends our config directory to the search path of AZR's applications, and of no others."""
+    """Adds our group of configurations to AZR's applications, and to no others."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Called by Hydra once per application, before it composes the configuration.
@@ -19,8 +19,12 @@ class AzrPopulationSearchPath(SearchPathPlugin):
         An override of ours that is unknown ends the process here, with exit code 1 and one line.
         """
         if not any(HOST in element.path for element in search_path.get_path() if element.path):
+            if ours := sys.modules.get("azr_population.conf.inside_azr"):
+                ours.forget_arms()
             return
-        search_path.append(provider="azr-population", path="pkg://azr_population.azr.conf")
+        from azr_population.conf.inside_azr import register_arms
+
+        register_arms()
         if any(argument.lstrip("+").startswith("population") for argument in sys.argv[1:]):
             from azr_population.azr.activation import stop
             from azr_population.azr.command_line import fault

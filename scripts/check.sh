@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Formats, lints and types. With --check nothing is changed; CI calls it so.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-bash scripts/env.sh
-bin=.venv/bin
+. "$(dirname "$0")/env.sh"
+bin=$venv/bin
 if [ "${1:-}" = --check ]; then
     $bin/ruff format --check --quiet . || { echo "run: bash scripts/check.sh" >&2; exit 1; }
     $bin/ruff check .

@@ -1,41 +1,90 @@
 #!/usr/bin/env bash
-# Makes .venv with everything that the demo and the tests need; does nothing when it is up to date.
-# Needs Debian or Ubuntu with Python 3.10-3.12. Pulls the CPU build of torch, never CUDA packages.
+# Makes a virtual environment with everything that the demo and the tests need; does nothing when it
+# is up to date. The other scripts source this one and find it in $venv, its constraints in
+# $constraints.
+#
+#   LINE=pins     the versions that AZR pins (constraints/pins.txt), Python 3.10-3.12, in .venv-pins
+#   LINE=current  today's versions (constraints/current.txt), Python 3.10-3.14, in .venv-current
+#   (no LINE)     the first of these that the Python can have, in .venv
+#   PYTHON=...    the Python to make it with, python3 otherwise
+#
+# Needs Debian or Ubuntu. Takes the CPU build of torch where there is one to be had.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-python=${PYTHON:-python3}
-venv=.venv
-stamp=$venv/installed
-wanted=$(cat setup.py constraints-cpu.txt scripts/env.sh | sha256sum)
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
-    exit 0
-fi
+venv=.venv${LINE:+-$LINE}
 
-if ! command -v "$python" >/dev/null; then
-    echo "there is no $python; install it first: sudo apt-get install python3 python3-venv" >&2
+environment_fail() {
+    echo "$*" >&2
     exit 2
-fi
-if ! "$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))'; then
-    echo "$("$python" --version) does not fit; name a Python 3.10-3.12: PYTHON=python3.11 bash $0" >&2
-    exit 2
-fi
-if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-    # Debian and Ubuntu keep venv in a package of its own.
-    package=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
-    sudo=$([ "$(id -u)" = 0 ] || echo sudo)
-    echo "installing $package, which this machine's Python lacks"
-    $sudo apt-get update -qq && $sudo apt-get install -y -qq "$package"
-fi
-
-echo "installing into $venv (a few minutes the first time)"
-[ -x $venv/bin/python ] || "$python" -m venv $venv
-pip() { $venv/bin/python -m pip --disable-pip-version-check --quiet "$@"; }
-torch=$(grep '^torch==' constraints-cpu.txt)
-# The package index that pip asks may have no CPU build; uv knows where PyTorch publishes them.
-pip install "$torch" 2>/dev/null || {
-    pip install uv
-    $venv/bin/uv pip install --python $venv/bin/python --torch-backend cpu "$torch"
 }
-pip install --constraint constraints-cpu.txt --editable '.[test,report]'
-echo "$wanted" >"$stamp"
+
+environment_python() {
+    if [ -z "${PYTHON:-}" ] && [ -x "$venv/bin/python" ]; then
+        python=$venv/bin/python
+    else
+        python=${PYTHON:-python3}
+    fi
+    command -v "$python" >/dev/null ||
+        environment_fail "there is no $python; install it first: sudo apt-get install python3 python3-venv"
+    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+}
+
+environment_line() {
+    case $version in
+        3.10 | 3.11 | 3.12) line=${LINE:-pins} ;;
+        3.13 | 3.14) line=${LINE:-current} ;;
+        *) environment_fail "Python $version does not fit; name a Python 3.10-3.14: PYTHON=python3.11 bash $0" ;;
+    esac
+    constraints=constraints/$line.txt
+    [ -f "$constraints" ] ||
+        environment_fail "LINE=$line is none of $(cd constraints && echo *.txt | sed 's/\.txt//g')"
+    case $line-$version in
+        pins-3.13 | pins-3.14)
+            environment_fail "what AZR pins has no builds for Python $version; leave LINE=pins out, or name an" \
+                "older Python: PYTHON=python3.11 LINE=pins bash $0" ;;
+    esac
+}
+
+environment_venv() {
+    if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        # Debian and Ubuntu keep venv in a package of its own.
+        local sudo
+        sudo=$([ "$(id -u)" = 0 ] || echo sudo)
+        echo "installing python$version-venv, which this machine's Python lacks"
+        $sudo apt-get update -qq && $sudo apt-get install -y -qq "python$version-venv"
+    fi
+    if ! "$venv/bin/python" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$version')" 2>/dev/null; then
+        "$python" -m venv --clear "$venv"
+    fi
+}
+
+pip() { "$venv/bin/python" -m pip --disable-pip-version-check --quiet "$@"; }
+
+environment_torch() {
+    local torch
+    torch=$(grep '^torch==' "$constraints")
+    pip install "$torch+cpu" 2>/dev/null && return
+    # The package index that pip asks has no CPU build; uv knows where PyTorch publishes them.
+    pip install uv
+    "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --torch-backend cpu "$torch" 2>/dev/null && return
+    echo "no CPU build of $torch for Python $version can be reached; taking the package index's own, which" \
+        "brings CUDA with it: 2.7 GB to download, 4.7 GB in $venv"
+    pip install "$torch" ||
+        environment_fail "no build of $torch for Python $version; name another Python: PYTHON=python3.11 bash $0"
+}
+
+environment() {
+    local python version line wanted stamp=$venv/installed
+    environment_python
+    environment_line
+    wanted=$(echo "$version"; cat setup.py "$constraints" scripts/env.sh | sha256sum)
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && return
+    echo "installing the $line line of versions into $venv with Python $version (a few minutes the first time)"
+    environment_venv
+    environment_torch
+    pip install --constraint "$constraints" --editable '.[test,report]'
+    echo "$wanted" >"$stamp"
+}
+
+environment

