@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
 import torch
@@ -54,6 +54,11 @@ class Bank:
         """The target layers by their names in the base model, in the model's order."""
         return list(self._stacks)
 
+    @property
+    def device(self) -> torch.device:
+        """Where the factors are."""
+        return next(iter(self._stacks.values())).A.device
+
     def init_member(self, slot: int, generator: torch.Generator) -> None:
         """PEFT's initialisation: A uniform in +-1/sqrt(in) (kaiming, a = sqrt 5), B zero.
 
@@ -81,12 +86,15 @@ class Bank:
         if listed[0] < 0 or listed[-1] >= self.slots:
             raise ValueError(f"members {listed[0]}..{listed[-1]} are not in 0..{self.slots - 1}")
         before = self._route
-        device = next(iter(self._stacks.values())).A.device
-        self._route = Route(listed, device)
+        self._route = Route(listed, self.device)
         try:
             yield
         finally:
             self._route = before
+
+    def routed_or_bare(self, slots: Tensor) -> AbstractContextManager[None]:
+        """`routed`, but nothing is routed when all of `slots` are -1: the rows of the bare base."""
+        return nullcontext() if bool((slots < 0).all()) else self.routed(slots)
 
     def parameters_of(self, slot: int) -> list[nn.Parameter]:
         """The member's factors as leaf parameters, A then B for each name in order.
@@ -169,30 +177,37 @@ def target_layers(model: nn.Module, spec: LoraSpec) -> dict[str, nn.Module]:
     """The layers that `spec.target_modules` names, by PEFT's rules, in the model's order.
 
     A target is a suffix of a module's name at a dot; `all-linear` is every linear layer but the
-    output head. Raises UserError when nothing matches, or when experts (whose rows are no longer
-    the batch's rows) would be matched.
+    output head. Raises UserError when nothing matches, or when part of a mixture of experts (whose
+    rows are no longer the batch's rows) would be matched.
     """
+    mixtures = [
+        name.removesuffix("experts")
+        for name, _ in model.named_modules()
+        if name.endswith(".experts")
+    ]
     linear = {name: module for name, module in model.named_modules() if _is_linear(module)}
     if "all-linear" in spec.target_modules:
         head = getattr(model, "get_output_embeddings", lambda: None)()
         found = {name: module for name, module in linear.items() if module is not head}
+        # transformers 5 keeps the experts of a layer in one parameter, which is no linear layer.
+        mixed = mixtures
     else:
         found = {
             name: module
             for name, module in linear.items()
             if any(name == t or name.endswith(f".{t}") for t in spec.target_modules)
         }
+        mixed = [name for name in found if name.startswith(tuple(mixtures))]
+    if mixed:
+        raise UserError(
+            f"{mixed[0].removesuffix('.')} is a mixture of experts, which cannot be routed by row; "
+            f"name layers outside of it in target_modules, not {', '.join(spec.target_modules)}"
+        )
     if not found:
         kinds = sorted({name.rpartition(".")[2] for name in linear})
         raise UserError(
             f"no linear layer of the base matches target_modules={list(spec.target_modules)}; "
             + (f"it has {', '.join(kinds)}" if kinds else "it has no linear layer at all")
-        )
-    routed_by_expert = next((name for name in found if ".experts." in name), None)
-    if routed_by_expert:
-        raise UserError(
-            f"{routed_by_expert} is a mixture-of-experts layer, which cannot be routed by row; "
-            "name the other layers in target_modules"
         )
     return found
 

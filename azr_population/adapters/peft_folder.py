@@ -7,6 +7,7 @@ adapter_model.safetensors with `base_model.model.<layer>.lora_A.weight`, and a R
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from safetensors.torch import load_file, save_file
 
 from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
 from azr_population.errors import UserError
+from azr_population.files import read_json, refuse_irregular
 
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
@@ -67,8 +69,9 @@ def save_adapter(
         if folder.exists():
             os.rename(folder, retired)
         os.rename(partial, folder)
-    except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror or error}") from error
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot write {folder}: {reason}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.rmtree(retired, ignore_errors=True)
@@ -88,6 +91,11 @@ def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
     for name, pair in factors.items():
         if pair.A.dim() != 2 or pair.B.dim() != 2:
             raise UserError(f"{folder}: {name} is not a linear layer, which is all members hold")
+        if not (pair.A.is_floating_point() and pair.B.is_floating_point()):
+            raise UserError(
+                f"{folder}: {name} holds {pair.A.dtype} and {pair.B.dtype}; factors are floats, so "
+                "save the adapter without quantisation"
+            )
         if pair.A.shape[0] != rank or pair.B.shape[1] != rank:
             raise UserError(f"{folder}: {name} has rank {pair.A.shape[0]}, its config says {rank}")
     targets = config.get("target_modules")
@@ -100,12 +108,9 @@ def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
 def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """The folder's adapter_config.json, checked to be a plain LoRA; raises UserError if not."""
     path = Path(folder) / CONFIG_FILE
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{folder} is not an adapter folder: it has no {CONFIG_FILE}") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"cannot read {path}: {error}") from error
+    if not path.exists():
+        raise UserError(f"{folder} is not an adapter folder: it has no {CONFIG_FILE}")
+    config = read_json(path)
     if not isinstance(config, dict) or config.get("peft_type") != "LORA":
         raise UserError(f"{path} does not describe a LoRA adapter (peft_type is not LORA)")
     for field, reason in UNSUPPORTED.items():
@@ -115,20 +120,21 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
         raise UserError(f"{folder} trains biases (bias={config['bias']}); members have none")
     for field in ("r", "lora_alpha"):
         value = config.get(field)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+        if not isinstance(value, (int, float)) or type(value) is bool or not 0 < value < math.inf:
             raise UserError(f"{path}: {field}={value!r} is not a positive number")
+    if config["r"] != int(config["r"]):
+        raise UserError(f"{path}: r={config['r']} is not a whole number")
+    targets = config.get("target_modules")
+    if isinstance(targets, list) and not all(isinstance(name, str) for name in targets):
+        raise UserError(f"{path}: target_modules={targets} are not all names")
     return config
 
 
 def _write_files(
     adapter: Adapter, folder: Path, base_model: str, readme: Mapping[str, object]
 ) -> None:
-    tensors: dict[str, torch.Tensor] = {}
-    for name, pair in adapter.factors.items():
-        tensors[f"{PREFIX}{name}.lora_A.weight"] = pair.A.detach().cpu().contiguous()
-        tensors[f"{PREFIX}{name}.lora_B.weight"] = pair.B.detach().cpu().contiguous()
-    save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt"})
-    config = _config(adapter, base_model)
+    save_file(peft_tensors(adapter), folder / WEIGHTS_FILE, metadata={"format": "pt"})
+    config = peft_config(adapter, base_model)
     (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     # safetensors makes its file readable to nobody else, and a server often is somebody else.
     shutil.copymode(folder / CONFIG_FILE, folder / WEIGHTS_FILE)
@@ -138,7 +144,17 @@ def _write_files(
             os.fsync(file.fileno())
 
 
-def _config(adapter: Adapter, base_model: str) -> dict[str, object]:
+def peft_tensors(adapter: Adapter) -> dict[str, torch.Tensor]:
+    """The factors by their names in PEFT's file, contiguous and on the CPU."""
+    tensors: dict[str, torch.Tensor] = {}
+    for name, pair in adapter.factors.items():
+        tensors[f"{PREFIX}{name}.lora_A.weight"] = pair.A.detach().cpu().contiguous()
+        tensors[f"{PREFIX}{name}.lora_B.weight"] = pair.B.detach().cpu().contiguous()
+    return tensors
+
+
+def peft_config(adapter: Adapter, base_model: str) -> dict[str, object]:
+    """What PEFT's adapter_config.json says of the adapter."""
     spec = adapter.spec
     # vLLM and older PEFT do not know the word all-linear in a list: the layers' own names do.
     targets = set(spec.target_modules)
@@ -178,12 +194,14 @@ def _readme(adapter: Adapter, base_model: str, readme: Mapping[str, object]) -> 
 
 
 def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    if not path.exists() and path.with_suffix(".bin").exists():
+        raise UserError(
+            f"{path} is missing; the folder holds adapter_model.bin, which is not read: save it as "
+            "safetensors"
+        )
+    refuse_irregular(path)
     try:
         return load_file(path)
-    except FileNotFoundError:
-        hint = "; it holds adapter_model.bin, which is not read: save it as safetensors"
-        has_bin = path.with_suffix(".bin").exists()
-        raise UserError(f"{path} is missing{hint if has_bin else ''}") from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} is damaged or cut short: {error}") from error
 

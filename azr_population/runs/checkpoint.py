@@ -1,8 +1,8 @@
-"""Checkpoints: everything that a run needs to go on bit-identically on CPU.
+"""Checkpoints: everything that a run needs to go on bit for bit on the CPU it ran on.
 
 A checkpoint is a folder `step_<n>` with `state.pt` (tensors), `state.json` (plain data) and
 `manifest.json` (a SHA-256 of each). It is written under a temporary name, synced and renamed, so a
-crash leaves either the whole checkpoint or none; the sums tell a damaged one from a good one.
+crash leaves either the whole checkpoint or none; the checksums reveal a damaged one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import re
 import shutil
 from dataclasses import dataclass
@@ -19,20 +20,32 @@ from typing import Any
 import torch
 
 from azr_population.errors import UserError
-from azr_population.runs.directory import replacing_folder
+from azr_population.files import read_json, refuse_irregular, replacing_folder
 
 _FILES = ("state.pt", "state.json")
+_DAMAGE = (
+    UserError,
+    OSError,
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    pickle.UnpicklingError,
+)
+"""What reading a damaged file may raise; torch.load raises nearly anything."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was read: `tensors` is the engine's state, `plain` everything else."""
+    """A checkpoint as read: `tensors` is the engine's state, `plain` everything else."""
 
     step: int
     tensors: dict[str, Any]
     plain: dict[str, Any]
     skipped: tuple[str, ...]
-    """Newer checkpoints that were damaged, with the reason, for the user to know."""
+    """Newer checkpoints that were damaged, each with the reason."""
 
 
 def save_checkpoint(
@@ -43,11 +56,11 @@ def save_checkpoint(
     final = folder / f"step_{step}"
     with replacing_folder(final) as temporary:
         temporary.mkdir()
-        torch.save(tensors, temporary / "state.pt")
+        _save_tensors(tensors, temporary / "state.pt")
         (temporary / "state.json").write_text(json.dumps(plain), encoding="utf-8")
         manifest = {name: _digest(temporary / name) for name in _FILES}
         (temporary / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    # Newer ones are damaged, or this step would not be played again: they must not count.
+    # Newer checkpoints must be damaged, or this step would not be played again.
     for other, path in steps(folder):
         if other > step:
             os.replace(path, path.with_name(f".{path.name}.damaged"))
@@ -65,28 +78,45 @@ def load_latest(folder: Path) -> Checkpoint:
     skipped: list[str] = []
     for step, path in reversed(steps(folder)):
         try:
-            manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+            manifest = read_json(path / "manifest.json")
             for name in _FILES:
+                refuse_irregular(path / name)
                 if manifest[name] != _digest(path / name):
                     raise ValueError(f"{name} does not match its checksum")
             return Checkpoint(
                 step=step,
                 tensors=torch.load(path / "state.pt", map_location="cpu", weights_only=True),
-                plain=json.loads((path / "state.json").read_text(encoding="utf-8")),
+                plain=read_json(path / "state.json"),
                 skipped=tuple(skipped),
             )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except _DAMAGE as error:
             skipped.append(f"{path.name} ({error})")
     damaged = f"; damaged: {', '.join(skipped)}" if skipped else ""
     raise UserError(f"no sound checkpoint in {folder}{damaged}; start again in another run.dir")
+
+
+def last_step(folder: Path) -> int:
+    """The step of the newest checkpoint in `folder`, sound or not; 0 when there is none."""
+    return max((step for step, _ in steps(folder)), default=0)
 
 
 def steps(folder: Path) -> list[tuple[int, Path]]:
     """The checkpoints in `folder`, oldest first."""
     if not folder.is_dir():
         return []
-    found = ((re.fullmatch(r"step_(\d+)", path.name), path) for path in folder.iterdir())
-    return sorted((int(match[1]), path) for match, path in found if match)
+    matches = ((re.fullmatch(r"step_(\d+)", path.name), path) for path in folder.iterdir())
+    return sorted((int(match[1]), path) for match, path in matches if match)
+
+
+def _save_tensors(tensors: dict[str, Any], path: Path) -> None:
+    """torch.save, which hides why a file cannot be written (a full disk) in its error's context."""
+    try:
+        with path.open("xb") as file:
+            torch.save(tensors, file)
+    except RuntimeError as error:
+        if isinstance(error.__context__, OSError):
+            raise error.__context__ from error
+        raise
 
 
 def _digest(path: Path) -> str:

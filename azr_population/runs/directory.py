@@ -1,7 +1,7 @@
 """Reading and writing a run directory.
 
     config.yaml  environment.json  metrics.jsonl  matches.jsonl  lineage.jsonl  tasks.jsonl
-    members/<name>/  checkpoints/step_<n>/  report.html
+    exams.jsonl  members/<name>/  checkpoints/step_<n>/  report.html
 
 Each `.jsonl` file gets whole lines, flushed at the end of a step; a line torn by a crash is skipped
 by readers and cut off on resume. One process at a time writes a run (`locked`).
@@ -13,17 +13,19 @@ import fcntl
 import json
 import math
 import os
-import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
+from azr_population.files import open_own, read_json, refuse_links, write_atomically
+from azr_population.members.member import check_name
 
-RECORDS = ("metrics", "matches", "lineage", "tasks")
+RECORDS = ("metrics", "matches", "lineage", "tasks", "exams")
 CURVES = "curves.json"
-"""What is kept of a run in the place of its records; see `reports.diagnostics.kept`."""
+"""What may be kept of a run in place of its records; see `diagnostics.kept`."""
 _MEND = "mend it by hand, put back a copy, or play the run anew"
 
 
@@ -40,8 +42,16 @@ class RunDirectory:
 
     @property
     def members(self) -> Path:
-        """Folder of the PEFT folders, one per member."""
+        """The folder with a PEFT folder for each member."""
         return self.path / "members"
+
+    def member(self, name: str) -> Path:
+        """The member's PEFT folder.
+
+        Raises:
+            UserError: no member can have that name.
+        """
+        return self.members / check_name(name)
 
     def refuse_unless_new(self) -> None:
         """Raises `UserError` when the folder holds something already."""
@@ -51,7 +61,7 @@ class RunDirectory:
             raise UserError(f"run.dir={self.path} is not empty; {way_out}choose another run.dir")
 
     def refuse_curves(self) -> None:
-        """Raises `UserError` when there are but the curves of a run here."""
+        """Raises `UserError` if only the curves of a run are kept here."""
         if (self.path / CURVES).is_file():
             raise UserError(
                 f"{self.path} keeps the curves of a run, not the run; draw them by "
@@ -63,9 +73,10 @@ class RunDirectory:
         """Keeps every other process from writing this run; freed even by a crash.
 
         Raises:
-            UserError: another process has it.
+            UserError: another process has it, or a link in it leads elsewhere.
         """
-        with (self.path / ".lock").open("w") as lock:
+        refuse_links(self.path, below=(self.members.name, self.checkpoints.name))
+        with open(self.path / ".lock", "ab", opener=_opener) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -91,19 +102,29 @@ class RunDirectory:
     def append(self, record: str, rows: Iterable[dict[str, Any]]) -> None:
         """Adds one JSON line per row to `<record>.jsonl`."""
         text = "".join(_line(row) for row in rows)
-        with (self.path / f"{record}.jsonl").open("a", encoding="utf-8") as file:
+        path = self.path / f"{record}.jsonl"
+        with open(path, "a", encoding="utf-8", opener=_opener) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
 
     def truncate(self, last_step: int) -> None:
-        """Drops what was recorded after `last_step`, and any torn line, from every record."""
+        """Drops what was recorded after `last_step`, and any torn line, from every record.
+
+        Lines before that stay as they are, damaged ones too.
+        """
         for record in RECORDS:
             path = self.path / f"{record}.jsonl"
             if path.exists():
-                kept = (row for row in self._read(record) if row["step"] <= last_step)
-                text = "".join(_line(row) for row in kept)
-                write_atomically(path, text)
+                end = 0
+                with path.open("rb") as file:
+                    for line in file:
+                        row = _parse(line)
+                        if row is not None and row["step"] <= last_step and line.endswith(b"\n"):
+                            end = file.tell()
+                with open(path, "rb+", opener=_opener) as file:
+                    file.truncate(end)
+                    os.fsync(file.fileno())
 
     def config(self) -> dict[str, Any]:
         """The resolved configuration as plain dicts.
@@ -118,19 +139,24 @@ class RunDirectory:
         if not path.is_file():
             raise UserError(f"no run at {self.path}: there is no config.yaml in it")
         try:
-            found = OmegaConf.to_container(OmegaConf.load(path))
+            config = OmegaConf.to_container(OmegaConf.load(path))
         except (YAMLError, OSError, ValueError) as error:
             mark = getattr(error, "problem_mark", None)
             where = f" (line {mark.line + 1})" if mark else ""
             raise UserError(f"{path} is no readable YAML{where}; {_MEND}") from error
-        if not isinstance(found, dict):
+        if not isinstance(config, dict):
             raise UserError(f"{path} holds no settings by name; {_MEND}")
-        return {str(key): value for key, value in found.items()}
+        return {str(key): value for key, value in config.items()}
 
     def environment(self) -> dict[str, Any]:
-        """Versions, platform, command; empty when it was never written."""
+        """Versions, platform, command; empty when it was never written.
+
+        Raises:
+            UserError: it cannot be read.
+        """
         path = self.path / "environment.json"
-        return json.loads(path.read_text()) if path.is_file() else {}
+        stored = read_json(path) if path.exists() else {}
+        return stored if isinstance(stored, dict) else {}
 
     def metrics(self) -> Iterator[dict[str, Any]]:
         """One record per step."""
@@ -148,18 +174,42 @@ class RunDirectory:
         """One record per valid task, with the answers and verdicts."""
         return self._read("tasks")
 
+    def exams(self) -> Iterator[dict[str, Any]]:
+        """One record per member and sitting of the exam, with its score at every task."""
+        return self._read("exams")
+
+    def unreadable(self) -> dict[str, int]:
+        """How many lines readers skip, for each record with any. A torn last line, which a crash
+        leaves, does not count."""
+        counts: Counter[str] = Counter()
+        for record in RECORDS:
+            for line in self._lines(record):
+                counts[record] += line.endswith(b"\n") and _parse(line) is None
+        return {record: count for record, count in counts.items() if count}
+
     def _read(self, record: str) -> Iterator[dict[str, Any]]:
+        return (row for line in self._lines(record) if (row := _parse(line)) is not None)
+
+    def _lines(self, record: str) -> Iterator[bytes]:
         path = self.path / f"{record}.jsonl"
-        if not path.is_file():
-            return
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for line in file:
-                try:
-                    row = json.loads(line)
-                except ValueError:
-                    continue
-                if isinstance(row, dict):
-                    yield row
+        if path.is_file():
+            with path.open("rb") as file:
+                yield from file
+
+
+def _opener(path: str, flags: int) -> int:
+    return open_own(Path(path), flags)
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    """A row of a record; None for a line that is not JSON or has no step."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(row, dict) or type(row.get("step")) is not int or row["step"] < 0:
+        return None
+    return row
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -176,39 +226,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Writes to a temporary name, syncs and renames: the file is old or new, never half."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-
-
-@contextmanager
-def replacing_folder(final: Path) -> Iterator[Path]:
-    """Gives a path to make a folder at, and puts that in the place of `final`, synced to disk.
-
-    An error on the way leaves `final` as it was.
-    """
-    temporary = final.with_name(f".{final.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    yield temporary
-    for path in temporary.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-    old = final.with_name(f".{final.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if final.exists():
-        os.rename(final, old)
-    os.rename(temporary, final)
-    shutil.rmtree(old, ignore_errors=True)
-    directory = os.open(final.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -212,8 +212,10 @@ def test_experts_are_refused() -> None:
         num_experts=2,
         num_experts_per_tok=1,
     )
-    with pytest.raises(UserError, match="mixture-of-experts"):
-        Bank(Qwen2MoeForCausalLM(config), LoraSpec(), 2)
+    # transformers 4 has a linear layer for each expert, transformers 5 one parameter for all.
+    for targets in (("all-linear",), ("q_proj", "down_proj"), ("shared_expert.up_proj",)):
+        with pytest.raises(UserError, match=r"model\.layers\.0\.mlp.* is a mixture of experts"):
+            Bank(Qwen2MoeForCausalLM(config), LoraSpec(target_modules=targets), 2)
     assert Bank(Qwen2MoeForCausalLM(config), LoraSpec(target_modules=("q_proj",)), 2).names
 
 

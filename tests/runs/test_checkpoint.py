@@ -1,8 +1,14 @@
+import hashlib
+import json
+import os
+
 import pytest
 import torch
 
 from azr_population.errors import UserError
 from azr_population.runs.checkpoint import load_latest, members_digest, save_checkpoint, steps
+
+FILES = ("state.pt", "state.json")
 
 
 def save(folder, step, keep=2):
@@ -51,3 +57,31 @@ def test_the_digest_sees_every_byte_and_the_names(tmp_path):
     assert digest("teacher_0", b"abd") != one
     assert digest("teacher_0", b"abc") == one
     assert digest("student_0", b"abc") != one
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("state.pt", b"no pickle"),
+        ("state.pt", b""),
+        ("state.json", b"[" * 100_000),
+        ("state.json", b"\xff"),
+    ],
+)
+def test_damage_under_a_mended_manifest_counts_as_damage(tmp_path, name, content):
+    save(tmp_path, 5)
+    folder = save(tmp_path, 10)
+    (folder / name).write_bytes(content)
+    sums = {path: hashlib.sha256((folder / path).read_bytes()).hexdigest() for path in FILES}
+    (folder / "manifest.json").write_text(json.dumps(sums))
+    checkpoint = load_latest(tmp_path)
+    assert checkpoint.step == 5 and checkpoint.skipped[0].startswith("step_10 (")
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_is_not_waited_for(tmp_path):
+    save(tmp_path, 5)
+    path = save(tmp_path, 10) / "state.pt"
+    path.unlink()
+    os.mkfifo(path)
+    assert load_latest(tmp_path).step == 5

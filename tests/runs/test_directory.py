@@ -2,7 +2,6 @@ import pytest
 
 from azr_population.errors import UserError
 from azr_population.runs import RunDirectory
-from azr_population.runs.directory import replacing_folder
 
 
 def test_records_come_back_and_a_torn_line_is_skipped(tmp_path):
@@ -49,20 +48,59 @@ def test_what_is_not_finite_is_written_as_null(tmp_path):
     assert list(run.metrics()) == [{"step": 1, "members": {"a": {"loss": None, "x": [1.5]}}}]
 
 
-def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
-    final = tmp_path / "member"
-    for text in ("old", "new"):
-        with replacing_folder(final) as folder:
-            folder.mkdir()
-            (folder / text).write_text(text)
-    with pytest.raises(OSError, match="disk full"), replacing_folder(final) as folder:
-        folder.mkdir()
-        raise OSError("disk full")
-    assert [path.name for path in final.iterdir()] == ["new"]
-    with replacing_folder(final) as folder:
-        assert not folder.exists(), "what the error left is gone"
-        folder.mkdir()
-    assert [path.name for path in tmp_path.iterdir()] == ["member"]
+def test_a_folder_of_something_else_is_no_members(tmp_path):
+    run = RunDirectory(tmp_path)
+    assert run.member("student_12").name == "student_12"
+    for name in ("../../victim", "teacher_0/..", "teacher_", "critic_0", "", None, "teacher_٣"):
+        with pytest.raises(UserError, match="is no name of a member"):
+            run.member(name)
+
+
+@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "members", "checkpoints"])
+def test_a_run_with_a_link_in_it_is_not_written(tmp_path, name):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    run = RunDirectory(tmp_path / "run")
+    run.create("", {})
+    path = run.path / name
+    if path.is_dir():
+        path.rmdir()
+    path.symlink_to(victim)
+    with pytest.raises(UserError, match="is a symbolic link"), run.locked():
+        raise AssertionError("locked")
+    assert victim.read_text() == "precious"
+
+
+def test_appending_follows_no_link(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.create("", {})
+    (tmp_path / "victim").write_text("precious")
+    (run.path / "tasks.jsonl").symlink_to(tmp_path / "victim")
+    with pytest.raises(UserError, match="is a symbolic link"):
+        run.append("tasks", [{"step": 1}])
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+DAMAGED = [
+    "{}",
+    '{"step": null}',
+    "garbled",
+    '{"step": -1}',
+    "[1]",
+    "[" * 100_000,
+    '{"step": true}',
+]
+
+
+def test_damaged_lines_are_counted_skipped_and_kept(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.create("", {})
+    lines = ['{"step":1}', *DAMAGED, '{"step":2}', '{"step":3}']
+    (run.path / "metrics.jsonl").write_text("\n".join(lines) + '\n{"step": 4')
+    assert [row["step"] for row in run.metrics()] == [1, 2, 3]
+    assert run.unreadable() == {"metrics": len(DAMAGED)}
+    run.truncate(2)
+    assert (run.path / "metrics.jsonl").read_text() == "\n".join(lines[:-1]) + "\n"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,144 @@
+"""Writing so that a file is old or new and never half, and reading what a stranger may have made.
+
+A folder that somebody sent may hold anything in the place of a file: a link to another file, a pipe
+that never ends, JSON that nests a hundred thousand deep. Nothing here follows a link to write, and
+every fault in what is read is a `UserError`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from azr_population.errors import UserError
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes to a name that nobody can guess, syncs and renames.
+
+    A link at `path` is replaced and not followed. A failed write leaves `path` as it was.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def open_own(path: Path, flags: int) -> int:
+    """A descriptor of a file that is created when missing and never reached through a link.
+
+    Serves as the `opener` of `open`.
+
+    Raises:
+        UserError: there is a link at `path`.
+    """
+    try:
+        return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if path.is_symlink():
+            raise UserError(f"{path} is a symbolic link; put a file in its place") from error
+        raise
+
+
+def refuse_links(folder: Path, below: Sequence[str]) -> None:
+    """Raises `UserError` for a symbolic link in `folder`, or anywhere in its subfolders `below`.
+
+    The folder itself may be one: whoever wants a run on another disk links the whole.
+    """
+    inside = [path for name in below for path in (folder / name).rglob("*")]
+    for path in (*folder.iterdir(), *inside):
+        if path.is_symlink():
+            raise UserError(
+                f"{path} is a symbolic link to {os.readlink(path)}, and what is written here would "
+                "go there; put a copy in its place, or link the whole folder"
+            )
+
+
+def read_text(path: Path) -> str:
+    """The text of a regular file.
+
+    Raises:
+        UserError: it is missing, no regular file, or not UTF-8.
+    """
+    refuse_irregular(path)
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text (byte {error.start})") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value in a regular file.
+
+    Raises:
+        UserError: as `read_text`, or it is no JSON, or nested too deep.
+    """
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}") from error
+    except RecursionError as error:
+        raise UserError(f"{path} is nested too deep to be read") from error
+
+
+def refuse_irregular(path: Path) -> None:
+    """Raises `UserError` unless `path` is a regular file: a pipe would be waited for for ever."""
+    if not path.exists():
+        raise UserError(f"{path} is missing")
+    if not path.is_file():
+        raise UserError(f"{path} is no regular file")
+
+
+@contextmanager
+def replacing_folder(final: Path) -> Iterator[Path]:
+    """Gives a path to make a folder at, and puts that in the place of `final`, synced to disk.
+
+    An error on the way leaves `final` as it was.
+    """
+    temporary = final.with_name(f".{final.name}.tmp")
+    _remove(temporary)
+    try:
+        yield temporary
+        for path in temporary.rglob("*"):
+            if path.is_file():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+    except BaseException:
+        # A full disk is no reason to leave half a folder on it.
+        _remove(temporary)
+        raise
+    old = final.with_name(f".{final.name}.old")
+    _remove(old)
+    if final.is_symlink():
+        final.unlink()
+    if final.exists():
+        os.rename(final, old)
+    os.rename(temporary, final)
+    _remove(old)
+    directory = os.open(final.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _remove(path: Path) -> None:
+    """Removes what a crash left behind, a link as a link."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    else:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,254 @@
+"""Records of a made-up run, in the shape that the training loop writes. No test is in here."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+HOSTILE = "def f(x):\n    return '</script><img onerror=alert(1) src=x>' # <b>&amp; \u2028 ]]>"
+TYPES = ("code_o", "code_i", "code_f")
+OPERATORS = ("svd_subspace", "dare", "full_gaussian", "component_masking", "layer_wise")
+Run = dict[str, list[dict[str, Any]]]
+
+
+def make_run(
+    steps: int = 12,
+    teachers: int = 4,
+    students: int = 4,
+    seed: int = 3,
+    tasks: int = 3,
+    evolving: bool = False,
+) -> Run:
+    """All records of a run; (0, 0) is the single agent.
+
+    Every fifth step replaces one student, or if `evolving` the worst quarter of either role.
+    `tasks` is how many valid tasks each step records.
+    """
+    chance = random.Random(seed)
+    names = [f"teacher_{i}" for i in range(teachers)] + [f"student_{i}" for i in range(students)]
+    names = names or ["agent_0"]
+    mu = dict.fromkeys(names, 25.0)
+    sigma = dict.fromkeys(names, 25 / 3)
+    generation = dict.fromkeys(names, 0)
+    run: Run = {"metrics": [], "matches": [], "lineage": [], "tasks": []}
+    for step in range(1, steps + 1):
+        order = chance.sample(range(students), students)
+        for t in range(min(teachers, students)):
+            teacher, student = f"teacher_{t}", f"student_{order[t]}"
+            run["matches"].append(_match(step, teacher, student, mu, chance))
+            sigma[teacher] = sigma[student] = max(0.5, 8 / step)
+        if step % 5 == 0 and not evolving and students > 2:
+            child = f"student_{step // 5 % students}"
+            parents = [n for n in names if n.startswith("student") and n != child][:2]
+            generation[child] += 1
+            fitness = {"victim": 10.0 + step, "parents": [20.25, 18.0]}
+            run["lineage"].append(
+                _birth(step, child, generation[child], parents, "svd_subspace", fitness)
+            )
+        elif step % 5 == 0 and evolving:
+            for role, size in (("teacher", teachers), ("student", students)):
+                if size > 2:
+                    run["lineage"] += _births(step, role, size, mu, generation, chance)
+        run["tasks"] += [
+            _task(step, i, names[i % (teachers or 1)], names[-1 - i % (students or 1)], chance)
+            for i in range(tasks)
+        ]
+        run["metrics"].append(_metrics(step, names, mu, sigma, generation, chance))
+    return run
+
+
+def write_run(
+    folder: Path, run: Run | None = None, steps: int = 12, config: str | None = None
+) -> Path:
+    """Writes records as a run directory and returns it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = f"seed: 1\npopulation: {{name: 4t4s, teachers: 4}}\nrun: {{steps: {steps}}}\n"
+    (folder / "config.yaml").write_text(config or text)
+    (folder / "environment.json").write_text('{"command": "azr-population train <x>"}')
+    for record, rows in (run if run is not None else make_run()).items():
+        (folder / f"{record}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def _match(
+    step: int, teacher: str, student: str, mu: dict[str, float], chance: random.Random
+) -> dict[str, Any]:
+    before = mu[teacher], mu[student]
+    # Low numbers teach better and high numbers learn better, so that the table has a pattern.
+    skill = 0.35 + 0.05 * int(student[-1]) - 0.04 * int(teacher[-1])
+    swing = chance.gauss(0.2, 1)
+    mu[teacher] -= swing
+    mu[student] += swing
+    valid = chance.randint(30, 48)
+    rate = round(min(1.0, max(0.0, skill + chance.gauss(0, 0.1))), 3)
+    won = int(valid * rate)
+    return {
+        "step": step,
+        "teacher": teacher,
+        "student": student,
+        "proposed": 48,
+        "valid": valid,
+        "solve_rate": rate,
+        "student_wins": won,
+        "teacher_wins": valid - won,
+        "draws": 0,
+        "forfeits": 48 - valid,
+        "win_probability": 0.5,
+        "teacher_mu": [before[0], mu[teacher]],
+        "student_mu": [before[1], mu[student]],
+    }
+
+
+def _birth(
+    step: int,
+    child: str,
+    generation: int,
+    parents: list[str],
+    operator: str,
+    fitness: dict[str, Any],
+) -> dict[str, Any]:
+    return {
+        "step": step,
+        "child": child,
+        "generation": generation,
+        "parents": parents,
+        "operator": operator,
+        "options": {"k": 4, "eta": 1.23456},
+        "seed": step,
+        "fitness": fitness,
+        "mu": 25.0,
+        "sigma": 5.0,
+    }
+
+
+def _births(
+    step: int,
+    role: str,
+    size: int,
+    mu: dict[str, float],
+    generation: dict[str, int],
+    chance: random.Random,
+) -> list[dict[str, Any]]:
+    ranked = sorted((f"{role}_{i}" for i in range(size)), key=lambda name: mu[name])
+    born = []
+    for child in ranked[: max(1, size // 4)]:
+        operator = chance.choice(OPERATORS)
+        two = operator in ("svd_subspace", "dare", "layer_wise")
+        parents = chance.sample(ranked[size // 2 :], 2 if two else 1)
+        generation[child] = 1 + max(generation[name] for name in parents)
+        fitness = {"victim": mu[child] - 3, "parents": [mu[name] - 3 for name in parents]}
+        born.append(_birth(step, child, generation[child], parents, operator, fitness))
+        mu[child] = sum(mu[name] for name in parents) / len(parents)
+    return born
+
+
+def _program(step: int, i: int, chance: random.Random) -> str:
+    """Programs that grow with the steps, of a few kinds."""
+    if i % 7 == 1:
+        return HOSTILE
+    body = ["n = [v for v in x if v % 2]", "x = sorted(x)[1:]", "x = [v * 3 for v in x]"]
+    body += ["if len(x) > 3:\n        x = x[::-1]", "for v in list(x):\n        x.append(v)"]
+    body += ["s = ''.join(str(v) for v in x)", "x = x + [max(x or [0])]  # the largest again"]
+    lines = [chance.choice(body) for _ in range(1 + (step * 5) // 200 + chance.randint(0, 2))]
+    return "def f(x):\n    " + "\n    ".join(lines) + f"\n    return len(x) * {step} + {i}"
+
+
+def _task(step: int, i: int, teacher: str, student: str, chance: random.Random) -> dict[str, Any]:
+    solved = [chance.random() < 0.4 for _ in range(4)]
+    type = TYPES[i % 3]
+    program = _program(step, i, chance)
+    return {
+        "step": step,
+        "type": type,
+        "teacher": teacher,
+        "student": student,
+        "program": program,
+        "inputs": ["[3, 1, 4]"],
+        "outputs": [str(3 * step + i)],
+        "message": "scale <and> shift" if type == "code_f" else "",
+        "answers": ["9", "'</script>'", "[1]", "2"],
+        "solved": solved,
+        "reasons": ["solved" if right else "wrong" for right in solved],
+        "solve_rate": sum(solved) / 4,
+        "copies": 0,
+        "ast_nodes": 9 + step + program.count("\n"),
+        "ast_depth": 4,
+        "cyclomatic": 1 + program.count("for") + program.count("if"),
+        "lines": 1 + program.count("\n"),
+    }
+
+
+def _metrics(
+    step: int,
+    names: list[str],
+    mu: dict[str, float],
+    sigma: dict[str, float],
+    generation: dict[str, int],
+    chance: random.Random,
+) -> dict[str, Any]:
+    def proposing() -> dict[str, Any]:
+        return {
+            "validity": 0.8,
+            "unique": 0.97,
+            "reward": 0.3 + chance.gauss(0, 0.05),
+            "solve_rate": None,
+            "tokens": 3000,
+            "rollouts": 192,
+            "ast_nodes": 25 + step / 4,
+            "ast_depth": 7.5,
+            "lines": 4.1,
+            "cyclomatic": 1.8,
+            "proposal_tokens": 55.0,
+            "loss": chance.gauss(0, 0.02),
+            "entropy": 0.9,
+        }
+
+    def solving() -> dict[str, Any]:
+        return {
+            "solve_rate": min(0.9, 0.3 + 0.01 * step) + chance.gauss(0, 0.02),
+            "parsed": 0.9,
+            "reward": -0.1 + 0.01 * step,
+            "answer_tokens": 4.0,
+            "tokens": 900,
+            "rollouts": 192,
+            "loss": chance.gauss(0, 0.02),
+            "entropy": 0.5,
+        }
+
+    by_role = {
+        "teacher": proposing,
+        "student": solving,
+        "agent": lambda: {**proposing(), **solving()},
+    }
+    present = dict.fromkeys(name.split("_")[0] for name in names)
+    exam = {
+        "mean": min(0.8, 0.2 + 0.01 * step),
+        "best": 0.85,
+        "worst": 0.1,
+        "members": {names[-1]: 0.3},
+    }
+    errors = max(0, 20 - step // 10)
+    return {
+        "step": step,
+        "seconds": 4.2,
+        "phases": {"propose": 1.0, "solve": 1.2, "update": 2.0},
+        "roles": {role: by_role[role]() for role in present},
+        "members": {
+            name: {
+                "role": name.split("_")[0],
+                "mu": mu[name],
+                "sigma": sigma[name],
+                "generation": generation[name],
+                **by_role[name.split("_")[0]](),
+                "updates": 1,
+                "trained_rows": 48,
+                "trained_tokens": 1500,
+            }
+            for name in names
+        },
+        "types": {type: {"validity": 0.8, "unique": 1.0, "solve_rate": 0.3} for type in TYPES},
+        "reasons": {"ok": 150, "error": errors, "unparsable": 12, "constant": 4 + step // 20},
+        "exam": exam if step % 4 == 0 else None,
+    }

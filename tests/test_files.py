@@ -1,0 +1,80 @@
+import os
+
+import pytest
+
+from azr_population.errors import UserError
+from azr_population.files import read_json, refuse_links, replacing_folder, write_atomically
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path):
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "report.html").symlink_to("victim")
+    write_atomically(tmp_path / "report.html", "page")
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "report.html").is_symlink()
+    assert (tmp_path / "report.html").read_text() == "page"
+
+
+def test_temporary_names_cannot_be_guessed(tmp_path, monkeypatch):
+    names = []
+    monkeypatch.setattr(os, "replace", lambda old, new: names.append(old.name))
+    for _ in range(2):
+        write_atomically(tmp_path / "a", "text")
+    assert len(set(names)) == 2
+    assert list(tmp_path.iterdir()) == [], "what was not put in place is removed"
+
+
+def test_new_files_have_the_rights_that_the_user_gives_to_new_files(tmp_path):
+    previous = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "a", "text")
+    finally:
+        os.umask(previous)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
+    final = tmp_path / "member"
+    for text in ("old", "new"):
+        with replacing_folder(final) as folder:
+            folder.mkdir()
+            (folder / text).write_text(text)
+    with pytest.raises(OSError, match="disk full"), replacing_folder(final) as folder:
+        folder.mkdir()
+        raise OSError("disk full")
+    assert [path.name for path in tmp_path.iterdir()] == ["member"]
+    assert [path.name for path in final.iterdir()] == ["new"]
+
+
+def test_a_link_in_the_place_of_a_folder_is_removed_as_a_link(tmp_path):
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "kept").write_text("")
+    for name in ("member", ".member.tmp", ".member.old"):
+        (tmp_path / name).symlink_to(victim)
+    with replacing_folder(tmp_path / "member") as folder:
+        folder.mkdir()
+    assert [path.name for path in victim.iterdir()] == ["kept"]
+    assert not (tmp_path / "member").is_symlink()
+
+
+def test_links_are_found_where_is_written(tmp_path):
+    (tmp_path / "members" / "teacher_0").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "link").symlink_to("/")
+    refuse_links(tmp_path, below=("members",))
+    (tmp_path / "members" / "teacher_0" / "README.md").symlink_to("/etc/hostname")
+    with pytest.raises(UserError, match=r"README\.md is a symbolic link to /etc/hostname"):
+        refuse_links(tmp_path, below=("members",))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"{", "is damaged"), (b"\xff", "is not UTF-8"), (b"[" * 100_000, "nested too deep")],
+)
+def test_json_that_cannot_be_read(tmp_path, content, words):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        read_json(tmp_path / "a.json")
+    with pytest.raises(UserError, match="is missing"):
+        read_json(tmp_path / "b.json")

@@ -1,0 +1,183 @@
+"""A run directory that somebody sent or that went bad: one line, exit code 2, nothing destroyed."""
+
+import hashlib
+import json
+import os
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from azr_population.cli import main
+from azr_population.runs import RunDirectory
+from azr_population.runs.checkpoint import members_digest, steps
+
+SMALL = [
+    "population=1t1s",
+    "population.rows=4",
+    "population.attempts=2",
+    "task.types=[code_o]",
+    "exam.every=0",
+    "run.checkpoint_every=1",
+    "engine.threads=1",
+    "referee.workers=1",
+]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "whole"
+    assert main(["train", *SMALL, "run.steps=2", f"run.dir={path}"]) == 0
+    return path
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    """A copy of a finished run of two steps, in a folder that has a neighbour."""
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim" / "thesis.tex").write_text("precious")
+    yield shutil.copytree(finished, tmp_path / "run")
+    assert (tmp_path / "victim" / "thesis.tex").read_text() == "precious"
+
+
+def edit_state(run, change):
+    """Changes the checkpoints' plain state, and their checksums with it."""
+    for _, folder in steps(run / "checkpoints"):
+        state = json.loads((folder / "state.json").read_text())
+        change(state)
+        (folder / "state.json").write_text(json.dumps(state))
+        manifest = json.loads((folder / "manifest.json").read_text())
+        text = (folder / "state.json").read_bytes()
+        manifest["state.json"] = hashlib.sha256(text).hexdigest()
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def refused(run, capsys, *arguments):
+    """What `resume` says when it refuses in one line and writes nothing."""
+    before = contents(run)
+    capsys.readouterr()
+    assert main(["resume", str(run), "run.steps=3", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "Traceback" not in said
+    assert contents(run) == before
+    return said
+
+
+@pytest.mark.parametrize("name", ["../../../victim", "..", "/etc", "teacher_0/../../x", "", 7])
+def test_names_of_members_lead_nowhere(run, capsys, name):
+    edit_state(run, lambda state: state["roster"][0].update(name=name))
+    assert "is no name of a member" in refused(run, capsys)
+
+
+@pytest.mark.parametrize("key", ["step", "roster", "rewards"])
+def test_a_state_that_lacks_something(run, capsys, key):
+    edit_state(run, lambda state: state.pop(key))
+    assert f"is damaged (KeyError('{key}'))" in refused(run, capsys)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("seed: 1\n", "seed: 4\n", "seed=4, and its checkpoint of step 2 was played with seed=1"),
+        ("  rows: 4\n", "  rows: 6\n", "population.rows=6"),
+    ],
+)
+def test_an_edited_configuration(run, capsys, old, new, says):
+    config = run / "config.yaml"
+    assert old in config.read_text()
+    config.write_text(config.read_text().replace(old, new, 1))
+    assert says in refused(run, capsys)
+
+
+def test_a_stored_configuration_looks_nothing_up(run, capsys, monkeypatch):
+    monkeypatch.setenv("SECRET", "hunter2")
+    config = run / "config.yaml"
+    config.write_text(config.read_text().replace("name: 1t1s", "name: ${oc.env:SECRET}"))
+    said = refused(run, capsys)
+    assert "population.name=${oc.env:SECRET} is no value" in said and "hunter2" not in said
+    assert main(["report", str(run)]) == 0
+    assert "hunter2" not in (run / "report.html").read_text()
+
+
+@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "members/teacher_0/README.md"])
+def test_links_are_not_followed(run, tmp_path, capsys, name):
+    (run / name).unlink(missing_ok=True)
+    (run / name).symlink_to(tmp_path / "victim" / "thesis.tex")
+    capsys.readouterr()
+    assert main(["resume", str(run), "run.steps=3"]) == 2
+    assert "is a symbolic link" in capsys.readouterr().err
+
+
+def test_the_report_follows_no_link(run, tmp_path):
+    for name in (".report.html.tmp", "report.html"):
+        (run / name).unlink(missing_ok=True)
+        (run / name).symlink_to(tmp_path / "victim" / "thesis.tex")
+    assert main(["report", str(run)]) == 0
+    assert "<html" in (run / "report.html").read_text()
+
+
+def test_fewer_steps_than_were_played(run, capsys):
+    capsys.readouterr()
+    assert main(["resume", str(run), "run.steps=1"]) == 2
+    assert "run.steps=1 is less than the 2 steps" in capsys.readouterr().err
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("record", ["metrics", "matches", "lineage", "tasks"])
+def test_damaged_lines_of_a_record_hurt_nobody(run, record):
+    with (run / f"{record}.jsonl").open("a") as file:
+        for line in ("{}", '{"step": null}', "garbled", "[" * 50_000, '{"step": 2}'):
+            file.write(line + "\n")
+    assert main(["report", str(run)]) == 0
+    assert RunDirectory(run).unreadable() == {record: 4}
+    assert f"Damaged lines left out: 4 of {record}.jsonl." in (run / "report.html").read_text()
+
+
+COMMAND = [sys.executable, "-m", "azr_population.cli"]
+
+
+def test_a_full_disk_is_told_and_the_last_checkpoint_is_sound(run):
+    """No file may grow beyond a megabyte here, as on a disk that is full."""
+    size = sum(len(content) for content in contents(run).values())
+    done = subprocess.run(
+        [*COMMAND, "resume", str(run), "run.steps=4"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000)),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2 and size > 1_000_000
+    assert done.stderr.count("\n") == 1 and "cannot be written: File too large" in done.stderr
+    digest = members_digest(run / "members")
+    assert main(["resume", str(run), "run.steps=2"]) == 0
+    assert members_digest(run / "members") == digest
+    assert main(["resume", str(run), "run.steps=3"]) == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to read-only folders")
+def test_a_read_only_folder_is_told(run, capsys):
+    os.chmod(run, 0o500)
+    try:
+        assert "cannot be written" in refused(run, capsys)
+    finally:
+        os.chmod(run, 0o700)
+
+
+def test_a_reader_that_leaves_is_noticed(tmp_path):
+    path = tmp_path / "run"
+    command = shlex.join([*COMMAND, "train", *SMALL, "run.steps=30", f"run.dir={path}"])
+    script = f"{command} | head -2; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert done.returncode == 141
+    assert done.stderr.count("\n") == 1 and f"azr-population resume {path}" in done.stderr
+    assert len(list(RunDirectory(path).metrics())) < 30
