@@ -1,8 +1,8 @@
 """Loggers: a run's figures in TensorBoard or Weights & Biases, beside the run directory."""
 
-from azr_population.loggers.figures import step_figures
 from azr_population.loggers.logger import LOGGERS, Logger, check_names, check_packages
 from azr_population.loggers.loggers import Loggers, open_loggers
+from azr_population.loggers.scalars import step_figures
 
 __all__ = [
     "LOGGERS",

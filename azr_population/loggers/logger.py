@@ -1,4 +1,4 @@
-"""What a logger is, and which there are."""
+"""What a logger is, and the loggers by name."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from azr_population.runs.directory import RunDirectory
 
 
 class Logger(Protocol):
-    """Takes the figures of one step after another. Whatever it raises ends the logger, not the run.
+    """Takes the figures of each step. An exception ends the logger, not the run.
 
-    A logger draws from no random generator of the run and changes nothing in the run directory but
-    files of its own.
+    A logger uses none of the run's random generators and writes only files of its own in the run
+    directory.
     """
 
     def log(self, step: int, figures: Mapping[str, float]) -> None:
         """A finished step, counted from 1; steps ascend."""
 
     def close(self) -> None:
-        """After the last step of this process: everything is on disk, or on its way."""
+        """After the last step: everything is on disk or on its way there."""
 
 
 LOGGERS: Registry[Callable[[Config, RunDirectory, int], Logger]] = Registry("logger.names")
-"""name -> opens the logger of a run that stands at a step (0: new). The name is that of the package
-it needs and of the extra that installs it."""
+"""Name -> opens the logger of a run at a step (0 for a new run). The package that it needs and the
+extra that installs it have the same name."""
 
 
 @LOGGERS.register("tensorboard", "https://www.tensorflow.org/tensorboard")
@@ -48,7 +48,7 @@ def wandb(config: Config, directory: RunDirectory, step: int) -> Logger:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raises `UserError` for an unknown logger; the message lists those there are."""
+    """Raises `UserError` for an unknown logger; the message lists the known ones."""
     for name in names:
         LOGGERS.find(name)
 
@@ -58,6 +58,5 @@ def check_packages(names: Sequence[str]) -> None:
     for name in names:
         if find_spec(name) is None:
             raise UserError(
-                f"logger={name} needs the package {name}; install it by: "
-                f"pip install 'azr-population[{name}]'"
+                f"logger={name} needs the package {name}; install it by: pip install {name}"
             )

@@ -10,15 +10,15 @@ from azr_population.loggers.logger import LOGGERS, Logger
 from azr_population.runs.directory import RunDirectory
 
 PATIENCE = 60.0
-"""Seconds that a logger may take to close, say to upload over a network that has gone."""
+"""Seconds that a logger may take to close, such as for uploads over a broken network."""
 
 
 class Loggers:
-    """Passes figures on; a logger that fails is told of once and left out from then on.
+    """Passes figures on. A logger that fails is reported once and not called again.
 
     Args:
         loggers: by name.
-        note: shows a line to whoever watches the run.
+        note: shows a line to the person who watches the run.
     """
 
     def __init__(self, loggers: Mapping[str, Logger], note: Callable[[str], None]) -> None:
@@ -35,15 +35,17 @@ class Loggers:
                 self._note(failure(name, error))
 
     def close(self) -> None:
-        """Closes them all, each within `PATIENCE`."""
+        """Closes every logger, and waits `PATIENCE` seconds at most for each."""
         while self._loggers:
             name, logger = self._loggers.popitem()
-            # A daemon, so that a logger that hangs does not hold the process back.
+            # A daemon, so that a hanging logger does not keep the process alive.
             thread = threading.Thread(target=self._close, args=(name, logger), daemon=True)
             thread.start()
             thread.join(PATIENCE)
             if thread.is_alive():
-                self._note(f"logger {name} has not closed after {PATIENCE:.0f} s; left behind")
+                self._note(
+                    f"logger {name} did not close within {PATIENCE:.0f} s; not waiting any longer"
+                )
 
     def _close(self, name: str, logger: Logger) -> None:
         try:
@@ -66,7 +68,7 @@ def open_loggers(
 
 
 def failure(name: str, error: BaseException) -> str:
-    """The one line about a logger that failed."""
+    """The line that reports a failed logger."""
     lines = str(error).strip().splitlines()
     reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     return f"logger {name} failed ({reason}); the run goes on without it"

@@ -1,7 +1,7 @@
-"""Weights & Biases: one run there per run here, whatever number of times it is resumed.
+"""Weights & Biases: one run there per run here, however often it is resumed.
 
-`<run>/wandb.json` keeps the run's id and the last step that was logged. A resumed run goes on under
-the same id and skips the steps that it plays again: they come out the same.
+`<run>/wandb.json` keeps the run's id and the last logged step. A resumed run keeps the id and skips
+the steps that it plays again, as their results are the same.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.conf.schema import Config
-from azr_population.runs.directory import write_atomically
+from azr_population.files import write_atomically
 
 INIT_SECONDS = 30.0
-"""How long a run waits for the server before it goes on without; W&B itself waits 90 s."""
+"""How long a run waits for the server before it goes on without W&B, which itself waits 90 s."""
 
 
 class WandbLogger:
-    """A W&B run; online or offline as `logger.mode`, or WANDB_MODE, says."""
+    """A W&B run, online or offline by `logger.mode` or WANDB_MODE."""
 
     def __init__(self, config: Config, path: Path) -> None:
         """`path` is the run's folder; W&B keeps its files in `wandb` there."""

@@ -1,6 +1,6 @@
 """A real browser for the pages; without one the tests skip and say why.
 
-Needs playwright (`pip install 'azr-population[browser]'`) and a Chromium: the one that the variable
+Needs playwright (`pip install playwright`) and a Chromium: the one that the variable
 CHROMIUM names, one on the PATH, or playwright's own.
 """
 
@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import needs
 import pytest
 from made_up_run import make_run, write_run
 
-from azr_population.reports.compare.page import write_comparison
-from azr_population.reports.page import write_report
+from azr_population.comparison.comparison_page import write_comparison
+from azr_population.report.run_page import write_report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -24,16 +25,17 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Headless Chromium, driven by playwright."""
-    sync = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
+    sync = needs.module("playwright.sync_api", "-e '.[browser]'")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     with sync.sync_playwright() as playwright:
         try:
             # Without its sandbox it also runs as root in a container; it opens our own files only.
             one = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         except sync.Error as error:
-            pytest.skip(f"no Chromium could be started: {str(error).splitlines()[0]}")
+            pytest.skip(
+                "needs Chromium: sudo apt-get install chromium, or playwright install chromium "
+                f"({str(error).splitlines()[0]})"
+            )
         yield one
         one.close()
 

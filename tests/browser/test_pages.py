@@ -4,9 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import needs
 import pytest
 
-from azr_population.reports.lines import figure
+from azr_population.runs.formatting import figure
 
 Opened = Callable[..., Any]
 WIDTHS = (390, 1280)
@@ -159,7 +160,7 @@ def test_the_family_tree_shows_kin(opened: Opened) -> None:
 
 
 def test_the_map_goes_back_in_time(opened: Opened) -> None:
-    pytest.importorskip("ribs", reason="pyribs is not installed: pip install ribs")
+    needs.module("ribs", "-e '.[report]'")
     page = opened("8t8s")
     slider = page.get_by_label("Cells filled up to step")
     now = page.locator("#coverage circle.cell").count()
@@ -170,7 +171,7 @@ def test_the_map_goes_back_in_time(opened: Opened) -> None:
 
 
 def test_the_map_needs_no_metrics(opened: Opened) -> None:
-    pytest.importorskip("ribs", reason="pyribs is not installed: pip install ribs")
+    needs.module("ribs", "-e '.[report]'")
     text = opened("no metrics").inner_text("#coverage")
     assert "up to step 30" in text
     assert text.count("step 1\n") == 1 and "step 16\n" in text

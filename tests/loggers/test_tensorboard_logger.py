@@ -1,11 +1,12 @@
 """What TensorBoard itself reads back from the event files."""
 
+import needs
 import pytest
 
 from azr_population.loggers.loggers import Loggers
 from azr_population.loggers.tensorboard_logger import TensorBoardLogger
 
-pytest.importorskip("tensorboard")
+needs.module("tensorboard", "tensorboard")
 
 
 def read(folder):

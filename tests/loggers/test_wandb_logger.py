@@ -3,13 +3,14 @@
 import json
 import struct
 
+import needs
 import pytest
 
 from azr_population.conf.load import load_config
 from azr_population.loggers import open_loggers
 from azr_population.runs import RunDirectory
 
-wandb = pytest.importorskip("wandb")
+wandb = needs.module("wandb", "wandb")
 
 
 def records(path):

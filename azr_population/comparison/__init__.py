@@ -1,0 +1,1 @@
+"""Runs side by side: what differs between them, curves over seeds, verdicts with intervals."""

@@ -1,0 +1,81 @@
+"""Events as lines of text, made from the records that the run directory gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from azr_population.runs.formatting import show
+from azr_population.runs.records import Record
+
+ROLE_COLUMNS = (
+    ("valid", "validity", "{:.0%}"),
+    ("unique", "unique", "{:.0%}"),
+    ("solved", "solve_rate", "{:.0%}"),
+    ("reward", "reward", "{:+.2f}"),
+    ("nodes", "ast_nodes", "{:.1f}"),
+    ("lines", "lines", "{:.1f}"),
+)
+"""(heading, key in a role's metrics, format) in the order shown."""
+
+
+def match_line(match: Record) -> str:
+    """`teacher_1 vs student_3: 37 valid of 48, 41% solved; mu 25.0->24.6, 25.0->25.4`.
+
+    The teacher's rating comes first. The line must fit into 80 columns.
+    """
+    text = (
+        f"{match['teacher']} vs {match['student']}: {match.get('valid', '?')} valid of "
+        f"{match.get('proposed', '?')}, {show(match.get('solve_rate'), '{:.0%}', 'none')} solved"
+    )
+    moves = [
+        f"{before:.1f}->{after:.1f}"
+        for side in ("teacher", "student")
+        for before, after in [match.get(f"{side}_mu") or (None, None)]
+        if before is not None
+    ]
+    return f"{text}; mu {', '.join(moves)}" if moves else text
+
+
+def replacement_line(child: Record) -> str:
+    """`student_2 replaced by svd_subspace(student_0, student_3), k=4; fitness 9.1, ...`."""
+    options = "".join(f", {name}={_short(value)}" for name, value in child["options"].items())
+    fitness = child.get("fitness") or {}
+    parents = ", ".join(show(value, "{:.1f}") for value in fitness.get("parents", ()))
+    compared = f"; fitness {show(fitness.get('victim'), '{:.1f}')}, its parents' {parents}"
+    return (
+        f"{child['child']} replaced by {child['operator']}({', '.join(child['parents'])}){options}"
+        f"{compared if parents else ''}; generation {child['generation']}"
+    )
+
+
+def role_line(role: str, metrics: Record) -> str:
+    """`teacher valid 79%, unique 97%, reward +0.31, nodes 26.1, lines 4.1`, as far as known."""
+    parts = [
+        f"{heading} {show(metrics[key], form)}"
+        for heading, key, form in ROLE_COLUMNS
+        if metrics.get(key) is not None
+    ]
+    return f"{role} {', '.join(parts)}" if parts else role
+
+
+def exam_line(exam: Record) -> str:
+    """`exam 31%, best 36%`: the mean and the best member on the fixed held-out tasks."""
+    return f"exam {show(exam.get('mean'), '{:.0%}')}, best {show(exam.get('best'), '{:.0%}')}"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def end_lines(result: Record, done: int, steps: int) -> list[str]:
+    """What a view says at the end: how the run ended and where its files are; see `View.on_end`."""
+    lines = [f"{result.get('status', 'finished')} after step {done} of {steps}"]
+    for label, key in (
+        ("run directory", "dir"),
+        ("members (PEFT folders)", "members"),
+        ("report", "report"),
+        ("go on with", "resume"),
+    ):
+        if result.get(key):
+            lines.append(f"{label}: {result[key]}")
+    return lines

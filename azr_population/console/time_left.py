@@ -1,0 +1,32 @@
+"""How long a run still takes, estimated from its last steps."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from azr_population.runs.formatting import duration
+from azr_population.runs.records import Record
+
+
+class TimeLeft:
+    """The time left by the mean duration of the last `window` steps."""
+
+    def __init__(self, done: int, steps: int, window: int = 10) -> None:
+        self.done, self.steps = done, steps
+        self._last: deque[float] = deque(maxlen=window)
+
+    def tick(self, step: Record) -> None:
+        """Counts a finished step; steps begin at 1."""
+        self.done = step["step"]
+        self._last.append(step.get("seconds") or 0.0)
+
+    @property
+    def per_step(self) -> float | None:
+        """Seconds per step over the window; None before the first step."""
+        return sum(self._last) / len(self._last) if self._last else None
+
+    @property
+    def left(self) -> str:
+        """Time left as text, `?` before the first step."""
+        per_step = self.per_step
+        return "?" if per_step is None else duration(per_step * max(0, self.steps - self.done))

@@ -1,0 +1,38 @@
+"""What a run's records say: series over steps, intervals over seeds, budgets, credit, coverage."""
+
+from azr_population.diagnostics import (  # noqa: F401  (they fill DIAGNOSTICS)
+    from_metrics,
+    from_tasks,
+)
+from azr_population.diagnostics.catalogue import DIAGNOSTICS, last_step, series
+from azr_population.diagnostics.consumption import consumption
+from azr_population.diagnostics.coverage import Cell, CoverageMap, coverage_map
+from azr_population.diagnostics.credit import operator_credit
+from azr_population.diagnostics.kept import is_kept, keep
+from azr_population.diagnostics.match_ups import match_ups
+from azr_population.diagnostics.statistics import (
+    Estimate,
+    Series,
+    band,
+    difference,
+    interval,
+)
+
+__all__ = [
+    "DIAGNOSTICS",
+    "Cell",
+    "CoverageMap",
+    "Estimate",
+    "Series",
+    "band",
+    "consumption",
+    "coverage_map",
+    "difference",
+    "interval",
+    "is_kept",
+    "keep",
+    "last_step",
+    "match_ups",
+    "operator_credit",
+    "series",
+]

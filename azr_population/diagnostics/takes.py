@@ -1,0 +1,74 @@
+"""Takes: one number from a run's curve. Early and late mean the first and last tenth of the steps.
+
+A single step is too noisy: one of a single agent at nano scale has 24 tasks. The tenth is one of
+the compared steps, not of those at which the curve has a value. A run without a valid task in its
+last tenth has no late value (NaN), since its last programs are older.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+Curve = Sequence[tuple[int, float]]
+"""(step, value), ascending; at least one."""
+
+
+def early(curve: Curve, steps: int) -> float:
+    """Mean over the first tenth of the steps; NaN without a value there."""
+    return mean([value for step, value in curve if step <= tenth(steps)])
+
+
+def late(curve: Curve, steps: int) -> float:
+    """Mean over the last tenth of the steps; NaN without a value there."""
+    return mean([value for step, value in curve if step > steps - tenth(steps)])
+
+
+def change(curve: Curve, steps: int) -> float:
+    """Late minus early."""
+    return late(curve, steps) - early(curve, steps)
+
+
+def end(curve: Curve, steps: int) -> float:
+    """The last value, for what is measured rarely and precisely, such as the exam."""
+    return curve[-1][1]
+
+
+def gain(curve: Curve, steps: int) -> float:
+    """The last value minus the first."""
+    return curve[-1][1] - curve[0][1]
+
+
+def lowest(curve: Curve, steps: int) -> float:
+    """The lowest mean over any tenth of the steps."""
+    return min(_windows(curve, steps))
+
+
+def highest(curve: Curve, steps: int) -> float:
+    """The highest mean over any tenth of the steps."""
+    return max(_windows(curve, steps))
+
+
+TAKES: dict[str, Callable[[Curve, int], float]] = {
+    function.__name__: function for function in (early, late, change, end, gain, lowest, highest)
+}
+"""The takes by the names that recipes use."""
+
+
+def tenth(steps: int) -> int:
+    """A tenth of the steps, rounded up."""
+    return max(1, math.ceil(steps / 10))
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean of the values; NaN without any."""
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def _windows(curve: Curve, steps: int) -> list[float]:
+    width = tenth(steps)
+    ends = [step for step, _ in curve if step >= curve[0][0] + width - 1]
+    return [
+        mean([value for step, value in curve if end - width < step <= end])
+        for end in ends or [curve[-1][0]]
+    ]

@@ -1,0 +1,142 @@
+"""The page of a run: one HTML file that needs neither network nor server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from azr_population import diagnostics
+from azr_population.diagnostics.match_ups import who_met_whom
+from azr_population.errors import UserError
+from azr_population.files import write_atomically
+from azr_population.report import charts, run_tables, task_cards
+from azr_population.report.coverage_map import coverage
+from azr_population.report.examples import examples
+from azr_population.report.family import family
+from azr_population.report.refusals import invalid_reasons
+from azr_population.report.summary import summary
+from azr_population.runs import RunDirectory
+from azr_population.runs.records import number, step_of, steps_of
+from azr_population.web import sections
+from azr_population.web.document import document
+
+_SCRIPTS = (
+    "drawing.js",
+    "lines.js",
+    "tiles.js",
+    "reasons.js",
+    "family.js",
+    "coverage.js",
+    "match_ups.js",
+    "main.js",
+)
+
+
+def write_report(run_dir: Path, out: Path | None = None) -> Path:
+    """Writes the page of a run from its folder alone, to `out` or to `report.html` in the folder.
+
+    A run that is incomplete or still going on is shown as far as it got, and the page says so.
+
+    Raises:
+        UserError: there is no run in the folder, or the page cannot be written.
+    """
+    run = RunDirectory(run_dir)
+    run.refuse_curves()
+    config = run.config()
+    metrics = steps_of(run)
+    matches = list(run.matches())
+    lineage = charts.lineage(run.lineage())
+    members = charts.members_of(metrics)
+    name = str(_at(config, "population", "name") or run.path.resolve().name)
+    steps = number(_at(config, "run", "steps"))
+    planned = int(steps) if steps else None
+    # Without metrics, the other records still tell how far the run got.
+    known = [step_of(row) or 0 for row in metrics[-1:] or (*matches, *lineage)]
+    last = max(known, default=0)
+    lines = charts.line_charts(metrics) + charts.diagnostic_charts(_series(run, members), members)
+    tiles = charts.headline_tiles(lines, last)
+    chosen = examples(run.tasks, last)
+    data = {
+        "steps": max(planned or 0, last),
+        "last": last,
+        "members": members,
+        "tiles": tiles,
+        "charts": lines,
+        "lineage": lineage,
+        "family": family(lineage, members),
+        "coverage": coverage(run),
+        "reasons": invalid_reasons(metrics),
+        "match_ups": who_met_whom(matches),
+    }
+    page = document(
+        "page.html",
+        _SCRIPTS,
+        data,
+        title=f"{name} - {run.path.resolve().name}",
+        raw={
+            "status": _status(metrics, planned, run.unreadable()),
+            "summary": sections.paragraphs(
+                summary(name, planned, metrics, matches, lineage, tiles)
+            ),
+            "members": run_tables.member_table(metrics, lineage),
+            "replacements": run_tables.lineage_table(lineage),
+            "credit": run_tables.operator_table(diagnostics.operator_credit(run)),
+            "fairness": run_tables.fairness_table(diagnostics.consumption(run)),
+            "pairs": task_cards.side_by_side(chosen),
+            "solved": task_cards.hardest(chosen.solved, "Nobody solved a task yet."),
+            "unsolved": task_cards.hardest(chosen.unsolved, "There is no task that nobody solved."),
+            "settings": sections.settings(
+                (run.path / "config.yaml").read_text(encoding="utf-8", errors="replace"),
+                run.environment(),
+            ),
+        },
+    )
+    path = out or run.path / "report.html"
+    try:
+        write_atomically(path, page)
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written: {error.strerror}; name another place by --out"
+        ) from error
+    return path
+
+
+def _series(
+    run: RunDirectory, members: Sequence[dict[str, str]]
+) -> dict[tuple[str, str], charts.Points]:
+    points_of: dict[tuple[str, str], charts.Points] = {}
+    for key in ("halstead_volume", "coverage", "coverage_per_task"):
+        for role in ("", *dict.fromkeys(member["role"] for member in members)):
+            try:
+                points = diagnostics.series(run, key, role)
+            except UserError:
+                continue  # pyribs is not installed; the map's place says so
+            points_of[key, role] = [(float(step), value) for step, value in points]
+    return points_of
+
+
+def _status(
+    metrics: Sequence[dict[str, Any]], steps: int | None, unreadable: Mapping[str, int]
+) -> str:
+    done = metrics[-1]["step"] if metrics else 0
+    when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    if steps and done >= steps:
+        said, state = f"Finished: {done} of {steps} steps.", "finished"
+    else:
+        said, state = (
+            f"Incomplete: {done} of {steps or '?'} steps are recorded; the run goes on or was "
+            "stopped.",
+            "incomplete",
+        )
+    if unreadable:
+        counts = ", ".join(f"{count} of {record}.jsonl" for record, count in unreadable.items())
+        said += f" Damaged lines left out: {counts}."
+    return f'<p class="status {state}"><b>{said}</b> <span>Written {when}.</span></p>'
+
+
+def _at(config: Any, *keys: str) -> Any:
+    for key in keys:
+        config = config.get(key) if isinstance(config, dict) else None
+    return config

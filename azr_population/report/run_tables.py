@@ -1,0 +1,159 @@
+"""The tables of a run's page: members, replacements, credit of operators, consumption."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from azr_population.runs.formatting import duration, rating, show
+from azr_population.runs.records import by_number, conservative, number, section
+from azr_population.web.sections import empty, row, table, text
+
+Record = Mapping[str, Any]
+
+
+def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> str:
+    """The members now. One born at the last step has not played yet: its results are dashes."""
+    if not metrics:
+        return empty("No step is recorded yet.")
+    origin = {child["child"]: child["operator"] for child in lineage}
+    newborn = {child["child"] for child in lineage if child["step"] == metrics[-1]["step"]}
+    rows = []
+    for name, member in sorted(section(metrics[-1], "members").items(), key=_rank):
+        # Members are replaced at the end of a step: its results are those of the replaced member.
+        played = {} if name in newborn else member
+        cells = [
+            rating(member),
+            show(conservative(member), "{:.1f}"),
+            text(member.get("generation", 0)),
+            text(origin.get(name, "start")),
+            show(played.get("reward"), "{:+.2f}"),
+            show(played.get("validity"), "{:.0%}"),
+            show(played.get("solve_rate"), "{:.0%}"),
+        ]
+        rows.append(row(_named(name, member.get("role", "")), cells, "number"))
+    heads = "member|mu ± sigma|mu - 3 sigma|gen.|origin|reward|valid|solved"
+    return table(heads.split("|"), rows, "number")
+
+
+def lineage_table(lineage: Sequence[Record]) -> str:
+    """Every replacement, the latest first; nothing if there is none, as the family tree says so."""
+    rows = []
+    for child in reversed(lineage):
+        options = ", ".join(f"{name}={value}" for name, value in child["options"].items())
+        cells = [
+            child["child"],
+            child["generation"],
+            child["operator"],
+            ", ".join(child["parents"]),
+            options,
+            show(child["victim"], "{:.2f}"),
+        ]
+        rows.append(row(text(child["step"]), [text(cell) for cell in cells]))
+    if not rows:
+        return ""
+    heads = "step|child|generation|operator|parents|options|fitness of the replaced"
+    return (
+        f"<details><summary>All {len(rows)} replacements</summary>"
+        f"{table(heads.split('|'), rows)}</details>"
+    )
+
+
+def operator_table(credit: Sequence[Record]) -> str:
+    """What became of the children of each operator; nothing if there are none.
+
+    `credit` is what `operator_credit(run)` returns.
+    """
+    if not credit:
+        return ""
+    rows = []
+    for operator in credit:
+        cells = [
+            text(operator.get("born", 0)),
+            text(operator.get("alive", 0)),
+            show(operator.get("mean_life"), "{:.1f}"),
+            f"{operator.get('passed', 0)} of {operator.get('judged', 0)}",
+            show(operator.get("mean_rank"), "{:.0%}"),
+            show(operator.get("gain_over_victim"), "{:+.2f}"),
+            show(operator.get("gain_over_parent"), "{:+.2f}"),
+        ]
+        rows.append(row(text(operator.get("operator", "?")), cells, "number"))
+    heads = (
+        "operator|children|alive|mean life, steps|passed their first judgement"
+        "|stood above|gain over the replaced|gain over the parent"
+    )
+    judged, passed = (
+        sum(int(operator.get(key) or 0) for operator in credit) for key in ("judged", "passed")
+    )
+    note = (
+        f"{passed} of the {judged} children judged so far passed. A child is judged once, at the "
+        "first replacement step at which it is old enough to be replaced: did it survive, what "
+        "share of the others did it stand above, and by how much did its fitness exceed that of "
+        "the member it replaced (at that time) and of its first parent?"
+    )
+    title = "<h3>Credit of the operators</h3>"
+    return f'{title}<p class="note">{note}</p>{table(heads.split("|"), rows, "number")}'
+
+
+_COUNTS = (
+    ("rows_per_step", "rows trained on, per member and step", "{:,.1f}"),
+    ("tokens", "tokens generated", "{:,.0f}"),
+    ("rollouts", "rollouts", "{:,.0f}"),
+    ("trained_tokens", "tokens trained on", "{:,.0f}"),
+    ("trained_rows", "rows trained on", "{:,.0f}"),
+    ("updates", "updates", "{:,.0f}"),
+)
+
+
+def fairness_table(consumed: Mapping[str, Record]) -> str:
+    """What members consumed, from `consumption(run)`: the mean of each role, then every member."""
+    groups = {key: totals for key, totals in consumed.items() if key.startswith("role:")}
+    people = {k: totals for k, totals in consumed.items() if k != "all" and k not in groups}
+    if not people:
+        return empty("No member's consumption is recorded.")
+    heads = ["", *(words for _, words, _ in _COUNTS), "seconds"]
+    rows = []
+    for totals in groups.values():
+        count = int(number(totals.get("members")) or 1) or 1
+        cells = [
+            show((number(totals.get(key)) or 0.0) / (1 if key == "rows_per_step" else count), form)
+            for key, _, form in _COUNTS
+        ]
+        seconds = duration((number(totals.get("seconds")) or 0.0) / count)
+        role = str(totals.get("role", ""))
+        rows.append(row(_named(f"{role}, mean of {count}", role), [*cells, seconds], "number"))
+    if "all" in consumed:
+        rows.append(row("all together", _counts(consumed["all"]), "number"))
+    each = [
+        row(_named(name, totals.get("role", "")), _counts(totals), "number")
+        for name, totals in sorted(people.items(), key=lambda item: by_number(item[0]))
+    ]
+    detail = (
+        f"<details><summary>Each of the {len(each)} members</summary>"
+        f"{table(['member', *heads[1:]], each, 'number')}</details>"
+    )
+    note = (
+        "Seconds leave out the exams. Members run in one batch and are not timed one by one: a "
+        "member's seconds are its share by the tokens that it generated and trained on."
+    )
+    return (
+        f'<p class="note">{note}</p>{table(heads, rows, "number", "consumption")}'
+        f"{detail if len(each) > 1 else ''}"
+    )
+
+
+def _counts(totals: Record) -> list[str]:
+    cells = [show(totals.get(key), form) for key, _, form in _COUNTS]
+    return [*cells, duration(number(totals.get("seconds")) or 0.0)]
+
+
+def _named(name: str, role: Any) -> str:
+    return f'<i class="dot {text(role)}"></i>{text(name)}'
+
+
+def _rank(item: tuple[str, Record]) -> tuple[int, float, tuple[str, int]]:
+    """Teachers before students, the highest conservative rating first."""
+    name, member = item
+    place = {"teacher": 0, "student": 1}.get(str(member.get("role")), 2)
+    rating = conservative(member)
+    return (place, -rating if rating is not None else 0.0, by_number(name))

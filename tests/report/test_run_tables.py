@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from azr_population import diagnostics
+from azr_population.report import run_tables, task_cards
+from azr_population.runs import RunDirectory
+
+
+def test_consumption_is_told_per_role_and_member(write_run: Callable[..., Path]) -> None:
+    page = run_tables.fairness_table(diagnostics.consumption(RunDirectory(write_run())))
+    assert "teacher, mean of 4" in page
+    assert "36,000" in page  # 12 steps of 3,000 tokens
+    assert "2,304" in page
+    assert "Each of the 8 members" in page
+    assert "Seconds leave out the exams" in page
+    assert run_tables.fairness_table({}).startswith('<p class="empty">')
+
+
+def test_what_is_unknown_of_an_operator_is_a_dash() -> None:
+    others = {"operator": "layer_wise", "born": 5, "judged": 4, "passed": 3}
+    page = run_tables.operator_table([{"operator": "da<re", "born": 2, "mean_rank": None}, others])
+    assert "3 of the 4 children judged so far passed." in page
+    assert "da&lt;re" in page
+    assert '<td class="number">-</td>' in page
+
+
+def test_attempts_are_counted_by_verdict() -> None:
+    task: dict[str, Any] = {
+        "type": "code_o",
+        "answers": ["1", "2", None],
+        "solved": [True, False, False],
+        "reasons": ["solved", "wrong", "unparsable"],
+        "solve_rate": 1 / 3,
+    }
+    page = task_cards.hardest([task], "")
+    assert "33% solved" in page
+    for chip in ("✓ 1 solved", "✗ 1 wrong", "✗ 1 unparsable"):
+        assert chip in page
+    assert "nothing that parses" in page
+    assert "No attempt is recorded" in task_cards.hardest([{}], "")
+    assert "Nobody did." in task_cards.hardest([], "Nobody did.")
+
+
+def test_a_member_without_a_rating_has_dashes() -> None:
+    members = {"agent_0": {"role": "agent"}, "student_0": {"mu": 25.14, "sigma": 0.42}}
+    page = run_tables.member_table([{"step": 1, "members": members}], [])
+    assert page.count('<td class="number">25.1 ± 0.4</td>') == 1
+    assert "- ± -" not in page
+
+
+def test_who_was_born_at_the_last_step_has_played_nothing() -> None:
+    played = {"role": "student", "reward": 0.25, "validity": 0.5, "solve_rate": 0.75}
+    metrics = [{"step": 9, "members": {"student_0": played, "student_1": played}}]
+    births = [
+        {"step": step, "child": child, "operator": "dare"}
+        for step, child in ((5, "student_0"), (9, "student_1"))
+    ]
+    page = run_tables.member_table(metrics, births)
+    assert [page.count(shown) for shown in ("+0.25", "50%", "75%")] == [1, 1, 1]
