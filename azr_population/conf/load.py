@@ -13,10 +13,12 @@ import yaml
 from hydra import compose, initialize_config_module
 from hydra.core.config_store import ConfigStore
 from hydra.errors import ConfigCompositionException, HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from azr_population.conf.differences import flat
 from azr_population.conf.schema import Config
+from azr_population.conf.setting import check_fields
 from azr_population.errors import UserError
 
 ConfigStore.instance().store(name="schema", node=Config)
@@ -44,7 +46,7 @@ def _with_new_entries(override: str) -> str:
     """
     entry = re.fullmatch(
         r"\+{0,2}(evolution\.operators|evolution\.options|evolution\.selection_options"
-        r"|matchmaking\.options)\.([^=]+)=(.*)",
+        r"|matchmaking\.options|engine\.vllm)\.([^=]+)=(.*)",
         override,
     )
     if not entry:
@@ -63,7 +65,7 @@ def _with_new_entries(override: str) -> str:
 def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
     """Reads a run's `config.yaml` and applies dotted overrides (`run.steps=40`) to it."""
     try:
-        loaded = OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.load(path))
+        loaded = OmegaConf.merge(OmegaConf.structured(Config), _without_resolvers(path))
         return _to_config(
             OmegaConf.merge(loaded, OmegaConf.from_dotlist(list(map(_chosen_logger, overrides))))
         )
@@ -74,6 +76,21 @@ def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
         raise UserError(f"{path} or {list(overrides)} cannot be read: {reason}") from error
     except OmegaConfBaseException as error:
         raise UserError(_one_line(error)) from error
+
+
+def _without_resolvers(path: Path) -> DictConfig | ListConfig:
+    """A stored configuration, which holds values only.
+
+    Whoever sent it could otherwise have it read the environment or run a resolver.
+    """
+    loaded = OmegaConf.load(path)
+    for key, value in flat(OmegaConf.to_container(loaded, resolve=False)).items():
+        if "${" in str(value):
+            raise UserError(
+                f"{path}: {key}={value} is no value but something to look up, which the "
+                "configuration of a run never holds; write the value there"
+            )
+    return loaded
 
 
 def _chosen_logger(override: str) -> str:
@@ -140,99 +157,37 @@ def check(config: Config) -> None:
     Raises:
         UserError: naming the key, the value and what would be accepted.
     """
-    from azr_population.conf.evolution_check import check_evolution
+    # Late: the rooms that are asked read the dataclasses of this one.
+    from azr_population.conf.check import check_population
+    from azr_population.engines.assembly import check_engine, check_rollout
     from azr_population.loggers import check_names
-    from azr_population.matchmaking import Matchmaker
-    from azr_population.members import RatingSystem
-    from azr_population.selfplay.rewards import TEACHER_REWARDS
     from azr_population.tasks.formats import FORMATS
     from azr_population.tasks.task import TaskType
     from azr_population.tasks.validity import REFUSALS
 
-    TEACHER_REWARDS.find(config.population.teacher_reward)
+    check_fields(config)
     check_names(config.logger.names)
-    _one_of("logger.mode", config.logger.mode or "online", ("online", "offline", "disabled"))
-    _one_of("engine.name", config.engine.name, ("torch",))
+    check_engine(config.engine.name, config.engine.workers)
+    check_rollout(config.engine.rollout, config.base.lora.rank)
     _one_of("base.format", config.base.format, FORMATS)
-    _one_of("base.dtype", config.base.dtype, ("float32", "bfloat16", "float16"))
-    _one_of("population.solver_baseline", config.population.solver_baseline, ("type", "task"))
-    if config.population.solver_baseline == "task" and config.population.attempts < 2:
-        raise UserError(
-            f"population.attempts={config.population.attempts} leaves nothing to compare an "
-            "attempt with; give at least 2, or population.solver_baseline=type"
-        )
     for name in config.task.types:
         _one_of("task.types", name, [str(kind) for kind in TaskType])
     for name in config.task.refuse:
         _one_of("task.refuse", name, REFUSALS)
     if not config.task.types:
         raise UserError("task.types is empty; name at least one of code_o, code_i, code_f")
-
-    for key, value, least in (
-        ("seed", config.seed, 0),
-        ("engine.threads", config.engine.threads, 0),
-        ("engine.propose_tokens", config.engine.propose_tokens, 0),
-        ("engine.solve_tokens", config.engine.solve_tokens, 0),
-        ("referee.workers", config.referee.workers, 0),
-        ("task.references", config.task.references, 0),
-        ("task.buffer_size", config.task.buffer_size, 1),
-        ("population.rows", config.population.rows, 2),
-        ("population.attempts", config.population.attempts, 1),
-        ("run.steps", config.run.steps, 0),
-        ("run.checkpoint_every", config.run.checkpoint_every, 1),
-        ("run.keep_checkpoints", config.run.keep_checkpoints, 1),
-        ("base.lora.rank", config.base.lora.rank, 1),
-        ("engine.micro_batch_tokens", config.engine.micro_batch_tokens, 1),
-        ("engine.generate_rows", config.engine.generate_rows, 1),
-        ("exam.every", config.exam.every, 0),
-        ("exam.tasks_per_type", config.exam.tasks_per_type, 1),
-        ("exam.attempts", config.exam.attempts, 1),
-        ("exam.final_attempts", config.exam.final_attempts, 0),
-    ):
-        if value < least:
-            raise UserError(f"{key}={value} is too small; the least is {least}")
-    for key, share in (
-        ("evolution.fraction", config.evolution.fraction),
-        ("matchmaking.draw_probability", config.matchmaking.draw_probability),
-    ):
-        if not 0.0 <= share < 1.0:
-            raise UserError(f"{key}={share} is not a share; give a number from 0 to below 1")
-    for key, number in (
-        ("engine.temperature", config.engine.temperature),
-        ("engine.max_grad_norm", config.engine.max_grad_norm),
-        ("base.lora.alpha", config.base.lora.alpha),
-    ):
-        if not number > 0:
-            raise UserError(f"{key}={number} must be above 0")
-    for key, rate in (
-        ("population.teacher_lr", config.population.teacher_lr),
-        ("population.student_lr", config.population.student_lr),
-        ("population.agent_lr", config.population.agent_lr),
-        ("population.duplicate_price", config.population.duplicate_price),
-        ("engine.weight_decay", config.engine.weight_decay),
-    ):
-        if not 0 <= rate < float("inf"):
-            raise UserError(f"{key}={rate} must be a number, at least 0")
+    if config.population.solver_baseline == "task" and config.population.attempts < 2:
+        raise UserError(
+            f"population.attempts={config.population.attempts} leaves nothing to compare an "
+            "attempt with; give at least 2, or population.solver_baseline=type"
+        )
     try:
         torch.device(config.engine.device)
     except RuntimeError as error:
         raise UserError(f"engine.device={config.engine.device} is unknown; cpu or cuda") from error
     if config.base.name != "nano" and not config.base.path:
         raise UserError("base.path has no value; name the folder of a Hugging Face causal LM")
-    teachers, students = config.population.teachers, config.population.students
-    if (teachers == 0) != (students == 0) or teachers < 0 or students < 0:
-        raise UserError(
-            f"population.teachers={teachers} with population.students={students}: "
-            "give at least one of each, or 0 of both for the single agent"
-        )
-    matchmaking = config.matchmaking
-    ratings = RatingSystem(
-        tau=matchmaking.tau,
-        draw_probability=matchmaking.draw_probability,
-        forfeit=matchmaking.forfeit,
-    )
-    Matchmaker(ratings, matchmaking.weighting, matchmaking.options)
-    check_evolution(config.evolution, min(teachers, students), config.base.lora.rank)
+    check_population(config.population, config.matchmaking, config.evolution, config.base.lora.rank)
 
 
 def _one_of(key: str, value: str, known: Any) -> None:

@@ -1,56 +1,83 @@
-"""The configuration of a run, one dataclass per room; the YAML groups beside this file fill them.
+"""The configuration of a run, one dataclass per room: each field with its default, its meaning, its
+bounds and what it changes. The YAML groups beside this file fill them.
 
-Values marked *ours* are not in the paper or in AZR: they are what held the dynamics at nano scale.
+The groups of members, matches, evolution and adapters are those of both hosts; `inside_azr.py` has
+what only AZR's needs. Values marked *ours* are not in the paper or in AZR: they are what held the
+dynamics at nano scale.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
+
+from azr_population.conf.setting import Effect, setting
+
+DTYPES = ("float32", "bfloat16", "float16")
 
 
 @dataclass
-class PopulationConfig:
-    """Who plays, and with what budget per step."""
+class MembersConfig:
+    """Who plays and what for, in both hosts."""
 
     name: str = "4t4s"
-    teachers: int = 4
-    students: int = 4
+    teachers: int = setting(4, least=0)
+    students: int = setting(4, least=0)
     """0 teachers and 0 students is the single agent, which proposes and solves (stock AZR)."""
-    rows: int = 48
-    """Training rows per member per step, equal in every arm; the single agent splits its rows."""
-    attempts: int = 4
-    """Answers drawn per valid task to estimate its solve rate (AZR's n_samples)."""
     teacher_reward: str = "adversarial"
-    solver_baseline: str = "type"
+    """adversarial, learnability, stock, or the path of a function of yours: `module.function`."""
+    duplicate_price: float = setting(0.0, least=0)
+    """Taken off a proposal's reward for each other copy of it in the step or buffer; ours."""
+
+    @property
+    def members(self) -> int:
+        """How many adapters the run has."""
+        return max(1, self.teachers + self.students)
+
+    @property
+    def single(self) -> bool:
+        """Whether one agent plays both roles."""
+        return self.teachers == 0 and self.students == 0
+
+
+@dataclass
+class PopulationConfig(MembersConfig):
+    """... and with what budget per step, in a local run."""
+
+    rows: int = setting(48, least=2)
+    """Training rows per member per step, equal in every arm; the single agent splits its rows."""
+    attempts: int = setting(4, least=1)
+    """Answers drawn per valid task to estimate its solve rate (AZR's n_samples)."""
+    solver_baseline: str = setting("type", among=("type", "task"))
     """What an attempt is compared with: `type` (all attempts at that type of task: TRR++, as in
     AZR) or `task` (the other attempts at the same task; tasks on which all agree are left out)."""
-    duplicate_price: float = 0.3
-    """Taken off a proposal's reward for each other copy of it in the batch or buffer; ours."""
-    teacher_lr: float = 3e-4
-    """AdamW step of teachers: 0.3 of the students', or the teacher runs away (ours)."""
-    student_lr: float = 1e-3
-    agent_lr: float = 1e-3
+    duplicate_price: float = setting(0.3, least=0)
+    teacher_lr: float = setting(1.5e-4, least=0)
+    """AdamW step of teachers: 0.15 of the students'. At 0.3 they ran away (ours, RESULTS.md)."""
+    student_lr: float = setting(1e-3, least=0)
+    agent_lr: float = setting(1e-3, least=0)
 
 
 @dataclass
 class EvolutionConfig:
     """Replacement of the worst members by children of better ones (PBT)."""
 
-    interval: int = 5
+    interval: int = setting(5, least=0)
     """Steps between replacements; 0 switches evolution off."""
-    fraction: float = 0.25
+    fraction: float = setting(0.25, least=0, most=1)
     """Share of each sub-population replaced at an interval, at least one member."""
-    elites: int = 1
+    elites: int = setting(1, least=1)
     """The best members of each sub-population that can never be replaced."""
-    ready: int = 20
+    ready: int = setting(8, least=0)
     """Steps in which a child cannot be replaced. Its rating is widened, so mu - 3 sigma would send
-    it away first at the next interval; 20 is what the paper's children need to recover (Fig 6)."""
+    it away first at the next interval. Longer than interval x members, and nobody is left to choose
+    a victim from."""
     fitness: str = "conservative_rating"
     selection: str = "truncation"
     replacement: str = "worst"
     selection_options: dict[str, float] = field(default_factory=dict)
     """Options of the selection: `top` (truncation), `size` (tournament), `base` (proportional)."""
-    widen: float = 25.0 / 6.0
+    widen: float = setting(25.0 / 6.0, least=0)
     """What a child's rating deviation gains over its parents', in TrueSkill points."""
     operators: dict[str, float] = field(default_factory=dict)
     """Operator name -> weight in the draw; 0 or absent switches an operator off. A sequence is a
@@ -59,7 +86,7 @@ class EvolutionConfig:
     """Operator name -> its options, such as `dare: {p: 0.5}`; `azr-population evolve --list`."""
     adaptive: bool = False
     """Log-normal self-adaptation of the operators' step sizes: children inherit and vary them."""
-    adaptive_tau: float = 0.3
+    adaptive_tau: float = setting(0.3, above=0)
     """Standard deviation of the logarithm of a step size's change per child; ours."""
 
 
@@ -72,9 +99,9 @@ class MatchmakingConfig:
     """Options of the weighting, such as `k` of `hard`."""
     forfeit: bool = True
     """An invalid proposal counts as a game that its teacher lost."""
-    draw_probability: float = 0.1
+    draw_probability: float = setting(0.1, least=0, below=1)
     """Chance that a game between equals is a draw, as TrueSkill assumes."""
-    tau: float = 25.0 / 300.0
+    tau: float = setting(25.0 / 300.0, least=0)
     """Drift of a skill per match, in TrueSkill points."""
 
 
@@ -85,11 +112,11 @@ class TaskConfig:
     types: list[str] = field(default_factory=lambda: ["code_o", "code_i", "code_f"])
     refuse: list[str] = field(default_factory=lambda: ["boolean", "constant", "identity"])
     """Guessable answers that make a task invalid; any of boolean, constant, identity."""
-    max_program_chars: int = 600
-    max_output_chars: int = 200
-    references: int = 0
+    max_program_chars: int = setting(600, least=1)
+    max_output_chars: int = setting(200, least=1)
+    references: int = setting(0, least=0)
     """Tasks from the buffer shown to a proposing teacher (AZR: 6); the nano format uses none."""
-    buffer_size: int = 4096
+    buffer_size: int = setting(4096, least=1)
     seed_file: str | None = None
     """AZR seed tasks (`*_seed_io.jsonl`) that fill the buffer before the first step."""
 
@@ -98,13 +125,13 @@ class TaskConfig:
 class RefereeConfig:
     """Limits of the sandbox; see `azr_population.referee.RefereeSettings`."""
 
-    workers: int = 2
+    workers: int = setting(2, least=0, effect=Effect.NOTHING)
     deadline: float = 10.0
-    """Wall-clock seconds for a task with all its attempts: the last resort."""
+    """Wall-clock seconds for one execution: the last resort."""
     cpu_seconds: float = 0.5
-    """CPU seconds of a task: ends endless loops alike on a busy and on an idle machine."""
-    share: int = 1
-    """Tasks that may share a child when their programs are plain; faster, see RefereeSettings."""
+    """CPU seconds of one execution: ends endless loops alike on a busy and on an idle machine."""
+    share: int = 16
+    """Tasks that may share a child when their programs are plain; 1: none, see RefereeSettings."""
     memory_mb: int = 256
     accept_unconfined: bool = False
 
@@ -113,8 +140,8 @@ class RefereeConfig:
 class LoraConfig:
     """Shape of every adapter; fields as in `peft.LoraConfig`."""
 
-    rank: int = 8
-    alpha: float = 16.0
+    rank: int = setting(8, least=1)
+    alpha: float = setting(16.0, above=0)
     target_modules: list[str] = field(default_factory=lambda: ["all-linear"])
 
 
@@ -127,7 +154,7 @@ class BaseConfig:
     """A Hugging Face folder; empty means the nano base that ships with the package."""
     format: str = "nano"
     """`nano` (special tokens) or `chat` (instructions and fenced blocks)."""
-    dtype: str = "float32"
+    dtype: str = setting("float32", among=DTYPES)
     lora: LoraConfig = field(default_factory=LoraConfig)
 
 
@@ -135,35 +162,45 @@ class BaseConfig:
 class EngineConfig:
     """The engine that generates and trains."""
 
-    name: str = "torch"
+    name: str = setting("torch", among=("torch", "ray"))
+    """`torch` computes in this process, `ray` in `workers` processes."""
+    workers: int = setting(1, least=1)
+    """Processes, each with the whole base (and a GPU of its own where `device` is cuda)."""
+    rollout: str = setting("torch", among=("torch", "vllm"))
+    """What samples: `torch`, or `vllm` where it is installed."""
+    vllm: dict[str, Any] = field(default_factory=dict)
+    """Arguments of `vllm.LLM`, such as gpu_memory_utilization or max_model_len."""
+    importance_cap: float | None = setting(None, least=0)
+    """Cap of the importance weights learner / sampler in an update; 0 switches them off. Empty: 2
+    where vLLM samples, 0 otherwise."""
     device: str = "cpu"
-    threads: int = 0
+    threads: int = setting(0, least=0, effect=Effect.SPEED)
     """Torch threads; 0 leaves torch's own choice (one per core)."""
-    temperature: float = 1.0
-    propose_tokens: int = 0
+    temperature: float = setting(1.0, above=0)
+    propose_tokens: int = setting(0, least=0)
     """Longest proposal in tokens; 0 takes the format's own limit."""
-    solve_tokens: int = 0
-    generate_rows: int = 512
+    solve_tokens: int = setting(0, least=0)
+    generate_rows: int = setting(512, least=1, effect=Effect.SPEED)
     """Rows decoded in one batch."""
-    micro_batch_tokens: int = 1024
+    micro_batch_tokens: int = setting(1024, least=1, effect=Effect.SPEED)
     """Tokens (with padding) in one forward and backward of an update."""
-    max_grad_norm: float = 1.0
-    weight_decay: float = 0.0
-    clip_ratio: float = 0.2
+    max_grad_norm: float = setting(1.0, above=0)
+    weight_decay: float = setting(0.0, least=0)
+    clip_ratio: float = setting(0.2, least=0)
 
 
 @dataclass
 class ExamConfig:
     """A fixed exam on held-out tasks, so that student skill can be told from task drift."""
 
-    every: int = 10
+    every: int = setting(10, least=0, effect=Effect.SPAN)
     """Steps between exams, also after the first and after the last step; 0: none."""
-    tasks_per_type: int = 20
-    attempts: int = 1
-    """At each task; one is greedy, several are drawn at temperature 1."""
-    final_attempts: int = 0
-    """The same at the sitting after the last step, where arms are compared; 0: `attempts`."""
-    seed: int = 2605
+    tasks_per_type: int = setting(20, least=1)
+    attempts: int = setting(4, least=1)
+    """Samples at each task whose chance to be solved cannot be had exactly; temperature 1."""
+    final_attempts: int = setting(0, least=0)
+    """The same after the first and the last step, where gains are measured; 0: `attempts`."""
+    seed: int = setting(1121, least=0)
 
 
 @dataclass
@@ -178,8 +215,8 @@ class LoggerConfig:
     group: str | None = None
     """Empty: the population's name, so that seeds of an arm are one group."""
     run_name: str | None = None
-    mode: str | None = None
-    """online, offline or disabled; empty leaves it to WANDB_MODE."""
+    mode: str | None = setting(None, among=("online", "offline", "disabled"))
+    """Empty leaves it to WANDB_MODE."""
 
 
 @dataclass
@@ -187,9 +224,9 @@ class RunConfig:
     """Where the run is recorded and how long it goes on."""
 
     dir: str = "runs/demo"
-    steps: int = 20
-    checkpoint_every: int = 5
-    keep_checkpoints: int = 2
+    steps: int = setting(20, least=0, effect=Effect.SPAN)
+    checkpoint_every: int = setting(5, least=1)
+    keep_checkpoints: int = setting(2, least=1)
     resume: bool = False
 
 
@@ -197,7 +234,7 @@ class RunConfig:
 class Config:
     """A whole run."""
 
-    seed: int = 1
+    seed: int = setting(1, least=0)
     population: PopulationConfig = field(default_factory=PopulationConfig)
     evolution: EvolutionConfig = field(default_factory=EvolutionConfig)
     matchmaking: MatchmakingConfig = field(default_factory=MatchmakingConfig)
@@ -205,6 +242,6 @@ class Config:
     referee: RefereeConfig = field(default_factory=RefereeConfig)
     base: BaseConfig = field(default_factory=BaseConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
-    exam: ExamConfig = field(default_factory=ExamConfig)
-    logger: LoggerConfig = field(default_factory=LoggerConfig)
-    run: RunConfig = field(default_factory=RunConfig)
+    exam: ExamConfig = setting(factory=ExamConfig, effect=Effect.MEASURE)
+    logger: LoggerConfig = setting(factory=LoggerConfig, effect=Effect.NOTHING)
+    run: RunConfig = setting(factory=RunConfig, effect=Effect.NOTHING)
