@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import inspect
+import json
+import mmap
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +15,17 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
+from azr_population.engines.base_sample import check_sample
 from azr_population.errors import UserError
 
 _SAMPLES, _SAMPLE_BYTES = 64, 1 << 16
 """Of a file of weights: 4 MB spread over it tell two bases apart without reading all of 15 GB."""
+
+_ALIGNMENT = 64
+"""Bytes. What torch's own allocator gives on a CPU, and what matrix kernels expect."""
+
+_MADV_PAGEOUT = 21
+"""Linux 5.4 and later (sys/mman.h); Python's mmap has no name for it."""
 
 
 def fingerprint(path: str | Path) -> str:
@@ -34,11 +45,14 @@ def fingerprint(path: str | Path) -> str:
 def load_base(path: str | Path, dtype: str, device: str) -> tuple[nn.Module, Any]:
     """The causal LM (eval mode, on `device`) and its fast tokenizer.
 
+    Where the folder has a sample of its base (`base_sample.py`), the base is checked against it.
+
     Raises:
-        UserError: no such folder, no model or tokenizer in it, or no such device.
+        UserError: no such folder, no model or tokenizer in it, no such device, or a base that does
+            not read and score its sample as it did.
     """
     # Imported late: transformers takes seconds, and `--help` must not.
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    import transformers
 
     folder = Path(path).expanduser()
     if not folder.is_dir():
@@ -48,9 +62,15 @@ def load_base(path: str | Path, dtype: str, device: str) -> tuple[nn.Module, Any
         )
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise UserError(f"engine.device={device}: torch sees no GPU; use engine.device=cpu")
+    # transformers 5 draws one in front of a run's lines, even where nothing can be redrawn.
+    transformers.logging.disable_progress_bar()
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModelForCausalLM.from_pretrained(folder, torch_dtype=getattr(torch, dtype))
+        tokenizer = load_tokenizer(folder)
+        # transformers 5 warns of the name that transformers 4 needs.
+        argument = "torch_dtype" if transformers.__version__.startswith("4.") else "dtype"
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, **{argument: getattr(torch, dtype)}
+        )
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"base.path={path} does not load as a causal LM: {reason}") from error
@@ -61,4 +81,56 @@ def load_base(path: str | Path, dtype: str, device: str) -> tuple[nn.Module, Any
         )
     if tokenizer.eos_token_id is None:
         raise UserError(f"base.path={path}: its tokenizer has no end-of-sequence token")
-    return model.to(device).eval(), tokenizer
+    model = model.to(device).eval()
+    align(model)
+    check_sample(folder, model, tokenizer)
+    return model, tokenizer
+
+
+def stop_ids(model: nn.Module, tokenizer: Any) -> frozenset[int]:
+    """The token ids that end a completion of this base."""
+    config = getattr(model, "generation_config", None)
+    listed = getattr(config, "eos_token_id", None)
+    ids = listed if isinstance(listed, list) else [listed]
+    return frozenset(i for i in [*ids, tokenizer.eos_token_id] if i is not None)
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The tokenizer as its folder describes it, whichever transformers reads it.
+
+    A folder that names the general fast tokenizer means its tokenizer.json and nothing else.
+    transformers 5 gives a Qwen2 base Qwen2's own splitting rules all the same, and then has neither
+    its spaces nor its merges.
+    """
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    file = folder / "tokenizer_config.json"
+    named = json.loads(file.read_text("utf-8")).get("tokenizer_class") if file.exists() else None
+    # transformers 5 writes the second name, which transformers 4 does not know.
+    general = named in ("PreTrainedTokenizerFast", "TokenizersBackend")
+    return (PreTrainedTokenizerFast if general else AutoTokenizer).from_pretrained(folder)
+
+
+def align(model: nn.Module) -> None:
+    """Moves what lies at an odd address to a multiple of 64 bytes, one tensor after the other.
+
+    Weights mapped from a safetensors file start wherever its header ends. On some processors (seen
+    on an AMD EPYC) the matrix kernels then sum in another order, so the same weights would give
+    other last digits when read from a file than when made in memory.
+    """
+    for tensor in chain(model.parameters(), model.buffers()):
+        if tensor.data_ptr() % _ALIGNMENT:
+            mapped = tensor.data
+            tensor.data = mapped.clone()
+            _page_out(mapped)
+
+
+def _page_out(tensor: torch.Tensor) -> None:
+    """Lets Linux take back the pages of a file that were read for `tensor`.
+
+    The file stays mapped until its last tensor has been moved, and would be in memory a second time
+    until then. Asking is enough: pages that somebody needs are read again.
+    """
+    start = tensor.data_ptr() & -mmap.PAGESIZE
+    size = ctypes.c_size_t(tensor.data_ptr() + tensor.nbytes - start)
+    ctypes.CDLL(None).madvise(ctypes.c_void_p(start), size, _MADV_PAGEOUT)

@@ -42,24 +42,28 @@ def decode(
     model: nn.Module,
     bank: Bank,
     prompts: Sequence[Sequence[int]],
-    members: Sequence[int],
+    slots: Sequence[int],
+    limits: Sequence[int],
     sampling: Sampling,
     stop_ids: frozenset[int],
-    generator: torch.Generator,
+    uniforms: Tensor,
 ) -> list[list[Decoded]]:
-    """Samples `sampling.n` continuations of each prompt (token ids) by the member in its place.
+    """Samples `sampling.n` continuations of each prompt (token ids) by the member in its place, of
+    at most `limits` tokens each. `uniforms` [rows * n, tokens] in [0, 1) decide what is drawn.
 
-    `members` must ascend, because the bank routes contiguous runs of rows.
+    `slots` must ascend, because the bank routes contiguous runs of rows.
     """
     # Imported late: transformers takes seconds, and `--help` must not.
     from azr_population.engines.kv_cache import GrowingCache
 
     device = next(model.parameters()).device
     input_ids, mask = _left_padded(prompts, device)
-    slots = torch.tensor(members, device=device)
-    cache = GrowingCache(input_ids.shape[1] + min(sampling.max_new_tokens, _ROOM))
+    routes = torch.tensor(slots, device=device)
+    uniforms = uniforms.to(device)
+    ends = torch.tensor(limits, device=device).repeat_interleave(sampling.n)
+    cache = GrowingCache(input_ids.shape[1] + min(max(limits), _ROOM))
     columns = max(1, _PREFILL_TOKENS // len(prompts))
-    with bank.routed(slots):
+    with bank.routed_or_bare(routes):
         for start in range(0, input_ids.shape[1], columns):
             stop = min(start + columns, input_ids.shape[1])
             logits = _forward(model, input_ids[:, start:stop], mask[:, :stop], cache)
@@ -67,15 +71,15 @@ def decode(
         cache.batch_repeat_interleave(sampling.n)
         logits = logits.repeat_interleave(sampling.n, dim=0)
         mask = mask.repeat_interleave(sampling.n, dim=0)
-        slots = slots.repeat_interleave(sampling.n)
+        routes = routes.repeat_interleave(sampling.n)
 
     rows = [Decoded([], [], False) for _ in range(len(prompts) * sampling.n)]
     alive = torch.arange(len(rows), device=device)
     """For each row of the batch, its place in `rows`; finished rows stay until compaction."""
     running = torch.ones(len(rows), dtype=torch.bool, device=device)
     stops = torch.tensor(sorted(stop_ids), device=device)
-    for step in range(sampling.max_new_tokens):
-        tokens, logprobs = sample_tokens(logits, sampling, generator)
+    for step in range(max(limits)):
+        tokens, logprobs = sample_tokens(logits, sampling, uniforms[alive, step])
         stopped = torch.isin(tokens, stops)
         for place, token, logprob, on, stop in zip(
             alive.tolist(),
@@ -89,25 +93,26 @@ def decode(
                 rows[place].token_ids.append(token)
                 rows[place].logprobs.append(logprob)
                 rows[place].finished = stop
-        running &= ~stopped
+        running &= ~stopped & (step + 1 < ends)
         count = int(running.sum())
-        if count == 0 or step + 1 == sampling.max_new_tokens:
+        if count == 0:
             break
         if count <= _COMPACT_AT * len(running):
             kept = running.nonzero().squeeze(1)
             cache.batch_select_indices(kept)
-            tokens, mask, slots, alive = tokens[kept], mask[kept], slots[kept], alive[kept]
-            running = running[kept]
+            tokens, mask, routes, alive = tokens[kept], mask[kept], routes[kept], alive[kept]
+            running, ends = running[kept], ends[kept]
         mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
-        with bank.routed(slots):
+        with bank.routed_or_bare(routes):
             logits = _forward(model, tokens.unsqueeze(1), mask, cache)
     return [rows[i * sampling.n : (i + 1) * sampling.n] for i in range(len(prompts))]
 
 
-def sample_tokens(
-    logits: Tensor, sampling: Sampling, generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    """One token per row of `logits[rows, vocabulary]`, and its log-probability at temperature 1."""
+def sample_tokens(logits: Tensor, sampling: Sampling, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """One token per row of `logits[rows, vocabulary]`, and its log-probability at temperature 1.
+
+    `uniforms` [rows] in [0, 1) choose by the inverse of the cumulative distribution.
+    """
     log_probabilities = torch.log_softmax(logits.float(), dim=-1)
     if sampling.temperature == 0:
         tokens = log_probabilities.argmax(dim=-1)
@@ -118,7 +123,12 @@ def sample_tokens(
             # A token stays while the mass before it is below top_p, so the first always stays.
             ordered[ordered.cumsum(dim=-1) - ordered >= sampling.top_p] = 0
             probabilities = torch.zeros_like(probabilities).scatter(-1, order, ordered)
-        tokens = torch.multinomial(probabilities, 1, generator=generator).squeeze(1)
+        mass = probabilities.cumsum(dim=-1)
+        # The first token whose mass reaches beyond the number; one without mass never is.
+        wanted = (uniforms * mass[:, -1]).unsqueeze(1)
+        tokens = torch.searchsorted(mass, wanted, right=True).squeeze(1)
+        # A number next to 1 can round up to all of the mass.
+        tokens = torch.where(tokens < mass.shape[1], tokens, probabilities.argmax(dim=-1))
     return tokens, log_probabilities.gather(-1, tokens.unsqueeze(1)).squeeze(1)
 
 

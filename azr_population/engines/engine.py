@@ -1,24 +1,47 @@
-"""The contract between self-play and whatever runs the model."""
+"""The contracts between self-play and whatever runs the model, on the level of token ids.
+
+A **rollout** samples, a **learner** trains; an **engine** is both, kept in step. Members are
+addressed by their slot. Text comes in and out in `text.py` alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import torch
+from torch import Tensor
 
 from azr_population.adapters.adapter import Adapter
+
+Ids = Sequence[int]
+"""Token ids of one prompt or of one completion."""
+
+
+BASE = -1
+"""In the place of a slot: the bare base."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How completions are drawn. `temperature=0` is greedy; `n` completions per prompt."""
+    """How completions are drawn. `temperature=0` is greedy; `n` completions per prompt.
 
-    max_new_tokens: int
+    `max_new_tokens` is one limit for all prompts, or one for each.
+    """
+
+    max_new_tokens: int | tuple[int, ...]
     temperature: float = 1.0
     top_p: float = 1.0
     n: int = 1
+
+    def limits(self, prompts: int) -> list[int]:
+        """The limit of each of so many prompts."""
+        if isinstance(self.max_new_tokens, int):
+            return [self.max_new_tokens] * prompts
+        if len(self.max_new_tokens) != prompts:
+            raise ValueError(f"{len(self.max_new_tokens)} limits for {prompts} prompts")
+        return list(self.max_new_tokens)
 
 
 @dataclass(frozen=True)
@@ -26,16 +49,16 @@ class Completion:
     """One sampled continuation.
 
     `token_ids` include the end-of-sequence token when `finished`; `logprobs[i]` is the natural log
-    of the probability (at temperature 1) of `token_ids[i]`; `text` leaves special tokens of padding
-    and end of sequence out.
+    of the probability (at temperature 1) that the sampler gave `token_ids[i]`; `text` leaves the
+    end of sequence out, and is empty where nobody has decoded it.
     """
 
-    member: int
+    slot: int
     prompt_ids: tuple[int, ...]
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
-    text: str
     finished: bool
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,37 +69,80 @@ class Sample:
     advantage: float
 
 
-class Engine(Protocol):
-    """Generates with and trains the members of one bank; members are addressed by slot."""
+Updates = dict[int, dict[str, float]]
+"""The metrics of an update by slot."""
+
+
+class Rollout(Protocol):
+    """Samples completions of many members in one batch."""
 
     def generate(
         self,
-        prompts: Sequence[str],
-        members: Sequence[int],
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
         sampling: Sampling,
-        generator: torch.Generator,
+        seed: int,
+        rows: Sequence[int] | None = None,
     ) -> list[list[Completion]]:
-        """`sampling.n` completions for each prompt, by the member in the same place; in order."""
+        """`sampling.n` completions of each prompt, by the member in the same place; in order.
+
+        What a row draws depends on (`seed`, its number) and not on the rows beside it. Rows are
+        numbered as they come, or by `rows` where they are a part of a larger call.
+        """
         ...
+
+    def push(self, slot: int, adapter: Adapter) -> None:
+        """From the next `generate` on, the slot's member is `adapter`."""
+        ...
+
+    def asleep(self) -> AbstractContextManager[None]:
+        """Inside, nothing is sampled, and the learner may have the rollout's memory."""
+        ...
+
+
+class Learner(Protocol):
+    """Holds the members' weights and trains them."""
 
     def update(
         self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
-    ) -> dict[int, dict[str, float]]:
-        """One policy-gradient step per member on its own samples; metrics per member."""
+    ) -> Updates:
+        """One policy-gradient step per slot on its own samples; metrics per slot."""
         ...
 
-    def read_member(self, member: int) -> Adapter:
+    def log_probs(
+        self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """For each row the log-probability (temperature 1) and the entropy of each response token,
+        in nats; float32 on the CPU."""
+        ...
+
+    def read(self, slot: int) -> Adapter:
         """A copy of the member's factors."""
         ...
 
-    def write_member(self, member: int, adapter: Adapter) -> None:
+    def write(self, slot: int, adapter: Adapter) -> None:
         """Replaces the member's factors and starts its optimizer afresh."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything a checkpoint needs: factors and optimizer states of all members."""
+        """Everything a checkpoint needs: `adapters` and `optimizers`, both by slot."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of `state_dict`."""
+        ...
+
+
+class Engine(Learner, Protocol):
+    """A learner and a rollout that always samples from the learner's newest weights."""
+
+    def generate(
+        self,
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int] | None = None,
+    ) -> list[list[Completion]]:
+        """See `Rollout`."""
         ...

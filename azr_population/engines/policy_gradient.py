@@ -1,4 +1,10 @@
-"""The clipped policy-gradient loss on completion tokens: PPO's without a critic, as in AZR."""
+"""The clipped policy-gradient loss on completion tokens: PPO's without a critic, as in AZR.
+
+Where the sampler is not the learner (vLLM), its log-probabilities differ a little from the
+learner's own. With `cap`, each token's loss is weighted by min(learner / sampler, cap): truncated
+importance sampling, as in veRL's `algorithm.rollout_correction` and TRL. The policy's own ratio is
+then taken against the learner, which is exact for one update per batch.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +17,12 @@ from torch import Tensor, nn
 from azr_population.engines.engine import Sample
 
 METRICS = ("loss", "entropy", "approx_kl", "clip_fraction")
-"""What `policy_loss` reports beside the loss."""
+"""What `policy_loss` reports, as sums over tokens."""
+
+_ROUNDING = 1e-4
+"""Nats by which log-probabilities in float32 differ when nothing but a batch's shape does."""
+
+_SAMPLER = ("sampler_kl", "sampler_capped", "weight", "weight_squared")
 
 
 @dataclass(frozen=True)
@@ -29,19 +40,28 @@ class MicroBatch:
 def micro_batches(
     samples: Sequence[Sample], max_tokens: int, device: torch.device
 ) -> Iterator[MicroBatch]:
-    """Samples of like length together, at most `max_tokens` with padding (at least one row)."""
-    ordered = sorted(samples, key=_length)
+    """The samples of each of `pieces` as a batch."""
+    for piece in pieces(samples, max_tokens):
+        yield _collate(piece, device)
+
+
+def pieces(samples: Sequence[Sample], max_tokens: int) -> Iterator[list[Sample]]:
+    """Samples of like length together, at most `max_tokens` with padding (at least one row).
+
+    Some of these pieces, put together and cut again, give the same pieces.
+    """
+    ordered = sorted(samples, key=length)
     start = 0
     while start < len(ordered):
         end = start + 1
-        while end < len(ordered) and (end + 1 - start) * _length(ordered[end]) <= max_tokens:
+        while end < len(ordered) and (end + 1 - start) * length(ordered[end]) <= max_tokens:
             end += 1
-        yield _collate(ordered[start:end], device)
+        yield ordered[start:end]
         start = end
 
 
 def policy_loss(
-    model: nn.Module, batch: MicroBatch, clip_ratio: float
+    model: nn.Module, batch: MicroBatch, clip_ratio: float, cap: float = 0.0
 ) -> tuple[Tensor, dict[str, float]]:
     """The summed loss over the batch's completion tokens, and summed metrics.
 
@@ -67,10 +87,16 @@ def policy_loss(
     old = batch.old_logprobs[:, columns + 1][chosen]
     advantages = batch.advantages.unsqueeze(1).expand(-1, len(columns))[chosen]
 
+    weights, corrections = torch.ones_like(old), dict[str, float]()
+    if cap:
+        weights, corrections = _importance(logprobs.detach() - old, cap)
+        old = logprobs.detach()
+    # A difference that is rounding is no change of the policy: AdamW would make steps of it.
+    old = torch.where((logprobs.detach() - old).abs() < _ROUNDING, logprobs.detach(), old)
     log_ratio = logprobs - old
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1 - clip_ratio, 1 + clip_ratio)
-    loss = -torch.minimum(ratio * advantages, clipped * advantages).sum()
+    loss = -(weights * torch.minimum(ratio * advantages, clipped * advantages)).sum()
     with torch.no_grad():
         entropy = -(log_probabilities.exp() * log_probabilities).sum()
         outside = ((ratio - 1).abs() > clip_ratio).sum()
@@ -79,16 +105,46 @@ def policy_loss(
             "entropy": float(entropy),
             "approx_kl": float((ratio - 1 - log_ratio).sum()),
             "clip_fraction": float(outside),
+            **corrections,
         }
     return loss, metrics
 
 
-def _length(sample: Sample) -> int:
+def metric_names(cap: float) -> tuple[str, ...]:
+    """The metrics that `policy_loss` reports with this cap."""
+    return (*METRICS, *_SAMPLER) if cap else METRICS
+
+
+def finish_metrics(means: dict[str, float]) -> dict[str, float]:
+    """Means over tokens as they are recorded: the weights' moments become `sampler_ess`, the
+    effective sample size as a share of the tokens."""
+    if "weight" not in means:
+        return means
+    kept = {name: value for name, value in means.items() if not name.startswith("weight")}
+    squares = means["weight_squared"]
+    return {**kept, "sampler_ess": means["weight"] ** 2 / squares if squares else 0.0}
+
+
+def _importance(log_weights: Tensor, cap: float) -> tuple[Tensor, dict[str, float]]:
+    """The capped weights of log(learner / sampler), and sums over tokens: `sampler_kl` estimates
+    KL(sampler | learner) in nats by w - 1 - log w, `sampler_capped` counts weights above `cap`."""
+    weights = log_weights.exp()
+    capped = weights.clamp(max=cap)
+    return capped, {
+        "sampler_kl": float((weights - 1 - log_weights).sum()),
+        "sampler_capped": float((weights > cap).sum()),
+        "weight": float(capped.sum()),
+        "weight_squared": float(capped.square().sum()),
+    }
+
+
+def length(sample: Sample) -> int:
+    """Tokens of prompt and completion."""
     return len(sample.completion.prompt_ids) + len(sample.completion.token_ids)
 
 
 def _collate(samples: Sequence[Sample], device: torch.device) -> MicroBatch:
-    width = max(_length(sample) for sample in samples)
+    width = max(length(sample) for sample in samples)
     shape = (len(samples), width)
     input_ids = torch.zeros(shape, dtype=torch.long)
     mask = torch.zeros(shape, dtype=torch.long)
@@ -96,7 +152,7 @@ def _collate(samples: Sequence[Sample], device: torch.device) -> MicroBatch:
     old_logprobs = torch.zeros(shape)
     for row, sample in enumerate(samples):
         done = sample.completion
-        start, end = len(done.prompt_ids), _length(sample)
+        start, end = len(done.prompt_ids), length(sample)
         input_ids[row, :end] = torch.tensor(done.prompt_ids + done.token_ids)
         mask[row, :end] = 1
         completion[row, start:end] = True

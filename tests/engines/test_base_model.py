@@ -1,8 +1,16 @@
-"""How a base is told from another one."""
+"""How a base is told from another one, and how it lies in memory once it is loaded."""
+
+import json
+import re
+import sys
+from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
+from transformers import AutoModelForCausalLM
 
-from azr_population.engines.base_model import _SAMPLE_BYTES, fingerprint
+from azr_population.engines.base_model import _SAMPLE_BYTES, align, fingerprint, load_base
 from azr_population.nano import nano_base_path
 
 
@@ -36,3 +44,75 @@ def test_a_file_smaller_than_a_sample_is_read_whole(tmp_path):
     before = fingerprint(tmp_path)
     path.write_bytes(b"1235")
     assert fingerprint(tmp_path) != before != fingerprint(nano_base_path())
+
+
+def addresses(model):
+    """Where the parameters lie, in bytes after a multiple of 64."""
+    return {parameter.data_ptr() % 64 for parameter in model.parameters()}
+
+
+@pytest.fixture
+def unaligned(tmp_path, model, engine):
+    """A base's folder whose weights start 8 bytes after a multiple of 64 in their file."""
+    model.save_pretrained(tmp_path)
+    engine.tokenizer.save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    content = file.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = content[8:end].rstrip()
+    header += b" " * (-len(header) % 64)
+    file.write_bytes(len(header).to_bytes(8, "little") + header + content[end:])
+    return tmp_path
+
+
+def test_weights_that_a_file_keeps_at_odd_addresses_are_aligned(unaligned, model):
+    assert addresses(AutoModelForCausalLM.from_pretrained(unaligned)) == {8}
+    loaded, _ = load_base(unaligned, "float32", "cpu")
+    assert addresses(loaded) == {0}
+    kept = model.state_dict()
+    assert all(torch.equal(tensor, kept[name]) for name, tensor in loaded.state_dict().items())
+
+
+def test_only_what_lies_at_an_odd_address_is_copied():
+    module = nn.Module()
+    module.aligned = nn.Parameter(torch.ones(8))
+    module.odd = nn.Parameter(torch.arange(24.0)[4:].view(4, 5))
+    module.tied = module.odd
+    module.register_buffer("buffer", torch.ones(9)[1:])
+    before = module.aligned.data_ptr()
+    assert addresses(module) == {0, 16}
+    align(module)
+    assert addresses(module) == {0} and module.buffer.data_ptr() % 64 == 0
+    assert module.aligned.data_ptr() == before
+    assert module.tied is module.odd and torch.equal(module.odd, torch.arange(4.0, 24).view(4, 5))
+
+
+def resident_file_pages():
+    """Megabytes of mapped files that this process has in memory."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"RssFile:\s+(\d+) kB", status)[1]) / 1024
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+def test_what_was_mapped_leaves_the_memory_once_it_is_copied(tmp_path):
+    size = 64 << 20
+    (tmp_path / "weights").write_bytes(bytes(size))
+    mapped = torch.from_file(str(tmp_path / "weights"), size=size // 4)
+    module = nn.Module()
+    module.odd = nn.Parameter(mapped[2:])
+    before = resident_file_pages()
+    float(mapped.sum())  # reads all of it
+    assert resident_file_pages() > before + 60
+    align(module)
+    assert resident_file_pages() < before + 4
+
+
+@pytest.mark.parametrize("name", ["PreTrainedTokenizerFast", "TokenizersBackend"])
+def test_a_general_tokenizer_is_read_as_its_file_says_whatever_the_base_is(unaligned, engine, name):
+    # transformers 5 takes Qwen2's own tokenizer for every base of that architecture.
+    file = unaligned / "tokenizer_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "tokenizer_class": name}))
+    _, tokenizer = load_base(unaligned, "float32", "cpu")
+    ids = engine.tokenizer("abc de 12").input_ids
+    assert tokenizer("abc de 12").input_ids == ids and len(ids) == 9
+    assert tokenizer.decode(ids) == "abc de 12"

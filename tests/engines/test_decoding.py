@@ -5,22 +5,22 @@ from azr_population.engines.decoding import sample_tokens
 from azr_population.engines.engine import Sampling
 
 PROMPTS = ["abc", "hello world", "a", "zz 9", "abc"]
-MEMBERS = [2, 0, 1, 0, 1]
+SLOTS = [2, 0, 1, 0, 1]
 STOPS = list(range(1, 8))
 """Several tokens end a text, or a random model would hardly ever end one."""
 GREEDY = Sampling(max_new_tokens=20, temperature=0)
 
 
-def seeded(seed=7):
-    return torch.Generator().manual_seed(seed)
+def uniforms(count):
+    return torch.rand(count, generator=torch.Generator().manual_seed(7))
 
 
-def alone(engine, prompt, member):
+def alone(engine, prompt, slot):
     """Greedy tokens and log-probabilities by whole forwards, without cache, padding or batch."""
     ids = engine.tokenizer(prompt, add_special_tokens=False)["input_ids"]
     tokens, logprobs = [], []
     while len(tokens) < GREEDY.max_new_tokens:
-        with torch.inference_mode(), engine.bank.routed(torch.tensor([member])):
+        with torch.inference_mode(), engine.bank.routed(torch.tensor([slot])):
             logits = engine.model(input_ids=torch.tensor([ids + tokens])).logits[0, -1]
         tokens.append(int(logits.argmax()))
         logprobs.append(float(torch.log_softmax(logits, -1).max()))
@@ -30,13 +30,13 @@ def alone(engine, prompt, member):
 
 
 def test_mixed_members_in_one_padded_batch_write_what_each_would_write_alone(engine):
-    engine.model.generation_config.eos_token_id = STOPS
-    batch = engine.generate(PROMPTS, MEMBERS, GREEDY, seeded())
-    for prompt, member, (one,) in zip(PROMPTS, MEMBERS, batch, strict=True):
-        tokens, logprobs = alone(engine, prompt, member)
+    engine.engine.rollout.stop_ids = frozenset(STOPS)
+    batch = engine.generate(PROMPTS, SLOTS, GREEDY, 7)
+    for prompt, slot, (one,) in zip(PROMPTS, SLOTS, batch, strict=True):
+        tokens, logprobs = alone(engine, prompt, slot)
         assert list(one.token_ids) == tokens
         assert one.logprobs == pytest.approx(logprobs, abs=1e-4)
-        assert one.member == member
+        assert one.slot == slot
         assert one.finished == (tokens[-1] in STOPS)
     # The test means something only if rows end at different times and members differ.
     assert len({len(one.token_ids) for (one,) in batch}) > 1
@@ -44,7 +44,7 @@ def test_mixed_members_in_one_padded_batch_write_what_each_would_write_alone(eng
 
 
 def test_several_samples_per_prompt_come_in_order_and_differ(engine):
-    groups = engine.generate(PROMPTS, MEMBERS, Sampling(12, n=4), seeded())
+    groups = engine.generate(PROMPTS, SLOTS, Sampling(12, n=4), 7)
     assert [len(group) for group in groups] == [4] * 5
     assert all(one.prompt_ids == groups[0][0].prompt_ids for one in groups[0])
     assert len({one.token_ids for one in groups[0]}) > 1
@@ -52,45 +52,78 @@ def test_several_samples_per_prompt_come_in_order_and_differ(engine):
 
 def test_the_same_seed_gives_the_same_text_and_another_seed_another(engine):
     one, same, other = (
-        engine.generate(PROMPTS, MEMBERS, Sampling(12, n=2), seeded(seed)) for seed in (1, 1, 2)
+        engine.generate(PROMPTS, SLOTS, Sampling(12, n=2), seed) for seed in (1, 1, 2)
     )
     assert one == same
     assert one != other
 
 
-def test_small_batches_give_the_same_greedy_text(engine):
-    whole = engine.generate(PROMPTS, MEMBERS, GREEDY, seeded())
-    engine._generate_rows = 2
-    parts = engine.generate(PROMPTS, MEMBERS, GREEDY, seeded())
+def test_small_batches_give_the_same_greedy_text(engine, another_engine):
+    whole = engine.generate(PROMPTS, SLOTS, GREEDY, 7)
+    parts = another_engine(generate_rows=2).generate(PROMPTS, SLOTS, GREEDY, 7)
     assert [[one.text for one in group] for group in whole] == [
         [one.text for one in group] for group in parts
     ]
 
 
 def test_a_prompt_in_pieces_gives_the_same_text(engine, monkeypatch):
-    prompts, members = ["abc", "a longer prompt here", "x"], [0, 1, 2]
-    whole = engine.generate(prompts, members, Sampling(8, temperature=0.0), torch.Generator())
+    prompts, slots = ["abc", "a longer prompt here", "x"], [0, 1, 2]
+    whole = engine.generate(prompts, slots, Sampling(8, temperature=0.0), 0)
     monkeypatch.setattr("azr_population.engines.decoding._PREFILL_TOKENS", 9)
-    pieces = engine.generate(prompts, members, Sampling(8, temperature=0.0), torch.Generator())
+    pieces = engine.generate(prompts, slots, Sampling(8, temperature=0.0), 0)
     for (ours,), (theirs,) in zip(pieces, whole, strict=True):
         assert ours.token_ids == theirs.token_ids
         assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
 
 
 def test_text_leaves_the_end_of_sequence_out_and_unfinished_rows_say_so(engine):
-    for (one,) in engine.generate(PROMPTS, MEMBERS, Sampling(3), seeded()):
+    for (one,) in engine.generate(PROMPTS, SLOTS, Sampling(3), 7):
         assert "<eos>" not in one.text
         assert one.finished == (one.token_ids[-1] == engine.tokenizer.eos_token_id)
         assert len(one.token_ids) <= 3 and len(one.logprobs) == len(one.token_ids)
 
 
+def test_a_row_draws_alike_in_whatever_batch_it_is(engine, another_engine):
+    sampling = Sampling(12, n=2)
+    whole = engine.generate(PROMPTS, SLOTS, sampling, 7)
+    small = another_engine(generate_rows=2).generate(PROMPTS, SLOTS, sampling, 7)
+    assert [[one.text for one in group] for group in small] == [
+        [one.text for one in group] for group in whole
+    ]
+    ids = [group[0].prompt_ids for group in whole]
+    rollout = engine.engine.rollout
+    (part,) = rollout.generate([ids[3]], [SLOTS[3]], sampling, 7, rows=[3])
+    assert [one.token_ids for one in part] == [one.token_ids for one in whole[3]]
+    (other,) = rollout.generate([ids[3]], [SLOTS[3]], sampling, 7)
+    assert [one.token_ids for one in other] != [one.token_ids for one in whole[3]]
+
+
+def test_a_number_next_to_1_chooses_a_token_that_has_a_chance():
+    logits = torch.tensor([[0.3, 0.7, 0.0]]).log().repeat(3, 1)
+    ends = torch.tensor([0.0, 0.3000001, 1 - 2**-24])
+    assert sample_tokens(logits, Sampling(1), ends)[0].tolist() == [0, 1, 1]
+    assert sample_tokens(logits, Sampling(1), torch.ones(3))[0].tolist() == [1, 1, 1]
+
+
+def test_every_prompt_has_its_own_limit(engine):
+    long = engine.generate(PROMPTS, SLOTS, GREEDY, 7)
+    limits = (3, 20, 1, 7, 5)
+    cut = engine.generate(PROMPTS, SLOTS, Sampling(limits, temperature=0), 7)
+    for (whole,), (part,), limit in zip(long, cut, limits, strict=True):
+        assert part.token_ids == whole.token_ids[:limit]
+        assert part.finished == (whole.finished and len(whole.token_ids) <= limit)
+    assert max(len(whole.token_ids) for (whole,) in long) > 7
+    with pytest.raises(ValueError, match="2 limits for 5 prompts"):
+        engine.generate(PROMPTS, SLOTS, Sampling((3, 4)), 7)
+
+
 def test_no_prompts_no_completions(engine):
-    assert engine.generate([], [], GREEDY, seeded()) == []
+    assert engine.generate([], [], GREEDY, 7) == []
 
 
 def test_top_p_keeps_the_likeliest_tokens_only():
     logits = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log().repeat(2000, 1)
-    tokens, logprobs = sample_tokens(logits, Sampling(1, top_p=0.7), seeded())
+    tokens, logprobs = sample_tokens(logits, Sampling(1, top_p=0.7), uniforms(2000))
     assert set(tokens.tolist()) == {0, 1}
     assert (tokens == 0).float().mean() == pytest.approx(0.5 / 0.8, abs=0.04)
     # Log-probabilities stay those of the whole distribution.
@@ -99,5 +132,5 @@ def test_top_p_keeps_the_likeliest_tokens_only():
 
 def test_temperature_flattens():
     logits = torch.tensor([[0.9, 0.1]]).log().repeat(4000, 1)
-    tokens, _ = sample_tokens(logits, Sampling(1, temperature=2.0), seeded())
+    tokens, _ = sample_tokens(logits, Sampling(1, temperature=2.0), uniforms(4000))
     assert (tokens == 0).float().mean() == pytest.approx(0.75, abs=0.03)

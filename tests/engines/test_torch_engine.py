@@ -18,14 +18,13 @@ def same(one, other):
 
 
 def sampled(engine, member, rows=8, seed=3):
-    generator = torch.Generator().manual_seed(seed)
-    groups = engine.generate(["abc de"] * rows, [member] * rows, Sampling(10), generator)
+    groups = engine.generate(["abc de"] * rows, [member] * rows, Sampling(10), seed)
     return [group[0] for group in groups]
 
 
 def logprob(engine, completion):
     ids = torch.tensor([completion.prompt_ids + completion.token_ids])
-    with torch.inference_mode(), engine.bank.routed(torch.tensor([completion.member])):
+    with torch.inference_mode(), engine.bank.routed(torch.tensor([completion.slot])):
         logits = engine.model(input_ids=ids).logits[0, :-1]
     chosen = torch.log_softmax(logits, -1).gather(1, ids[0, 1:, None])[:, 0]
     return float(chosen[len(completion.prompt_ids) - 1 :].sum())
@@ -83,7 +82,7 @@ def test_gradients_are_clipped_to_the_norm(another_engine, monkeypatch):
 def test_chat_prompts_go_through_the_tokenizers_template(another_engine):
     engine = another_engine(chat=True)
     engine.tokenizer.chat_template = "{% for m in messages %}u {{ m.content }} {% endfor %}a"
-    (one,) = engine.generate(["hi"], [0], Sampling(1), torch.Generator().manual_seed(0))[0]
+    (one,) = engine.generate(["hi"], [0], Sampling(1), 0)[0]
     assert engine.tokenizer.decode(one.prompt_ids) == "u hi a"
 
 
@@ -114,10 +113,10 @@ def test_going_on_from_a_saved_state_is_bit_identical(engine, another_engine):
 
 def test_a_written_member_starts_with_a_fresh_optimizer(engine):
     samples = [Sample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
-    start = engine.read_member(1)
+    start = engine.read(1)
     engine.update({1: samples}, RATES)
     first = factors(engine, 1)
-    engine.write_member(1, start)
+    engine.write(1, start)
     assert not engine.state_dict()["optimizers"][1]["state"]
     engine.update({1: samples}, RATES)
     assert same(first, factors(engine, 1))
@@ -136,5 +135,5 @@ def test_an_engine_from_a_folder(engine, model, tmp_path):
     generator = torch.Generator().manual_seed(5)
     loaded = TorchEngine.from_folder(tmp_path, engine.bank.spec, 3, generator)
     for slot in range(3):
-        loaded.write_member(slot, engine.read_member(slot))
+        loaded.write(slot, engine.read(slot))
     assert sampled(engine, 2) == sampled(loaded, 2)

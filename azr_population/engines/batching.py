@@ -1,0 +1,30 @@
+"""Which rows go through the model together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from azr_population.engines.engine import BASE
+
+
+def slot_batches(
+    lengths: Sequence[int], slots: Sequence[int], max_tokens: int, max_rows: int | None = None
+) -> Iterator[list[int]]:
+    """Places of rows to put through the model together: by slot, because the bank routes runs of
+    rows; then by length, to pad little.
+
+    A batch has at most `max_tokens` tokens when all its rows are padded to the longest, and at most
+    `max_rows` rows; a row that is longer by itself goes alone. Rows of the bare base are never
+    beside a member's.
+    """
+    batch: list[int] = []
+    longest = 0
+    for row in sorted(range(len(lengths)), key=lambda row: (slots[row], lengths[row])):
+        longest = max(longest, lengths[row])
+        full = len(batch) == max_rows or (len(batch) + 1) * longest > max_tokens
+        if batch and (full or (slots[batch[-1]] == BASE) != (slots[row] == BASE)):
+            yield batch
+            batch, longest = [], lengths[row]
+        batch.append(row)
+    if batch:
+        yield batch

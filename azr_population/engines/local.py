@@ -1,0 +1,88 @@
+"""The engine of one process: a learner, and a rollout that gets whatever the learner changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from azr_population.adapters.adapter import Adapter
+from azr_population.engines.canary import Canary
+from azr_population.engines.engine import (
+    Completion,
+    Ids,
+    Learner,
+    Rollout,
+    Sample,
+    Sampling,
+    Updates,
+)
+
+
+class LocalEngine:
+    """An `Engine` of these two.
+
+    With a canary every pushed member is checked before the next token is sampled.
+    """
+
+    def __init__(self, rollout: Rollout, learner: Learner, canary: Canary | None = None) -> None:
+        self.rollout = rollout
+        self.learner = learner
+        self._canary = canary
+        self._unchecked: set[int] = set()
+
+    def generate(
+        self,
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int] | None = None,
+    ) -> list[list[Completion]]:
+        """See `Rollout`."""
+        if not prompts:
+            return []
+        if self._canary and self._unchecked:
+            self._canary.check(self.rollout, self.learner, sorted(self._unchecked))
+            self._unchecked.clear()
+        return self.rollout.generate(prompts, slots, sampling, seed, rows)
+
+    def update(
+        self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
+    ) -> Updates:
+        """See `Learner`."""
+        with self.rollout.asleep():
+            updates = self.learner.update(samples, learning_rates)
+        self.push([slot for slot, figures in updates.items() if figures["updates"]])
+        return updates
+
+    def log_probs(
+        self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """See `Learner`."""
+        return self.learner.log_probs(prompts, responses, slots)
+
+    def read(self, slot: int) -> Adapter:
+        """See `Learner`."""
+        return self.learner.read(slot)
+
+    def write(self, slot: int, adapter: Adapter) -> None:
+        """See `Learner`."""
+        self.learner.write(slot, adapter)
+        self.push([slot])
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Learner`."""
+        return self.learner.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `Learner`."""
+        self.learner.load_state_dict(state)
+        self.push(list(state["adapters"]))
+
+    def push(self, slots: Sequence[int]) -> None:
+        """Hands these members, as the learner has them, to the rollout."""
+        for slot in slots:
+            self.rollout.push(slot, self.learner.read(slot))
+        self._unchecked.update(slots)

@@ -1,0 +1,83 @@
+"""Text in, text out: what self-play asks of an engine, on top of token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from azr_population.adapters.adapter import Adapter
+from azr_population.engines.engine import Completion, Engine, Sample, Sampling, Updates
+
+
+class TextEngine:
+    """An engine and the tokenizer of its base.
+
+    With `chat`, a prompt is the user's turn of the tokenizer's chat template; where there is no
+    template, it is encoded with the special tokens that the base expects at the start of text.
+    """
+
+    def __init__(self, engine: Engine, tokenizer: Any, chat: bool = False) -> None:
+        self.engine = engine
+        self.tokenizer = tokenizer
+        self._chat = chat
+
+    def generate(
+        self, prompts: Sequence[str], slots: Sequence[int], sampling: Sampling, seed: int
+    ) -> list[list[Completion]]:
+        """See `Rollout`; the completions have their text."""
+        if not prompts:
+            return []
+        groups = self.engine.generate(self._encode(prompts), slots, sampling, seed)
+        written = [one for group in groups for one in group]
+        texts = self.tokenizer.batch_decode(
+            [one.token_ids[:-1] if one.finished else one.token_ids for one in written],
+            skip_special_tokens=False,
+            clean_up_tokenization_spaces=False,
+        )
+        told = iter(replace(one, text=text) for one, text in zip(written, texts, strict=True))
+        return [[next(told) for _ in group] for group in groups]
+
+    def likelihoods(
+        self, prompts: Sequence[str], answers: Sequence[str], slots: Sequence[int]
+    ) -> list[float]:
+        """The probability that each prompt is answered by exactly this text, end of sequence
+        included, at temperature 1 by the member in the same place."""
+        if not prompts:
+            return []
+        endings = self.tokenizer(list(answers), add_special_tokens=False)["input_ids"]
+        responses = [[*ids, self.tokenizer.eos_token_id] for ids in endings]
+        chosen, _ = self.engine.log_probs(self._encode(prompts), responses, slots)
+        return [float(one.double().sum().exp()) for one in chosen]
+
+    def update(
+        self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
+    ) -> Updates:
+        """See `Learner`."""
+        return self.engine.update(samples, learning_rates)
+
+    def read(self, slot: int) -> Adapter:
+        """See `Learner`."""
+        return self.engine.read(slot)
+
+    def write(self, slot: int, adapter: Adapter) -> None:
+        """See `Learner`."""
+        self.engine.write(slot, adapter)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Learner`."""
+        return self.engine.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `Learner`."""
+        self.engine.load_state_dict(state)
+
+    def _encode(self, prompts: Sequence[str]) -> list[list[int]]:
+        if self._chat and self.tokenizer.chat_template:
+            turns = [[{"role": "user", "content": prompt}] for prompt in prompts]
+            texts = self.tokenizer.apply_chat_template(
+                turns, add_generation_prompt=True, tokenize=False
+            )
+            # The template writes the special tokens itself.
+            return self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return self.tokenizer(list(prompts), add_special_tokens=self._chat)["input_ids"]

@@ -1,0 +1,169 @@
+"""The learner in plain torch: a bank of members on a frozen base and one AdamW per member.
+
+On one machine's CPU the same seeds, threads and versions give the same bits. Several processes: see
+`data_parallel.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from azr_population.adapters.adapter import Adapter, Factors
+from azr_population.adapters.bank import Bank
+from azr_population.engines.engine import Ids, Sample, Updates
+from azr_population.engines.log_probs import log_probs
+from azr_population.engines.policy_gradient import (
+    finish_metrics,
+    length,
+    metric_names,
+    micro_batches,
+    policy_loss,
+)
+
+
+class TorchLearner:
+    """Trains the members of `bank`, whose adapters are on `model`."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        bank: Bank,
+        *,
+        micro_batch_tokens: int = 1024,
+        max_grad_norm: float = 1.0,
+        weight_decay: float = 0.0,
+        clip_ratio: float = 0.2,
+        importance_cap: float = 0.0,
+    ) -> None:
+        """`micro_batch_tokens` (with padding) go through the model at once; `importance_cap` above
+        0 corrects for a sampler that is not this learner, see `policy_gradient`."""
+        self.model = model
+        self.bank = bank
+        self._micro_batch_tokens = micro_batch_tokens
+        self._max_grad_norm = max_grad_norm
+        self._weight_decay = weight_decay
+        self._clip_ratio = clip_ratio
+        self._importance_cap = importance_cap
+        self._optimizers = {slot: self._new_optimizer(slot) for slot in range(bank.slots)}
+
+    def update(
+        self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
+    ) -> Updates:
+        """See `Learner`. Metrics: loss, entropy, approx_kl, clip_fraction (means over tokens),
+        grad_norm (before clipping), tokens, updates (0 when the member had no samples); with an
+        importance cap also sampler_kl, sampler_ess and sampler_capped."""
+        return {
+            slot: self._update_member(slot, rows, learning_rates[slot])
+            for slot, rows in samples.items()
+        }
+
+    def log_probs(
+        self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """See `Learner`."""
+        return log_probs(self.model, self.bank, prompts, responses, slots, self._micro_batch_tokens)
+
+    def read(self, slot: int) -> Adapter:
+        """See `Learner`."""
+        return self.bank.read(slot)
+
+    def write(self, slot: int, adapter: Adapter) -> None:
+        """See `Learner`."""
+        self.bank.write(slot, adapter)
+        self._optimizers[slot] = self._new_optimizer(slot)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Learner`; copies on the CPU, because a GPU need not have room for a second bank."""
+        return {
+            "adapters": {
+                slot: {
+                    name: (pair.A.cpu(), pair.B.cpu())
+                    for name, pair in self.bank.read(slot).factors.items()
+                }
+                for slot in self._optimizers
+            },
+            "optimizers": {
+                slot: _copied(optimizer.state_dict())
+                for slot, optimizer in self._optimizers.items()
+            },
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `Learner`.
+
+        Raises:
+            UserError: the state belongs to another base or another shape of adapter.
+        """
+        for slot, factors in state["adapters"].items():
+            adapter = Adapter(self.bank.spec, {n: Factors(A, B) for n, (A, B) in factors.items()})
+            self.write(slot, adapter)
+            self._optimizers[slot].load_state_dict(state["optimizers"][slot])
+
+    def _update_member(
+        self, slot: int, samples: Sequence[Sample], learning_rate: float
+    ) -> dict[str, float]:
+        tokens, whole = self._sum_over_ranks(
+            [sum(len(s.completion.token_ids) for s in samples), sum(map(length, samples))]
+        )
+        if not tokens:
+            return {"updates": 0.0, "tokens": 0.0}
+        optimizer = self._optimizers[slot]
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate
+        device = next(self.model.parameters()).device
+        totals = dict.fromkeys(metric_names(self._importance_cap), 0.0)
+        for batch in micro_batches(samples, self._piece_tokens(int(whole)), device):
+            routes = torch.full((len(batch.input_ids),), slot, device=device)
+            # Backward too, because gradient checkpointing runs the layers again there.
+            with self.bank.routed(routes):
+                loss, metrics = policy_loss(
+                    self.model, batch, self._clip_ratio, self._importance_cap
+                )
+                (loss / tokens).backward()
+            self._keep_gradients(slot)
+            for name, value in metrics.items():
+                totals[name] += value / tokens
+        totals = dict(zip(totals, self._sum_over_ranks(list(totals.values())), strict=True))
+        self._sum_gradients(slot)
+        norm = nn.utils.clip_grad_norm_(self.bank.parameters_of(slot), self._max_grad_norm)
+        # A step with a non-finite gradient would spoil the member for good; it is counted instead.
+        sound = bool(torch.isfinite(norm))
+        if sound:
+            optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        figures = finish_metrics(totals)
+        return {**figures, "grad_norm": float(norm), "tokens": tokens, "updates": float(sound)}
+
+    def _sum_over_ranks(self, values: list[float]) -> list[float]:
+        """The sums over data-parallel ranks; there is one rank here."""
+        return values
+
+    def _piece_tokens(self, whole: int) -> int:
+        """Most tokens in one forward and backward, for a member that has so many on all ranks."""
+        return self._micro_batch_tokens
+
+    def _keep_gradients(self, slot: int) -> None:
+        """After each backward; torch itself adds up the gradients of one rank."""
+
+    def _sum_gradients(self, slot: int) -> None:
+        """Sums the member's gradients over data-parallel ranks; there is one rank here."""
+
+    def _new_optimizer(self, slot: int) -> torch.optim.AdamW:
+        return torch.optim.AdamW(
+            self.bank.parameters_of(slot), lr=0.0, weight_decay=self._weight_decay
+        )
+
+
+def _copied(state: Any) -> Any:
+    """An optimizer's state with copies of its tensors on the CPU."""
+    if isinstance(state, Tensor):
+        return state.detach().to("cpu", copy=True)
+    if isinstance(state, dict):
+        return {key: _copied(value) for key, value in state.items()}
+    if isinstance(state, list):
+        return [_copied(value) for value in state]
+    return state

@@ -1,0 +1,95 @@
+"""The rollout in plain torch: `decoding.decode` on batches that fit the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from azr_population.adapters.adapter import Adapter
+from azr_population.adapters.bank import Bank
+from azr_population.engines.batching import slot_batches
+from azr_population.engines.decoding import decode
+from azr_population.engines.engine import Completion, Ids, Sampling
+
+ROWS, TOKENS = 512, 393_216
+"""Most rows of a batch, and most tokens that its KV cache can grow to (docs/azr.md, Memory)."""
+
+
+class TorchRollout:
+    """Samples from a bank, which may be the learner's own; `stop_ids` end a completion."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        bank: Bank,
+        stop_ids: frozenset[int],
+        rows: int = ROWS,
+        tokens: int = TOKENS,
+    ) -> None:
+        self.model = model
+        self.bank = bank
+        self.stop_ids = stop_ids
+        self._rows = rows
+        self._tokens = tokens
+
+    def generate(
+        self,
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int] | None = None,
+    ) -> list[list[Completion]]:
+        """See `Rollout`. On one machine's CPU the same call gives the same bits."""
+        numbers = rows if rows is not None else range(len(prompts))
+        limits = sampling.limits(len(prompts))
+        results: list[list[Completion]] = [[] for _ in prompts]
+        for batch in slot_batches(
+            [len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True)],
+            slots,
+            self._tokens // sampling.n,
+            max(1, self._rows // sampling.n),
+        ):
+            longest = max(limits[row] for row in batch)
+            decoded = decode(
+                self.model,
+                self.bank,
+                [prompts[row] for row in batch],
+                [slots[row] for row in batch],
+                [limits[row] for row in batch],
+                sampling,
+                self.stop_ids,
+                _uniforms(seed, [numbers[row] for row in batch], sampling.n, longest),
+            )
+            for row, group in zip(batch, decoded, strict=True):
+                results[row] = [
+                    Completion(
+                        slot=slots[row],
+                        prompt_ids=tuple(prompts[row]),
+                        token_ids=tuple(one.token_ids),
+                        logprobs=tuple(one.logprobs),
+                        finished=one.finished,
+                    )
+                    for one in group
+                ]
+        return results
+
+    def push(self, slot: int, adapter: Adapter) -> None:
+        """See `Rollout`; where the bank is the learner's own, this changes nothing."""
+        self.bank.write(slot, adapter)
+
+    def asleep(self) -> AbstractContextManager[None]:
+        """See `Rollout`; there is nothing to give, the base is the learner's too."""
+        return nullcontext()
+
+
+def _uniforms(seed: int, rows: Sequence[int], n: int, tokens: int) -> Tensor:
+    """Numbers in [0, 1), [rows * n, tokens]: a stream of its own for each completion, by (seed,
+    row, completion), so that a row draws alike in whatever batch and process it is."""
+    streams = [np.random.Philox(key=[seed, row * n + k]) for row in rows for k in range(n)]
+    drawn = [np.random.Generator(stream).random(tokens, dtype=np.float32) for stream in streams]
+    return torch.from_numpy(np.stack(drawn))

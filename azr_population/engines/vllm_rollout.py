@@ -1,0 +1,224 @@
+"""The rollout by vLLM: one engine in this process serves all members in mixed batches.
+
+A member that changes is pushed as a new adapter: new name, number and path, the old version removed
+first, the prefix cache reset before the next token. Rows of the bare base are served as an adapter
+of zeros: on a CPU vLLM's kernels take the index of "no adapter", -1, for that of the last one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from azr_population.adapters.adapter import Adapter, Factors
+from azr_population.adapters.peft_folder import peft_config, peft_tensors, save_adapter
+from azr_population.engines import vllm_versions as versions
+from azr_population.engines.engine import BASE, Completion, Ids, Sampling
+from azr_population.errors import UserError
+
+
+class VllmRollout:
+    """Serves the members of slots 0 to `slots` - 1 on the base in the folder `base`.
+
+    `options` are arguments of `vllm.LLM` as the user gave them. `in_memory=False` hands adapters
+    over through folders in shared memory. Raises UserError for what vLLM cannot serve.
+    """
+
+    def __init__(
+        self,
+        base: str | Path,
+        slots: int,
+        rank: int,
+        stop_ids: frozenset[int],
+        *,
+        dtype: str,
+        on_gpu: bool,
+        in_memory: bool = True,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        versions.set_environment(on_gpu)
+        self._base = str(base)
+        self._stop_ids = sorted(stop_ids)
+        self._requests: dict[int, Any] = {}
+        self._pushed = 0
+        self._stale_prefixes = False
+        self._in_memory = in_memory
+        self._kept: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor]]] = {}
+        shared = Path("/dev/shm")
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="azr_population_", dir=shared if shared.is_dir() else None
+        )
+        arguments = {
+            "model": self._base,
+            "dtype": dtype,
+            "skip_tokenizer_init": True,
+            "enable_lora": True,
+            # One more for the base. With fewer than there are members, adding one drops another.
+            "max_loras": slots + 1,
+            "max_cpu_loras": slots + 1,
+            "max_lora_rank": versions.lora_rank(rank),
+            **versions.engine_arguments(on_gpu),
+            **(options or {}),
+        }
+        self.llm = versions.make_llm(arguments)
+        self.max_model_len = int(self.llm.llm_engine.model_config.max_model_len)
+        self._sleeps = bool(arguments.get("enable_sleep_mode"))
+        if in_memory:
+            versions.load_from_memory(self._kept.get)
+
+    def generate(
+        self,
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int] | None = None,
+    ) -> list[list[Completion]]:
+        """See `Rollout`. The same seed draws alike, but for rounding: other batches, other bits.
+
+        Raises:
+            UserError: a prompt leaves no room for an answer.
+        """
+        self._refuse_long(prompts)
+        numbers = rows if rows is not None else range(len(prompts))
+        if self._stale_prefixes:
+            self.llm.reset_prefix_cache()
+            self._stale_prefixes = False
+        parameters = [
+            versions.sampling_params(
+                n=sampling.n,
+                temperature=sampling.temperature,
+                top_p=sampling.top_p if sampling.temperature else 1.0,
+                max_tokens=limit,
+                stop_token_ids=self._stop_ids,
+                # A row's samples count on from its seed.
+                seed=(seed + number * sampling.n) % 2**62,
+            )
+            for number, limit in zip(numbers, sampling.limits(len(prompts)), strict=True)
+        ]
+        outputs = self._run(prompts, slots, parameters)
+        groups = [
+            [self._completion(slot, prompt, one) for one in output.outputs]
+            for slot, prompt, output in zip(slots, prompts, outputs, strict=True)
+        ]
+        if not _is_plain(sampling) and versions.tells_processed_logprobs(self.llm):
+            return self._with_plain_logprobs(groups)
+        return groups
+
+    def push(self, slot: int, adapter: Adapter) -> None:
+        """See `Rollout`.
+
+        Raises:
+            UserError: vLLM refuses the adapter, or has dropped another member's for it.
+        """
+        if BASE not in self._requests and slot != BASE:
+            self.push(BASE, _zeros(adapter))
+        self._pushed += 1
+        name = f"slot_{slot}_version_{self._pushed}"
+        path = Path(self._folder.name) / name
+        if self._in_memory:
+            self._kept[str(path)] = (peft_config(adapter, self._base), peft_tensors(adapter))
+        else:
+            save_adapter(adapter, path, self._base)
+        old = self._requests.pop(slot, None)
+        if old is not None:
+            self.llm.llm_engine.remove_lora(old.lora_int_id)
+        request = versions.lora_request(name, self._pushed, str(path))
+        try:
+            self.llm.llm_engine.add_lora(request)
+        except (ValueError, RuntimeError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise UserError(f"vLLM refuses the adapter of slot {slot}: {reason}") from error
+        self._requests[slot] = request
+        if old is not None:
+            self._kept.pop(old.lora_path, None)
+            shutil.rmtree(old.lora_path, ignore_errors=True)
+        self._stale_prefixes = True
+        self._refuse_lost()
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """See `Rollout`. Sleep level 1: the weights wait in the host's memory, the cache goes."""
+        if not self._sleeps:
+            yield
+            return
+        self.llm.sleep(level=1)
+        try:
+            yield
+        finally:
+            self.llm.wake_up()
+
+    def _run(self, prompts: Sequence[Ids], slots: Sequence[int], parameters: list[Any]) -> Any:
+        return self.llm.generate(
+            [{"prompt_token_ids": list(prompt)} for prompt in prompts],
+            parameters,
+            lora_request=[self._requests[slot] for slot in slots],
+            use_tqdm=False,
+        )
+
+    def _completion(self, slot: int, prompt: Ids, output: Any) -> Completion:
+        ids = tuple(output.token_ids)
+        told = zip(ids, output.logprobs, strict=True)
+        return Completion(
+            slot=slot,
+            prompt_ids=tuple(prompt),
+            token_ids=ids,
+            logprobs=tuple(float(each[token].logprob) for token, each in told),
+            finished=bool(ids) and ids[-1] in self._stop_ids,
+        )
+
+    def _with_plain_logprobs(self, groups: list[list[Completion]]) -> list[list[Completion]]:
+        """The completions with log-probabilities at temperature 1, by another pass."""
+        rows = [one for group in groups for one in group]
+        once = versions.sampling_params(max_tokens=1, temperature=1.0, prompt_logprobs=0)
+        whole = [[*one.prompt_ids, *one.token_ids] for one in rows]
+        outputs = self._run(whole, [one.slot for one in rows], [once] * len(rows))
+        scored = []
+        for one, output in zip(rows, outputs, strict=True):
+            told = output.prompt_logprobs[len(one.prompt_ids) :]
+            pairs = zip(one.token_ids, told, strict=True)
+            logprobs = tuple(float(each[token].logprob) for token, each in pairs)
+            scored.append(replace(one, logprobs=logprobs))
+        rest = iter(scored)
+        return [[next(rest) for _ in group] for group in groups]
+
+    def _refuse_long(self, prompts: Sequence[Ids]) -> None:
+        longest = max(len(prompt) for prompt in prompts)
+        if longest >= self.max_model_len:
+            raise UserError(
+                f"a prompt of {longest} tokens leaves no room in vLLM's max_model_len of "
+                f"{self.max_model_len}; "
+                "raise it, or make prompts shorter"
+            )
+
+    def _refuse_lost(self) -> None:
+        there = set(self.llm.llm_engine.list_loras())
+        lost = [slot for slot, one in self._requests.items() if one.lora_int_id not in there]
+        if lost:
+            raise UserError(
+                f"vLLM has dropped the adapter of slot {lost[0]}; it needs max_loras and "
+                f"max_cpu_loras of at least {len(self._requests)}: leave them to us"
+            )
+
+
+def _is_plain(sampling: Sampling) -> bool:
+    """Whether sampling changes no probability."""
+    return sampling.temperature in (0.0, 1.0) and (sampling.top_p == 1 or not sampling.temperature)
+
+
+def _zeros(adapter: Adapter) -> Adapter:
+    """An adapter of the same shape that changes nothing."""
+    return Adapter(
+        adapter.spec,
+        {
+            name: Factors(torch.zeros_like(pair.A), torch.zeros_like(pair.B))
+            for name, pair in adapter.factors.items()
+        },
+    )

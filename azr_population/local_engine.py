@@ -1,0 +1,102 @@
+"""Who computes a local run: an engine in this process, or a group of workers (`engine=ray`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from azr_population.adapters.adapter import LoraSpec
+from azr_population.conf.schema import Config
+from azr_population.engines.assembly import RolloutSettings, importance_cap, join
+from azr_population.engines.base_model import load_base, load_tokenizer
+from azr_population.engines.text import TextEngine
+from azr_population.engines.torch_engine import make_bank
+from azr_population.engines.torch_learner import TorchLearner
+from azr_population.members import Roster
+from azr_population.nano import nano_base_path
+from azr_population.population.streams import Streams
+from azr_population.tasks.formats import FORMATS
+
+if TYPE_CHECKING:
+    from azr_population.workers.worker import WorkerSettings
+
+
+@contextmanager
+def open_engine(config: Config) -> Iterator[TextEngine]:
+    """The engine of the run; with it end the processes that it started.
+
+    Raises:
+        UserError: the base does not load, or something cannot serve or hold it.
+    """
+    chat = FORMATS[config.base.format].chat
+    if config.engine.name == "ray":
+        # Imported late: Ray and veRL take seconds and are not installed everywhere.
+        from azr_population.workers.local_group import ray_engine
+
+        tokenizer = load_tokenizer(Path(_base(config)))
+        settings = _worker_settings(config)
+        with ray_engine(settings, config.engine.workers, config.run.dir) as group:
+            yield TextEngine(group, tokenizer, chat)
+        return
+    model, tokenizer = load_base(_base(config), config.base.dtype, config.engine.device)
+    names = _names(config)
+    generator = Streams(config.seed).torch("adapters")
+    learner = TorchLearner(
+        model,
+        make_bank(model, _spec(config), [generator] * len(names)),
+        micro_batch_tokens=config.engine.micro_batch_tokens,
+        max_grad_norm=config.engine.max_grad_norm,
+        weight_decay=config.engine.weight_decay,
+        clip_ratio=config.engine.clip_ratio,
+        importance_cap=_cap(config),
+    )
+    engine = join(learner, tokenizer, _base(config), config.base.dtype, names, _rollout(config))
+    yield TextEngine(engine, tokenizer, chat)
+
+
+def _worker_settings(config: Config) -> WorkerSettings:
+    from azr_population.workers.worker import WorkerSettings
+
+    engine, names = config.engine, _names(config)
+    return WorkerSettings(
+        base=_base(config),
+        slots=len(names),
+        first_member=0,
+        device=engine.device,
+        dtype=config.base.dtype,
+        lora=_spec(config),
+        seed=config.seed,
+        threads=engine.threads,
+        rollout=_rollout(config),
+        importance_cap=_cap(config),
+        names=tuple(names),
+        micro_batch_tokens=engine.micro_batch_tokens,
+        max_grad_norm=engine.max_grad_norm,
+        weight_decay=engine.weight_decay,
+        clip_ratio=engine.clip_ratio,
+    )
+
+
+def _base(config: Config) -> str:
+    return str(config.base.path or nano_base_path())
+
+
+def _names(config: Config) -> list[str]:
+    roster = Roster.make(config.population.teachers, config.population.students)
+    return [member.name for member in roster]
+
+
+def _spec(config: Config) -> LoraSpec:
+    lora = config.base.lora
+    return LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules))
+
+
+def _rollout(config: Config) -> RolloutSettings:
+    engine = config.engine
+    return RolloutSettings(engine.rollout, engine.generate_rows, vllm=dict(engine.vllm))
+
+
+def _cap(config: Config) -> float:
+    return importance_cap(config.engine.importance_cap, config.engine.rollout)

@@ -1,0 +1,1 @@
+"""Processes that hold the members: worker groups on `verl.single_controller`, for both hosts."""

@@ -1,0 +1,42 @@
+"""The workers of a local run: on this machine, or on the Ray cluster that RAY_ADDRESS names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import ray
+
+from azr_population.errors import UserError
+from azr_population.workers.placement import start_groups
+from azr_population.workers.ray_engine import RayEngine
+from azr_population.workers.worker import WorkerSettings
+
+
+@contextmanager
+def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator[RayEngine]:
+    """An engine of so many workers, which end with the block; so does a Ray that was started here.
+
+    Raises:
+        UserError: there is no such cluster, or it has no room.
+    """
+    address = os.environ.get("RAY_ADDRESS")
+    try:
+        ray.init(
+            address=address,
+            include_dashboard=None if address else False,
+            num_cpus=None if address else os.cpu_count(),
+            log_to_driver=False,
+            configure_logging=False,
+        )
+    except Exception as error:  # Ray raises no narrower one when a node does not start in time.
+        reason = str(error).strip().splitlines()[0]
+        told = f"RAY_ADDRESS={address} cannot be joined" if address else "Ray does not start here"
+        raise UserError(f"{told}: {reason}") from error
+    try:
+        (group,) = start_groups("colocated", settings, 0, 0, [workers])
+        way_on = f"azr-population resume {run_dir} goes on from the last checkpoint"
+        yield RayEngine(group, settings.micro_batch_tokens, way_on)
+    finally:
+        ray.shutdown()

@@ -1,0 +1,84 @@
+"""A base that its library reads differently is refused, with what differs."""
+
+import json
+
+import pytest
+import torch
+
+from azr_population.engines.base_model import load_base
+from azr_population.engines.base_sample import FILE, check_sample, write_sample
+from azr_population.errors import UserError
+from azr_population.nano import nano_base_path
+
+TEXT = "abc de 12"
+
+
+@pytest.fixture
+def tokenizer(engine):
+    return engine.tokenizer
+
+
+@pytest.fixture
+def folder(tmp_path, model, tokenizer):
+    write_sample(tmp_path, model, tokenizer, TEXT)
+    return tmp_path
+
+
+def test_a_base_passes_its_own_sample(folder, model, tokenizer):
+    check_sample(folder, model, tokenizer)
+    sample = json.loads((folder / FILE).read_text())
+    assert sample["text"] == TEXT and len(sample["token_ids"]) == len(TEXT)
+    with torch.inference_mode():
+        logits = model(torch.tensor([sample["token_ids"]])).logits[0, :-1]
+    target = torch.tensor(sample["token_ids"][1:])
+    loss = torch.nn.functional.cross_entropy(logits, target)
+    assert sum(sample["logprobs"]) / len(target) == pytest.approx(-float(loss), abs=1e-4)
+
+
+def test_a_tokenizer_without_its_spaces_is_refused(folder, model, tokenizer):
+    class Without:
+        def __call__(self, text, **choices):
+            return tokenizer(text.replace(" ", ""), **choices)
+
+    with pytest.raises(UserError, match="encodes its sample as 7 tokens, not as its 9"):
+        check_sample(folder, model, Without())
+
+
+def test_a_decoder_that_joins_with_spaces_is_refused(folder, model, tokenizer):
+    tokenizer.backend_tokenizer.decoder = None
+    with pytest.raises(UserError, match="decodes its sample as 'a b c"):
+        check_sample(folder, model, tokenizer)
+
+
+def test_weights_or_positions_that_score_otherwise_are_refused(folder, model, tokenizer):
+    with torch.no_grad():
+        model.model.rotary_emb.inv_freq.mul_(0.01)
+    with pytest.raises(UserError, match=r"scores the tokens of its sample \d\.\d\d nats off"):
+        check_sample(folder, model, tokenizer)
+
+
+def test_a_score_that_is_no_number_is_refused(folder, model, tokenizer):
+    with torch.no_grad():
+        model.model.norm.weight[0] = float("nan")
+    with pytest.raises(UserError, match="of its sample nan nats off"):
+        check_sample(folder, model, tokenizer)
+
+
+def test_a_folder_without_a_sample_is_taken_as_it_is(tmp_path, model, tokenizer):
+    check_sample(tmp_path, model, tokenizer)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_nano_base_has_a_sample_and_passes_it_when_loaded(dtype):
+    assert (nano_base_path() / FILE).is_file()
+    load_base(nano_base_path(), dtype, "cpu")
+
+
+def test_load_base_checks(tmp_path):
+    for file in nano_base_path().iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    sample = json.loads((tmp_path / FILE).read_text())
+    sample["logprobs"] = [value - 1.0 for value in sample["logprobs"]]
+    (tmp_path / FILE).write_text(json.dumps(sample))
+    with pytest.raises(UserError, match=r"base\.path=.*with transformers \d.* 1\.00 nats off"):
+        load_base(tmp_path, "float32", "cpu")

@@ -1,0 +1,72 @@
+"""Log-probabilities of rows of several members are those of each row by itself."""
+
+from __future__ import annotations
+
+import torch
+
+from azr_population.adapters.adapter import LoraSpec
+from azr_population.engines.data_parallel import DataParallelLearner
+from azr_population.engines.engine import Completion, Sample
+from azr_population.engines.torch_engine import make_bank
+
+
+def learner(micro_batch_tokens: int = 100) -> DataParallelLearner:
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        vocab_size=40, hidden_size=16, intermediate_size=32, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1,
+    )  # fmt: skip
+    model = Qwen2ForCausalLM(config).eval()
+    generator = torch.Generator().manual_seed(1)
+    bank = make_bank(model, LoraSpec(2, 4.0), [generator] * 3)
+    made = DataParallelLearner(model, bank, micro_batch_tokens=micro_batch_tokens)
+    with torch.no_grad():
+        for slot in range(3):
+            for parameter in made.bank.parameters_of(slot):
+                parameter.normal_(0, 0.3, generator=generator)
+    return made
+
+
+PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8], [9, 10]]
+RESPONSES = [[11, 12], [13, 14, 15], [], [16]]
+SLOTS = [2, 0, 1, 2]
+
+
+def test_rows_in_one_batch_are_as_rows_alone() -> None:
+    made = learner()
+    together, entropies = made.log_probs(PROMPTS, RESPONSES, SLOTS)
+    for row in range(4):
+        if not RESPONSES[row]:
+            assert len(together[row]) == 0
+            continue
+        ids = torch.tensor([PROMPTS[row] + RESPONSES[row]])
+        with torch.no_grad(), made.bank.routed(torch.tensor([SLOTS[row]])):
+            logits = made.model(input_ids=ids).logits[0, len(PROMPTS[row]) - 1 : -1]
+        every = torch.log_softmax(logits, -1)
+        expected = every.gather(1, torch.tensor(RESPONSES[row]).unsqueeze(1)).squeeze(1)
+        assert torch.allclose(together[row], expected, atol=1e-5)
+        assert torch.allclose(entropies[row], -(every.exp() * every).sum(1), atol=1e-5)
+    alone, _ = learner(1).log_probs(PROMPTS, RESPONSES, SLOTS)
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(together, alone, strict=True))
+
+
+def test_gradient_checkpointing_changes_no_update() -> None:
+    plain, saving = learner(), learner()
+    saving.use_gradient_checkpointing()
+    chosen, _ = plain.log_probs(PROMPTS, RESPONSES, SLOTS)
+    samples: dict[int, list[Sample]] = {0: [], 1: [], 2: []}
+    for row in (0, 1, 3):
+        completion = Completion(
+            SLOTS[row], tuple(PROMPTS[row]), tuple(RESPONSES[row]), tuple(chosen[row].tolist()),
+            True,
+        )  # fmt: skip
+        samples[SLOTS[row]].append(Sample(completion, 1.0 - row))
+    before = plain.digest()
+    for one in (plain, saving):
+        updates = one.update(samples, dict.fromkeys(range(3), 1e-3))
+        assert updates[1] == {"updates": 0.0, "tokens": 0.0}
+    assert plain.digest() != before and not saving.model.training
+    for ours, theirs in zip(plain.bank.parameters_of(2), saving.bank.parameters_of(2), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-6)

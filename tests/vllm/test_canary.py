@@ -1,0 +1,100 @@
+"""Every known way in which vLLM serves something else without a word, provoked and caught."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from azr_population.adapters.adapter import LoraSpec
+from azr_population.adapters.peft_folder import peft_tensors
+from azr_population.engines import vllm_rollout, vllm_versions
+from azr_population.errors import UserError
+
+pytestmark = pytest.mark.slow
+
+FIGURES = r"log-probabilities are -\d+\.\d+ a token and the learner's -\d+\.\d+, apart by \d"
+
+
+def test_names_of_modules_that_do_not_match(pair, monkeypatch):
+    """vLLM then answers as the bare base (vllm#34186)."""
+
+    def misnamed(adapter):
+        return {
+            name.replace(".layers.", ".blocks."): tensor
+            for name, tensor in peft_tensors(adapter).items()
+        }
+
+    monkeypatch.setattr(vllm_rollout, "peft_tensors", misnamed)
+    pair.rollout.push(2, pair.learner.read(2))
+    with pytest.raises(UserError, match=f"does not serve student_0 .*{FIGURES}"):
+        pair.check()
+
+
+def test_two_members_that_were_swapped(pair):
+    pair.rollout.push(0, pair.learner.read(1))
+    pair.rollout.push(1, pair.learner.read(0))
+    with pytest.raises(UserError, match=f"does not serve teacher_0 .*{FIGURES}"):
+        pair.check()
+
+
+def test_an_old_version_that_a_prefix_cache_kept(pair, monkeypatch):
+    """vllm#42125, #48352: a key that is used again gives the tokens of the old version."""
+    pair.check()
+    if not pair.rollout.llm.llm_engine.vllm_config.cache_config.enable_prefix_caching:
+        pytest.skip("this vLLM has no prefix cache on a CPU")
+    served = pair.rollout._requests[3]
+    monkeypatch.setattr(vllm_versions, "lora_request", lambda *key: type(served)(
+        served.lora_name, served.lora_int_id, served.lora_path))  # fmt: skip
+    adapter = pair.loud(7)
+    path = served.lora_path
+    pair.learner.write(3, adapter)
+    pair.rollout._kept[path] = (pair.rollout._kept[path][0], peft_tensors(adapter))
+    pair.rollout.push(3, adapter)
+    pair.rollout._stale_prefixes = False
+    with pytest.raises(UserError, match=f"does not serve student_1 .*{FIGURES}"):
+        pair.check()
+
+
+def test_an_old_version_under_a_number_that_is_used_again(pair, monkeypatch):
+    """vLLM does not load a number that it has, whatever lies under the path now."""
+    served = pair.rollout._requests[3]
+    monkeypatch.setattr(vllm_versions, "lora_request", lambda *key: served)
+    monkeypatch.setattr(pair.rollout.llm.llm_engine, "remove_lora", lambda number: True)
+    pair.change(3, 8)
+    with pytest.raises(UserError, match=f"does not serve student_1 .*{FIGURES}"):
+        pair.check()
+
+
+def test_an_adapter_that_was_dropped_for_another(pair):
+    """There is room for the base and four members."""
+    with pytest.raises(UserError, match=r"vLLM has dropped the adapter of slot -?\d; it needs"):
+        pair.rollout.push(4, pair.loud(9))
+    gone = pair.rollout._requests.pop(4)
+    pair.rollout.llm.llm_engine.remove_lora(gone.lora_int_id)
+    for slot in list(pair.rollout._requests):
+        pair.rollout._requests.pop(slot)
+    for number in list(pair.rollout.llm.llm_engine.list_loras()):
+        pair.rollout.llm.llm_engine.remove_lora(number)
+
+
+def test_a_rank_above_the_engines(pair):
+    adapter = pair.loud(10)
+    spec = LoraSpec(rank=16, alpha=32.0)
+    wide = dataclasses.replace(adapter, spec=spec, factors={
+        name: type(one)(torch.cat([one.A, one.A]), torch.cat([one.B, one.B], dim=1))
+        for name, one in adapter.factors.items()
+    })  # fmt: skip
+    before = pair.rollout._requests[1]
+    with pytest.raises(UserError, match=r"vLLM refuses the adapter of slot 1: .*rank 16"):
+        pair.rollout.push(1, wide)
+    assert 1 not in pair.rollout._requests and before.lora_int_id
+
+
+def test_a_rehearsal_leaves_the_members_as_they_are(pair):
+    before = [pair.learner.read(slot) for slot in range(4)]
+    pair.canary.rehearse(pair.rollout, pair.learner, 4)
+    for slot, member in enumerate(before):
+        for name, factors in pair.learner.read(slot).factors.items():
+            assert torch.equal(factors.A, member.factors[name].A)
+            assert torch.equal(factors.B, member.factors[name].B)
+    pair.check()

@@ -1,0 +1,63 @@
+"""Mixed batches of members and bare base, against the learner; and every known way to go wrong."""
+
+import pytest
+import torch
+
+from azr_population.engines.engine import BASE, Sampling
+from azr_population.errors import UserError
+
+pytestmark = pytest.mark.slow
+
+PROMPTS = [list(range(20, 20 + length)) for length in (5, 9, 17, 40, 33, 12)]
+SLOTS = [2, BASE, 0, 3, BASE, 1]
+
+
+def furthest(pair, groups):
+    """The largest difference between the sampler's log-probabilities and the learner's."""
+    rows = [one for group in groups for one in group]
+    ours, _ = pair.learner.log_probs(
+        [one.prompt_ids for one in rows],
+        [one.token_ids for one in rows],
+        [one.slot for one in rows],
+    )
+    return max(
+        float((torch.tensor(one.logprobs) - expected).abs().max())
+        for one, expected in zip(rows, ours, strict=True)
+    )
+
+
+def test_one_batch_mixes_members_and_rows_of_the_bare_base(pair):
+    groups = pair.rollout.generate(PROMPTS, SLOTS, Sampling(24, n=3), 5)
+    assert [[one.slot for one in group] for group in groups] == [[slot] * 3 for slot in SLOTS]
+    assert [group[0].prompt_ids for group in groups] == [tuple(prompt) for prompt in PROMPTS]
+    assert len({one.token_ids for one in groups[0]}) > 1
+    assert furthest(pair, groups) < 1e-3
+
+
+def test_temperature_and_top_p_leave_the_log_probabilities_those_of_temperature_1(pair):
+    groups = pair.rollout.generate(PROMPTS, SLOTS, Sampling(12, temperature=0.7, top_p=0.9), 5)
+    assert furthest(pair, groups) < 1e-3
+
+
+def test_every_prompt_has_its_own_limit_and_a_seed_draws_alike(pair):
+    limits = (3, 9, 1, 4, 8, 2)
+    groups = pair.rollout.generate(PROMPTS, SLOTS, Sampling(limits), 5)
+    for (one,), limit in zip(groups, limits, strict=True):
+        assert len(one.token_ids) == limit or one.finished
+    again = pair.rollout.generate(PROMPTS, SLOTS, Sampling(limits), 5)
+    assert [one.token_ids for (one,) in again] == [one.token_ids for (one,) in groups]
+
+
+def test_members_are_served_as_they_were_pushed_last(pair, monkeypatch):
+    pair.check()
+    pair.change(1, 101)
+    monkeypatch.setattr(pair.rollout, "_in_memory", False)
+    pair.change(3, 103)
+    differences = pair.check()
+    assert sorted(differences) == [BASE, 0, 1, 2, 3]
+    assert max(differences.values()) < 1e-3
+
+
+def test_a_prompt_that_leaves_no_room_is_refused(pair):
+    with pytest.raises(UserError, match=r"a prompt of 600 tokens leaves no room .* 512"):
+        pair.rollout.generate([[20] * 600], [0], Sampling(4), 1)
