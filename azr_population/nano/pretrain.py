@@ -24,6 +24,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from azr_population.engines.base_sample import write_sample
 from azr_population.nano import corpus
 from azr_population.nano.forward import logits, may_attend, rotary_table
 from azr_population.nano.packing import Batch, Document, pack, read_document
@@ -31,6 +32,15 @@ from azr_population.nano.tokenizer import build_tokenizer, save_tokenizer
 
 _CHUNKS = 10**6
 """Chunks of the corpus that a phase can draw on."""
+
+ROPE_THETA = 10_000.0
+"""Period of the rotary tables; transformers 4 and 5 keep it in different fields of the config."""
+
+SAMPLE = (
+    "<PO>def f(n):\n    x = 0\n    for i in range(2):\n        x -= i - 7\n"
+    "    x = [i + n for i in range(4)]\n    return [i - n for i in range(4)]<in>5<eos>"
+)
+"""What a base has to read and score as it did when it was built; see `engines/base_sample.py`."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +96,12 @@ def new_model(recipe: Recipe, seed: int) -> Any:
         num_attention_heads=recipe.heads,
         num_key_value_heads=recipe.heads,
         max_position_embeddings=512,
-        rope_theta=10_000.0,
+        rope_theta=ROPE_THETA,
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
+        tokenizer_class="PreTrainedTokenizerFast",  # see `save_tokenizer`
     )
     torch.manual_seed(seed)
     model = Qwen2ForCausalLM(config)
@@ -152,6 +163,7 @@ def build(
             )
         )
         save(model, out)
+    write_sample(out, model, tokenizer, SAMPLE)
     (out / "build.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     return facts
 
@@ -263,7 +275,7 @@ def _loss_function(
     """Batch -> weighted mean cross-entropy of the tokens with a weight."""
     config = model.config
     table = rotary_table(
-        recipe.length, config.hidden_size // config.num_attention_heads, config.rope_theta
+        recipe.length, config.hidden_size // config.num_attention_heads, ROPE_THETA
     )
 
     def loss(

@@ -8,6 +8,7 @@ other character becomes `<unk>`.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,15 @@ def build_tokenizer() -> Any:
 
 
 def save_tokenizer(folder: str | Path) -> Any:
-    """Build it and write tokenizer.json and its configuration into a folder."""
+    """Build it and write tokenizer.json and its configuration into a folder.
+
+    The model's config.json has to name its class: in the tokenizer's own configuration transformers
+    5 would read the name, find the base to be a Qwen2 and take Qwen2's splitting rules instead.
+    """
     tokenizer = build_tokenizer()
     tokenizer.save_pretrained(str(folder))
+    file = Path(folder) / "tokenizer_config.json"
+    fields = json.loads(file.read_text(encoding="utf-8"))
+    del fields["tokenizer_class"]
+    file.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
     return tokenizer

@@ -3,12 +3,12 @@ import json
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from azr_population.nano import corpus
 from azr_population.nano.forward import logits, may_attend, rotary_table
 from azr_population.nano.packing import pack, read_document
-from azr_population.nano.pretrain import Phase, Recipe, build, new_model
+from azr_population.nano.pretrain import ROPE_THETA, Phase, Recipe, build, new_model
 from azr_population.nano.tokenizer import build_tokenizer
 
 PHASES = (
@@ -46,7 +46,7 @@ def test_rows_give_the_library_logits_for_each_branch_alone(documents):
     )
     with torch.no_grad():
         ours = logits(model, ids, positions, may_attend(numbers, branches),
-                      rotary_table(192, 16, model.config.rope_theta), torch.float32)  # fmt: skip
+                      rotary_table(192, 16, ROPE_THETA), torch.float32)  # fmt: skip
         compared = 0
         for row in range(4):
             for document in range(int(batch.documents[row].max()) + 1):
@@ -75,6 +75,10 @@ def test_twenty_steps_reduce_the_loss_and_the_folder_loads(built):
     assert json.loads((folder / "build.json").read_text())["phases"] == facts["phases"]
     model = AutoModelForCausalLM.from_pretrained(folder)
     assert model.config.hidden_size == 32
+    text = "<SO>def f(n):\n    return n + 12<in>''.join(sorted(s))"
+    assert (
+        AutoTokenizer.from_pretrained(folder)(text).input_ids == build_tokenizer()(text).input_ids
+    )
 
 
 def test_a_build_goes_on_from_another_with_its_last_phase(built, tmp_path):

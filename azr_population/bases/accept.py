@@ -1,0 +1,109 @@
+"""Acceptance of a base: what it proposes and solves, measured by execution.
+
+Programs and answers are executed by the referee and judged by the same rules as in a run. The base
+proposes at temperature 1 and solves its own valid proposals; the figures are per task type.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from azr_population.bases.figures import Figures
+from azr_population.bases.programs import digest, read_digests
+from azr_population.bases.writer import Writer
+from azr_population.conf.schema import TaskConfig
+from azr_population.nano.corpus import is_held_out
+from azr_population.referee import Referee
+from azr_population.selfplay.phases import judge_proposals
+from azr_population.selfplay.questions import question
+from azr_population.tasks.complexity import measure
+from azr_population.tasks.formats import Format
+from azr_population.tasks.task import Task, TaskType
+
+
+def accept(
+    folder: str | Path,
+    format: str = "short",
+    n: int = 500,
+    seed: int = 1,
+    attempts: int = 4,
+    known: Sequence[str] = (),
+    tasks: TaskConfig | None = None,
+    types: Sequence[TaskType] = tuple(TaskType),
+) -> dict[TaskType, Figures]:
+    """Figures by task type.
+
+    Args:
+        format: of the prompts, as `base.format` of a run.
+        n: proposals per task type.
+        attempts: answers per valid task at temperature 1, over which `solved` is the mean.
+        known: programs that count as copies beside those of the base's warm-up.
+        tasks: the rules of valid tasks; a run's defaults where not given.
+    """
+    copies = read_digests(folder) | {digest(program) for program in known}
+    writer = Writer(folder, format, seed)
+    with Referee() as referee:
+        return {
+            type: _measure(writer, referee, type, n, attempts, copies, tasks or TaskConfig())
+            for type in types
+        }
+
+
+def _measure(
+    writer: Writer,
+    referee: Referee,
+    type: TaskType,
+    n: int,
+    attempts: int,
+    copies: set[str],
+    rules: TaskConfig,
+) -> Figures:
+    written = writer.propose(type, n)
+    refused: Counter[str] = Counter()
+    tasks = valid_tasks(referee, writer.format, type, [one.text for one in written], rules, refused)
+    complexity = [one for task in tasks if (one := measure(task.program)) is not None]
+    answers = Counter(task.reference_answer for task in tasks)
+    return Figures(
+        proposals=n,
+        valid=len(tasks),
+        unique=len({(task.program, task.inputs) for task in tasks}),
+        copied=sum(digest(task.program) in copies for task in tasks) if copies else None,
+        solved=_solve_rates(writer, referee, tasks, attempts, greedy=False),
+        greedy=_solve_rates(writer, referee, tasks, 1, greedy=True),
+        most_common_answer=max(answers.values(), default=0),
+        tokens=sum(len(one.token_ids) for one in written) / n,
+        ast_nodes=sum(one.ast_nodes for one in complexity) / max(1, len(tasks)),
+        lines=sum(one.lines for one in complexity) / max(1, len(tasks)),
+        held_out=sum(is_held_out(task.program) for task in tasks),
+        refused=dict(refused.most_common()),
+    )
+
+
+def valid_tasks(
+    referee: Referee,
+    format: Format,
+    type: TaskType,
+    texts: Sequence[str],
+    rules: TaskConfig,
+    refused: Counter[str],
+) -> list[Task]:
+    """What parses, executes and passes the rules; why not is counted in `refused`."""
+    parsed = [format.parse_proposal(type, text) for text in texts]
+    proposals = [proposal for proposal in parsed if proposal is not None]
+    refused["form"] += len(parsed) - len(proposals)
+    verdicts = judge_proposals(proposals, referee, rules)
+    refused.update(verdict for verdict in verdicts if isinstance(verdict, str))
+    return [verdict for verdict in verdicts if isinstance(verdict, Task)]
+
+
+def _solve_rates(
+    writer: Writer, referee: Referee, tasks: Sequence[Task], attempts: int, greedy: bool
+) -> list[float]:
+    """The share of solved attempts at each task."""
+    questions = [
+        question(task, [answer for answer in answers if answer is not None])
+        for task, answers in zip(tasks, writer.solve(tasks, attempts, greedy), strict=True)
+    ]
+    return [sum(grade.solved for grade in grades) / attempts for grades in referee.grade(questions)]

