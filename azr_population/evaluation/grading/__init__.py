@@ -1,0 +1,1 @@
+"""What counts as right. Programs run in the referee's sandbox and nowhere else."""

@@ -1,0 +1,21 @@
+"""What a grader says of a completion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PASSED, WRONG, NO_ANSWER = "passed", "wrong", "no answer"
+"""Reasons of every grader; programs also have the referee's (timeout, error, memory, ...)."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a completion is right, why not, and what was read of it."""
+
+    passed: bool
+    reason: str
+    detail: str = ""
+    answer: str = ""
+    """What was taken for the answer: a formula or a program."""
+    base_passed: bool | None = None
+    """Of HumanEval+ and MBPP+: whether the tests of the original benchmark are passed."""

@@ -1,0 +1,1 @@
+"""Drawing completions: `Sampler` is what the command asks for, whoever computes."""
