@@ -64,7 +64,7 @@ def make_variants(rows: int, tokens: int) -> dict[str, Callable[[], object]]:
     members = [row * MEMBERS // rows for row in range(rows)]
     prompts = [[1]] * rows
     sampling = Sampling(tokens)
-    generator = torch.Generator().manual_seed(0)
+    uniforms = torch.rand(len(prompts), tokens, generator=torch.Generator().manual_seed(0))
     bare = make_model()
     plain, strided = make_model(), make_model()
     use_strided_attention(strided)
@@ -72,7 +72,9 @@ def make_variants(rows: int, tokens: int) -> dict[str, Callable[[], object]]:
 
     def sample(model: Qwen2ForCausalLM) -> object:
         bank = banks[id(model)]
-        return decode(model, bank, prompts, members, sampling, frozenset(), generator)
+        return decode(
+            model, bank, prompts, members, [tokens] * len(prompts), sampling, frozenset(), uniforms
+        )
 
     def with_dynamic_cache() -> object:
         ours = kv_cache.GrowingCache

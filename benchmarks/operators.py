@@ -40,7 +40,7 @@ from operators_peers import (
 )
 
 from azr_population.adapters.adapter import Adapter
-from azr_population.evolution.registry import Operator, get_operator, operators
+from azr_population.evolution.breeding import Operator, all_operators, get_operator
 from azr_population.versions import installed
 
 Call = Callable[[], object]
@@ -101,7 +101,7 @@ def measure(
     peaks: dict[str, float | None] = {}
     for turn in range(repeats + 1):  # the first turn warms up
         calls: list[tuple[str, str, Call]] = [("", "copy", bounds.copy)]
-        for operator in operators():
+        for operator in all_operators():
             calls.append((operator.name, "ours", _ours(operator, parents, turn)))
             calls.append((operator.name, "bound", bounds.of(operator.name)))
             if peer is not None:
@@ -115,7 +115,7 @@ def measure(
                 peak = peak_bytes(call, device)
                 peaks[name] = None if peak is None else peak / (4 * count)
     rows = []
-    for operator in operators():
+    for operator in all_operators():
         row: dict[str, Any] = {"operator": operator.name, "code": operator.code}
         for who in ("ours", "bound", "populora"):
             taken_all = times.get((operator.name, who))

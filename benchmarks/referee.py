@@ -26,6 +26,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -45,7 +46,6 @@ from azr_population.referee.sandbox import literal
 
 ANSWERS = 8
 EXECUTIONS = 2 + ANSWERS
-SHARE = 16
 LIMITS = {Reason.TIMEOUT, Reason.MEMORY, Reason.TOO_LARGE}
 
 
@@ -118,17 +118,22 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     workers = RefereeSettings(workers=given.workers).worker_count
     tasks, left_out = read_tasks(given.seeds)
-    referee = Referee(RefereeSettings(workers=workers, deadline=DEADLINE))
-    sharing = Referee(RefereeSettings(workers=workers, deadline=DEADLINE, share=SHARE))
+    limits = RefereeSettings(workers=workers, deadline=DEADLINE)
+    ways = (
+        (f"referee, {workers} workers, the default", limits, 1),
+        ("referee, no two tasks share a child", replace(limits, share=1), 1),
+        ("referee, a child per execution", replace(limits, child_per_call=True), 4),
+    )
+    referees = [Referee(settings) for _, settings, _ in ways]
     contenders: list[tuple[str, Contender, int]] = [
-        (f"referee, {workers} workers, a child per task", with_referee(referee), 1),
-        (f"referee, plain tasks share ({SHARE})", with_referee(sharing), 1),
+        (name, with_referee(referee), thinned)
+        for (name, _, thinned), referee in zip(ways, referees, strict=True)
     ]
     if "AZR_HOME" in os.environ:
         sys.path.insert(0, os.environ["AZR_HOME"])
         from absolute_zero_reasoner.utils.code_utils import python_executor
 
-        from azr_population.azr.executor import RefereeExecutor
+        from azr_population.patches.referee_executor import RefereeExecutor
 
         python_executor.tqdm = _Quiet
         for count in sorted({1, workers}):
@@ -141,8 +146,8 @@ def main() -> None:
             ]
         drop_in = RefereeExecutor(timeout_length=DEADLINE, max_workers=workers)
         contenders += [
-            ("drop-in, call by call, confined", with_executor(drop_in), 1),
-            ("drop-in, 8 answers a call, confined", with_executor_k(drop_in), 1),
+            ("drop-in, the default, call by call", with_executor(drop_in), 1),
+            ("drop-in, the default, 8 answers a call", with_executor_k(drop_in), 1),
         ]
     contenders.append(("a process per execution", with_processes(), 16))
     with silenced():
@@ -159,8 +164,8 @@ def main() -> None:
     print(report(result))
     if given.out:
         given.out.write_text(json.dumps(result, indent=1) + "\n")
-    referee.close()
-    sharing.close()
+    for referee in referees:
+        referee.close()
 
 
 K_ROW = "AZR, 8 answers/snippet"

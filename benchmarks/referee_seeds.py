@@ -1,54 +1,90 @@
 """AZR's seed tasks before the referee: which are accepted, and why each of the others is not.
 
-For every record: as code_i, the recorded input as the answer (the gold output is what the program
-gives for it here); as code_o, the recorded output as the answer. Each is asked `--repeats` times,
-and the verdicts must be the same every time.
+Every record of a `*_seed_io.jsonl` is asked as code_i (the recorded input is the answer, the gold
+output is what the program gives for it here) and as code_o (the recorded output is the answer), one
+of a `*_code_f_seed_io.jsonl` as code_f (the program is the answer to itself). Each is asked
+`--repeats` times, and the verdicts must be the same every time.
 
-    python benchmarks/referee_seeds.py --seeds .../7b_coder_seed_io.jsonl
+A record that the rules leave out is no false reject: a module that is not allowed, chance, an input
+or output that is no literal or over the bound, a recorded output that AZR cut. A false reject is an
+honest task within the rules that is not accepted.
+
+    python benchmarks/referee_seeds.py --seeds .../*_seed_io.jsonl
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from azr_population.referee import Judgement, Question, Reason, Referee, RefereeSettings
+from azr_population.referee.plans import is_literal as is_input
 from azr_population.referee.sandbox import literal
 
 CUT = 403  # AZR keeps 200 characters, "..." and 200 characters of a longer output
+RULES = {
+    Reason.BANNED,
+    Reason.NOT_LITERAL,
+    Reason.TOO_LARGE,
+    Reason.NONDETERMINISTIC,
+    Reason.TIMEOUT,
+    Reason.ERROR,
+}
+"""Why a program itself is left out; which of them is told for every record."""
 
 
-def why_not(record: dict[str, str], judgement: Judgement, kind: str) -> str:
-    """The name of what keeps a record from being accepted; '' when it is accepted."""
+def questions(record: dict[str, Any]) -> dict[str, Question]:
+    """What a record is asked as."""
+    program, imports = record["snippet"], tuple(record["imports"])
+    if "inputs" in record:
+        inputs = tuple(record["inputs"])
+        return {"code_f": Question("code_f", program, inputs, (), (program,), imports)}
+    return {
+        kind: Question(kind, program, (record["input"],), (), (record[answer],), imports)
+        for kind, answer in (("code_i", "input"), ("code_o", "output"))
+    }
+
+
+def left_out(record: dict[str, Any], judgement: Judgement, kind: str) -> str:
+    """The rule that leaves a record out; '' where none does."""
     execution = judgement.execution
     if not execution.valid:
-        return f"program: {execution.reason} {execution.detail}".strip()
-    grade = judgement.grades[0]
-    if grade.solved:
+        return f"{execution.reason} {execution.detail}".strip() if execution.reason in RULES else ""
+    if kind == "code_i" and not is_input(record["input"]):
+        return "the recorded input is no literal"
+    if kind != "code_o":
         return ""
-    if kind == "code_i":
-        return f"the recorded input is no literal: {record['input'][:60]!r}"
-    recorded = record["output"]
-    if len(recorded) == CUT and "..." in recorded:
-        return "cut by AZR at 400 characters"
-    if recorded == "":
+    if not record["output"]:
         return "no output recorded"
-    if "Ellipsis" in recorded:
-        return "a cut record that AZR evaluated to Ellipsis"
-    if grade.reason is Reason.NOT_LITERAL:
-        return f"the recorded output is no literal: {recorded[:60]!r}"
-    if _unordered(recorded) == _unordered(execution.outputs[0]):
-        return "depends on hash order: same characters in another order"
-    return f"recorded {recorded[:80]!r}, is {execution.outputs[0][:80]!r}"
+    if "Ellipsis" in record["output"] or (
+        len(record["output"]) == CUT and "..." in record["output"]
+    ):
+        return "the recorded output is cut"
+    if not _is_literal(record["output"]):
+        return "the recorded output is no literal"
+    return ""
 
 
-def _unordered(text: str) -> list[str]:
-    return sorted(text)
+def why_not(record: dict[str, Any], judgement: Judgement, kind: str) -> str:
+    """What keeps a record within the rules from being accepted; '' where it is accepted."""
+    if not judgement.execution.valid:
+        return str(judgement.execution.reason)
+    if judgement.grades[0].solved:
+        return ""
+    output = judgement.execution.outputs[0]
+    if kind == "code_o" and sorted(record["output"]) == sorted(output):
+        return "recorded in another order: it depends on that of a set"
+    words = re.findall(r"\w", record.get("output", "")), re.findall(r"\w", output)
+    if kind == "code_o" and "set(" in record["snippet"] and len(words[0]) == len(words[1]):
+        return "recorded in another order: it depends on that of a set"
+    return f"{judgement.grades[0].reason}: {output[:80]!r}"
 
 
-def is_literal(text: str) -> bool:
-    """Whether the text is a literal by the referee's rules."""
+def _is_literal(text: str) -> bool:
     try:
         literal.parse(text)
     except literal.NotLiteral:
@@ -56,58 +92,56 @@ def is_literal(text: str) -> bool:
     return True
 
 
-def _is_input(text: str) -> bool:
-    try:
-        literal.parse_arguments(text)
-    except literal.NotLiteral:
-        return False
-    return True
+def judge(referee: Referee, path: Path, repeats: int) -> dict[str, Any]:
+    """The figures of one file, by type of task."""
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    result: dict[str, Any] = {}
+    for kind in questions(records[0]):
+        asked = [questions(record)[kind] for record in records]
+        runs = [referee.judge(asked) for _ in range(repeats)]
+        rules = {n: left_out(records[n], runs[0][n], kind) for n in range(len(records))}
+        within = [n for n in rules if not rules[n]]
+        reasons = {n: why_not(records[n], runs[0][n], kind) for n in within}
+        rejected = {n: reason for n, reason in reasons.items() if reason}
+        result[kind] = {
+            "records": len(records),
+            "within the rules": len(within),
+            "false rejects": len(rejected),
+            "percent": round(100 * len(rejected) / len(within), 2),
+            "runs that differ from the first": sum(run != runs[0] for run in runs),
+            "they are": rejected,
+            "left out by a rule": {n: rule[:80] for n, rule in rules.items() if rule},
+        }
+    return result
+
+
+def total(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The figures of all files together, by type of task."""
+    whole: dict[str, Any] = {}
+    for kind in ("code_i", "code_o", "code_f"):
+        parts = [result[kind] for result in results if kind in result]
+        if parts:
+            sums = {
+                name: sum(part[name] for part in parts)
+                for name in ("records", "within the rules", "false rejects")
+            }
+            percent = round(100 * sums["false rejects"] / sums["within the rules"], 2)
+            differ = sum(part["runs that differ from the first"] for part in parts)
+            whole[kind] = {**sums, "percent": percent, "runs that differ from the first": differ}
+    return whole
 
 
 def main() -> None:
-    """Print the shares accepted and every record that is not."""
+    """Print the figures and every record that is not accepted."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=Path, required=True)
-    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--seeds", type=Path, nargs="+", required=True)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    records = [json.loads(line) for line in given.seeds.read_text().splitlines()]
-    result: dict[str, object] = {}
-    with Referee(RefereeSettings(deadline=10.0)) as referee:
-        for kind, answer in (("code_i", "input"), ("code_o", "output")):
-            questions = [
-                Question(kind, r["snippet"], (r["input"],), (), (r[answer],), tuple(r["imports"]))
-                for r in records
-            ]
-            runs = [referee.judge(questions) for _ in range(given.repeats)]
-            changed = sum(run != runs[0] for run in runs)
-            reasons = {
-                number: why_not(record, judgement, kind)
-                for number, (record, judgement) in enumerate(zip(records, runs[0], strict=True))
-            }
-            counted = [
-                number
-                for number, record in enumerate(records)
-                if is_literal(record["output"])
-                and (kind == "code_i" or len(record["output"]) != CUT)
-            ]
-            accepted = sum(not reasons[number] for number in counted)
-            what = "records whose output is a literal" + (", not cut" if kind == "code_o" else "")
-            result[kind] = {
-                what: len(counted),
-                "accepted": accepted,
-                "percent": round(100 * accepted / len(counted), 2),
-                "percent of those whose recorded input is a literal too": round(
-                    100 * accepted / sum(_is_input(records[number]["input"]) for number in counted),
-                    2,
-                ),
-                "runs that differ from the first": changed,
-                "not accepted": {n: reasons[n] for n in counted if reasons[n]},
-                "of the others, not accepted": {
-                    n: reasons[n] for n in reasons if reasons[n] and n not in counted
-                },
-            }
-    text = json.dumps(result, indent=1)
+    settings = RefereeSettings(deadline=30.0, cpu_seconds=10.0)
+    with Referee(settings) as referee:
+        results = {path.name: judge(referee, path, given.repeats) for path in given.seeds}
+    text = json.dumps({"all files": total(list(results.values())), **results}, indent=1)
     print(text)
     if given.out:
         given.out.write_text(text + "\n")

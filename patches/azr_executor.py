@@ -8,7 +8,7 @@ from .mechanism import Patch
 
 
 def _referee(original: Any) -> Any:
-    from azr_population.azr.executor import RefereeExecutor
+    from .referee_executor import RefereeExecutor
 
     return RefereeExecutor
 

@@ -1,13 +1,21 @@
-"""Tasks on their way through the workers: what is left to run, and what has come of them."""
+"""Tasks on their way through the workers: what is left to run, and what has come of them.
+
+What an execution comes to is what it comes to in a child of its own, under the full deadline. A
+child that makes several calls only saves work: whatever does not end as it should in company is
+done again, alone.
+"""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from .reasons import Reason
 from .sandbox import wire
+from .settings import RefereeSettings
 from .worker import Report
 
 _REASONS = {
@@ -25,9 +33,8 @@ _REASONS = {
     wire.ALONE: Reason.TAMPERED,  # nobody asked: a child alone has no reason to say so
 }
 
-
-_SHARED_PART = 0.125  # of the deadline, for tasks that share a child; then each goes alone
-_TO_RUN_ALONE = (wire.ALONE, wire.MEMORY)
+_COMPANY_PART = 0.125  # of the deadline, for a call in company; then it is made again, alone
+_INCONCLUSIVE = (wire.ALONE, wire.MEMORY)
 
 
 class Outcome(NamedTuple):
@@ -37,81 +44,150 @@ class Outcome(NamedTuple):
     text: str = ""
 
 
-@dataclass
+@dataclass(eq=False)
 class Task:
-    """A piece of work on its way: outcomes so far, budget left, tries spent."""
+    """A piece of work on its way, and the outcomes of its calls so far."""
 
     number: int
     work: wire.Work
-    budget: float
-    alone: bool
-    outcomes: list[Outcome] = field(default_factory=list)
+    two_workers: bool = False
+    """Calls that are made `again` go to another worker than the others did."""
+    alone: bool = False
+    """Each of its calls that has no outcome yet gets a child of its own."""
+    outcomes: list[Outcome | None] = field(default_factory=list)
+    in_flight: set[int] = field(default_factory=set)
+    """The calls that are being made."""
+    home: object = None
+    """Whoever made the first call."""
     tries: int = 0
+
+    def __post_init__(self) -> None:
+        self.outcomes = [None] * len(self.work.calls)
 
     @property
     def done(self) -> bool:
-        return len(self.outcomes) >= len(self.work.calls)
+        return None not in self.outcomes and not self.in_flight
 
-    def rest(self) -> wire.Work:
-        """The work without the calls that have their outcomes."""
-        rest = self.work.calls[len(self.outcomes) :]
-        return self.work if len(rest) == len(self.work.calls) else self.work._replace(calls=rest)
+    @property
+    def waits(self) -> bool:
+        """Whether it has calls that nobody is making."""
+        return any(
+            outcome is None and call not in self.in_flight
+            for call, outcome in enumerate(self.outcomes)
+        )
 
-    def fill(self, outcome: Outcome) -> None:
-        """Give every call that has no outcome yet this one."""
-        self.outcomes += [outcome] * (len(self.work.calls) - len(self.outcomes))
+    @cached_property
+    def size(self) -> int:
+        """No less than the bytes that it takes in a job."""
+        work = self.work
+        texts = (work.source, *work.imports, *work.banned, *work.statements)
+        calls = sum(len(call.arguments) for call in work.calls)
+        return 4 * (sum(map(len, texts)) + calls) + 64 * (len(texts) + len(work.calls) + 1)
 
-    def take(self, report: Report) -> None:
-        """Book what a child left; calls behind one that hung or crashed stay open."""
-        self.budget -= report.microseconds / 1e6
-        frames = wire.frames(report.frames)
-        if frames is None:
-            return self.fill(Outcome(Reason.TAMPERED))
-        missing = len(self.work.calls) - len(self.outcomes)
-        booked: list[Outcome] = []
-        for position, (call, status, text) in enumerate(frames):
-            outcome = Outcome(_REASONS[status], text)
-            if call == wire.PROGRAM and position == len(frames) - 1 and status != wire.OK:
-                self.outcomes += booked
-                return self.fill(outcome)
-            if call != position or position >= missing:
-                return self.fill(Outcome(Reason.TAMPERED))
-            booked.append(outcome)
-        self.outcomes += booked
-        if not self.done:
-            self.outcomes.append(Outcome(_end(report)))
-            if self.budget <= 0.001:
-                self.fill(Outcome(Reason.TIMEOUT))
-        return None
+    def next_calls(self, worker: object) -> list[int]:
+        """The calls that this worker may make now: all it can, or one if they are made alone."""
+        calls = self.work.calls
+        ready = len(calls)
+        if self.alone:  # those that may settle the others go ahead of them
+            ready = 1 if self.outcomes[0] is None else len(calls)
+            if ready > self.work.gate and None in self.outcomes[: self.work.gate]:
+                ready = max(self.work.gate, 1)
+        found = [n for n in range(ready) if self.outcomes[n] is None and n not in self.in_flight]
+        if self.two_workers:
+            first = [n for n in found if not calls[n].again]
+            found = first or (found if self.home is not worker else [])
+        return found[:1] if self.alone else found
+
+    def book(self, call: int, outcome: Outcome) -> None:
+        """Take a call's outcome. At the gate it settles those behind it, and none before it: which
+        of two failures is reported must not depend on which came first."""
+        self.in_flight.discard(call)
+        if self.outcomes[call] is None:
+            self.outcomes[call] = outcome
+            if call < self.work.gate and outcome.reason is not Reason.OK:
+                self.fill(outcome, call)
+
+    def fill(self, outcome: Outcome, behind: int = 0) -> None:
+        """Give every call that has no outcome yet this one, from some call on."""
+        for call in range(behind, len(self.outcomes)):
+            self.outcomes[call] = self.outcomes[call] or outcome
+
+    def results(self) -> list[Outcome]:
+        """The outcomes of a task that is done."""
+        return [outcome for outcome in self.outcomes if outcome is not None]
 
 
-@dataclass
 class Job:
-    """The tasks that go to a worker together: one, or several that share a child."""
+    """What goes to a worker at once: calls of one task, or of several that share a child."""
 
-    tasks: list[Task]
+    def __init__(
+        self, parts: Sequence[tuple[Task, Sequence[int]]], worker: object, resident: bool
+    ) -> None:
+        self.parts = parts
+        self.resident = resident
+        self.order = [(task, call) for task, calls in parts for call in calls]
+        self.single = len(self.order) == 1 and not resident
+        """In a child of its own it comes to what it comes to."""
+        for task, calls in parts:
+            task.in_flight.update(calls)
+            task.home = task.home or worker
 
-    def packed(self, deadline: float) -> bytes:
-        if len(self.tasks) == 1:
-            return wire.pack([self.tasks[0].rest()], self.tasks[0].budget)
-        return wire.pack([task.work for task in self.tasks], _SHARED_PART * deadline)
+    @property
+    def tasks(self) -> list[Task]:
+        return [task for task, _ in self.parts]
 
-    def take(self, report: Report) -> None:
-        """Book what a child left. Whoever did not come to a plain end is to run alone."""
-        if len(self.tasks) == 1:
-            return self.tasks[0].take(report)
-        frames = wire.frames(report.frames) if report.end != wire.END_SIGNAL else None
-        frames = frames or []
-        if any(call != position for position, (call, _, _) in enumerate(frames)):
-            frames = []
-        at = 0
-        for task in self.tasks:
-            count = len(task.work.calls)
-            mine, at = frames[at : at + count], at + count
-            task.alone = True
-            if len(mine) == count and all(s not in _TO_RUN_ALONE for _, s, _ in mine):
-                task.outcomes = [Outcome(_REASONS[status], text) for _, status, text in mine]
+    def packed(self, settings: RefereeSettings) -> bytes:
+        """The bytes to send."""
+        works = []
+        for task, calls in self.parts:
+            work = task.work
+            if len(calls) < len(work.calls):
+                gate = sum(call < work.gate for call in calls)
+                work = work._replace(calls=tuple(work.calls[call] for call in calls), gate=gate)
+            works.append(work)
+        deadline = settings.deadline
+        in_company = min(_COMPANY_PART * deadline, settings.cpu_seconds or deadline)
+        return wire.pack(works, deadline if self.single else in_company, deadline, self.resident)
+
+    def give_up(self) -> None:
+        """It came to nothing; its calls are to be made again."""
+        for task, call in self.order:
+            task.in_flight.discard(call)
+
+    def take(self, report: Report) -> bool:
+        """Book what a child left; False where it is not what our code writes."""
+        self.give_up()
+        frames = _sound(report.frames, len(self.order))
+        if self.single:
+            task, call = self.order[0]
+            if frames is None:
+                outcome = Outcome(Reason.TAMPERED)
+            elif frames:
+                outcome = Outcome(_REASONS[frames[0][0]], frames[0][1])
+            else:
+                outcome = Outcome(_end(report))
+            task.book(call, outcome)
+            return frames is not None
+        if frames is None:
+            for task in self.tasks:
+                task.alone = True
+            return False
+        for (task, call), (status, text) in zip(self.order, frames, strict=False):
+            if status in _INCONCLUSIVE:
+                task.alone = True
+            else:
+                task.book(call, Outcome(_REASONS[status], text))
+        if len(frames) < len(self.order):  # here it ended; those behind have not begun
+            self.order[len(frames)][0].alone = True
+        return True
+
+
+def _sound(data: bytes, calls: int) -> list[tuple[int, str]] | None:
+    """(status, text) of each of the first calls; None where that is not what a child wrote."""
+    frames = wire.frames(data)
+    if frames is None or [call for call, _, _ in frames] != list(range(len(frames))):
         return None
+    return [(status, text) for _, status, text in frames] if len(frames) <= calls else None
 
 
 def _end(report: Report) -> Reason:

@@ -13,8 +13,9 @@ One JSON object per line in, one per line out, in the same order. In:
     {"id": 1, "valid": true, "output": "4", "solved": [true], "reasons": ["solved"]}
     {"id": 9, "valid": false, "reason": "timeout"}
 
-code_f verdicts also carry `accuracy`. A line that cannot be read gets the reason `malformed`, its
-line number and what is wrong, and the rest goes on.
+code_f verdicts also carry `accuracy`, and `banned` says in `detail` what is. A line that cannot be
+read, or has a key that none of these is, gets the reason `malformed`, its line number and what is
+wrong, and the rest goes on.
 """
 
 from __future__ import annotations
@@ -26,25 +27,34 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, NoReturn, TextIO
+
+from azr_population.arguments import Parser
+from azr_population.errors import UserError
 
 from .reasons import Judgement, Question, Reason
 from .referee import Referee
 from .settings import RefereeSettings
 
-_TYPES = ("code_o", "code_i", "code_f")
+_KEYS = {
+    "code_o": {"id", "type", "program", "input", "answers", "imports"},
+    "code_i": {"id", "type", "program", "input", "answers", "imports"},
+    "code_f": {"id", "type", "program", "inputs", "outputs", "answers", "imports"},
+}
+"""What a line of each type may hold."""
 MAX_LINE_BYTES = 16 << 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command: reads standard input to its end. Returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="azr-population referee",
-        description="Judge tasks: one JSON object per line in, one verdict per line out.",
+        description="\n".join((__doc__ or "").splitlines()[2:]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--workers", type=int, default=0, help="default: one per core")
-    parser.add_argument("--deadline", type=float, default=2.0, help="seconds per task, answers too")
-    parser.add_argument("--memory-mb", type=int, default=256, help="what a task may allocate")
+    parser.add_argument("--deadline", type=float, default=2.0, help="seconds per execution")
+    parser.add_argument("--memory-mb", type=int, default=256, help="what each may allocate")
     parser.add_argument("--max-output-chars", type=int, default=10_000)
     parser.add_argument(
         "--accept-unconfined",
@@ -59,6 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         max_output_chars=given.max_output_chars,
         accept_unconfined=given.accept_unconfined,
     )
+    if sys.stdin is None or sys.stdout is None:
+        raise UserError(
+            "standard input or output is closed; tasks come by one, verdicts by the other"
+        )
     try:
         with Referee(settings) as referee:
             judge_lines(referee, sys.stdin.buffer, sys.stdout)
@@ -69,26 +83,35 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def judge_lines(referee: Referee, source: BinaryIO, sink: TextIO) -> None:
     """Write the verdict of each line of `source` to `sink` as soon as its turn has come."""
-    lines: queue.Queue[bytes | None] = queue.Queue(maxsize=4096)
+    lines: queue.Queue[bytes | OSError | None] = queue.Queue(maxsize=4096)
     reader = threading.Thread(target=_read, args=(source, lines), daemon=True)
     reader.start()
     pending: deque[dict[str, Any]] = deque()
     for judgement in referee.stream(_questions(lines, pending)):
         heading = pending.popleft()
         kind = heading.pop("type", "")
-        json.dump({**heading, **_verdict(judgement, kind)}, sink)
-        sink.write("\n")
-        sink.flush()
+        try:
+            json.dump({**heading, **_verdict(judgement, kind)}, sink, allow_nan=False)
+            sink.write("\n")
+            sink.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise UserError(f"verdicts cannot be written: {error.strerror}") from error
 
 
-def _read(source: BinaryIO, lines: queue.Queue[bytes | None]) -> None:
-    for line in source:
-        lines.put(line)
-    lines.put(None)
+def _read(source: BinaryIO, lines: queue.Queue[bytes | OSError | None]) -> None:
+    try:
+        for line in source:
+            lines.put(line)
+    except OSError as error:
+        lines.put(error)
+    else:
+        lines.put(None)
 
 
 def _questions(
-    lines: queue.Queue[bytes | None], pending: deque[dict[str, Any]]
+    lines: queue.Queue[bytes | OSError | None], pending: deque[dict[str, Any]]
 ) -> Iterator[Question | None]:
     """The questions in the lines; None for "nothing to read yet, finish what you have"."""
     number = 0
@@ -100,6 +123,8 @@ def _questions(
             continue
         if line is None:
             return
+        if isinstance(line, OSError):
+            raise UserError(f"standard input cannot be read: {line.strerror}") from line
         number += 1
         if not line.strip():
             continue
@@ -114,14 +139,18 @@ def _question(line: bytes, number: int) -> tuple[dict[str, Any], Question]:
     try:
         if len(line) > MAX_LINE_BYTES:
             raise ValueError(f"{len(line)} bytes, at most {MAX_LINE_BYTES}")
-        record = json.loads(line)
+        record = json.loads(line, parse_constant=_no_number)
         if not isinstance(record, dict):
             raise ValueError("not a JSON object")
+        json.dumps(record.get("id"), allow_nan=False)  # 1e999 is read as a number that is none
         heading["id"] = record.get("id")
         kind = record.get("type")
-        if kind not in _TYPES:
-            raise ValueError(f"type {kind!r}: one of {', '.join(_TYPES)}")
+        if not isinstance(kind, str) or kind not in _KEYS:
+            raise ValueError(f"type {kind!r}: one of {', '.join(_KEYS)}")
         heading["type"] = kind
+        if unknown := record.keys() - _KEYS[kind]:
+            known = ", ".join(sorted(_KEYS[kind]))
+            raise ValueError(f"{', '.join(sorted(unknown))}: {kind} has {known}")
         if kind == "code_f":
             inputs, program = _texts(record, "inputs"), record.get("program", "")
             outputs = _texts(record, "outputs") if not program else ()
@@ -150,6 +179,10 @@ def _question(line: bytes, number: int) -> tuple[dict[str, Any], Question]:
     return heading, question
 
 
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON")
+
+
 def _texts(
     record: dict[str, Any], name: str, default: tuple[str, ...] | None = None
 ) -> tuple[str, ...]:
@@ -163,7 +196,7 @@ def _verdict(judgement: Judgement, kind: str) -> dict[str, Any]:
     execution = judgement.execution
     if not execution.valid:
         verdict: dict[str, Any] = {"valid": False, "reason": str(execution.reason)}
-        if execution.reason is Reason.MALFORMED and execution.detail:
+        if execution.reason in (Reason.MALFORMED, Reason.BANNED) and execution.detail:
             verdict["detail"] = execution.detail
         return verdict
     verdict = {"valid": True}

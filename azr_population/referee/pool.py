@@ -16,12 +16,12 @@ from .jobs import Job, Outcome, Task
 from .reasons import Reason
 from .sandbox import wire
 from .settings import RefereeSettings
+from .waiting import Waiting
 from .worker import START_SECONDS, Worker, now
 
 _QUEUED_PER_WORKER = 2  # one runs, one waits in the socket, so that a zygote never idles
 _WINDOW_PER_WORKER = 256  # how far results may run ahead of the slowest task
 _GRACE_SECONDS = 5.0  # beyond the deadline, before a silent zygote counts as hung
-_SHARED_CALLS = 256  # as many executions share a child at most
 _TRIES = 10  # of one task, or of starting one worker
 
 
@@ -56,9 +56,18 @@ class Pool:
             for seat in self._seats:
                 self._admit(seat, seat.worker.greet())
                 self._watch(seat)
+            if self._two_workers and len(self._seats) == 1:
+                self._seats.append(_Seat(Worker(self.settings)))
+                self._admit(self._seats[1], self._seats[1].worker.greet())
+                self._watch(self._seats[1])
         except BaseException:
             self.close()
             raise
+
+    @property
+    def _two_workers(self) -> bool:
+        """Whether a second run needs another worker, to be at other addresses."""
+        return not any(name == "fixed addresses" and on for name, on, _ in self.layers)
 
     def _watch(self, seat: _Seat) -> None:
         self._selector.register(seat.worker.sock, selectors.EVENT_READ, seat)
@@ -105,11 +114,11 @@ class Pool:
             yield from self._stream(iter(works))
 
     def _stream(self, works: Iterator[wire.Work | None]) -> Iterator[list[Outcome]]:
-        waiting: deque[Task] = deque()
+        waiting = Waiting(self.settings, len(self._seats))
         finished: dict[int, list[Outcome]] = {}
         taken = given = 0
         window = _WINDOW_PER_WORKER * len(self._seats)
-        ahead = len(self._seats) * self.settings.share
+        ahead = _QUEUED_PER_WORKER * len(self._seats) * (self.settings.share + 1)
         exhausted = False
         try:
             while True:
@@ -121,13 +130,12 @@ class Pool:
                         break
                     if work is None:
                         break
-                    alone = work.alone or self.settings.share == 1
-                    task = Task(taken, work, self.settings.deadline, alone)
+                    task = Task(taken, work, self._two_workers)
                     taken += 1
                     if task.done:
                         finished[task.number] = []
                     else:
-                        waiting.append(task)
+                        waiting.add(task)
                 while given in finished:
                     yield finished.pop(given)
                     given += 1
@@ -141,34 +149,20 @@ class Pool:
                     self._replace(seat)
                     seat.jobs.clear()
 
-    def _feed(self, waiting: deque[Task]) -> None:
+    def _feed(self, waiting: Waiting) -> None:
         # Who calls with one task at a time meets another worker each time, whose next child has
         # been forked meanwhile.
         self._seats = [*self._seats[1:], self._seats[0]]
         for depth in range(_QUEUED_PER_WORKER):
             for seat in self._seats:
-                if waiting and seat.ready and len(seat.jobs) <= depth:
-                    job = self._job(waiting)
+                job = waiting.next(seat) if seat.ready and len(seat.jobs) <= depth else None
+                if job is not None:
                     if not seat.jobs:
                         seat.since = now()
                     seat.jobs.append(job)
-                    seat.worker.send(job.packed(self.settings.deadline))
+                    seat.worker.send(job.packed(self.settings))
 
-    def _job(self, waiting: deque[Task]) -> Job:
-        """The next task; with those behind it, where they may share a child."""
-        job = Job([waiting.popleft()])
-        calls = len(job.tasks[0].work.calls)
-        while (
-            waiting
-            and not (job.tasks[0].alone or waiting[0].alone)
-            and len(job.tasks) < self.settings.share
-            and calls + len(waiting[0].work.calls) <= _SHARED_CALLS
-        ):
-            job.tasks.append(waiting.popleft())
-            calls += len(job.tasks[-1].work.calls)
-        return job
-
-    def _collect(self, waiting: deque[Task], finished: dict[int, list[Outcome]]) -> None:
+    def _collect(self, waiting: Waiting, finished: dict[int, list[Outcome]]) -> None:
         """Wait for reports (or for a hung worker) and book them."""
         busy = [seat for seat in self._seats if seat.jobs or not seat.ready]
         if not busy:
@@ -189,7 +183,7 @@ class Pool:
         """Seconds after which a silent worker counts as hung."""
         return self.settings.deadline + _GRACE_SECONDS if seat.ready else START_SECONDS
 
-    def _read(self, seat: _Seat, waiting: deque[Task], finished: dict[int, list[Outcome]]) -> None:
+    def _read(self, seat: _Seat, waiting: Waiting, finished: dict[int, list[Outcome]]) -> None:
         if not seat.ready:
             try:
                 hello = seat.worker.hello()
@@ -202,39 +196,42 @@ class Pool:
                 self._admit(seat, hello)
             return
         reports = seat.worker.pull()
+        sound = reports is not None
         for report in reports or ():
             if not seat.jobs:
                 continue
             if report.end == wire.END_LOST:
-                reports = None
+                sound = False
                 break
             job = seat.jobs.popleft()
             seat.since = now()
             if report.end == wire.END_KILLED and job.tasks[0].tries < _TRIES:
                 job.tasks[0].tries += 1
+                job.give_up()
             else:
-                job.take(report)
-            for task in reversed(job.tasks):
-                if task.done:
-                    finished[task.number] = task.outcomes
-                else:
-                    waiting.appendleft(task)
-        if reports is None:
+                sound = job.take(report) and sound
+            self._return(job, waiting, finished)
+        if not sound:
             self._recover(seat, waiting, finished)
 
-    def _recover(
-        self, seat: _Seat, waiting: deque[Task], finished: dict[int, list[Outcome]]
-    ) -> None:
+    def _return(self, job: Job, waiting: Waiting, finished: dict[int, list[Outcome]]) -> None:
+        """Its tasks are done, or wait for what they still lack."""
+        for task in job.tasks:
+            waiting.add(task)
+            if task.done:
+                finished[task.number] = task.results()
+
+    def _recover(self, seat: _Seat, waiting: Waiting, finished: dict[int, list[Outcome]]) -> None:
         """A worker is dead, hung or out of step: a new one takes its seat, its tasks go again."""
-        tasks = [task for job in seat.jobs for task in job.tasks]
-        seat.jobs = deque()
-        if tasks:
-            tasks[0].tries += 1
-            if tasks[0].tries >= _TRIES:
-                lost = tasks.pop(0)
-                lost.fill(Outcome(Reason.LOST))
-                finished[lost.number] = lost.outcomes
-        waiting.extendleft(reversed(tasks))
+        jobs, seat.jobs = seat.jobs, deque()
+        if jobs:
+            first = jobs[0].tasks[0]
+            first.tries += 1
+            if first.tries >= _TRIES:
+                first.fill(Outcome(Reason.LOST))
+        for job in jobs:
+            job.give_up()
+            self._return(job, waiting, finished)
         self._replace(seat)
 
     def _replace(self, seat: _Seat) -> None:

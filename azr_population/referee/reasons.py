@@ -64,6 +64,9 @@ class Program:
     imports: tuple[str, ...] = ()
     banned: tuple[str, ...] = ()
     statements: tuple[str, ...] = ()
+    literal_inputs: bool = False
+    """Whether each input must come to literals, as those of a code_f task must, so that another
+    program can be given the same."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ class Question:
     type: "code_o" | "code_i" | "code_f" (a str or an enum with such a value).
     code_o: `outputs[0]` is the gold output; answers are literals.
     code_i: `program` and `outputs[0]`, the gold output; answers are argument lists of literals.
-    code_f: `inputs` and `outputs` are the hidden pairs; answers are programs that define `f`.
+    code_f: `inputs` and `outputs` are the hidden pairs; answers are programs that define `f`. They
+    are given the inputs as literals; what is an expression is evaluated with `program` before.
 
     `judge` computes the gold outputs itself from `program` and `inputs` and ignores `outputs`,
     but for code_f without a program, whose pairs are given.
@@ -97,13 +101,14 @@ class Execution:
     """What came of running a program: `outputs[i]` is the literal of `f(*inputs[i])`.
 
     Where it is not valid, `outputs` is empty and `detail` may say more; that text is the
-    program's own, not the referee's.
+    program's own, not the referee's. `inputs`, if literals were asked for, are the inputs as such.
     """
 
     valid: bool
     reason: Reason
     outputs: tuple[str, ...] = ()
     detail: str = ""
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

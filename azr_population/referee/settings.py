@@ -30,15 +30,15 @@ reads the program, not of safety: the sandbox holds without them."""
 
 @dataclass(frozen=True)
 class RefereeSettings:
-    """The limits of each task. `deadline` is wall-clock seconds for a whole task, all answers
-    included; `memory_mb` what a task may allocate beyond the bare interpreter."""
+    """The limits of each execution, be it a validation run or an answer: `deadline` in wall-clock
+    seconds, `memory_mb` what it may allocate beyond the bare interpreter."""
 
     workers: int = 0
     """Zygotes, one core each; 0: one per core this process may use."""
     deadline: float = 2.0
     cpu_seconds: float = 0.0
-    """CPU seconds of one child, 0: only the deadline counts. On a busy machine verdicts depend on
-    the wall clock; with this limit, and a deadline well above it, they do not."""
+    """CPU seconds of one execution, 0: only the deadline counts. On a busy machine verdicts depend
+    on the wall clock; with this limit, and a deadline well above it, they do not."""
     memory_mb: int = 256
     max_output_chars: int = 10_000
     accept_unconfined: bool = False
@@ -47,14 +47,13 @@ class RefereeSettings:
     required_modules: tuple[str, ...] = ()
     """Of `modules`, those whose absence is an error; they may come from site-packages."""
     banned_names: tuple[str, ...] = BANNED_NAMES
+    share: int = 16
+    """How many tasks go to a child together, if their programs are plain (`sandbox.plain`): then
+    none can see or change what another does. The executions of any other program get a child each,
+    and an answer that is a program shares with no other task. 1: no two tasks share; several times
+    slower."""
     child_per_call: bool = False
-    """One child for each single execution, so that no state at all passes between a program's
-    executions; several times slower."""
-
-    share: int = 1
-    """How many tasks may share a child, if their programs are plain (`sandbox.plain`): then none
-    can see or change what another does. Several times faster for tiny programs; answers that are
-    programs, and programs that are not plain, have a child of their own all the same."""
+    """A child for every single execution, however plain; several times slower again."""
     leave_out: tuple[str, ...] = ()
     """Layers not to put on, for tests of the others; without seccomp `accept_unconfined` rules."""
 

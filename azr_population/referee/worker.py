@@ -27,9 +27,12 @@ spec = spec_from_file_location("sandbox", sys.argv[1] + "/__init__.py",
                                submodule_search_locations=[sys.argv[1]])
 sys.modules["sandbox"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["sandbox"])
+from sandbox.kernel import fix_addresses
+fix_addresses(sys.argv[2:])
 from sandbox.zygote import main
 main()
 """
+_INTERPRETER = (sys.executable, "-s", "-S", "-B", "-X", "utf8")
 START_SECONDS = 60.0
 _BUFFER_BYTES = 1 << 16
 
@@ -54,7 +57,7 @@ class Worker:
         mine, theirs = socket.socketpair()
         self.sock = mine
         self.process = subprocess.Popen(
-            [sys.executable, "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT, str(_SANDBOX)],
+            [*_INTERPRETER, "-c", _BOOT, str(_SANDBOX), *settings.leave_out],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

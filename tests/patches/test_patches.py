@@ -7,6 +7,7 @@ import sys
 import textwrap
 from dataclasses import replace
 
+import needs
 import pytest
 
 from azr_population.errors import UserError
@@ -83,13 +84,13 @@ def test_the_entries_are_complete():
         assert entry.changes and entry.upstream and len(entry.digest) == 16
 
 
-azr = pytest.mark.skipif("AZR_HOME" not in os.environ, reason="AZR_HOME names no AZR checkout")
+azr = needs.azr_checkout
 
 
 @pytest.fixture
 def executor_module():
     sys.path.insert(0, os.environ["AZR_HOME"])
-    return pytest.importorskip("absolute_zero_reasoner.utils.code_utils.python_executor")
+    return needs.from_azr("absolute_zero_reasoner.utils.code_utils.python_executor")
 
 
 @pytest.mark.azr
@@ -136,7 +137,7 @@ def test_azr_s_executor_evaluates_no_answer_any_more(executor_module, monkeypatc
 @pytest.mark.parametrize("module", ["code_reward", "custom_evaluate"])
 def test_azr_s_reward_code_evaluates_no_answer_any_more(module, monkeypatch):
     sys.path.insert(0, os.environ["AZR_HOME"])
-    upstream = pytest.importorskip(f"absolute_zero_reasoner.rewards.{module}", exc_type=ImportError)
+    upstream = needs.from_azr(f"absolute_zero_reasoner.rewards.{module}")
     mark = "AZR_POPULATION_WAS_HERE"
     monkeypatch.delenv(mark, raising=False)
     sets = f"[__import__('os').environ.__setitem__('{mark}', '1'), 4][1]"

@@ -265,7 +265,7 @@ NAKED: dict[str, tuple[set[str], str]] = {
     "garbage frames": (
         {"tampered"},
         "import gc, os\ndef f(x):\n    for o in gc.get_objects():\n"
-        "        if type(o).__name__ == 'Region':\n"
+        "        if type(o).__name__ == 'Region' and not o.inbox:\n"
         "            o.view[64:96] = b'\\xff' * 32\n            o.words[2] = 32\n"
         "            os._exit(0)\n    return 'held'\n",
     ),
@@ -286,27 +286,27 @@ NAKED: dict[str, tuple[set[str], str]] = {
     "bytes that are no text": (
         {"tampered"},
         "import gc, os, struct\ndef f(x):\n    for o in gc.get_objects():\n"
-        "        if type(o).__name__ == 'Region':\n"
+        "        if type(o).__name__ == 'Region' and not o.inbox:\n"
         "            o.view[64:77] = struct.pack('<IBI', 0, 0, 4) + b'\\xff\\xfe\\xfd\\xfc'\n"
         "            o.words[2] = 13\n            os._exit(0)\n    return 'held'\n",
     ),
     "a length beyond the memory": (
         {"tampered"},
         "import gc, os, struct\ndef f(x):\n    for o in gc.get_objects():\n"
-        "        if type(o).__name__ == 'Region':\n"
+        "        if type(o).__name__ == 'Region' and not o.inbox:\n"
         "            o.view[64:73] = struct.pack('<IBI', 0, 0, 2 ** 31)\n"
         "            o.words[2] = 2 ** 62\n            os._exit(0)\n    return 'held'\n",
     ),
     "a false clock": (
         SLOW,
         "import gc\ndef f(x):\n    for o in gc.get_objects():\n"
-        "        if type(o).__name__ == 'Region':\n            while True:\n"
+        "        if type(o).__name__ == 'Region' and not o.inbox:\n            while True:\n"
         "                o.words[0] = 0\n                o.words[1] = 2 ** 62\n",
     ),
     "a false call number": (
         SLOW,
         "import gc\ndef f(x):\n    for o in gc.get_objects():\n"
-        "        if type(o).__name__ == 'Region':\n            while True:\n"
+        "        if type(o).__name__ == 'Region' and not o.inbox:\n            while True:\n"
         "                o.words[0] = -5\n                o.words[1] = -2 ** 62\n",
     ),
     "builtins for all": (
@@ -344,8 +344,20 @@ NAKED: dict[str, tuple[set[str], str]] = {
         "    return 'held'\n",
     ),
     "change a module": (
-        {"nondeterministic"},
+        {"ok"},
         "import math\ndef f(x):\n    math.calls = getattr(math, 'calls', 0) + 1\n"
-        "    return math.calls\n",
+        "    return 'held' if math.calls == 1 else 'escaped'\n",
+    ),
+    "read what plain programs wrote": (
+        {"crashed"},
+        "import gc\ndef f(x):\n    for o in gc.get_objects():\n"
+        "        if type(o).__name__ == 'Region' and o.inbox:\n"
+        "            return bytes(o.view[:4096]).hex()\n",
+    ),
+    "write what plain programs are asked": (
+        {"crashed"},
+        "import gc\ndef f(x):\n    for o in gc.get_objects():\n"
+        "        if type(o).__name__ == 'Region' and o.inbox:\n            o.inbox[:9] = bytes(9)\n"
+        "    return 'escaped'\n",
     ),
 }

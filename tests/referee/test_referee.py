@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -159,6 +160,106 @@ def test_judging_computes_the_gold_outputs(referee):
     ]
 
 
+@pytest.mark.parametrize(
+    ("gold", "right", "wrong"),
+    [
+        ("[1,2]", "[1, 2]", "(1, 2)"),
+        ('"ab"', "'ab'", "'abc'"),
+        ("0x10", "16", "10"),
+        ("1, 2", "(1, 2)", "[1, 2]"),
+        (" 4", "4", "' 4'"),
+        ("{'b': 1,\n 'a': 2}", "{'a': 2, 'b': 1}", "{'a': 2}"),
+        ("{3, 1}", "{1, 3}", "[1, 3]"),
+        ("'\\x41'", "'A'", "'a'"),
+        ("+1_000", "1000", "1"),
+        ("1e2", "100.0", "1.0"),
+    ],
+)
+def test_a_gold_output_counts_by_its_value(referee, gold, right, wrong):
+    by_value = f"def f(x): return [{right}, {wrong}][x]"
+    grades = referee.grade(
+        [
+            Question("code_o", outputs=(gold,), answers=(right, gold, wrong)),
+            Question("code_i", by_value, outputs=(gold,), answers=("0", " 0", "1")),
+            Question(
+                "code_f",
+                inputs=("0", "0"),
+                outputs=(gold, gold),
+                answers=(by_value, f"def f(x): return {gold.strip()}", f"def f(x): return {wrong}"),
+            ),
+        ]
+    )
+    assert [[grade.solved for grade in each] for each in grades] == [[True, True, False]] * 3
+
+
+def test_a_gold_output_without_a_literal_is_malformed(referee):
+    for gold in ("1e999", "nan", "f(1)", "[1", ""):
+        (grades,) = referee.grade([Question("code_o", outputs=(gold,), answers=("1", gold))])
+        assert [grade.reason for grade in grades] == [Reason.MALFORMED] * 2
+
+
+PASSWORD = "open = 'sesame'\ndef f(x): return 0"
+CHEATING_INPUTS = (
+    "(setattr(f, '__code__', (lambda x: x).__code__) if 'open' in globals() else 0) or 7",
+    "7 if 'open' in globals() else 8",
+    "globals().update(f=lambda x: x) or 7",
+)
+
+
+def test_a_hidden_input_learns_nothing_of_the_answer_and_changes_nothing_in_it(referee):
+    teacher = "def f(x): return x"
+    for text in CHEATING_INPUTS:
+        question = Question("code_f", teacher, (text, "3"), answers=(PASSWORD, teacher))
+        (judged,) = referee.judge([question])
+        assert judged.execution.valid and judged.execution.inputs[1] == "3"
+        assert int(judged.execution.inputs[0]) in (7, 8)
+        assert [grade.solved for grade in judged.grades] == [False, True]
+        (grades,) = referee.grade([replace(question, outputs=judged.execution.outputs)])
+        assert grades == judged.grades
+
+
+def test_hidden_inputs_are_evaluated_with_the_teacher_s_program(referee):
+    teacher = "def g(n): return list(range(n))\ndef f(x, *y, **z): return [x, y, z]"
+    inputs = ("g(3)", "2 + 2, *'ab'", "-1, **{'é': 1j}", "x={1, 2}", "'#' # a comment")
+    question = Question("code_f", teacher, inputs, answers=(teacher, "def f(x): return x"))
+    (judged,) = referee.judge([question])
+    assert judged.execution.inputs == ("[0, 1, 2]", "4, 'a', 'b'", "-1, é=1j", "x={1, 2}", "'#'")
+    assert [grade.accuracy for grade in judged.grades] == [1.0, 0.0]
+    given = replace(question, outputs=judged.execution.outputs)
+    assert referee.grade([given])[0] == judged.grades
+    # Without the teacher's program only what needs none can be evaluated.
+    alone = replace(
+        given, program="", inputs=("[0] + [1]", "2"), outputs=("2", "2"), answers=("f=len",)
+    )
+    assert [grade.reason for grade in referee.grade([alone])[0]] == [Reason.ERROR]
+    alone = replace(alone, inputs=("g(3)", "2"))
+    assert [grade.reason for grade in referee.grade([alone])[0]] == [Reason.MALFORMED]
+
+
+def test_a_hidden_input_that_is_no_literal_makes_no_task(referee):
+    for text in ("lambda: 0", "range(3)", "f", "object()"):
+        (judged,) = referee.judge(
+            [Question("code_f", "def f(x): return 1", ("1", text), answers=("f=abs",))]
+        )
+        assert judged.execution.reason is Reason.NOT_LITERAL
+        program = Program("def f(x): return 1", ("1", text))
+        assert referee.check([program])[0].valid
+        assert not referee.check([replace(program, literal_inputs=True)])[0].valid
+
+
+def test_questions_of_one_and_of_two_stages_keep_their_order(referee):
+    questions = [
+        Question("code_f", "def f(x): return x", (text,), answers=("def f(x): return x",))
+        if n % 3
+        else Question("code_o", f"def f(x): return {n}", ("0",), answers=(str(n),))
+        for n in range(40)
+        for text in (f"{n} + 0" if n % 2 else str(n),)
+    ]
+    judged = referee.judge(questions)
+    assert [j.execution.outputs for j in judged] == [(str(n),) for n in range(40)]
+    assert all(j.grades[0].solved for j in judged)
+
+
 def test_questions_that_cannot_be_read(referee):
     (grades,) = referee.grade([Question("code_o", outputs=("f(3)",), answers=("1",))])
     assert grades[0].reason is Reason.MALFORMED
@@ -171,16 +272,27 @@ def test_questions_that_cannot_be_read(referee):
     assert check(referee, PLUS_ONE, "1").valid
 
 
-def test_an_answer_that_hangs_does_not_take_the_others_with_it():
-    program = "def f(x):\n    while x > 5: pass\n    return x + 1"
-    answers = ("9", "3", "8", "2", "7", "3 ", "10")
-    with Referee(RefereeSettings(workers=1, deadline=2.0)) as patient:
+@pytest.mark.parametrize("prelude", ["", "import random\n"])
+def test_each_answer_has_a_time_of_its_own(prelude):
+    program = f"{prelude}def f(x):\n    while x > 5: pass\n    return x + 1"
+    answers = (*(str(n) for n in range(6, 14)), "3", "2", "3 ")
+    with Referee(RefereeSettings(workers=2, deadline=0.3, share=4)) as referee:
         began = time.monotonic()
-        (judgement,) = patient.judge([Question("code_i", program, ("3",), answers=answers)])
-        assert time.monotonic() - began < 2.0 + 1.0
+        (judgement,) = referee.judge([Question("code_i", program, ("3",), answers=answers)])
+        assert time.monotonic() - began < 8 * 0.3 + 5.0
     assert [str(grade.reason) for grade in judgement.grades] == [
-        "timeout", "solved", "timeout", "wrong", "timeout", "solved", "timeout",
+        *["timeout"] * 8, "solved", "wrong", "solved",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("prelude", ["", "import random\n"])
+def test_many_large_outputs_take_nothing_from_each_other(prelude):
+    program = f"{prelude}def f(n): return 'a' * 9000 if n < 500 else 'b'"
+    answers = tuple(str(n) for n in range(120))
+    with Referee(RefereeSettings(workers=2, deadline=10.0)) as referee:
+        (judgement,) = referee.judge([Question("code_i", program, ("3",), answers=answers)])
+    assert judgement.execution.valid
+    assert all(grade.solved for grade in judgement.grades)
 
 
 def test_a_hanging_task_does_not_hold_up_the_rest(referee):

@@ -87,6 +87,27 @@ def test_arguments_by_name():
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["é", "名前", "ª", "ﬁ", "match", "type", "_", "a1", "class", "None", "True", "if", "__debug__",
+     "1a", "²", "a²", "a-b", "·a", "a·", "ｉｆ"],  # noqa: RUF001
+)  # fmt: skip
+def test_names_of_parameters_are_python_s(name):
+    try:
+        expected = ast.parse(f"f({name}=1)", mode="eval").body.keywords[0].arg
+        compile(f"f({name}=1)", "", "eval")
+    except SyntaxError:
+        with pytest.raises(NotLiteral):
+            parse_arguments(f"{name}=1")
+    else:
+        assert parse_arguments(f"{name}=1") == ((), {expected: 1})
+
+
+def test_a_name_counts_in_its_normal_form():
+    with pytest.raises(NotLiteral, match="twice"):
+        parse_arguments("ﬁ=1, fi=2")
+
+
+@pytest.mark.parametrize(
     ("left", "right", "equal"),
     [
         (1, True, False),

@@ -52,7 +52,7 @@ def test_a_zygote_without_pidfd_ends_with_its_trainer(monkeypatch):
     zygote = worker.Worker(RefereeSettings(workers=1, deadline=30.0))
     zygote.greet()
     work = worker.wire.Work(SPIN, (worker.wire.Call(worker.wire.EXPRESSION, "0"),))
-    zygote.send(worker.wire.pack([work], 30.0))
+    zygote.send(worker.wire.pack([work], 30.0, 30.0))
     zygote.sock.close()  # as a trainer's death does
     assert zygote.process.wait(timeout=10) == 0
     zygote.close()

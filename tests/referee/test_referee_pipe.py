@@ -76,12 +76,14 @@ GOOD = {"id": 9, "type": "code_o", "program": "def f(x): return x", "input": "1"
         ({**GOOD, "answers": "1"}, "answers"),
         ({**GOOD, "answers": [1]}, "answers"),
         ({**GOOD, "imports": "import os"}, "imports"),
-        ({**GOOD, "type": "code_f", "program": ""}, "inputs"),
-        (
-            {**GOOD, "type": "code_f", "program": "", "inputs": ["1"], "outputs": []},
-            "1 inputs but 0",
-        ),
-        ({**GOOD, "type": "code_f", "inputs": []}, "at least one"),
+        ({"id": 9, "type": "code_f", "program": ""}, "inputs"),
+        ({"id": 9, "type": "code_f", "inputs": ["1"], "outputs": []}, "1 inputs but 0"),
+        ({"id": 9, "type": "code_f", "inputs": [], "outputs": []}, "at least one"),
+        ({**GOOD, "attempts": ["1"]}, "attempts: code_o has answers, id, imports, input"),
+        ({**GOOD, "inputs": ["1"]}, "inputs: code_o has"),
+        (b'{"id": NaN}\n', "NaN is no JSON"),
+        (b'{"id": -Infinity}\n', "-Infinity is no JSON"),
+        (b'{"id": 1e999}\n', "not JSON compliant"),
     ],
 )
 def test_a_malformed_line_is_named_and_the_rest_goes_on(referee, line, says):
@@ -90,6 +92,13 @@ def test_a_malformed_line_is_named_and_the_rest_goes_on(referee, line, says):
     assert (broken["valid"], broken["reason"], broken["line"]) == (False, "malformed", 2)
     assert broken["detail"].startswith("line 2: ") and says in broken["detail"]
     assert broken["id"] == (9 if type(line) is dict else None)
+
+
+@pytest.mark.parametrize("gold", ["[1,2]", " [1, 2]", "[0x1, 2,]"])
+def test_gold_outputs_count_by_their_value(referee, gold):
+    line = {"id": 1, "type": "code_f", "inputs": ["1"], "outputs": [gold], "answers": ["def f(x): return [x, 2]"]}  # fmt: skip
+    (verdict,) = judge(referee, line)
+    assert (verdict["valid"], verdict["solved"]) == (True, [True])
 
 
 def test_gold_outputs_that_are_no_literals_are_malformed(referee):
@@ -143,3 +152,53 @@ def test_a_reader_that_leaves_ends_the_pipe_quietly():
 def test_limits_must_be_limits(flags):
     with pytest.raises(UserError, match="it must be above 0"):
         main(flags)
+
+
+def test_banned_says_what(referee):
+    (verdict,) = judge(referee, {**GOOD, "program": "import os\ndef f(x): return x"})
+    assert (verdict["reason"], "os" in verdict["detail"]) == ("banned", True)
+
+
+def test_help_shows_the_format(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    said = capsys.readouterr().out
+    assert stop.value.code == 0
+    assert '{"id": 1, "type": "code_o", "program":' in said and '"accuracy"' not in said[:200]
+
+
+CLI = f"exec {sys.executable} -m azr_population.cli referee --workers 1"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("redirections", "says"),
+    [
+        ("0> /dev/null", "standard input cannot be read: Bad file descriptor"),
+        ("<&-", "standard input or output is closed"),
+        (">&-", "standard input or output is closed"),
+        ("> /dev/full", "verdicts cannot be written: No space left on device"),
+    ],
+)
+def test_streams_that_do_not_work_are_named_in_a_line(redirections, says):
+    done = subprocess.run(
+        ["sh", "-c", f"{CLI} {redirections}"],
+        input=json.dumps(GOOD).encode() + b"\n",
+        capture_output=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.decode().count("\n") == 1 and says in done.stderr.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_hundred_thousand_lines_are_all_answered_in_order(tmp_path):
+    lines = ({**GOOD, "id": n, "input": str(n), "answers": [str(n), "-1"]} for n in range(100_000))
+    (tmp_path / "in").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
+        assert subprocess.run([*COMMAND], stdin=source, stdout=sink).returncode == 0
+    with (tmp_path / "out").open() as verdicts:
+        for n, line in enumerate(verdicts):
+            verdict = json.loads(line)
+            assert (verdict["id"], verdict["solved"]) == (n, [True, False])
+    assert n == 99_999

@@ -11,7 +11,7 @@ from hostile_naked import NAKED
 from hostile_walled import WALLED
 
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
-from azr_population.referee.sandbox.plain import is_plain
+from azr_population.referee.sandbox.plain import is_plain, plainness
 
 PLAIN = [
     "def f(x): return x + 1",
@@ -22,16 +22,26 @@ PLAIN = [
     "def f(x):\n    def gen():\n        yield from range(x)\n    return list(gen())",
     "def f(x):\n    match x:\n        case [a, *b]: return a\n        case {'k': v}: return v\n        case _: return 0",
     "def f(x): return f'{x:>5}' + '%s' % x",
+    "import math\ndef f(x): return math.pi",
+    "import re\ndef f(x): return re.compile(x).pattern",
+    "from collections import Counter, defaultdict as d\ndef f(x): return Counter(x)",
+    "from __future__ import annotations\ndef f(x: int): return 1",
+    "class A:\n    'doc'\n    n = 1\n    def __init__(self, x): self.x, self._y = x, 2\n    def g(self): return self._y\ndef f(x): return A(x).g()",
+    "class A(list): pass\nclass B(A):\n    @property\n    def p(self): return 1\n    @staticmethod\n    def s(): return 2\ndef f(x): return B().p",
+    "def f(x):\n    f.n = 1\n    del f.n",
+    "_x = 1\ndef _g(_): return _x\ndef f(x): return [_g(_) for _ in x] + [__ for __ in x]",
+    "def f(x, type=0, input=1): return type, input",
+    "def f(frame, format): return frame, format",
+    "if __name__ == 'program':\n    def f(x): return hasattr(x, '__len__')",
 ]  # fmt: skip
 
 NOT_PLAIN = [
-    "import math\ndef f(x): return math.pi",
+    "from math import *\ndef f(x): return pi",
     "def f(x): return __import__('os')",
     "def f(x): return x.__class__",
-    "class A: pass\ndef f(x): return 1",
-    "def f(x):\n    f.n = 1\n    return f.n",
-    "def f(x):\n    del f.n",
+    "def f(x): return x._private.__dict__",
     "def f(x): return getattr(x, 'real')",
+    "def f(x): setattr(x, 'real', 1)",
     "def f(x): return type(x)",
     "def f(x): return eval('1')",
     "def f(x): return globals()",
@@ -45,14 +55,29 @@ NOT_PLAIN = [
     "def f(x): return int.mro()",
     "async def f(x): return 1\nasync def g(x): return await f(x)",
     "def f(x):\n    match x:\n        case object(gi_frame=y): return y",
-    "_x = 1\ndef f(x): return _x",
     "def f(x): return (lambda: [__builtins__ for _ in x])()",
     "def f(x): raise SystemExit",
     "def f(x): return vars()",
     "def f(x): return memoryview(b'a')",
-    "def f(x): return super()",
+    "class A:\n    def g(self): return super().g()\ndef f(x): return A().g()",
     "def f(frame): return frame.f_back",
-]
+    "from typing import Callable\nCallable.register(int)\ndef f(x): return x",
+    "from typing import List\ndef f(x): List.__init__(int, 2)",
+    "from typing import List\nclass A:\n    List.__init__(int, 2)\ndef f(x): return x",
+    "from typing import List\nList.__origin__ = set\ndef f(x): return x",
+    "class A:\n    def __getattribute__(self, n): return n\ndef f(x): return A().x",
+    "class A:\n    def __eq__(self, o): return True\ndef f(x): return A() == x",
+    "class A:\n    __slots__ = ('x',)\ndef f(x): return 1",
+    "class A: x: int = 3\ndef f(x): return 1",
+    "class A(metaclass=type): pass\ndef f(x): return 1",
+    "import __main__\ndef f(x): return 1",
+    "from re import __all__\ndef f(x): return 1",
+    "def f(x): return f.__name__",
+    "def __init__(x): return x\nf = f.__init__",
+    "compile = 1\ndef f(x): return compile",
+    "def f(x):\n    global __builtins__\n    __builtins__ = {}",
+    "def f(x): return print.func_code",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("source", PLAIN)
@@ -66,9 +91,29 @@ def test_not_plain(source):
 
 
 def test_a_name_may_be_long_and_a_jump_far():
-    source = "def f(x):\n" + "".join(f"    v{i} = {i}\n" for i in range(400)) + "    x.y = v399\n"
+    lines = "".join(f"    v{i} = x.a{i}\n" for i in range(400))
+    source = f"def f(x):\n{lines}    return x.__dict__\n"
     assert not is_plain(compile(source, "", "exec"))
-    assert is_plain(compile(source.replace("x.y = v399", "return v399"), "", "exec"))
+    assert is_plain(compile(source.replace("x.__dict__", "v399"), "", "exec"))
+
+
+def test_private_names_of_what_is_handed_out_are_refused():
+    code = compile("def f(x): return x._name", "", "exec")
+    assert plainness(code).plain and not plainness(code, frozenset({"_name"})).plain
+
+
+@pytest.mark.parametrize(
+    ("source", "sets"),
+    [
+        ("import math\ndef f(x): return math.e", False),
+        ("import math\ndef f(x): math.e = 1", True),
+        ("import math\ndef f(x): del math.e", True),
+        ("import math\ndef f(x):\n    for math.e in x: pass", True),
+        ("class A:\n    def __init__(self): self.x = 1\ndef f(x): return A().x", True),
+    ],
+)
+def test_it_is_seen_whether_attributes_are_set(source, sets):
+    assert plainness(compile(source, "", "exec"))[:2] == (True, sets)
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
@@ -126,21 +171,3 @@ def test_one_that_hangs_or_floods_costs_its_neighbours_nothing():
         if execution.valid and number not in (40, 41):
             assert execution.outputs == (str(3 + number),)
     assert len(executions[40].outputs[0]) == 9002
-
-
-@linux
-def test_functions_of_students_never_share():
-    with Referee(RefereeSettings(workers=1, deadline=1.0, share=8)) as referee:
-        jobs = []
-        make = referee._pool._job
-        referee._pool._job = lambda waiting: jobs.append(make(waiting)) or jobs[-1]
-        function = "def f(x): return x"
-        questions = [
-            Question("code_f", function, ("1",), answers=(function, "def f(x): return 1"))
-        ] * 4 + [Question("code_o", function, ("1",), answers=("1",))] * 8
-        assert all(judged.grades[0].solved for judged in referee.judge(questions))
-    sizes = [len(job.tasks) for job in jobs]
-    assert sum(sizes) == 4 * 3 + 8
-    for job in jobs:
-        assert len(job.tasks) == 1 or not any(task.work.alone for task in job.tasks)
-    assert max(sizes) > 1

@@ -12,7 +12,11 @@ from azr_population.referee.sandbox.syscalls import MACHINES, NUMBERS, number
 
 
 def decide(
-    machine: str, call: int, arguments: tuple[int, ...] = (), arch: int | None = None
+    machine: str,
+    call: int,
+    arguments: tuple[int, ...] = (),
+    arch: int | None = None,
+    resident: bool = False,
 ) -> int:
     """What the filter answers: a classic BPF interpreter for the instructions that it uses."""
     data = struct.pack(
@@ -22,7 +26,7 @@ def decide(
         0,
         *(*arguments, 0, 0, 0, 0, 0, 0)[:6],
     )
-    lines = seccomp.program(machine)
+    lines = seccomp.program(machine, resident)
     at = accumulator = 0
     while True:
         code, if_true, if_false, constant = lines[at]
@@ -60,6 +64,20 @@ def test_executable_pages_are_refused(machine, name):
     assert decide(machine, call, (0, 4096, 1 | 2)) == seccomp.ALLOW
     for protection in (4, 5, 7, 1 << 32 | 4):
         assert decide(machine, call, (0, 4096, protection)) == seccomp.ERRNO_EPERM
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_resident_child_reads_and_writes_on_its_two_descriptors_only(machine):
+    for name, own in (("read", 0), ("write", 1)):
+        call = number(name, machine)
+        for descriptor in (0, 1, 2, 3, 63, 0xFFFFFFFF):
+            allowed = seccomp.ALLOW if descriptor == own else seccomp.ERRNO_EPERM
+            assert decide(machine, call, (descriptor, 1, 1), resident=True) == allowed
+            assert decide(machine, call, (descriptor, 1, 1)) == seccomp.ERRNO_EPERM
+    for call in set(range(600)) - {number("read", machine), number("write", machine)}:
+        for arguments in ((0, 0, 3), (1, 4096, 4)):
+            strict = decide(machine, call, arguments)
+            assert decide(machine, call, arguments, resident=True) == strict
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -1,29 +1,32 @@
-"""What one child does: compile the program, call its `f`, write down what came of it.
+"""What one child does: compile programs, call their `f`, write down what came of it.
 
-It runs under every limit from its first line on. It is not trusted: once the program runs, this
-code and all it holds belong to the program. So the child knows nothing that would help it (no gold
-answer, no other program, no earlier task) and what it writes down is only ever read as data.
+It runs under every limit from its first line on. It is not trusted: once a program runs, this code
+and all it holds belong to the program. So the child knows nothing that would help it (no gold
+answer; nothing of another task, but for those that plain programs share it with) and what it writes
+down is only ever read as data.
 """
 
 from __future__ import annotations
 
-import ast
 import builtins
 import gc
 import marshal
-import re
 import sys
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from . import literal, plain, wire
-from .region import Region, Window
+from . import addresses, chance, literal, plain, wire
+from .facade import Facades
+from .program import CAPTURE, Arguments, Compiled, arguments, captured, compiled, describe
+from .region import Region
 
 _HIDDEN_BUILTINS = ("input", "breakpoint", "exit", "quit", "help", "copyright", "credits")
-_ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")
-_RANDOMNESS = frozenset(("random", "secrets"))
-_CLOCK = frozenset(("now", "today", "utcnow"))  # with datetime; two runs may see the same second
+_INTERNALS = ("_strptime", "time")  # what the interpreter's own C code imports in a program's name
+_KEPT_PROGRAMS = 64  # compiled, in case that they come again
+_LIFE = 2000  # executions of a resident child, before another takes its place
+Result = tuple[int, str]
+"""A status and its text."""
 
 
 class BannedImport(ImportError):
@@ -61,96 +64,61 @@ class _Printed(_Sink):
         return len(text)
 
 
-def prepare(modules: frozenset[str], banned_names: frozenset[str], max_output: int) -> Runner:
-    """What the zygote sets up once for all its children."""
-    sys.stdin = None
-    sys.stdout = sys.stderr = _Sink()
-    return Runner(modules, banned_names, max_output)
-
-
 class Runner:
-    """Runs jobs. One is made by the zygote and used once by each child."""
+    """Runs jobs. The zygote makes it; each child uses its own copy."""
 
     def __init__(
         self, modules: frozenset[str], banned_names: frozenset[str], max_output: int
     ) -> None:
-        self.modules = modules
+        sys.stdin = None
+        sys.stdout = sys.stderr = self.sink = _Sink()
         self.banned_names = banned_names
         self.max_output = max_output
+        self.ranges = addresses.mapped()
         self.builtins = dict(vars(builtins))
         for name in _HIDDEN_BUILTINS:
             self.builtins.pop(name, None)
-        self.builtins["__import__"] = self._guarded_import()
+        self.builtins["__import__"] = _guarded_import(modules)
+        self.builtins["id"] = chance.salted_id
+        self.facades = Facades(modules)
+        self.private_names = self.facades.private_names()
         self.plain_builtins = {name: self.builtins[name] for name in plain.BUILTINS}
+        self.plain_builtins["__build_class__"] = builtins.__build_class__
+        self.plain_builtins["__import__"] = self.facades.importer()
+        self.programs: dict[tuple[Any, ...], Compiled] = {}
+        self.executed = 0
+        self.worn = False
+        """Whether a resident child has done enough, or ran out of memory: another is to follow."""
 
-    def _guarded_import(self) -> Callable[..., Any]:
-        modules, real_import = self.modules, builtins.__import__
+    def run(self, works: list[wire.Work], region: Region, resident: bool) -> None:
+        """Make the calls of all works; frames go to the region, the calls numbered through.
 
-        def __import__(
-            name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
-        ) -> Any:
-            if level == 0 and type(name) is str and name.partition(".")[0] in modules:
-                return real_import(name, globals, locals, fromlist, 0)
-            raise BannedImport(f"the referee does not allow the module {name!r}")
-
-        return __import__
-
-    def run_all(self, works: list[wire.Work], region: Region) -> None:
-        """Run one work; or several, of which only the plain ones are executed."""
-        if len(works) == 1:
-            return self.run(works[0], region)
-        first = 0
-        whole, self.builtins = self.builtins, self.plain_builtins
-        for work in works:
-            self.run(work, Window(region, first, len(work.calls)), plain_only=True)
-            first += len(work.calls)
-        self.builtins = whole
-        return None
-
-    def run(self, work: wire.Work, region: Region | Window, plain_only: bool = False) -> None:
-        """Compile, then make each call in a namespace of its own; frames go to the region."""
-        region.begin(0)
-        source = "\n".join((*work.imports, work.source)) if work.imports else work.source
-        try:
-            if work.banned or work.statements:
-                from .screening import screen
-
-                found = screen(source, work.banned, work.statements)
-                if found:
-                    region.put(wire.PROGRAM, wire.BANNED, found)
-                    return
-            code = compile(source, "<program>", "exec", dont_inherit=True)
-        except MemoryError:
-            region.put(wire.PROGRAM, wire.MEMORY)
-            return
-        except Exception as error:  # SyntaxError, ValueError (null bytes), RecursionError, ...
-            region.put(wire.PROGRAM, wire.SYNTAX_ERROR, _describe(error))
-            return
-        names = _names(code)
-        if "datetime" in names and not _CLOCK.isdisjoint(names):
-            region.put(wire.PROGRAM, wire.BANNED, "reads the clock")
-            return
-        if not self.banned_names.isdisjoint(names):
-            found = ", ".join(sorted(self.banned_names & names))
-            region.put(wire.PROGRAM, wire.BANNED, found)
-            return
-        readers = {call: self._reader(call) for call in set(work.calls)}
-        if plain_only and not (
-            plain.is_plain(code)
-            and all(
-                plain.is_plain(reader) for _, reader in readers.values() if type(reader) is CodeType
-            )
-        ):
-            region.put(wire.PROGRAM, wire.ALONE)
-            return
-        uncertain = not _RANDOMNESS.isdisjoint(names)
+        In a resident child only plain programs are executed. A fresh child gets one work. If that
+        is not plain, its first call is made and no other: the next needs a child of its own.
+        """
         gc.enable()
-        for index, call in enumerate(work.calls):
-            region.begin(index)
-            if call.kind == wire.SCRIPT:
-                self._script(index, code, call.arguments, region)
-                continue
-            self._call(index, code, readers[call], region, uncertain)
+        first = 0
+        for work in works:
+            region.begin(first)
+            program = self._program(work)
+            whole = not resident and (len(work.calls) == 1 or not program.plain.plain)
+            done: Result = (program.status, program.text)
+            failed = program.status != wire.OK
+            for number, call in enumerate(work.calls):
+                if not failed:
+                    region.begin(first + number)
+                    done = self._execute(program, call, whole)
+                    if done[0] == wire.ALONE and number == 0 and not resident:
+                        whole = (
+                            True  # not plain after all; nothing came of it, and nobody else is here
+                        )
+                        done = self._execute(program, call, whole)
+                    failed = number < work.gate and done[0] != wire.OK
+                region.put(first + number, *done)
+                if whole and not failed:
+                    break
+            first += len(work.calls)
+        self.worn = self.worn or self.executed > _LIFE
 
     def warm_up(self) -> None:
         """Run a program of our own a few times, in the zygote.
@@ -160,144 +128,118 @@ class Runner:
         """
         calls = (wire.Call(wire.EXPRESSION, "[1], 'a'"), wire.Call(wire.LITERAL, "[2.5], 'b'")) * 4
         work = wire.Work("def f(x, y):\n    return [len(x), {y: (x, None, True)}]", calls)
-        for _ in range(25):
-            region = Region(1 << 16)
-            self.run_all(wire.unpack(wire.pack([work], 1.0)[wire.JOB.size :]), region)
+        single = work._replace(calls=(wire.Call(wire.LITERAL, "[2.5], 'b'", True),))
+        region = Region(1 << 16)
+        for resident, works in [(True, [work, work]), (False, [single])] * 25:
+            self.run(wire.unpack(wire.pack(works, 1.0, 1.0)[wire.JOB.size :]), region, resident)
             gc.disable()
-            region.close()
+            region.reset()
+        region.close()
+        self.programs.clear()
+        self.executed = 0
 
-    def _reader(self, call: wire.Call) -> tuple[int, Any]:
-        """How to get a call's arguments: (status, source of the failure) or (OK, code or text)."""
-        text = call.arguments
-        if call.kind == wire.SCRIPT:
-            return wire.OK, None
-        try:
-            arguments = literal.parse_arguments(text)
-        except literal.TooLarge as error:
-            if call.kind == wire.LITERAL:
-                return wire.INPUT_TOO_LARGE, str(error)
-        except literal.NotLiteral as error:
-            if call.kind == wire.LITERAL:
-                return wire.INPUT_NOT_LITERAL, str(error)
+    def _program(self, work: wire.Work) -> Compiled:
+        key = work.source, work.imports, work.banned, work.statements
+        found = self.programs.get(key)
+        if found is None:
+            if len(self.programs) >= _KEPT_PROGRAMS:
+                self.programs.clear()
+            found = compiled(work, self.banned_names, self.private_names)
+            if found.status != wire.MEMORY:
+                self.programs[key] = found
+        return found
+
+    def _execute(self, program: Compiled, call: wire.Call, whole: bool) -> Result:
+        """Make one call: with the whole interpreter, or, if all is plain, as plain programs do."""
+        given = arguments(call, self.banned_names)
+        if given.status != wire.OK:
+            return given.status, given.text
+        if whole:
+            chance.enter(call.again)
+        elif program.plain.plain and given.plain:
+            self.facades.begin(program.plain.sets_attributes)
         else:
-            return wire.OK, marshal.dumps(arguments)  # type: ignore[arg-type]  # loads() makes them afresh for every call
-        try:
-            tree = ast.parse(f"f({text}\n)", "<input>", "eval")
-            whole = isinstance(tree.body, ast.Call) and isinstance(tree.body.func, ast.Name)
-            if not whole or tree.body.func.id != "f":  # type: ignore[attr-defined]
-                return wire.BAD_INPUT, "not the arguments of one call"
-            code = compile(tree, "<input>", "eval", dont_inherit=True)
-        except Exception as error:
-            return wire.BAD_INPUT, _describe(error)
-        if not self.banned_names.isdisjoint(_names(code)):
-            return wire.BAD_INPUT, "a banned name"
-        return wire.OK, code
+            return wire.ALONE, ""
+        self.executed += 1
+        litter = chance.litter(whole or program.plain.hashes) if call.again else None
+        status, text = self._attempt(program, call, given, whole)
+        if whole and call.again and status == wire.OK and chance.consumed():
+            for world in range(2, chance.WORLDS):
+                chance.enter(world)
+                if self._attempt(program, call, given, whole) != (status, text):
+                    return wire.ERROR, "it depends on the clock or on chance"
+        del litter
+        if not whole:
+            self.worn = self.worn or status == wire.MEMORY
+            if self.facades.refused or status == wire.MEMORY:
+                return wire.ALONE, ""
+        if status == wire.OK and " at 0x" in text and call.kind != wire.SCRIPT:
+            source = program.text + call.arguments
+            if addresses.shown(text, self.ranges, source):
+                return wire.NOT_LITERAL, "the output shows a memory address"
+        return status, text
 
-    def _script(self, index: int, code: CodeType, last: str, region: Region | Window) -> None:
-        """Run a script; the output is the `str` of its last expression, or what it printed."""
-        namespace: dict[str, Any] = {"__builtins__": self.builtins, "__name__": "program"}
+    def _attempt(self, program: Compiled, call: wire.Call, given: Arguments, whole: bool) -> Result:
+        namespace: dict[str, Any] = {
+            "__builtins__": self.builtins if whole else self.plain_builtins,
+            "__name__": "program",
+        }
+        assert program.code is not None
         try:
-            if last:
+            if call.kind == wire.SCRIPT:
+                return self._script(program.code, given, namespace)
+            return self._call(program.code, given, namespace)
+        except MemoryError:
+            return wire.MEMORY, ""
+        except literal.TooLarge as error:
+            return wire.TOO_LARGE, str(error)
+        except literal.NotLiteral as error:
+            return wire.NOT_LITERAL, str(error)
+        except BannedImport as error:
+            return wire.BANNED, str(error)
+        except BaseException as error:
+            return wire.ERROR, describe(error)
+
+    def _call(self, code: CodeType, given: Arguments, namespace: dict[str, Any]) -> Result:
+        exec(code, namespace)
+        if given.code is not None and given.captures:
+            namespace[CAPTURE] = captured
+            return wire.OK, eval(given.code, namespace)
+        function = namespace.get("f")
+        if function is None:
+            return wire.NO_FUNCTION, ""
+        if given.code is not None:
+            output = eval(given.code, namespace)
+        else:
+            positional, named = marshal.loads(given.values)
+            output = function(*positional, **named)
+        return wire.OK, literal.write(output, self.max_output)
+
+    def _script(self, code: CodeType, given: Arguments, namespace: dict[str, Any]) -> Result:
+        """Run a script; the output is the `str` of its last expression, or what it printed."""
+        try:
+            if given.code is not None:
                 exec(code, namespace)
-                text = str(eval(last, namespace))
+                text = str(eval(given.code, namespace))
             else:
                 sys.stdout = printed = _Printed(self.max_output)
                 exec(code, namespace)
                 text = "".join(printed.parts)
-        except MemoryError:
-            region.put(index, wire.MEMORY)
-        except literal.TooLarge as error:
-            region.put(index, wire.TOO_LARGE, str(error))
-        except BaseException as error:
-            region.put(index, wire.ERROR, _describe(error))
-        else:
-            fits = len(text) <= self.max_output
-            region.put(index, wire.OK if fits else wire.TOO_LARGE, text if fits else "")
-
-    def _call(
-        self,
-        index: int,
-        code: CodeType,
-        reader: tuple[int, Any],
-        region: Region | Window,
-        uncertain: bool,
-    ) -> None:
-        status, arguments = reader
-        if status != wire.OK:
-            region.put(index, status, arguments)
-            return
-        if uncertain:
-            _reseed(index)
-        # One dict for all calls: a copy would touch, and so make the kernel copy, the page of every
-        # builtin. A program that alters it to tell its calls apart fails the last validation run.
-        if "id" in self.builtins:  # a plain program has none
-            self.builtins["id"] = _salted_id(index)
-        namespace: dict[str, Any] = {"__builtins__": self.builtins, "__name__": "program"}
-        try:
-            exec(code, namespace)
-            function = namespace.get("f")
-            if function is None:
-                region.put(index, wire.NO_FUNCTION)
-                return
-            if type(arguments) is bytes:
-                positional, named = marshal.loads(arguments)
-                output = function(*positional, **named)
-            else:
-                output = eval(arguments, namespace)
-            text = literal.write(output, self.max_output)
-        except MemoryError:
-            region.put(index, wire.MEMORY)
-        except literal.TooLarge as error:
-            region.put(index, wire.TOO_LARGE, str(error))
-        except literal.NotLiteral as error:
-            region.put(index, wire.NOT_LITERAL, str(error))
-        except BannedImport as error:
-            region.put(index, wire.BANNED, str(error))
-        except BaseException as error:
-            region.put(index, wire.ERROR, _describe(error))
-        else:
-            if _ADDRESS.search(text):  # an address differs from process to process
-                region.put(index, wire.NOT_LITERAL, "the output shows a memory address")
-            else:
-                region.put(index, wire.OK, text)
+        finally:
+            sys.stdout = self.sink
+        return (wire.OK, text) if len(text) <= self.max_output else (wire.TOO_LARGE, "")
 
 
-_type_name = type.__dict__["__name__"].__get__  # past a metaclass's own `__name__`
+def _guarded_import(modules: frozenset[str]) -> Callable[..., Any]:
+    real_import = builtins.__import__
 
+    def __import__(
+        name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+    ) -> Any:
+        if level == 0 and type(name) is str:
+            internal = name in _INTERNALS and type(fromlist) is list  # as PyImport_Import calls it
+            if internal or name.partition(".")[0] in modules:
+                return real_import(name, globals, locals, fromlist, 0)
+        raise BannedImport(f"the referee does not allow the module {name!r}")
 
-def _names(code: CodeType) -> set[str]:
-    """All names that a code object and those inside it use: variables, attributes, imports."""
-    names = {*code.co_names, *code.co_varnames, *code.co_freevars}
-    for constant in code.co_consts:
-        if type(constant) is CodeType:
-            names |= _names(constant)
-    return names
-
-
-def _describe(error: BaseException) -> str:
-    """`ZeroDivisionError: division by zero`, bounded; the message is the program's own text."""
-    try:
-        name = str(_type_name(type(error)))[:100]
-        message = str(error)[:200]
-    except BaseException:  # the program's own class may raise anything
-        return "Exception"
-    return f"{name}: {message}" if message else name
-
-
-def _reseed(index: int) -> None:
-    """Other random numbers in each call, the same in each run: chance shows as disagreement."""
-    import random  # at the head, it would have every fork seed its generator afresh
-
-    random.seed(index * 7919 + 17)
-    source = random.Random(index * 104729 + 29)
-    random._urandom = source.randbytes  # type: ignore[attr-defined]
-
-
-def _salted_id(index: int, real_id: Callable[[object], int] = id) -> Callable[[object], int]:
-    """`id` that still tells objects apart, but whose values differ from call to call."""
-    salt = index << 48
-
-    def id(obj: object, /) -> int:
-        return real_id(obj) + salt
-
-    return id
+    return __import__

@@ -9,7 +9,8 @@ import ctypes
 import os
 import platform
 import struct
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 
 from . import seccomp
 from .syscalls import LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF
@@ -22,6 +23,8 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 
 _PR_GET_SECCOMP = 21
 _SECCOMP_MODE_FILTER = 2
 _LANDLOCK_VERSION_QUERY = 1
+FIXED = "fixed addresses"
+_NO_RANDOMISATION, _ASK = 0x0040000, 0xFFFFFFFF  # personalities
 
 # What a Landlock ruleset can handle, by ABI version: (file system rights, TCP rights, scopes).
 _LANDLOCK_RIGHTS = {
@@ -61,6 +64,23 @@ def warm_up() -> None:
     """Make the calls that children make, harmlessly, so that their code is warm before a fork."""
     for _ in range(25):
         _prctl(_PR_GET_SECCOMP)
+
+
+def fix_addresses(leave_out: Sequence[str]) -> None:
+    """Start this interpreter afresh without address space randomisation; nothing where refused."""
+    if fixed_addresses() or FIXED in leave_out or not hasattr(_libc, "personality"):
+        return
+    _libc.personality(ctypes.c_ulong(_NO_RANDOMISATION))
+    if fixed_addresses():
+        os.execv(sys.executable, sys.orig_argv)
+
+
+def fixed_addresses() -> bool:
+    """Whether this process's addresses are the same each time that it starts."""
+    if not hasattr(_libc, "personality"):
+        return False
+    now = _libc.personality(ctypes.c_ulong(_ASK))
+    return now >= 0 and bool(now & _NO_RANDOMISATION)
 
 
 def landlock_version() -> int:
@@ -110,9 +130,9 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
-def prepared_filter() -> Callable[[], None]:
+def prepared_filter(resident: bool = False) -> Callable[[], None]:
     """Assemble the filter now; the callable that is returned installs it in its process."""
-    lines = seccomp.program(platform.machine())
+    lines = seccomp.program(platform.machine(), resident)
     code = ctypes.create_string_buffer(seccomp.assemble(lines))
     header = _Program(len(lines), ctypes.addressof(code))
     address = ctypes.addressof(header)

@@ -20,6 +20,8 @@ from . import kernel
 
 _LINUX = platform.system() == "Linux"
 _NOBODY = 65534
+_FIXED = "the same in every worker"
+_RANDOM = "refused: a program's second run goes to another worker"
 _BITES = 7  # an exit code that means yes
 Line = tuple[str, bool, str]
 """A layer's name, whether it is in force, and a detail."""
@@ -66,18 +68,23 @@ def confine_zygote(spare_bytes: int, leave_out: Sequence[str]) -> list[Line]:
     return lines
 
 
-def seccomp_layer(leave_out: Sequence[str]) -> tuple[Callable[[], None] | None, Line]:
-    """The function that installs the filter in a child, tried once; None where it cannot be."""
+Install = Callable[[], None]
+
+
+def seccomp_layer(leave_out: Sequence[str]) -> tuple[Install | None, Install | None, Line]:
+    """What installs the filter in a fresh and in a resident child, both tried; None if it cannot
+    be."""
     if "seccomp" in leave_out:
-        return None, ("seccomp", False, "left out")
+        return None, None, ("seccomp", False, "left out")
     try:
         if not kernel.seccomp_available():
             raise OSError(f"no filter for {platform.system()} on {platform.machine()}")
-        install = kernel.prepared_filter()
-        _see_it_bite(install)
+        fresh, resident = kernel.prepared_filter(), kernel.prepared_filter(resident=True)
+        _see_it_bite(fresh)
+        _see_it_bite(resident)
     except OSError as error:
-        return None, ("seccomp", False, str(error))
-    return install, ("seccomp", True, f"allow-list for {platform.machine()}")
+        return None, None, ("seccomp", False, str(error))
+    return fresh, resident, ("seccomp", True, f"allow-list for {platform.machine()}")
 
 
 def _see_it_bite(install: Callable[[], None]) -> None:
@@ -98,13 +105,12 @@ def _see_it_bite(install: Callable[[], None]) -> None:
     raise OSError("the kernel does not take the filter, or does not enforce it")
 
 
-def limit_child(cpu_seconds: int) -> None:
-    """No processes and no descriptors; CPU time as a second clock."""
-    for limit, value in (
-        (resource.RLIMIT_CPU, cpu_seconds),
-        (resource.RLIMIT_NPROC, 0),
-        (resource.RLIMIT_NOFILE, 0),
-    ):
+def limit_child(cpu_seconds: int = 0) -> None:
+    """No processes and no descriptors; if not 0, CPU time as a second clock."""
+    limits = [(resource.RLIMIT_NPROC, 0), (resource.RLIMIT_NOFILE, 0)]
+    if cpu_seconds:
+        limits.append((resource.RLIMIT_CPU, cpu_seconds))
+    for limit, value in limits:
         resource.setrlimit(limit, (value, value))
 
 
@@ -122,11 +128,13 @@ def _landlock_detail(version: int) -> str:
 
 
 def descriptor_lines() -> list[Line]:
-    """What is always done and needs nothing from the kernel, for the report."""
+    """What is done where no program could undo it, for the report."""
+    fixed = kernel.fixed_addresses()
     return [
         ("rlimits", True, "address space, CPU, processes 0, files 0, descriptors 0"),
         ("descriptors", True, "none open in a child; results through shared memory"),
         ("environment", True, "empty; hash seed 0"),
+        (kernel.FIXED, fixed, _FIXED if fixed else _RANDOM),
         ("deadline", True, "wall clock, " + ("killed through pidfd" if has_pidfd() else "kill")),
     ]
 

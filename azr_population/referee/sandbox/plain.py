@@ -1,65 +1,139 @@
-"""Which programs may share a child: those that can neither change nor see anything but their own.
+"""Which programs are plain: those that can neither change nor see anything but their own.
 
-A plain program imports nothing, defines no class, sets no attribute, and uses no name or attribute
-that begins with an underscore and no builtin that looks into or changes the interpreter. It is
-executed with the plain builtins only. So nothing that it leaves behind can be told by the next one:
-what it can reach is its own namespace, the arguments made for it, and immutable things.
+Executions of plain programs share a child, those of one task and those of several. So nothing that
+a plain program leaves behind may be told by the next: what it can reach is its own namespace, the
+arguments made for it, and what nobody can change (immutable builtins; of modules, what
+`sandbox.facade` hands out). This is read off the compiled code, after the compiler has had its say
+about what the text means:
 
-This is read off the compiled code, after the compiler has had its say about what the text means.
+- of the builtins, none that looks into or changes the interpreter;
+- no name that begins with an underscore, but for `_`, `__`, private names of its own, and the
+  `__init__` that a class of its own defines;
+- no attribute that leads from a plain object to the interpreter (`gi_frame`, `format`, `mro`).
+
+Attributes may be set, on instances of its own classes. A program that does so is handed nothing
+that takes attributes (`facade`), so that it cannot set those of anything that outlives it.
 """
 
 from __future__ import annotations
 
 import builtins
+import dis
 import opcode
 from types import CodeType
+from typing import NamedTuple
 
 _PLAIN_BUILTINS = """
-    abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter
-    float frozenset hash hex int isinstance issubclass iter len list map max min next oct ord pow
-    print range repr reversed round set slice sorted str sum tuple zip
+    abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod
+    enumerate filter float frozenset hasattr hash hex int isinstance issubclass iter len list map
+    max min next object oct ord pow print property range repr reversed round set slice sorted
+    staticmethod str sum tuple zip
     ArithmeticError AssertionError AttributeError BaseException EOFError Exception
     FloatingPointError IndexError KeyError LookupError NameError NotImplementedError OSError
     OverflowError RecursionError RuntimeError StopIteration SyntaxError TypeError
     UnicodeDecodeError UnicodeEncodeError UnicodeError ValueError ZeroDivisionError
 """
 BUILTINS = frozenset(_PLAIN_BUILTINS.split())
-_OTHER_BUILTINS = frozenset(vars(builtins)) - BUILTINS
-# Attributes that lead from a plain object to the interpreter; `format` walks attributes by text.
-_ATTRIBUTES = frozenset(("format", "format_map", "mro"))
-_PREFIXES = ("_", "gi_", "cr_", "ag_", "tb_", "func_", "co_")
-_FRAME = frozenset(
-    (
-        "f_back",
-        "f_builtins",
-        "f_code",
-        "f_generator",
-        "f_globals",
-        "f_lineno",
-        "f_locals",
-        "f_trace",
-    )
-)
+_KEPT = frozenset(("None", "True", "False"))
+_OTHER_BUILTINS = frozenset(vars(builtins)) - BUILTINS - _KEPT
+
+# Names that are no attributes of plain objects' own: those of frames, and of what reaches further.
+# `format` walks attributes by text, `register` changes an abstract class for everybody.
+_REFUSED = frozenset(
+    ("format", "format_map", "mro", "register", "f_back", "f_builtins", "f_code", "f_generator",
+     "f_globals", "f_lineno", "f_locals", "f_trace")
+)  # fmt: skip
+_PREFIXES = ("gi_", "cr_", "ag_", "tb_", "func_", "co_")
+
+# What a class body defines: by the compiler, and the one method that plain classes may have.
+_CLASS_NAMES = frozenset(
+    ("__name__", "__module__", "__qualname__", "__doc__", "__firstlineno__",
+     "__static_attributes__", "__init__")
+)  # fmt: skip
+_FUTURE = "__future__"
+
 _NAMED_OPERATIONS = (
-    "IMPORT_NAME", "IMPORT_FROM", "IMPORT_STAR", "LOAD_BUILD_CLASS", "STORE_ATTR", "DELETE_ATTR",
-    "MATCH_CLASS", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "SETUP_ASYNC_WITH",
+    "IMPORT_STAR", "MATCH_CLASS", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "SETUP_ASYNC_WITH",
     "BEFORE_ASYNC_WITH", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD",
 )  # fmt: skip
 _OPERATIONS = frozenset(opcode.opmap[n] for n in _NAMED_OPERATIONS if n in opcode.opmap)
-_KEPT = frozenset(("None", "True", "False"))
+_SETTING = frozenset(opcode.opmap[n] for n in ("STORE_ATTR", "DELETE_ATTR"))
+_SETS = frozenset(opcode.opmap[n] for n in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
+_HASHING = frozenset(("hash", "set", "frozenset"))
+_VARIABLE_OPERATIONS = ("_NAME", "_GLOBAL", "_GLOBALS")  # the ends of LOAD_NAME, STORE_GLOBAL, ...
+
+
+class Plainness(NamedTuple):
+    """Whether a program is plain; if so, whether it sets attributes, and whether it has sets or
+    hashes, whose order or value may come from addresses."""
+
+    plain: bool
+    sets_attributes: bool = False
+    hashes: bool = False
+
+
+def names(code: CodeType) -> frozenset[str]:
+    """What a program names: attributes, globals, modules."""
+    return frozenset().union(*(inner.co_names for inner in _codes(code)))
+
+
+def plainness(code: CodeType, private: frozenset[str] = frozenset()) -> Plainness:
+    """See above. `private`: names with one underscore that what is handed out has, too."""
+    codes = _codes(code)
+    found: set[str] = set()
+    operations: set[int] = set()
+    for inner in codes:
+        found.update(inner.co_names)
+        operations.update(inner.co_code[::2])
+    if not (_REFUSED.isdisjoint(found) and _OPERATIONS.isdisjoint(operations)):
+        return Plainness(False)
+    if any(name.startswith(_PREFIXES) for name in found):
+        return Plainness(False)
+    questionable = {name for name in found if name in _OTHER_BUILTINS or name[:1] == "_"}
+    questionable -= {"_", "__"}
+    if questionable and not all(_harmless(inner, questionable, private) for inner in codes):
+        return Plainness(False)
+    hashes = not (_SETS.isdisjoint(operations) and _HASHING.isdisjoint(found))
+    return Plainness(True, not _SETTING.isdisjoint(operations), hashes)
 
 
 def is_plain(code: CodeType) -> bool:
-    """Whether a program, or the expression of its input, is plain. See above."""
-    names = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
-    if not (
-        names.isdisjoint(_OTHER_BUILTINS - _KEPT)
-        and names.isdisjoint(_ATTRIBUTES)
-        and names.isdisjoint(_FRAME)
-        and _OPERATIONS.isdisjoint(code.co_code[::2])
-    ):
-        return False
-    # A comprehension's only argument is named `.0` by the compiler, which no text can name.
-    if any(name.startswith(_PREFIXES) for name in names):
-        return False
-    return all(is_plain(inner) for inner in code.co_consts if type(inner) is CodeType)
+    """Whether a program, or the expression of its input, is plain."""
+    return plainness(code).plain
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    """A code object and all inside it."""
+    codes = [code]
+    for inner in codes:  # grows while it is gone through
+        codes += [constant for constant in inner.co_consts if type(constant) is CodeType]
+    return codes
+
+
+def _harmless(code: CodeType, questionable: set[str], private: frozenset[str]) -> bool:
+    """Whether names that look dangerous are not what they look like.
+
+    A builtin's name may be an attribute's (`re.compile`). A private name may be any but one of
+    `private`. Of those with two underscores there is what a class body defines, and `__future__`.
+    """
+    doubtful = set()
+    for name in questionable.intersection(code.co_names):
+        if name[:1] != "_" or name[:2] == "__":
+            doubtful.add(name)
+        elif name in private:
+            return False
+    if not doubtful:
+        return True
+    for step in dis.get_instructions(code):
+        name = step.argval
+        if type(name) is not str or name not in doubtful or step.opcode not in dis.hasname:
+            continue
+        if step.opname == "IMPORT_NAME":
+            if name.startswith("_") and name != _FUTURE:
+                return False
+        elif step.opname.endswith(_VARIABLE_OPERATIONS):
+            if name not in _CLASS_NAMES:
+                return False
+        elif name.startswith("_"):  # an attribute
+            return False
+    return True

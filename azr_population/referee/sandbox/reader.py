@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import keyword
 import re
+import unicodedata
 
 MAX_DIGITS = 4300  # as sys.int_info.default_max_str_digits; a trainer may have lifted that one
 
@@ -22,7 +24,7 @@ _REST_OF_STRING = {
 }
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _EMPTY_SET = re.compile(r"set[ \t]*\([ \t]*\)")
-_KEYWORD = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)[ \t\r\n\f]*=(?!=)")
+_KEYWORD = re.compile(r"([A-Za-z_\x80-\U0010ffff][A-Za-z_0-9\x80-\U0010ffff]*)[ \t\r\n\f]*=(?!=)")
 _CONSTANTS = {"None": None, "True": True, "False": False}
 
 
@@ -66,10 +68,10 @@ class Reader:
         values: list[object] = []
         named: dict[str, object] = {}
         while self.peek(True):
-            keyword = _KEYWORD.match(self.text, self.at)
-            if keyword:
-                name = keyword.group(1)
-                self.at = keyword.end()
+            named_one = _KEYWORD.match(self.text, self.at)
+            if named_one:
+                name = _parameter(named_one.group(1))
+                self.at = named_one.end()
                 if name in named:
                     raise NotLiteral(f"argument {name} is given twice")
                 named[name] = self.value(1)
@@ -189,6 +191,14 @@ class Reader:
         return parts[0] if len(parts) == 1 else type(parts[0])().join(parts)  # type: ignore[attr-defined]
 
 
+def _parameter(name: str) -> str:
+    """A name as Python reads it: in its normal form, and no word of its grammar."""
+    normal = unicodedata.normalize("NFKC", name)
+    if not name.isidentifier() or keyword.iskeyword(name) or normal == "__debug__":
+        raise NotLiteral(f"{name} is no parameter's name")
+    return normal
+
+
 def _number(text: str) -> int | float | complex:
     plain = text.replace("_", "")
     if plain[-1] in "jJ" and plain[:2].lower() != "0x":
@@ -232,8 +242,6 @@ def _unescape(match: re.Match[str]) -> str:
     if kind in "01234567":
         return chr(int(text[1:], 8))
     if kind == "N" and len(text) > 2:
-        import unicodedata
-
         try:
             return unicodedata.lookup(text[3:-1])
         except KeyError:

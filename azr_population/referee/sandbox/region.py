@@ -1,9 +1,9 @@
-"""The memory through which a child's results leave it."""
+"""The memory through which jobs come to a child and results leave it."""
 
 from __future__ import annotations
 
 import mmap
-import time
+from time import monotonic_ns
 
 from . import wire
 
@@ -13,24 +13,36 @@ HEAD = 64  # bytes before the frames: call in flight, its start in ns, bytes wri
 class Region:
     """The memory that a child shares with its zygote: its only way out.
 
-    The zygote reads it when the child is dead. A child that scribbles here forges nothing but its
-    own outputs.
+    A resident child also finds its jobs there, in the `inbox`. The zygote reads what comes out when
+    the child is dead or says that it is done. A child that scribbles here forges nothing but its
+    own outputs, or those of the plain programs that it was shared with.
     """
 
-    def __init__(self, size: int) -> None:
-        self.memory = mmap.mmap(-1, size)
-        self.view = memoryview(self.memory)
+    def __init__(self, size: int, inbox: int = 0) -> None:
+        self.memory = mmap.mmap(-1, inbox + size)
+        whole = memoryview(self.memory)
+        self.inbox, self.view = whole[:inbox], whole[inbox:]
+        whole.release()
         self.words = self.view[:24].cast("q")
         self.words[0] = -1
         self.size = size
 
+    def hide(self) -> None:
+        """Keep it from children that are forked from now on."""
+        if hasattr(mmap, "MADV_DONTFORK"):
+            self.memory.madvise(mmap.MADV_DONTFORK)
+
+    def reset(self) -> None:
+        """Forget the frames: the next job begins."""
+        self.words[0], self.words[2] = -1, 0
+
     def begin(self, call: int) -> None:
         """Note which call runs now."""
-        self.words[1] = time.monotonic_ns()
+        self.words[1] = monotonic_ns()
         self.words[0] = call
 
-    def put(self, call: int, status: int, text: str = "", full: int = wire.TOO_LARGE) -> None:
-        """Append a frame; where it does not fit, one of status `full`."""
+    def put(self, call: int, status: int, text: str = "") -> None:
+        """Append a frame; where it does not fit, one that says ALONE."""
         data = text.encode("utf-8", "backslashreplace")
         used = self.words[2]
         at = HEAD + used
@@ -38,7 +50,7 @@ class Region:
         if len(data) > room:
             if room < 0:
                 return
-            status, data = full, b""
+            status, data = wire.ALONE, b""
         wire.FRAME.pack_into(self.view, at, call, status, len(data))
         start = at + wire.FRAME.size
         self.view[start : start + len(data)] = data
@@ -57,21 +69,5 @@ class Region:
         """Unmap; the next child gets fresh zeroed memory."""
         self.words.release()
         self.view.release()
+        self.inbox.release()
         self.memory.close()
-
-
-class Window:
-    """One work's part of a region that several share: its calls numbered from 0."""
-
-    def __init__(self, region: Region, first: int, count: int) -> None:
-        self.region = region
-        self.first = first
-        self.count = count
-
-    def begin(self, call: int) -> None:
-        self.region.begin(self.first + call)
-
-    def put(self, call: int, status: int, text: str = "") -> None:
-        calls = range(self.count) if call == wire.PROGRAM else (call,)
-        for number in calls:
-            self.region.put(self.first + number, status, text, full=wire.ALONE)

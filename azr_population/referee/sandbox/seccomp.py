@@ -8,6 +8,9 @@ results go into memory that it shares with the zygote. Three answers:
   that it sees an ordinary OSError.
 - every other call kills the process with SIGSYS: fork, exec, kill, ptrace, prctl, io_uring, bpf.
 
+A resident child waits for its next job with `read` on descriptor 0 and says with `write` on
+descriptor 1 that it is done: for it those two calls run on those two descriptors.
+
 Layout of `struct seccomp_data`: nr at 0, arch at 4, instruction pointer at 8, args at 16.
 """
 
@@ -43,14 +46,16 @@ ERRNO_EPERM = 0x00050000 | 1
 ALLOW = 0x7FFF0000
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NR, _ARCH, _ARG2_LOW = 0, 4, 32
-_UNLESS_EXECUTABLE = -1  # the answer for mmap and mprotect: it looks at their third argument
+_NR, _ARCH, _ARG0_LOW, _ARG2_LOW = 0, 4, 16, 32
+# Answers that depend on an argument: the third of mmap and mprotect, the first of read and write.
+_UNLESS_EXECUTABLE, _ON_DESCRIPTOR_0, _ON_DESCRIPTOR_1 = -1, -2, -3
+_RESIDENT = {"read": _ON_DESCRIPTOR_0, "write": _ON_DESCRIPTOR_1}
 
 Instruction = tuple[int, int, int, int]
 """(code, jump if true, jump if false, constant)"""
 
 
-def answers(machine: str) -> dict[int, int]:
+def answers(machine: str, resident: bool = False) -> dict[int, int]:
     """The filter's answer by call number; KILL_PROCESS for every number that is not there."""
     found: dict[int, int] = {}
     for names, answer in ((REFUSED, ERRNO_EPERM), (ALLOWED, ALLOW)):
@@ -58,17 +63,19 @@ def answers(machine: str) -> dict[int, int]:
             call = number(name, machine)
             if call is not None:
                 found[call] = _UNLESS_EXECUTABLE if name in _NO_EXECUTABLE_PAGES else answer
+                if resident:
+                    found[call] = _RESIDENT.get(name, found[call])
     return found
 
 
-def program(machine: str) -> list[Instruction]:
-    """The filter for a machine (as `platform.machine()` names it).
+def program(machine: str, resident: bool = False) -> list[Instruction]:
+    """The filter for a machine (as `platform.machine()` names it), of one kind of child.
 
     The numbers are looked up by bisection over runs with the same answer. The kernel works through
     a filter for every call number when it is installed, so a long list of comparisons would cost
     each child a tenth of its life.
     """
-    table = answers(machine)
+    table = answers(machine, resident)
     runs = [(0, table.get(0, KILL_PROCESS))]
     for call in range(1, max(table) + 2):
         answer = table.get(call, KILL_PROCESS)
@@ -88,14 +95,14 @@ def _bisect(runs: list[tuple[int, int]]) -> list[Instruction]:
     """Code that finds the run a number lies in. `runs` are (first number, answer)."""
     if len(runs) == 1:
         answer = runs[0][1]
-        if answer != _UNLESS_EXECUTABLE:
+        if answer >= 0:
             return [(_RETURN, 0, 0, answer)]
-        return [
-            (_LOAD, 0, 0, _ARG2_LOW),
-            (_JUMP_BITS, 0, 1, _PROT_EXEC),
-            (_RETURN, 0, 0, ERRNO_EPERM),
-            (_RETURN, 0, 0, ALLOW),
-        ]
+        if answer == _UNLESS_EXECUTABLE:
+            test = [(_LOAD, 0, 0, _ARG2_LOW), (_JUMP_BITS, 0, 1, _PROT_EXEC)]
+        else:
+            descriptor = int(answer == _ON_DESCRIPTOR_1)
+            test = [(_LOAD, 0, 0, _ARG0_LOW), (_JUMP_EQUAL, 1, 0, descriptor)]
+        return [*test, (_RETURN, 0, 0, ERRNO_EPERM), (_RETURN, 0, 0, ALLOW)]
     middle = len(runs) // 2
     below, above = _bisect(runs[:middle]), _bisect(runs[middle:])
     if len(below) > 255:

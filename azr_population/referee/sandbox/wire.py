@@ -11,8 +11,9 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-JOB = struct.Struct("<IIQ")
-"""Length of the body in bytes, number of calls, time budget in microseconds."""
+JOB = struct.Struct("<I?IQQ")
+"""Length of the body in bytes, whether it goes to the resident child, number of calls, microseconds
+that one call may take, microseconds that all of them may take."""
 REPORT = struct.Struct("<BiII")
 """How the child ended (END_*), its exit code (negative: a signal), microseconds used, length of the
 frames in bytes."""
@@ -20,10 +21,12 @@ FRAME = struct.Struct("<IBI")
 """Number of the call, its status, length of its text in bytes."""
 PROGRAM = 0xFFFFFFFF
 """In a frame, instead of a call's number: the status is the whole program's."""
+INBOX_BYTES = 1 << 20
+"""The longest body that the resident child takes."""
 
-# How a child ended. LOST: before it had its job. KILLED: by a SIGKILL that was not ours and that a
-# confined program cannot send itself: the system was out of memory, or somebody else did it; the
-# job is to be run again.
+# How a child ended. DONE: as it should. LOST: before it had its job. KILLED: by a SIGKILL that was
+# not ours and that a confined program cannot send itself: the system was out of memory, or somebody
+# else did it; the job is to be run again.
 END_DONE, END_TIMEOUT, END_SIGNAL, END_LOST, END_KILLED = range(5)
 
 # The status of a call, or of a program.
@@ -41,28 +44,35 @@ END_DONE, END_TIMEOUT, END_SIGNAL, END_LOST, END_KILLED = range(5)
     INPUT_TOO_LARGE,
     ALONE,
 ) = range(12)
-# ALONE: the program is not plain, so it may not share a child and was not executed.
+# ALONE: the call was not made, or not to its end: it is to be made in a child of its own.
 LAST_STATUS = ALONE
 
-# How a call's text is read: as any argument list, as one of literals only, or (for a program that
-# is a script and not a function) as a last expression whose `str` is the output; '' asks for what
-# the script printed. A script's output is opaque text, not a literal.
-EXPRESSION, LITERAL, SCRIPT = range(3)
+# What a call is. EXPRESSION: its text is any argument list, evaluated in the program's namespace;
+# LITERAL: one of literals only; ARGUMENTS: as EXPRESSION, but `f` is not called and the output is
+# the argument list itself, written as literals. SCRIPT: the program is no function; the text is a
+# last expression whose `str` is the output, or '' for what the script printed. A script's output is
+# opaque text, not a literal.
+EXPRESSION, LITERAL, ARGUMENTS, SCRIPT = range(4)
 
 
 class Call(NamedTuple):
-    """One execution: the arguments as source text, and how they are read."""
+    """One execution: the arguments as source text, how they are read, and in which of two worlds.
+
+    `again`: other random numbers, another clock, other addresses (see `sandbox.chance`).
+    """
 
     kind: int
     arguments: str
+    again: bool = False
 
 
 class Work(NamedTuple):
-    """A program and the calls of its `f` to make, in one child.
+    """A program and the calls of its `f` to make, each in a namespace of its own.
 
     `banned` are module names that its import statements may not name (in addition to what the
     referee does not allow anyway), `statements` statement kinds that it may not hold: `assert`,
-    `raise`, `try`, `except`. `alone`: it never shares a child, however plain it is.
+    `raise`, `try`, `except`. `apart`: it shares a child with no other work, however plain it is.
+    `gate`: if one of that many first calls fails, those behind it are not made and fail alike.
     """
 
     source: str
@@ -70,35 +80,37 @@ class Work(NamedTuple):
     imports: tuple[str, ...] = ()
     banned: tuple[str, ...] = ()
     statements: tuple[str, ...] = ()
-    alone: bool = False
+    apart: bool = False
+    gate: int = 0
 
 
-def pack(works: Sequence[Work], budget: float) -> bytes:
-    """The bytes that send works whose calls may together take `budget` seconds.
-
-    Several works share a child: then their calls are numbered through.
-    """
+def pack(
+    works: Sequence[Work], call_seconds: float, seconds: float, resident: bool = False
+) -> bytes:
+    """The bytes that send works to a child. Their calls are numbered through."""
     body = marshal.dumps(
-        tuple(
+        [
             (
                 work.source,
-                tuple((call.kind, call.arguments) for call in work.calls),
+                [tuple(call) for call in work.calls],
                 tuple(work.imports),
                 tuple(work.banned),
                 tuple(work.statements),
+                work.gate,
             )
             for work in works
-        )
+        ]
     )
     calls = sum(len(work.calls) for work in works)
-    return JOB.pack(len(body), calls, max(int(budget * 1e6), 1)) + body
+    times = (max(int(limit * 1e6), 1) for limit in (call_seconds, seconds))
+    return JOB.pack(len(body), resident, calls, *times) + body
 
 
-def unpack(body: bytes) -> list[Work]:
+def unpack(body: bytes | memoryview) -> list[Work]:
     """The works in a body that `pack` made."""
     return [
-        Work(source, tuple(Call(*call) for call in calls), imports, banned, statements)
-        for source, calls, imports, banned, statements in marshal.loads(body)
+        Work(source, tuple(Call(*call) for call in calls), imports, banned, statements, gate=gate)
+        for source, calls, imports, banned, statements, gate in marshal.loads(body)
     ]
 
 

@@ -1,8 +1,10 @@
-"""The zygote: a small warm interpreter that forks one confined child per job.
+"""The zygote: a small warm interpreter that forks confined children and never runs a program.
 
-It never runs model-written text and never even reads it: the child takes its job from the socket
-itself. The zygote keeps the time, ends the child, and hands on the bytes that the child left in
-shared memory. It dies when the trainer's end of the socket closes.
+A fresh child takes one job and ends with it. The resident child takes one after the other, of which
+it executes plain programs only. The zygote does not even read a job: a fresh child takes its own
+from the socket, the resident finds its own in memory that the socket's bytes go straight into. The
+zygote keeps the time, ends children, and hands on the bytes that they leave in shared memory. It
+dies when the trainer's end of the socket closes.
 """
 
 from __future__ import annotations
@@ -12,22 +14,22 @@ import importlib
 import json
 import os
 import platform
-import select
 import signal
 import socket
 import sys
-import time
-from collections.abc import Callable
-from typing import Any
+from time import monotonic_ns
+from typing import Any, NamedTuple
 
-from . import child, kernel, layers, wire
+from . import chance, child, kernel, layers, wire
 from .region import Region
+from .watch import Watch
 
 _ENCODINGS = (
     "ascii", "latin_1", "utf_8", "utf_8_sig", "utf_16", "utf_16_le", "utf_16_be", "utf_32",
     "unicode_escape", "raw_unicode_escape", "cp1252", "cp437", "hex_codec", "base64_codec",
     "rot_13", "punycode", "idna",
 )  # fmt: skip
+_DESCRIPTORS = 64  # a zygote's are all below
 
 
 def main() -> None:
@@ -38,11 +40,11 @@ def main() -> None:
     try:
         runner = _warm(options)
         _close_inherited(sock)
-        spare = options["memory_bytes"] + 2 * options["region_bytes"]
+        spare = options["memory_bytes"] + 2 * options["region_bytes"] + wire.INBOX_BYTES
         lines = layers.confine_zygote(spare, options["leave_out"])
-        install, line = layers.seccomp_layer(options["leave_out"])
+        *filters, line = layers.seccomp_layer(options["leave_out"])
         hello["layers"] = [line, *lines, *layers.descriptor_lines()]
-        zygote = Zygote(sock, options["region_bytes"], runner, install, options["cpu_seconds"])
+        zygote = Zygote(sock, options, runner, *filters)
     except Exception as error:
         hello["error"] = f"{type(error).__name__}: {error}"
         sock.sendall(json.dumps(hello).encode() + b"\n")
@@ -66,10 +68,10 @@ def _warm(options: dict[str, Any]) -> child.Runner:
     """Import what programs may use: no child can read a file to import it later."""
     sys.path += options["path"]
     register, os.register_at_fork = os.register_at_fork, lambda **_: None
-    allowed = []
+    allowed = ["__future__"]
     try:
         importlib.import_module("random")  # for the child's use, allowed to programs or not
-        for name in options["modules"]:
+        for name in (*allowed, *options["modules"]):
             try:
                 importlib.import_module(name)
                 allowed.append(name.partition(".")[0])
@@ -84,7 +86,8 @@ def _warm(options: dict[str, Any]) -> child.Runner:
         "".encode(name) if name not in ("hex_codec", "base64_codec", "rot_13") else None
         importlib.import_module(f"encodings.{name}")
     importlib.import_module(f"{__package__}.screening")
-    return child.prepare(
+    chance.install()
+    return child.Runner(
         frozenset(allowed), frozenset(options["banned_names"]), options["max_output_chars"]
     )
 
@@ -99,89 +102,140 @@ def _close_inherited(sock: socket.socket) -> None:
     os.environ.clear()
 
 
-class Zygote:
-    """Serves jobs one after the other, each in a child of its own.
+class Job(NamedTuple):
+    """The header of a job: `wire.JOB`."""
 
-    The next child is forked before its job is there, so that it need not wait for the fork.
+    length: int
+    resident: bool
+    calls: int
+    call_microseconds: int
+    microseconds: int
+
+
+class Resident(NamedTuple):
+    """The child that stays, and how to talk to it."""
+
+    watch: Watch
+    region: Region
+    go: int
+    done: int
+
+    def close(self) -> None:
+        self.region.close()
+        os.close(self.go)
+        os.close(self.done)
+
+
+class Zygote:
+    """Serves jobs one after the other.
+
+    Children are forked before there is a job for them, so that none has to wait for the fork.
     """
 
     def __init__(
         self,
         sock: socket.socket,
-        region_bytes: int,
+        options: dict[str, Any],
         runner: child.Runner,
-        install_filter: Callable[[], None] | None,
-        cpu_seconds: float = 0.0,
+        fresh_filter: layers.Install | None,
+        resident_filter: layers.Install | None,
     ) -> None:
         self.sock = sock
-        self.cpu_seconds = cpu_seconds
-        self.region_bytes = region_bytes
+        self.cpu_seconds = options["cpu_seconds"]
+        self.region_bytes = options["region_bytes"]
         self.runner = runner
-        self.install_filter = install_filter
+        self.fresh_filter = fresh_filter
+        self.resident_filter = resident_filter
         self.pid = os.getpid()
-        self.pidfd = layers.has_pidfd()
+        self.has_pidfd = layers.has_pidfd()
         self.start_read, self.start_write = os.pipe()
         self.taken_read, self.taken_write = os.pipe()
         os.set_blocking(self.taken_read, False)
         runner.warm_up()
-        if install_filter is not None:
+        if fresh_filter is not None:
             kernel.warm_up()
         gc.collect()
+        self.settled = chance.settle()
         gc.freeze()
         gc.disable()
 
     def serve(self) -> None:
-        """Fork a child per job until the socket closes."""
+        """Take jobs until the socket closes; all children die with this process."""
+        resident = self._fork_resident()
+        fresh = self._fork_fresh()
+        header = b""
         while True:
-            region = Region(self.region_bytes)
-            pid = os.fork()
-            if pid == 0:
-                self._child(region)
-            header = b""
-            while len(header) < wire.JOB.size:
-                header = self.sock.recv(wire.JOB.size, socket.MSG_PEEK | socket.MSG_WAITALL)
-                if not header:
-                    return  # the waiting child dies with this process
-            _, calls, budget = wire.JOB.unpack(header)
-            os.write(self.start_write, b"!")
-            report = self._watch(pid, region, calls, budget * 1000)
-            frames = region.frames()
-            self.sock.sendall(wire.REPORT.pack(*report, len(frames)))
-            if len(frames):
-                self.sock.sendall(frames)
-            frames.release()
-            region.close()
+            header = self.sock.recv(wire.JOB.size, socket.MSG_PEEK | socket.MSG_WAITALL)
+            if len(header) < wire.JOB.size:
+                return
+            job = Job(*wire.JOB.unpack(header))
+            if job.resident:
+                if not self._serve_resident(resident, job):
+                    resident.close()
+                    del resident
+                    resident = self._fork_resident()
+            else:
+                self._serve_fresh(*fresh, job)
+                del fresh  # the next one is not even to know that there was a region
+                fresh = self._fork_fresh()
 
-    def _watch(self, pid: int, region: Region, calls: int, budget: int) -> tuple[int, int, int]:
-        """Wait for a child within its budget (ns), kill it beyond, and reap it.
+    def _serve_fresh(self, pid: int, region: Region, job: Job) -> None:
+        os.write(self.start_write, b"!")
+        watch = Watch(pid, self.sock.fileno(), self.has_pidfd)
+        timed_out, used = self._wait(watch, region, job)
+        code = watch.reap()
+        end = _end(code, timed_out) if self._taken() else wire.END_LOST
+        self._report(end, code, used, region)
+        region.close()
 
-        A call may use half of the time that is left, the last call all of it: so one that hangs
-        leaves time for those behind it, and the whole task ends within its budget. The child
-        says which call is in flight and since when; lying about it only costs it its own time.
+    def _serve_resident(self, resident: Resident, job: Job) -> bool:
+        """Whether the child is there for another job."""
+        watch, region = resident.watch, resident.region
+        region.reset()
+        self.sock.recv(wire.JOB.size, socket.MSG_WAITALL)
+        _receive_into(self.sock, region.inbox[: job.length])
+        try:
+            os.write(resident.go, job.length.to_bytes(4, "little"))
+        except BrokenPipeError:  # somebody has killed it
+            self._report(wire.END_KILLED, watch.reap(), 0, region)
+            return False
+        timed_out, used = self._wait(watch, region, job)
+        word = b"" if timed_out else os.read(resident.done, 1)
+        if word:
+            self._report(wire.END_DONE, 0, used, region)
+            if word == b"+":
+                return True
+            watch.kill()
+            watch.reap()
+            return False
+        code = watch.reap()
+        self._report(_end(code, timed_out), code, used, region)
+        return False
+
+    def _report(self, end: int, code: int, used: int, region: Region) -> None:
+        frames = region.frames()
+        self.sock.sendall(wire.REPORT.pack(end, code, used, len(frames)) + bytes(frames))
+        frames.release()
+
+    def _wait(self, watch: Watch, region: Region, job: Job) -> tuple[bool, int]:
+        """Wait for a child's end or word; past its time, kill it. (killed, microseconds used).
+
+        The child says which call is in flight and since when; by lying it gains no more than the
+        time that all calls have together.
         """
-        began = time.monotonic_ns()
-        end = began + budget
-        limit, timed_out = end if calls <= 1 else began + budget // 2, False
-        with _Ended(pid, self.sock, self.pidfd) as ended:
-            while not ended.within(limit - time.monotonic_ns()):
-                current, started = region.progress()
-                now = time.monotonic_ns()
-                started = min(max(started, began), now)
-                last = current >= calls - 1
-                limit = end if last else min(started + (end - started) // 2, end)
-                if now >= limit:
-                    ended.kill()
-                    timed_out = True
-                    break
-            code = ended.reap()
-        used = min((time.monotonic_ns() - began) // 1000, 0xFFFFFFFF)
-        if not self._taken():
-            end_kind = wire.END_LOST
-        elif code == -signal.SIGKILL:
-            end_kind = wire.END_TIMEOUT if timed_out else wire.END_KILLED
-        else:
-            end_kind = wire.END_DONE if code == 0 else wire.END_SIGNAL
-        return end_kind, code, used
+        began = monotonic_ns()
+        end = began + job.microseconds * 1000
+        per_call = job.call_microseconds * 1000
+        limit, killed = min(end, began + per_call), False
+        while not watch.within(limit - monotonic_ns()):
+            _, started = region.progress()
+            now = monotonic_ns()
+            limit = min(end, min(max(started, began), now) + per_call)
+            if now >= limit:
+                watch.kill()
+                killed = True
+                break
+        return killed, min((monotonic_ns() - began) // 1000, 0xFFFFFFFF)
 
     def _taken(self) -> bool:
         """Whether the child had read its whole job: its program could not unsay it."""
@@ -190,92 +244,90 @@ class Zygote:
         except BlockingIOError:
             return False
 
-    def _child(self, region: Region) -> None:
+    def _fork_fresh(self) -> tuple[int, Region]:
+        region = Region(self.region_bytes)
+        pid = os.fork()
+        if pid == 0:
+            self._live(self._take_one, region)
+        region.hide()
+        return pid, region
+
+    def _fork_resident(self) -> Resident:
+        region = Region(self.region_bytes, wire.INBOX_BYTES)
+        go_read, go_write = os.pipe()
+        done_read, done_write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.dup2(go_read, 0)
+            os.dup2(done_write, 1)
+            self._live(self._take_many, region)
+        region.hide()
+        os.close(go_read)
+        os.close(done_write)
+        watch = Watch(pid, self.sock.fileno(), self.has_pidfd, done_read)
+        return Resident(watch, region, go_write, done_read)
+
+    def _live(self, take: Any, region: Region) -> None:
         """The child's whole life; it never returns. Up to `run` it runs our code only."""
         code = 1
         try:
             layers.die_with(self.pid)
-            if os.read(self.start_read, 1) != b"!":
-                os._exit(1)
-            length, _, budget = wire.JOB.unpack(_receive(self.sock, wire.JOB.size))
-            body = _receive(self.sock, length)
-            os.write(self.taken_write, b"!")
-            os.closerange(0, self.taken_write + 1)
-            layers.limit_child(budget // 1_000_000 + 2)
-            if self.cpu_seconds:
-                # Its signal ends the child; a program that finds a way to ignore it still meets
-                # the deadline.
-                signal.setitimer(signal.ITIMER_PROF, self.cpu_seconds)
-            if self.install_filter is not None:
-                self.install_filter()
-            self.runner.run_all(wire.unpack(body), region)
+            take(region)
             code = 0
         except MemoryError:
-            region.put(wire.PROGRAM, wire.MEMORY)
+            region.put(max(region.progress()[0], 0), wire.MEMORY)
             code = 0
         finally:
             os._exit(code)
 
+    def _take_one(self, region: Region) -> None:
+        if os.read(self.start_read, 1) != b"!":
+            os._exit(1)
+        job = Job(*wire.JOB.unpack(_receive(self.sock, wire.JOB.size)))
+        body = _receive(self.sock, job.length)
+        os.write(self.taken_write, b"!")
+        os.closerange(0, _DESCRIPTORS)
+        layers.limit_child(job.microseconds // 1_000_000 + 2)
+        if self.cpu_seconds:
+            # Its signal ends the child; a program that finds a way to ignore it still meets
+            # the deadline.
+            signal.setitimer(signal.ITIMER_PROF, self.cpu_seconds)
+        if self.fresh_filter is not None:
+            self.fresh_filter()
+        self.runner.run(wire.unpack(body), region, resident=False)
 
-class _Ended:
-    """Waits for a child's end and kills it: by pidfd, or by number where there is none."""
-
-    def __init__(self, pid: int, sock: socket.socket, pidfd: bool) -> None:
-        self.pid = pid
-        self.pidfd = os.pidfd_open(pid) if pidfd else -1
-        self.status: int | None = None
-        self.poller = select.poll()
-        self.poller.register(sock, select.POLLRDHUP)
-        if pidfd:
-            self.poller.register(self.pidfd, select.POLLIN)
-
-    def __enter__(self) -> _Ended:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self.pidfd >= 0:
-            os.close(self.pidfd)
-
-    def within(self, nanoseconds: int) -> bool:
-        """Whether the child ends within that time. Where the trainer has gone, all ends here."""
-        until = time.monotonic_ns() + nanoseconds
-        milliseconds = max(nanoseconds // 1_000_000 + 1, 0) if self.pidfd >= 0 else 1
+    def _take_many(self, region: Region) -> None:
+        os.closerange(2, _DESCRIPTORS)
+        layers.limit_child()
+        if self.resident_filter is not None:
+            self.resident_filter()
         while True:
-            ready = [number for number, _ in self.poller.poll(milliseconds)]
-            if ready and self.pidfd not in ready:
+            length = int.from_bytes(os.read(0, 4), "little")
+            if not length:
                 os._exit(0)
-            if self.pidfd >= 0:
-                return bool(ready)
-            # Without a pidfd nothing wakes us: look every millisecond.
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.status = status
-                return True
-            if time.monotonic_ns() >= until:
-                return False
+            works = wire.unpack(region.inbox[:length])
+            self.runner.run(works, region, resident=True)
+            os.write(1, b"-" if self.runner.worn else b"+")
 
-    def kill(self) -> None:
-        """End the child at once. It is not reaped yet, so its number is still its own."""
-        if self.pidfd >= 0:
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-        else:
-            os.kill(self.pid, signal.SIGKILL)
 
-    def reap(self) -> int:
-        """The exit code, negative for a signal; waits for the end."""
-        status = self.status if self.status is not None else os.waitpid(self.pid, 0)[1]
-        return os.waitstatus_to_exitcode(status)
+def _end(code: int, timed_out: bool) -> int:
+    if code == -signal.SIGKILL:
+        return wire.END_TIMEOUT if timed_out else wire.END_KILLED
+    return wire.END_DONE if code == 0 else wire.END_SIGNAL
+
+
+def _receive_into(sock: socket.socket, room: memoryview) -> None:
+    while room:
+        length = sock.recv_into(room)
+        if not length:
+            os._exit(0)
+        room = room[length:]
 
 
 def _receive(sock: socket.socket, length: int) -> bytes:
-    parts, missing = [], length
-    while missing:
-        part = sock.recv(min(missing, 1 << 20))
-        if not part:
-            os._exit(0)
-        parts.append(part)
-        missing -= len(part)
-    return b"".join(parts)
+    whole = bytearray(length)
+    _receive_into(sock, memoryview(whole))
+    return bytes(whole)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,190 @@
+"""Clocks, chance and addresses: in every run the same, in the second validation run all different.
+
+A program is executed in one of several worlds. The second validation run takes place in another one
+than all the rest: every field of the date differs, every random bit is turned over, objects lie
+elsewhere. If it looked at the clock or drew lots, it goes through more worlds. So whoever lets one
+of them show in the output, be it one bit of it, disagrees with himself; and whoever does not may
+use them. Nothing here is real, so that a verdict is the same each time it is asked for.
+
+What a program reaches through C alone (a `_random.Random` of its own) stays real.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import datetime
+import gc
+import os
+import random
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+WORLDS = 8
+_EPOCHS = [1_709_626_520.123456, 1_950_126_413.876543]  # 2024-03-05 08:15:20, 2031-10-18 21:46:53
+_EPOCHS += [_EPOCHS[0] + 31_337_421.7 * world for world in range(2, WORLDS)]
+_TICK = 0.001  # a clock goes on by so much at each look
+_BOOT = 1_700_000_000.0  # what the clocks that count from some moment count from
+
+
+def _words(seed: int) -> tuple[int, ...]:
+    generator = random.Random(seed)
+    generator.random()  # what it starts from is all but the same for all small seeds
+    return tuple(generator.getstate()[1][:-1])
+
+
+_ALL_ONES = 0x12DD9BB3  # a state word of the Mersenne twister that it puts out as 0xFFFFFFFF
+# From seed 4 and turned over, the first choice among 2 to 32 and the first shuffle differ, too.
+_STATES = [_words(4), tuple(word ^ _ALL_ONES for word in _words(4))]
+_STATES += [_words(4 + world) for world in range(2, WORLDS)]
+_states = [(3, (*words, 0), None) for words in _STATES]
+
+# CPython's allocator: objects of a size class come from one pool after the other.
+_SIZES = range(48, 528, 16)  # bytes of an object; an empty `bytes` is 33
+_POOL, _POOL_HEAD = 1 << 14, 48
+_KEPT, _FREED = 24, 24  # objects of each size, for another order of places
+_SMALL = [size for size in range(48, 224, 16) for _ in range(_KEPT + _FREED)]
+_TO_FREE = [at for at in range(len(_SMALL)) if at % (_KEPT + _FREED) >= _KEPT]
+random.Random(9).shuffle(_TO_FREE)
+
+_world = 0
+_looks = 0
+_bytes = random.Random()
+
+
+def enter(world: int) -> None:
+    """Start an execution in a world, with its clock and its chance."""
+    global _world, _looks
+    _world, _looks = world, 0
+    random.setstate(_states[world])
+    _bytes.setstate(_states[world])
+
+
+def consumed() -> bool:
+    """Whether the present execution has looked at a clock or drawn lots."""
+    state = _states[_world]
+    return bool(_looks) or random.getstate() != state or _bytes.getstate() != state
+
+
+def settle() -> list[object]:
+    """Objects that fill the places which are free between others. While the zygote keeps them, its
+    children's objects lie one after the other, so that `litter` has something to shift."""
+    kept: list[object] = []
+    for size in _SIZES:
+        for _ in range(10_000):
+            kept.append(bytes(size - 33))
+            if id(kept[-1]) % _POOL == _POOL_HEAD:  # the first of a new pool
+                break
+    return kept
+
+
+def litter(much: bool) -> list[object]:
+    """Objects of every kind that shows its address. While they are kept, others lie elsewhere than
+    they would have. With `much`, further off, and in another order."""
+    blocks: list[object] = [bytes(size - 33) for size in _SMALL] if much else []
+    blocks += [bytes(size - 33) for size in _SIZES]
+    blocks += [object(), complex(len(blocks)), type("", (), {}), lambda: 0, (0 for _ in ())]
+    for at in _TO_FREE if much else ():
+        blocks[at] = None
+    return [*blocks, [].append, iter([]), iter(())]
+
+
+def salted_id(obj: object, /, real_id: Callable[[object], int] = id) -> int:
+    """`id` that still tells objects apart, but differs from world to world."""
+    return real_id(obj) + _world * ((1 << 48) + 16)
+
+
+def install() -> None:
+    """Put these clocks and this chance in the place of the real ones, wherever they are known.
+
+    For the zygote, when all modules are imported. The sandbox's own modules keep the real ones.
+    """
+    places = [
+        vars(module)
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] != __package__.partition(".")[0] and hasattr(module, "__dict__")
+    ]
+    for real, other in _replacements():
+        for place in places:
+            for name in [name for name, value in place.items() if value is real]:
+                place[name] = other
+    seed = random.Random.seed
+
+    def seed_(self: random.Random, a: Any = None, version: int = 2) -> None:
+        """Initialize internal state from a seed."""
+        global _looks
+        if a is None:
+            _looks += 1
+            self.setstate(_states[_world])
+        else:
+            seed(self, a, version)
+
+    seed_.__name__ = "seed"
+    setattr(random.Random, "seed", seed_)  # noqa: B010
+    random.seed = random._inst.seed
+    _override(datetime.date, "today", classmethod(_today))
+    _override(datetime.datetime, "now", classmethod(_now))
+    _override(datetime.datetime, "utcnow", classmethod(_utcnow))
+
+
+def _replacements() -> list[tuple[Any, Any]]:
+    pairs: list[tuple[Any, Any]] = [(os.urandom, _urandom)]
+    if hasattr(os, "getrandom"):
+        pairs.append((os.getrandom, lambda size, flags=0: _urandom(size)))
+    seconds: dict[str, Callable[[], float]] = {"time": _time}
+    for name in ("monotonic", "perf_counter", "process_time", "thread_time"):
+        seconds[name] = _elapsed
+    for name, clock in seconds.items():
+        pairs.append((getattr(time, name), clock))
+        pairs.append((getattr(time, f"{name}_ns"), _in_nanoseconds(clock)))
+    for name in ("localtime", "gmtime", "ctime"):
+        pairs.append((getattr(time, name), _at_that_time(getattr(time, name))))
+    pairs.append((time.clock_gettime, lambda clock: _time()))
+    pairs.append((time.clock_gettime_ns, lambda clock: int(_time() * 1e9)))
+    asctime, strftime, localtime = time.asctime, time.strftime, time.localtime
+    pairs.append((asctime, lambda t=None: asctime(t or localtime(_time()))))
+    pairs.append((strftime, lambda format, t=None: strftime(format, t or localtime(_time()))))
+    return pairs
+
+
+def _time() -> float:
+    """Seconds since 1970, in this world."""
+    global _looks
+    _looks += 1
+    return _EPOCHS[_world] + _looks * _TICK
+
+
+def _elapsed() -> float:
+    return _time() - _BOOT
+
+
+def _in_nanoseconds(clock: Callable[[], float]) -> Callable[[], int]:
+    return lambda: int(clock() * 1e9)
+
+
+def _at_that_time(convert: Callable[[float], Any]) -> Callable[..., Any]:
+    return lambda seconds=None: convert(_time() if seconds is None else seconds)
+
+
+def _today(cls: type[datetime.date]) -> datetime.date:
+    return cls.fromtimestamp(_time())
+
+
+def _now(cls: type[datetime.datetime], tz: datetime.tzinfo | None = None) -> datetime.datetime:
+    return cls.fromtimestamp(_time(), tz)
+
+
+def _utcnow(cls: type[datetime.datetime]) -> datetime.datetime:
+    return cls.fromtimestamp(_time(), datetime.timezone.utc).replace(tzinfo=None)
+
+
+def _urandom(size: int) -> bytes:
+    return _bytes.randbytes(size)
+
+
+def _override(cls: type, name: str, value: Any) -> None:
+    """Set an attribute of a class written in C, which Python refuses to."""
+    attributes = gc.get_referents(cls.__dict__)[0]
+    attributes[name] = value
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(cls))

@@ -1,0 +1,119 @@
+"""From the text of a job to what is executed: the program compiled, its arguments read."""
+
+from __future__ import annotations
+
+import ast
+import marshal
+from types import CodeType
+from typing import NamedTuple
+
+from . import literal, wire
+from .plain import Plainness, names, plainness
+
+CAPTURE = "(arguments)"  # no program can name it
+_NOT_PLAIN = Plainness(False)
+
+
+class Compiled(NamedTuple):
+    """A program; or, where the status is not OK, why there is none."""
+
+    status: int
+    text: str = ""
+    code: CodeType | None = None
+    plain: Plainness = _NOT_PLAIN
+
+
+class Arguments(NamedTuple):
+    """How to get a call's arguments; or, where the status is not OK, why not.
+
+    `code` is evaluated in the program's namespace, where it calls `f`, or, if it `captures`, what
+    the namespace has as CAPTURE. `values` are marshalled, so that each execution gets fresh ones.
+    """
+
+    status: int
+    text: str = ""
+    code: CodeType | None = None
+    captures: bool = False
+    values: bytes = b""
+    plain: bool = True
+
+
+def compiled(work: wire.Work, banned_names: frozenset[str], private: frozenset[str]) -> Compiled:
+    """Compile a work's program, screen it, and see whether it is plain."""
+    source = "\n".join((*work.imports, work.source)) if work.imports else work.source
+    try:
+        if work.banned or work.statements:
+            from .screening import screen
+
+            found = screen(source, work.banned, work.statements)
+            if found:
+                return Compiled(wire.BANNED, found)
+        code = compile(source, "<program>", "exec", dont_inherit=True)
+    except MemoryError:
+        return Compiled(wire.MEMORY)
+    except Exception as error:  # SyntaxError, ValueError (null bytes), RecursionError, ...
+        return Compiled(wire.SYNTAX_ERROR, describe(error))
+    banned = banned_names & names(code)
+    if banned:
+        return Compiled(wire.BANNED, ", ".join(sorted(banned)))
+    return Compiled(wire.OK, source, code, plainness(code, private))
+
+
+def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
+    """Read a call's text as its kind says."""
+    if call.kind == wire.SCRIPT:
+        return _last_expression(call.arguments)
+    try:
+        if call.kind != wire.ARGUMENTS:
+            values = literal.parse_arguments(call.arguments)
+            return Arguments(wire.OK, values=marshal.dumps(values))  # type: ignore[arg-type]
+    except literal.NotLiteral as error:
+        if call.kind == wire.LITERAL:
+            large = isinstance(error, literal.TooLarge)
+            return Arguments(wire.INPUT_TOO_LARGE if large else wire.INPUT_NOT_LITERAL, str(error))
+    try:
+        tree = ast.parse(f"f({call.arguments}\n)", "<input>", "eval")
+        body = tree.body
+        if not (type(body) is ast.Call and type(body.func) is ast.Name and body.func.id == "f"):
+            return Arguments(wire.BAD_INPUT, "not the arguments of one call")
+        captures = call.kind == wire.ARGUMENTS
+        if captures:
+            body.func.id = CAPTURE
+        code = compile(tree, "<input>", "eval", dont_inherit=True)
+    except Exception as error:
+        return Arguments(wire.BAD_INPUT, describe(error))
+    if not banned_names.isdisjoint(names(code)):
+        return Arguments(wire.BAD_INPUT, "a banned name")
+    return Arguments(wire.OK, "", code, captures, plain=plainness(code).plain)
+
+
+def captured(*positional: object, **named: object) -> str:
+    """The argument list that it is called with, as literals."""
+    if not all(name.isidentifier() for name in named):
+        raise literal.NotLiteral("a keyword that is no name")
+    parts = [literal.write(value) for value in positional]
+    parts += [f"{name}={literal.write(value)}" for name, value in named.items()]
+    return ", ".join(parts)
+
+
+def describe(error: BaseException) -> str:
+    """`ZeroDivisionError: division by zero`, bounded; the message is the program's own text."""
+    try:
+        name = str(_type_name(type(error)))[:100]
+        message = str(error)[:200]
+    except BaseException:  # the program's own class may raise anything
+        return "Exception"
+    return f"{name}: {message}" if message else name
+
+
+_type_name = type.__dict__["__name__"].__get__  # past a metaclass's own `__name__`
+
+
+def _last_expression(text: str) -> Arguments:
+    if not text:
+        return Arguments(wire.OK)
+    try:
+        code = compile(text.lstrip(" \t"), "<input>", "eval", dont_inherit=True)
+    except Exception as error:
+        return Arguments(wire.ERROR, describe(error))
+    return Arguments(wire.OK, code=code, plain=plainness(code).plain)

@@ -1,0 +1,278 @@
+"""A stand-in for AZR's `PythonExecutor` that runs everything in the referee's sandbox.
+
+Same constructor, same methods, same return values (AZR a82124e, `utils/code_utils/
+python_executor.py`), so that an AZR run can use it in place of its own. It differs where AZR's is
+unsafe or wrong:
+
+- nothing is evaluated in the caller's process; a predicted output is compared as a literal;
+- predicted inputs must be literals, as the referee's rules say; with `literal_inputs=False` they
+  may be expressions, which a child of their own evaluates, so that the program is given literals;
+- an output that is no literal, is too large or differs between two runs makes a program invalid
+  (AZR's check lets a program pass that it has just found nondeterministic: the status it raises
+  holds no "error");
+- outputs are never cut; `True` is not `1`; sets have one order;
+- `eval_k_*` return the scores in the order of the answers.
+
+AZR calls it once per answer. Plain programs (nearly all of AZR's seeds) are executed in a child
+that is there already and knows the program from the last call; each execution of any other costs a
+child. Results are remembered by (program, imports, input), since a program that passed `check_all`
+is deterministic. Whoever can batch should use `Referee` itself.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from azr_population.referee import Reason, Referee, RefereeSettings
+from azr_population.referee.jobs import Outcome
+from azr_population.referee.plans import is_literal
+from azr_population.referee.sandbox import literal, wire
+from azr_population.referee.sandbox.wire import Call, Work
+
+_REMEMBERED = 20_000
+
+
+class RefereeExecutor:
+    """AZR's executor interface over a `Referee`, which is started at the first use.
+
+    `runtime`, `get_answer_symbol`, `get_answer_expr`, `get_answer_from_stdout` and `ast_check` are
+    accepted for the sake of AZR's calls; AZR's own `batch_apply` ignores the first four, and a
+    syntax check before execution is always made.
+    """
+
+    def __init__(
+        self,
+        runtime: Any = None,
+        get_answer_symbol: str | None = None,
+        get_answer_expr: str | None = None,
+        get_answer_from_stdout: bool = False,
+        timeout_length: int = 10,
+        ast_check: bool = False,
+        max_workers: int = 1,
+        *,
+        literal_inputs: bool = True,
+        settings: RefereeSettings | None = None,
+    ) -> None:
+        self.timeout_length = timeout_length
+        self.max_workers = max_workers
+        self.ast_check = ast_check
+        self.settings = settings or RefereeSettings(
+            workers=max_workers, deadline=float(timeout_length)
+        )
+        self._literal_inputs = literal_inputs
+        self._referee: Referee | None = None
+        self._remembered: OrderedDict[tuple[str, tuple[str, ...], str], Outcome] = OrderedDict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_referee": None}
+
+    def __del__(self) -> None:
+        self.cleanup()
+
+    def cleanup(self) -> None:
+        """End the workers; the next call starts new ones."""
+        referee, self._referee = getattr(self, "_referee", None), None
+        if referee is not None:
+            referee.close()
+
+    def run_code(self, code: str, inputs: str, imports: Sequence[str] = ()) -> tuple[str, str]:
+        """`repr(f(inputs))` and `Done`, or '' and what went wrong."""
+        source = _with_imports(code, imports)
+        return self._scripts([(source, f"repr(f({inputs}))")])[0]
+
+    def validate_code(self, code: str, inputs: str, imports: Sequence[str] = ()) -> bool:
+        """Whether the program runs on the inputs."""
+        return "error" not in self.run_code(code, inputs, imports)[1].lower()
+
+    def check_all(
+        self,
+        code: str,
+        inputs: str,
+        banned_keywords: Sequence[str] = (),
+        check_determinism: bool = True,
+        imports: Sequence[str] = (),
+        check_error: bool = False,
+        banned_keywords_for_errors_and_exceptions: Sequence[str] = (),
+    ) -> tuple[bool, str | None]:
+        """Whether the program is valid, and its output; (False, None) when it is banned.
+
+        With `check_error` a program that raises is valid too, and the output is the exception's
+        name, or `NoError`.
+        """
+        kind = wire.LITERAL if self._literal_inputs else wire.EXPRESSION
+        runs = (False, True) if check_determinism else (False,)
+        calls = tuple(Call(kind, inputs, again) for again in runs)
+        work = Work(
+            code,
+            calls,
+            tuple(_list(imports)),
+            tuple(_list(banned_keywords)),
+            tuple(_list(banned_keywords_for_errors_and_exceptions)) if check_error else (),
+        )
+        outcomes = self._run([work])[0]
+        first, last = outcomes[0], outcomes[-1]
+        if first.reason is Reason.BANNED:
+            return False, None
+        if check_error:
+            if first.reason in (Reason.SYNTAX_ERROR, Reason.BAD_INPUT) or not _agree(first, last):
+                return False, "error"
+            return True, "NoError" if _ran(first) else _exception(first)
+        if first.reason is not Reason.OK or not _agree(first, last):
+            return False, ""
+        self._remember((code, work.imports, inputs), first)  # a student's first guess
+        return True, first.text
+
+    def eval_input_prediction(
+        self, code: str, gold_output: str, agent_input: str, imports: Sequence[str] = ()
+    ) -> float:
+        """1.0 if the program maps the predicted input to the gold output, else 0.0."""
+        return self.eval_k_input_prediction(code, gold_output, [agent_input], imports)[0]
+
+    def eval_k_input_prediction(
+        self,
+        code: str,
+        gold_output: str,
+        k_agent_inputs: Sequence[str],
+        imports: Sequence[str] = (),
+    ) -> list[float]:
+        """As `eval_input_prediction`, for several predictions in one child."""
+        gold = _literal(gold_output)
+        if gold is _NOT_LITERAL:
+            return [0.0] * len(k_agent_inputs)
+        outcomes = self._outputs(code, tuple(_list(imports)), k_agent_inputs)
+        return [float(_equals(outcome, gold)) for outcome in outcomes]
+
+    def eval_output_prediction(
+        self, code: str, gold_output: str, agent_output: str, imports: Sequence[str] = ()
+    ) -> float:
+        """1.0 if the predicted output is the literal of the gold output, else 0.0."""
+        return self.eval_k_output_prediction(code, gold_output, [agent_output], imports)[0]
+
+    def eval_k_output_prediction(
+        self,
+        code: str,
+        gold_output: str,
+        k_agent_outputs: Sequence[str],
+        imports: Sequence[str] = (),
+    ) -> list[float]:
+        """As `eval_output_prediction`, for several; nothing is executed."""
+        gold = _literal(gold_output)
+        if gold is _NOT_LITERAL:
+            return [0.0] * len(k_agent_outputs)
+        predicted = [_literal(text) for text in k_agent_outputs]
+        return [float(p is not _NOT_LITERAL and literal.same(p, gold)) for p in predicted]
+
+    def apply(self, code: str) -> tuple[str, str]:
+        """Run a script; see `batch_apply`."""
+        return self.batch_apply([code])[0]
+
+    def batch_apply(self, batch_code: Sequence[str]) -> list[tuple[str, str]]:
+        """Run scripts. As in AZR, the result is the `str` of the expression in the last line, or,
+        when that line prints, what was printed; and the status is `Done` or the exception."""
+        scripts = []
+        for code in batch_code:
+            *body, last = code.strip().split("\n")
+            prints = "print(" in last
+            scripts.append(("\n".join([*body, last] if prints else body), "" if prints else last))
+        return self._scripts(scripts)
+
+    def _scripts(self, scripts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        works = [Work(source, (Call(wire.SCRIPT, last),)) for source, last in scripts]
+        results = []
+        for (outcome,) in self._run(works):
+            ok = outcome.reason is Reason.OK
+            results.append((outcome.text.strip(), "Done") if ok else ("", _status(outcome)))
+        return results
+
+    def _run(self, works: Sequence[Work]) -> list[list[Outcome]]:
+        if self._referee is None:
+            self._referee = Referee(self.settings)
+        return self._referee.run(works)
+
+    def _outputs(self, code: str, imports: tuple[str, ...], inputs: Sequence[str]) -> list[Outcome]:
+        """What the program makes of each input; equal inputs are executed once."""
+        if not self._literal_inputs:
+            inputs = self._as_literals(inputs)
+        keys = [(code, imports, text) for text in inputs]
+        found = {key: self._remembered[key] for key in keys if key in self._remembered}
+        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        if missing:
+            calls = tuple(Call(wire.LITERAL, text) for _, _, text in missing)
+            outcomes = self._run([Work(code, calls, imports)])[0]
+            found.update(zip(missing, outcomes, strict=True))
+            for key, outcome in zip(missing, outcomes, strict=True):
+                if outcome.reason not in (Reason.TIMEOUT, Reason.LOST):  # a busy moment's fault?
+                    self._remember(key, outcome)
+        return [found[key] for key in keys]
+
+    def _as_literals(self, inputs: Sequence[str]) -> list[str]:
+        """What expressions come to, without a program; those that fail stay as they are."""
+        expressions = [text for text in inputs if not is_literal(text)]
+        works = [Work("", (Call(wire.ARGUMENTS, text),), apart=True) for text in expressions]
+        known = {
+            text: outcome.text
+            for text, (outcome,) in zip(expressions, self._run(works), strict=True)
+            if outcome.reason is Reason.OK
+        }
+        return [known.get(text, text) for text in inputs]
+
+    def _remember(self, key: tuple[str, tuple[str, ...], str], outcome: Outcome) -> None:
+        self._remembered[key] = outcome
+        while len(self._remembered) > _REMEMBERED:
+            self._remembered.popitem(last=False)
+
+
+_NOT_LITERAL = object()
+
+
+def _literal(text: str) -> object:
+    try:
+        return literal.parse(text)
+    except literal.NotLiteral:
+        return _NOT_LITERAL
+
+
+def _equals(outcome: Outcome, gold: object) -> bool:
+    if outcome.reason is not Reason.OK:
+        return False
+    value = _literal(outcome.text)
+    return value is not _NOT_LITERAL and literal.same(value, gold)
+
+
+def _ran(outcome: Outcome) -> bool:
+    """Whether the program returned, literal or not."""
+    return outcome.reason in (Reason.OK, Reason.NOT_LITERAL, Reason.TOO_LARGE)
+
+
+def _agree(first: Outcome, last: Outcome) -> bool:
+    """Whether two runs came to the same; of exceptions the names, a message may hold anything."""
+    if first.reason is Reason.ERROR:
+        return last.reason is Reason.ERROR and _exception(first) == _exception(last)
+    return first.reason is last.reason and first.text == last.text
+
+
+def _exception(outcome: Outcome) -> str:
+    return _status(outcome).split(":")[0].strip()
+
+
+def _status(outcome: Outcome) -> str:
+    """A status in AZR's manner: callers look for the word "error" in it."""
+    if outcome.reason is Reason.TIMEOUT:
+        return "Timeout Error"
+    if outcome.reason is Reason.MEMORY:
+        return "MemoryError"
+    if outcome.reason in (Reason.ERROR, Reason.SYNTAX_ERROR) and outcome.text:
+        has_word = "error" in outcome.text.lower()
+        return outcome.text if has_word else f"Error: {outcome.text}"
+    return f"Error: {outcome.reason} {outcome.text}".strip()
+
+
+def _list(values: Any) -> list[str]:
+    """AZR hands over lists and numpy arrays."""
+    return list(values.tolist() if hasattr(values, "tolist") else values)
+
+
+def _with_imports(code: str, imports: Any) -> str:
+    return "\n".join([*_list(imports), code])

@@ -1,0 +1,217 @@
+"""The stand-in for AZR's executor: AZR's calls and return values, without AZR's holes."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import sys
+
+import needs
+import numpy as np
+import pytest
+
+from azr_population.patches.referee_executor import RefereeExecutor
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
+
+TWICE = "def f(x): return x * 2"
+EQUAL_TO_ALL = "type('X', (), {'__eq__': lambda s, o: True})()"
+MULTIPLIES = "type('X', (), {'__mul__': lambda s, o: 14})()"
+
+
+@pytest.fixture(scope="module")
+def executor():
+    executor = RefereeExecutor(timeout_length=1, max_workers=2)
+    yield executor
+    executor.cleanup()
+
+
+def test_run_and_validate(executor):
+    assert executor.run_code(TWICE, "7") == ("14", "Done")
+    assert executor.run_code("def f(x): return math.pi > x", "3", ["import math"]) == (
+        "True",
+        "Done",
+    )
+    assert executor.run_code(TWICE, "{}")[1].startswith("TypeError: ")
+    assert executor.validate_code(TWICE, "'a'")
+    assert not executor.validate_code("def f(x) return x", "1")
+    assert not executor.validate_code("def f(x): raise StopIteration", "1")
+
+
+@pytest.mark.parametrize(
+    ("code", "inputs", "expected"),
+    [
+        (TWICE, "'ab'", (True, "'abab'")),
+        ("def f(x): return 'a' * 500", "1", (True, repr("a" * 500))),
+        ("def f(x): return {x}", "'b'", (True, "{'b'}")),
+        ("def f(x): return 1 / x", "0", (False, "")),
+        ("import random\ndef f(x): return random.random()", "0", (False, "")),
+        ("from collections import Counter\ndef f(x): return Counter(x)", "'a'", (False, "")),
+        ("import os\ndef f(x): return 1", "0", (False, None)),
+        ("def f(x): return x", "f(1)", (False, "")),
+        ("def f(x):\n    while True: pass", "0", (False, "")),
+    ],
+)
+def test_check_all(executor, code, inputs, expected):
+    assert executor.check_all(code, inputs) == expected
+
+
+def test_check_all_with_banned_words(executor):
+    source = "import re\ndef f(x): return 1"
+    assert executor.check_all(source, "0", banned_keywords=["re"]) == (False, None)
+    assert executor.check_all(source, "0", banned_keywords=["r", "os"]) == (True, "1")
+    assert executor.check_all("def f(x): return re", "0", ["re"], imports=["import re"]) == (
+        False,
+        None,
+    )
+    asserting = "def f(x):\n    assert x\n    return 1"
+    words = ["assert", "try"]
+    banned = executor.check_all(
+        asserting, "1", check_error=True, banned_keywords_for_errors_and_exceptions=words
+    )
+    assert banned == (False, None)
+    assert executor.check_all(asserting, "1", banned_keywords_for_errors_and_exceptions=words) == (
+        True,
+        "1",
+    )
+
+
+def test_check_all_for_errors(executor):
+    source = "def f(x): return [1][x]"
+    assert executor.check_all(source, "0", check_error=True) == (True, "NoError")
+    assert executor.check_all(source, "5", check_error=True) == (True, "IndexError")
+    assert executor.check_all("def f(x) 1", "5", check_error=True) == (False, "error")
+    assert executor.check_all("def f(x): return f", "5", check_error=True) == (True, "NoError")
+
+
+def test_predicted_inputs(executor):
+    assert executor.eval_input_prediction(TWICE, "14", "7") == 1.0
+    assert executor.eval_input_prediction(TWICE, "14", "8") == 0.0
+    assert executor.eval_input_prediction(TWICE, "14", MULTIPLIES) == 0.0
+    assert executor.eval_input_prediction(TWICE, "no literal", "7") == 0.0
+    assert executor.eval_input_prediction(TWICE, "14", "7", np.array(["import re"])) == 1.0
+    scores = executor.eval_k_input_prediction(TWICE, "14", ["x", "7", "", "8", "7.0", "7"])
+    assert scores == [0.0, 1.0, 0.0, 0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("gold", ["[1,2]", " [1, 2]", "[0x1, 2,]"])
+def test_a_gold_output_counts_by_its_value(executor, gold):
+    source = "def f(x): return list(x)"
+    assert executor.eval_k_input_prediction(source, gold, ["(1, 2)", "(2, 1)"]) == [1.0, 0.0]
+    assert executor.eval_k_output_prediction(source, gold, ["[1, 2]", "(1, 2)"]) == [1.0, 0.0]
+
+
+def test_an_exception_s_message_may_differ_between_the_runs(executor):
+    for source in ("def f(x): return 1 + f", "import datetime\ndef f(x): raise ValueError(id(f))"):
+        valid, name = executor.check_all(source, "0", check_error=True)
+        assert valid and name in ("TypeError", "ValueError")
+
+
+def test_expressions_are_no_part_of_the_program():
+    executor = RefereeExecutor(timeout_length=2, literal_inputs=False)
+    assert executor.check_all("def g(): return 7\ndef f(x): return x", "g()") == (True, "7")
+    password = "open = 1\ndef f(x): return 0"
+    spying = (
+        "(f.__setattr__('__code__', (lambda x: 7).__code__) if 'open' in globals() else 0) or 7"
+    )
+    assert executor.eval_input_prediction(TWICE, "14", "3 + 4") == 1.0
+    assert executor.eval_input_prediction(TWICE, "14", "7 if 'open' not in globals() else 8") == 1.0
+    assert executor.eval_k_input_prediction(password, "7", [spying, "1 +"]) == [0.0, 0.0]
+    executor.cleanup()
+
+
+def test_predicted_outputs_are_compared_and_never_executed(executor):
+    assert executor.eval_output_prediction(TWICE, "[1, 2]", "[1,2]") == 1.0
+    assert executor.eval_output_prediction(TWICE, "[1, 2]", EQUAL_TO_ALL) == 0.0
+    assert executor.eval_output_prediction(TWICE, "1", "True") == 0.0
+    mark = "AZR_POPULATION_WAS_HERE"
+    sets = f"__import__('os').environ.__setitem__('{mark}', '1')"
+    assert executor.eval_k_output_prediction(TWICE, "None", [sets, "None"]) == [0.0, 1.0]
+    assert mark not in os.environ
+
+
+def test_scripts(executor):
+    assert executor.apply("x = 3\nx + 1") == ("4", "Done")
+    assert executor.apply("print('a')\nprint('b')") == ("a\nb", "Done")
+    results = executor.batch_apply(["1 / 0", "while True: pass\n1", "import os\n1", "'é'"])
+    assert results[0][1] == "ZeroDivisionError: division by zero"
+    assert all("error" in status.lower() for _, status in results[:3])
+    assert results[3] == ("é", "Done")
+    assert executor.batch_apply([]) == []
+
+
+def test_results_are_remembered_and_bounded(executor):
+    calls = []
+    run = executor._run
+    executor._run = lambda works: calls.append(works) or run(works)
+    try:
+        for _ in range(3):
+            assert executor.eval_input_prediction("def f(x): return x + 40", "42", "2") == 1.0
+            assert executor.eval_input_prediction("def f(x): return x + 40", "43", "2") == 0.0
+    finally:
+        del executor._run
+    assert len(calls) == 1
+
+
+def test_it_starts_again_after_a_cleanup_and_travels_by_pickle():
+    executor = RefereeExecutor(timeout_length=1)
+    assert executor.apply("1 + 1") == ("2", "Done")
+    executor.cleanup()
+    executor.cleanup()
+    assert executor.apply("1 + 1") == ("2", "Done")
+    twin = pickle.loads(pickle.dumps(executor))
+    assert twin.apply("1 + 1") == ("2", "Done")
+    twin.cleanup()
+    executor.cleanup()
+
+
+@pytest.mark.azr
+@needs.azr_checkout
+def test_the_signatures_are_azr_s():
+    sys.path.insert(0, os.environ["AZR_HOME"])
+    module = needs.from_azr("absolute_zero_reasoner.utils.code_utils.python_executor")
+    upstream = module.PythonExecutor
+    methods = (
+        "__init__", "run_code", "validate_code", "check_all", "eval_input_prediction",
+        "eval_output_prediction", "eval_k_input_prediction", "eval_k_output_prediction", "apply",
+        "batch_apply", "cleanup",
+    )  # fmt: skip
+    for name in methods:
+        theirs = inspect.signature(getattr(upstream, name)).parameters
+        ours = inspect.signature(getattr(RefereeExecutor, name)).parameters
+        if name in ("apply", "batch_apply"):
+            assert len(theirs) == len(ours)
+        else:
+            assert list(theirs) == list(ours)[: len(theirs)], name
+            for parameter in theirs.values():
+                has_default = parameter.default is not inspect.Parameter.empty
+                assert (ours[parameter.name].default is not inspect.Parameter.empty) == has_default
+
+
+@pytest.mark.azr
+@needs.azr_checkout
+def test_it_agrees_with_azr_on_honest_tasks(executor):
+    sys.path.insert(0, os.environ["AZR_HOME"])
+    module = needs.from_azr("absolute_zero_reasoner.utils.code_utils.python_executor")
+    theirs = module.PythonExecutor(timeout_length=5, max_workers=1)
+    programs = [
+        (TWICE, "7", "14", ["7", "8"]),
+        ("def f(a, b): return sorted(a + b)", "[3], [1]", "[1, 3]", ["[1], [3]", "[], []"]),
+        ("def f(s): return {c: s.count(c) for c in s}", "'aab'", "{'a': 2, 'b': 1}", ["'aba'"]),
+    ]
+    try:
+        for code, inputs, output, answers in programs:
+            assert executor.check_all(code, inputs) == theirs.check_all(code, inputs)
+            assert executor.run_code(code, inputs) == theirs.run_code(code, inputs)
+            for answer in answers:
+                ours = executor.eval_input_prediction(code, output, answer)
+                assert ours == theirs.eval_input_prediction(code, output, answer)
+                assert executor.eval_output_prediction(
+                    code, output, answer
+                ) == theirs.eval_output_prediction(code, output, answer)
+            assert executor.eval_k_input_prediction(
+                code, output, answers
+            ) == theirs.eval_k_input_prediction(code, output, answers)
+    finally:
+        theirs.cleanup()

@@ -1,0 +1,144 @@
+"""Which calls go where, and what a report makes of them; no process is started."""
+
+from __future__ import annotations
+
+import pytest
+
+from azr_population.referee import Reason, RefereeSettings
+from azr_population.referee.jobs import Job, Outcome, Task
+from azr_population.referee.sandbox import wire
+from azr_population.referee.sandbox.wire import Call, Work
+from azr_population.referee.waiting import Waiting
+from azr_population.referee.worker import Report
+
+OK, ERROR = Outcome(Reason.OK, "1"), Outcome(Reason.ERROR, "E")
+HERE, THERE = "a worker", "another worker"
+CHECK = (Call(wire.LITERAL, "1"), Call(wire.LITERAL, "2"))
+BOTH = tuple(call._replace(again=again) for again in (False, True) for call in CHECK)
+
+
+def task(number: int = 0, calls: tuple[Call, ...] = BOTH, gate: int = 4, **more) -> Task:
+    return Task(number, Work("def f(x): return x", calls, gate=gate), **more)
+
+
+def frames(*statuses: int) -> bytes:
+    return b"".join(wire.FRAME.pack(n, status, 1) + b"1" for n, status in enumerate(statuses))
+
+
+def report(*statuses: int, end: int = wire.END_DONE, code: int = 0) -> Report:
+    return Report(end, code, 10, frames(*statuses))
+
+
+def waiting(*tasks: Task, workers: int = 1, **settings) -> Waiting:
+    queue = Waiting(RefereeSettings(**settings), workers)
+    for each in tasks:
+        queue.add(each)
+    return queue
+
+
+def test_alone_the_first_call_goes_ahead_and_those_at_the_gate_before_the_rest():
+    answers = (Call(wire.LITERAL, "3"), Call(wire.LITERAL, "4"))
+    one = task(calls=BOTH + answers, alone=True)
+    assert one.next_calls(HERE) == [0]
+    one.in_flight.add(0)
+    assert one.next_calls(HERE) == []
+    one.book(0, OK)
+    for call in (1, 2, 3):
+        assert one.next_calls(HERE) == [call]
+        one.in_flight.add(call)
+    assert one.next_calls(HERE) == []
+    for call in (2, 1, 3):
+        one.book(call, OK)
+    assert one.next_calls(HERE) == [4]
+
+
+@pytest.mark.parametrize("order", [(2, 1), (1, 2)])
+def test_of_two_failures_the_first_in_order_counts(order):
+    one = task()
+    one.in_flight = {1, 2}
+    one.book(0, OK)
+    failures = {1: ERROR, 2: Outcome(Reason.TIMEOUT)}
+    for call in order:
+        one.book(call, failures[call])
+    assert one.outcomes[:2] == [OK, ERROR] and one.done
+    assert next(o for o in one.outcomes if o is not OK) == ERROR
+
+
+def test_a_failure_beyond_the_gate_settles_nothing_else():
+    one = task(gate=2)
+    for call, outcome in ((0, OK), (1, OK), (2, ERROR)):
+        one.book(call, outcome)
+    assert one.outcomes == [OK, OK, ERROR, None]
+
+
+def test_a_second_run_goes_to_another_worker_where_addresses_are_random():
+    one = task(two_workers=True)
+    queue = waiting(one, workers=2)
+    first = queue.next(HERE)
+    assert [call for _, call in first.order] == [0, 1]
+    assert queue.next(HERE) is None
+    second = queue.next(THERE)
+    assert [call for _, call in second.order] == [2, 3]
+    assert queue.next(THERE) is None and len(queue) == 0
+    assert wire.unpack(first.packed(RefereeSettings())[wire.JOB.size :])[0].gate == 2
+
+
+def test_tasks_go_together_but_leave_something_for_others():
+    queue = waiting(*(task(n) for n in range(12)), workers=2, share=16)
+    sizes = []
+    while (job := queue.next(HERE)) is not None:
+        sizes.append(len(job.tasks))
+        assert job.resident
+    assert sizes == [6, 3, 2, 1]
+    assert [len(waiting(*(task(n) for n in range(12)), share=5).next(HERE).tasks)] == [5]
+
+
+def test_apart_and_alone_share_with_nobody():
+    apart = Task(1, Work("", BOTH, apart=True))
+    queue = waiting(task(0), apart, task(2, alone=True), task(3), share=16)
+    assert [t.number for t in queue.next(HERE).tasks] == [0, 3]
+    jobs = [queue.next(HERE), queue.next(HERE)]
+    assert [(job.tasks[0].number, len(job.order), job.resident) for job in jobs] == [
+        (1, 4, False),
+        (2, 1, False),
+    ]
+
+
+def test_what_did_not_end_in_company_is_made_again():
+    tasks = [task(n, CHECK, 2) for n in range(4)]
+    job = Job([(each, [0, 1]) for each in tasks], HERE, resident=True)
+    statuses = [wire.OK, wire.OK, wire.ALONE, wire.ALONE, wire.OK]
+    assert job.take(report(*statuses, end=wire.END_TIMEOUT, code=-9))
+    assert [each.done for each in tasks] == [True, False, False, False]
+    assert [each.alone for each in tasks] == [False, True, True, False]
+    assert tasks[2].outcomes == [OK, None]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [frames(0, 0, 0), b"x", wire.FRAME.pack(1, 0, 1) + b"1", frames(0) + frames(0)],
+)
+def test_frames_that_are_not_ours_make_no_outcome(data):
+    one = task(calls=CHECK)
+    job = Job([(one, [0, 1])], HERE, resident=True)
+    assert not job.take(Report(wire.END_DONE, 0, 1, data))
+    assert one.alone and one.outcomes == [None, None] and not one.in_flight
+    single = Job([(one, [0])], HERE, resident=False)
+    assert not single.take(Report(wire.END_DONE, 0, 1, data))
+    assert one.outcomes[0].reason is Reason.TAMPERED
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "reason"),
+    [
+        (wire.END_TIMEOUT, -9, Reason.TIMEOUT),
+        (wire.END_SIGNAL, -24, Reason.TIMEOUT),
+        (wire.END_SIGNAL, -31, Reason.FORBIDDEN),
+        (wire.END_SIGNAL, -11, Reason.CRASHED),
+        (wire.END_DONE, 0, Reason.CRASHED),
+    ],
+)
+def test_why_a_call_made_alone_has_no_frame(end, code, reason):
+    one = task(calls=CHECK[:1], gate=1)
+    assert Job([(one, [0])], HERE, resident=False).take(report(end=end, code=code))
+    assert one.results() == [Outcome(reason)]

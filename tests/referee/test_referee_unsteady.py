@@ -1,0 +1,89 @@
+"""Chance, clocks and addresses are found out, with one bit of them; what looks alike passes."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from unsteady import ADDRESSES, CHANCE, CLOCKS, FIXED, SHOWN, STEADY
+
+from azr_population.referee import Program, Reason, Referee, RefereeSettings
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
+
+SETTINGS = {
+    "shared": RefereeSettings(workers=1),
+    "a child per call": RefereeSettings(workers=1, child_per_call=True),
+    "addresses at random": RefereeSettings(workers=1, leave_out=("fixed addresses",)),
+}
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def each(request):
+    """A referee of each kind."""
+    with Referee(SETTINGS[request.param]) as referee:
+        yield referee
+
+
+def programs(sources: dict[str, str]) -> list[Program]:
+    return [Program(source, ("[3, 1, 2]",)) for source in sources.values()]
+
+
+def reasons(referee: Referee, sources: dict[str, str]) -> dict[str, Reason]:
+    found = referee.check(programs(sources))
+    return {name: execution.reason for name, execution in zip(sources, found, strict=True)}
+
+
+@pytest.mark.parametrize(
+    "corpus", [CHANCE, CLOCKS, ADDRESSES], ids=["chance", "clocks", "addresses"]
+)
+def test_whoever_lets_them_show_disagrees_with_himself(each, corpus):
+    assert reasons(each, corpus) == dict.fromkeys(corpus, Reason.NONDETERMINISTIC)
+
+
+def test_chance_in_the_input_is_chance():
+    with Referee(RefereeSettings(workers=1)) as referee:
+        inputs = "__import__('random').random() < 0.5", "__import__('datetime').date.today().year"
+        found = referee.check([Program("def f(x): return x", (text,)) for text in inputs])
+    assert [execution.reason for execution in found] == [Reason.NONDETERMINISTIC] * 2
+
+
+def test_an_output_shows_no_address(each):
+    assert not {
+        name: reason
+        for name, reason in reasons(each, SHOWN).items()
+        if reason not in (Reason.NOT_LITERAL, Reason.NONDETERMINISTIC)
+    }
+
+
+def test_what_looks_alike_passes(each):
+    assert reasons(each, STEADY) == dict.fromkeys(STEADY, Reason.OK)
+
+
+def test_fixed_addresses_are_the_same_in_every_worker_and_on_every_start():
+    outputs = set()
+    for settings in [SETTINGS["shared"], SETTINGS["shared"], SETTINGS["a child per call"]]:
+        with Referee(settings) as referee:
+            if ("fixed addresses", True) not in [layer[:2] for layer in referee.layers]:
+                pytest.skip("this system does not let a process fix its addresses")
+            found = referee.check(programs(FIXED))
+            assert all(execution.valid for execution in found)
+            outputs.add(tuple(execution.outputs for execution in found))
+    assert len(outputs) == 1
+
+
+def test_random_addresses_differ_between_the_two_runs():
+    with Referee(SETTINGS["addresses at random"]) as referee:
+        found = reasons(referee, FIXED)
+        assert len(referee._pool._seats) == 2
+    assert found["hash of a builtin"] is Reason.NONDETERMINISTIC
+    # The others are of the interpreter's own data, which lies still unless it is built to move.
+    assert set(found.values()) <= {Reason.NONDETERMINISTIC, Reason.OK}
+
+
+def test_a_verdict_on_chance_is_the_same_every_time():
+    verdicts = set()
+    for _ in range(3):
+        with Referee(RefereeSettings(workers=2)) as referee:
+            verdicts.add(tuple(referee.check(programs({**CHANCE, **CLOCKS, **STEADY}))))
+    assert len(verdicts) == 1
