@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import ClassVar
 
 from azr_population.tasks.task import Proposal, Task, TaskType
 
@@ -27,16 +28,23 @@ _ASK = {
 }
 
 _FENCE = re.compile(r"```[ \t]*([A-Za-z]*)[^\n]*\n(.*?)```", re.DOTALL)
-_CODE_F_INPUTS = 6
+CODE_F_INPUTS = 6
+_ANSWER_BLOCK = {
+    TaskType.CODE_O: "output",
+    TaskType.CODE_I: "input",
+    TaskType.CODE_F: "python",
+}
 
 
 class ChatFormat:
     """Prompts for chat models. Blocks: python, input (one per input), output, message."""
 
+    chat: ClassVar[bool] = True
+
     def propose_prompt(self, type: TaskType, references: Sequence[Task] = ()) -> str:
         """See `azr_population.tasks.formats.Format`."""
         inputs = (
-            f"{_CODE_F_INPUTS} different inputs, each in an ```input block of its own, and a short "
+            f"{CODE_F_INPUTS} different inputs, each in an ```input block of its own, and a short "
             "hint in a ```message block"
             if type is TaskType.CODE_F
             else "one input in an ```input block"
@@ -58,7 +66,7 @@ class ChatFormat:
         programs = [body for name, body in blocks if name == "python"]
         inputs = tuple(body for name, body in blocks if name == "input")
         messages = [body for name, body in blocks if name == "message"]
-        wanted = _CODE_F_INPUTS if type is TaskType.CODE_F else 1
+        wanted = CODE_F_INPUTS if type is TaskType.CODE_F else 1
         if not programs or len(inputs) < wanted:
             return None
         return Proposal(
@@ -100,13 +108,22 @@ class ChatFormat:
 
     def parse_answer(self, type: TaskType, text: str) -> str | None:
         """See `Format`; the last fitting block counts."""
-        wanted = {
-            TaskType.CODE_O: "output",
-            TaskType.CODE_I: "input",
-            TaskType.CODE_F: "python",
-        }[type]
-        found = [body for name, body in _blocks(text) if name == wanted]
+        found = [body for name, body in _blocks(text) if name == _ANSWER_BLOCK[type]]
         return found[-1] if found else None
+
+    def gold_answer(self, task: Task) -> str | None:
+        """None: words around an answer, and its layout, are free."""
+        return None
+
+    def write_proposal(self, task: Task) -> str:
+        """See `Format`."""
+        blocks = [("python", task.program), *(("input", text) for text in task.inputs)]
+        blocks += [("message", task.message)] if task.message else []
+        return "\n".join(f"```{name}\n{body}\n```" for name, body in blocks)
+
+    def write_answer(self, task: Task) -> str:
+        """See `Format`."""
+        return f"```{_ANSWER_BLOCK[task.type]}\n{task.reference_answer}\n```"
 
     def max_new_tokens(self, type: TaskType, phase: str) -> int:
         """See `Format`; room for a chain of thought."""

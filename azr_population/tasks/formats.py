@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from azr_population.tasks.chat_format import ChatFormat
 from azr_population.tasks.nano_format import NanoFormat
+from azr_population.tasks.short_format import ShortFormat
 from azr_population.tasks.task import Proposal, Task, TaskType
 
 
 class Format(Protocol):
     """Prompts out, text in. Parsing never evaluates anything."""
+
+    chat: ClassVar[bool]
+    """Whether a prompt is the user's turn of the base's chat template."""
 
     def propose_prompt(self, type: TaskType, references: Sequence[Task] = ()) -> str:
         """The prompt that asks for a new task; `references` are tasks to differ from."""
@@ -29,9 +33,26 @@ class Format(Protocol):
         """The answer in a completion, or None when its form is wrong."""
         ...
 
+    def gold_answer(self, task: Task) -> str | None:
+        """The whole completion that solves the task, where there is one and one way to write it;
+        its probability is then the chance to solve the task. None elsewhere."""
+        ...
+
+    def write_proposal(self, task: Task) -> str:
+        """The completion that `parse_proposal` reads as this task's proposal."""
+        ...
+
+    def write_answer(self, task: Task) -> str:
+        """The completion that `parse_answer` reads as the task's own answer."""
+        ...
+
     def max_new_tokens(self, type: TaskType, phase: str) -> int:
         """Longest useful completion in tokens; `phase` is `propose` or `solve`."""
         ...
 
 
-FORMATS: dict[str, type[Format]] = {"nano": NanoFormat, "chat": ChatFormat}
+FORMATS: dict[str, type[Format]] = {
+    "nano": NanoFormat,
+    "chat": ChatFormat,
+    "short": ShortFormat,
+}

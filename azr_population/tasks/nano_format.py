@@ -15,6 +15,7 @@ Left of the gap is the prompt, right of it the completion, which an end-of-seque
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from azr_population.tasks.task import Proposal, Task, TaskType
 
@@ -39,6 +40,8 @@ _MAX_NEW_TOKENS = {
 
 class NanoFormat:
     """Prompts for the nano base. `references` are not shown to it: its context is too short."""
+
+    chat: ClassVar[bool] = False
 
     def propose_prompt(self, type: TaskType, references: Sequence[Task] = ()) -> str:
         """One mark: the type of task that is wanted."""
@@ -75,6 +78,21 @@ class NanoFormat:
         if _marked(text) or not text.strip():
             return None
         return text if type is TaskType.CODE_F else text.strip()
+
+    def gold_answer(self, task: Task) -> str | None:
+        """The output of code_o; the base has seen values as `repr` writes them and in no other way.
+
+        Many inputs may give an output, and many programs.
+        """
+        return task.outputs[0] if task.type is TaskType.CODE_O else None
+
+    def write_proposal(self, task: Task) -> str:
+        """See `azr_population.tasks.formats.Format`."""
+        return task.program + "".join(f"{IN}{arguments}" for arguments in task.inputs)
+
+    def write_answer(self, task: Task) -> str:
+        """See `Format`."""
+        return task.reference_answer
 
     def max_new_tokens(self, type: TaskType, phase: str) -> int:
         """Longest useful completion in tokens; `phase` is `propose` or `solve`."""

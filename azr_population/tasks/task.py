@@ -54,3 +54,10 @@ class Task:
     def shown(self) -> int:
         """How many of a code_f task's pairs the solver sees."""
         return (len(self.inputs) + 1) // 2
+
+    @property
+    def reference_answer(self) -> str:
+        """The missing part: the output, the input, or the program."""
+        if self.type is TaskType.CODE_O:
+            return self.outputs[0]
+        return self.inputs[0] if self.type is TaskType.CODE_I else self.program

@@ -2,6 +2,7 @@ import json
 import os
 from pathlib import Path
 
+import needs
 import pytest
 
 from azr_population.errors import UserError
@@ -46,7 +47,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 @pytest.mark.azr
-@pytest.mark.skipif("AZR_HOME" not in os.environ, reason="AZR_HOME names no AZR checkout")
+@needs.azr_checkout
 def test_azr_seed_files_are_read_whole():
     data = Path(os.environ["AZR_HOME"]) / "data"
     pairs = read_seed_file(data / "7b_coder_seed_io.jsonl")
