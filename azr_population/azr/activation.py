@@ -73,8 +73,8 @@ def mendable(error: BaseException) -> str | None:
     """What to tell the user about an error of the driver, in one line; None for a defect."""
     from ray.exceptions import RayActorError, RayTaskError
 
-    from azr_population.azr.lost_workers import cause_of_death
     from azr_population.errors import UserError
+    from azr_population.workers.lost_workers import cause_of_death
 
     if isinstance(error, RayTaskError):
         error = error.cause

@@ -1,17 +1,14 @@
-"""AZR's loaders and advantages, by member."""
+"""AZR's loaders, by member."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
 from omegaconf import open_dict
-from verl import DataProto
-from verl.trainer.ppo.ray_trainer import compute_advantage
 
 
 @contextmanager
@@ -56,43 +53,3 @@ def with_members(batch: dict[str, Any], slots: Sequence[int]) -> dict[str, Any]:
         raise RuntimeError(f"{len(batch['input_ids'])} rows for {len(slots)} members' rows")
     batch["member"] = np.array(slots, dtype=object)
     return batch
-
-
-def member_advantages(batch: DataProto, algorithm: Any) -> None:
-    """Overwrites `advantages` and `returns` [rows, R] by veRL's, for each member's rows apart.
-
-    AZR computes them for one problem type and role at a time (TRR++), so that afterwards every
-    (member, role, problem type) has a baseline of its own. Rows of a member whose rewards do not
-    differ get 0: there is nothing to learn, and veRL fails on a single token.
-    """
-    slots = [int(slot) for slot in batch.non_tensor_batch["member"]]
-    if len(set(slots)) == 1 and _differ(batch):
-        return
-    advantages = torch.zeros_like(batch.batch["advantages"])
-    returns = torch.zeros_like(batch.batch["returns"])
-    for slot in sorted(set(slots)):
-        rows = torch.tensor([row for row, other in enumerate(slots) if other == slot])
-        own = batch.select_idxs(rows)
-        if _differ(own):
-            own = _compute(own, algorithm)
-            advantages[rows] = own.batch["advantages"]
-        returns[rows] = own.batch["returns"]
-    batch.batch["advantages"], batch.batch["returns"] = advantages, returns
-
-
-def _differ(batch: DataProto) -> bool:
-    rewards = batch.batch["token_level_rewards"].sum(dim=1)
-    return bool((rewards - rewards[0]).abs().max() > 1e-6)
-
-
-def _compute(batch: DataProto, algorithm: Any) -> DataProto:
-    known = inspect.signature(compute_advantage).parameters
-    options: dict[str, Any] = {
-        "adv_estimator": algorithm.adv_estimator,
-        "gamma": algorithm.gamma,
-        "lam": algorithm.lam,
-        "num_repeat": 1,
-        "config": algorithm,
-    }
-    call: Callable[..., DataProto] = compute_advantage
-    return call(batch, **{key: value for key, value in options.items() if key in known})

@@ -11,9 +11,9 @@ import difflib
 import re
 import typing
 from collections.abc import Sequence
-from pathlib import Path
 
-ARMS = Path(__file__).parent / "conf" / "population"
+from azr_population.conf.inside_azr import PopulationSettings, arms
+
 OWN_FILES = ("--config-dir", "-cd", "hydra.searchpath", "++hydra.searchpath", "+hydra.searchpath")
 """Arguments with which a user's own directories may hold further arms."""
 
@@ -44,19 +44,12 @@ def fault(arguments: Sequence[str]) -> str | None:
     return next(filter(None, map(_unknown, options)), None)
 
 
-def arms() -> list[str]:
-    """The names of the arms that come with the package."""
-    return sorted(path.stem for path in ARMS.glob("*.yaml"))
-
-
 def _own_files(arguments: Sequence[str]) -> bool:
     return any(argument.split("=")[0] in OWN_FILES for argument in arguments)
 
 
 def _unknown(option: str) -> str | None:
     """The line for an option's dotted path that no setting has."""
-    from azr_population.azr.settings import PopulationSettings
-
     section: typing.Any = PopulationSettings
     done = "population"
     for part in option.split("."):

@@ -18,12 +18,13 @@ import torch
 from verl import DataProto
 
 from azr_population.adapters.adapter import Adapter
-from azr_population.azr.lost_workers import watched
-from azr_population.azr.placement import Group
 from azr_population.azr.worker import FILLER
 from azr_population.engines.engine import Sampling
 from azr_population.errors import UserError
-from azr_population.selfplay.streams import Streams
+from azr_population.population.streams import Streams
+from azr_population.population.turnover import Making
+from azr_population.workers.lost_workers import watched
+from azr_population.workers.placement import Group
 
 FOLDER = "population"
 """Of the groups' checkpoints, in AZR's own `global_step_<n>/actor`."""
@@ -108,6 +109,9 @@ class PopulationGroup:
     def update_actor(self, batch: DataProto) -> DataProto:
         """veRL's method: one update per member; AZR's metrics in `meta_info["metrics"]`."""
         keys = ["input_ids", "attention_mask", "responses", "old_log_probs", "advantages"]
+        # Where the sampler is not the learner.
+        if "rollout_log_probs" in set(batch.batch.keys()):
+            keys.append("rollout_log_probs")
         slots = [int(slot) for slot in batch.non_tensor_batch["member"]]
         rates = self._learning_rates()
         futures = []
@@ -168,9 +172,9 @@ class PopulationGroup:
 
     def evolve(
         self, slot: int, parents: Sequence[int], recipe: Mapping[str, Any], seed: int
-    ) -> tuple[str, dict[str, Any], dict[str, float]]:
+    ) -> Making:
         """A child of `parents` (of one role) in the place of `slot`, by `breed` with the keywords
-        in `recipe`; its operator, options and step sizes."""
+        in `recipe`."""
         group = self._holder(slot)
         local = [parent - group.first for parent in parents]
         return self._call(group, "evolve", slot - group.first, local, dict(recipe), seed)[0]

@@ -16,7 +16,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from azr_population.azr.settings import PopulationSettings
+from azr_population.conf.inside_azr import PopulationSettings
+from azr_population.engines.assembly import check_rollout, resolve
 from azr_population.errors import UserError
 from azr_population.tasks.task import TaskType
 from azr_population.versions import installed
@@ -132,6 +133,8 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
             f"trainer.n_gpus_per_node={config.trainer.n_gpus_per_node} is odd; make it even, or "
             "use population.placement=colocated"
         )
+    device = OmegaConf.select(config, "trainer.device", default="cuda")
+    check_rollout(resolve(settings.rollout, device), settings.lora.rank)
     rows = agent_rows(config, settings)
     _check_matches(settings, rows)
     _check_seeds(config, rows)

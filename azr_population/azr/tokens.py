@@ -6,7 +6,7 @@ veRL's layout: `prompts` [rows, P] padded on the left, `responses` [rows, R] pad
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -60,23 +60,3 @@ def padded_right(rows: Sequence[Tensor], width: int) -> Tensor:
     for index, row in enumerate(rows):
         whole[index, : len(row)] = row
     return whole
-
-
-def member_batches(
-    lengths: Sequence[int], members: Sequence[int], max_tokens: int, max_rows: int | None = None
-) -> Iterator[list[int]]:
-    """Places of rows to put through the model together: by member, then by length.
-
-    A batch has at most `max_tokens` tokens when all its rows are padded to the longest, and at most
-    `max_rows` rows; a row that is longer by itself goes alone.
-    """
-    batch: list[int] = []
-    longest = 0
-    for row in sorted(range(len(lengths)), key=lambda row: (members[row], lengths[row])):
-        longest = max(longest, lengths[row])
-        if batch and (len(batch) == max_rows or (len(batch) + 1) * longest > max_tokens):
-            yield batch
-            batch, longest = [], lengths[row]
-        batch.append(row)
-    if batch:
-        yield batch

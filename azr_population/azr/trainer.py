@@ -8,7 +8,6 @@ validation (which student sits it) and checkpoints (the run directory goes with 
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,25 +20,21 @@ from verl import DataProto
 
 from azr_population.adapters.adapter import LoraSpec
 from azr_population.azr import recording
-from azr_population.azr.batches import (
-    batch_size,
-    member_advantages,
-    one_after_the_other,
-    shared_out,
-)
+from azr_population.azr.batches import batch_size, one_after_the_other, shared_out
 from azr_population.azr.facade import PopulationGroup
 from azr_population.azr.judging import Judge
-from azr_population.azr.placement import start_groups
-from azr_population.azr.population import Population
 from azr_population.azr.preflight import agent_rows
-from azr_population.azr.settings import read_settings
+from azr_population.azr.settings import population_of, read_settings
+from azr_population.azr.step import Step
 from azr_population.azr.upstream import apply_patches
-from azr_population.azr.worker import WorkerSettings
-from azr_population.reports.page import write_report
-from azr_population.selfplay.record import task_records
-
-NOBODY = -1
-"""The opponent of rows that are no proposals."""
+from azr_population.azr.vllm_options import rollout_settings
+from azr_population.azr.worker import ROOM, BatchWorkerSettings
+from azr_population.engines.assembly import importance_cap, resolve
+from azr_population.evolution.replacement import Replacement
+from azr_population.population.export import export_members
+from azr_population.population.turnover import Making
+from azr_population.report.run_page import write_report
+from azr_population.workers.placement import start_groups
 
 
 class PopulationTrainer(CodeIORayPPOTrainer):
@@ -61,7 +56,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             config.data.train_batch_size = agent_rows(config, self.settings)
             strategy.data_len = config.data.train_batch_size * strategy.update_iteration
         super().__init__(*args, **kwargs)
-        self.population = Population(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
+        self.population = population_of(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
+        self.step = Step(self.population)
         folder = Path(self.config.trainer.default_local_dir) / "population"
         self.directory = recording.open_run(
             self.config,
@@ -70,8 +66,6 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             resumes=self.config.trainer.resume_mode != "disable",
         )
         self._timing: Mapping[str, float] = {}
-        self._written: dict[int, int] = {}
-        self._started = 0.0
 
     @property
     def member_rows(self) -> int:
@@ -84,7 +78,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         settings, config = self.settings, self.config
         cuda = self.device_name == "cuda"
         actor = config.actor_rollout_ref.actor
-        worker = WorkerSettings(
+        worker = BatchWorkerSettings(
             base=str(config.actor_rollout_ref.model.path),
             slots=settings.members,
             first_member=0,
@@ -96,8 +90,11 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             seed=settings.seed,
             response_length=config.data.max_response_length,
             threads=settings.threads,
-            generate_rows=settings.generate_rows,
-            generate_tokens=settings.generate_tokens,
+            rollout=rollout_settings(config, settings),
+            importance_cap=importance_cap(
+                settings.importance_cap, resolve(settings.rollout, self.device_name)
+            ),
+            names=tuple(member.name for member in self.population.roster),
             micro_batch_tokens=settings.micro_batch_tokens,
             max_grad_norm=actor.grad_clip,
             weight_decay=actor.optim.weight_decay,
@@ -111,6 +108,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             settings.students,
             [config.trainer.n_gpus_per_node] * config.trainer.nnodes,
             get_class(settings.worker),
+            ROOM,
         )
         for group in groups:
             held = [member.name for member in self.population.roster if member.slot in group]
@@ -129,16 +127,14 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         )
         self.actor_rollout_wg = self.group
         self.async_rollout_mode = False
-        self.judge = Judge(self.reward_fn, settings.teacher_reward, self.group)
+        self.judge = Judge(self.reward_fn, self.step, self.group)
         self.reward_fn = self.judge
 
     def fit(self) -> None:
         """AZR's, and the members and the report at its end."""
         with self.directory.locked():
             super().fit()
-        recording.export_members(
-            self.directory, self.group, self.population.roster, self._base_name()
-        )
+        self._export_members()
         print(f"azr-population: {write_report(self.directory.path)}")
 
     def _validate_config(self) -> None:
@@ -184,23 +180,11 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         """AZR's, with every row written by its member and advantages by member."""
         self._begin_step()
         self._timing = timing_raw
-        slots = [int(slot) for slot in batch.non_tensor_batch["member"]]
-        if problem_type.startswith("gen"):
-            matches = self.population.opponents(slots)
-            self.judge.expect(matches)
-            opponents = [match.student.slot for match in matches]
-        else:
-            opponents = [NOBODY] * len(slots)
-        batch.non_tensor_batch["opponent"] = np.array(opponents, dtype=object)
-        with self.group.routed(slots):
+        with self.group.routed(self.step.assign(batch, problem_type)):
             batch, metrics = super()._compute_batch(
                 batch, metrics, timing_raw, problem_type, executor
             )
-        member_advantages(batch, self.config.algorithm)
-        if problem_type.startswith("pred"):
-            counts = batch.batch["response_mask"].sum(dim=1).tolist()
-            for slot, count in zip(batch.non_tensor_batch["member"], counts, strict=True):
-                self._written[int(slot)] = self._written.get(int(slot), 0) + int(count)
+        self.step.credit(batch, problem_type)
         return batch, metrics
 
     def _validate(self) -> dict[str, Any]:
@@ -216,9 +200,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             super()._save_checkpoint()
         finally:
             self.global_steps = counted
-        recording.export_members(
-            self.directory, self.group, self.population.roster, self._base_name()
-        )
+        self._export_members()
 
     def _load_checkpoint(self) -> None:
         """AZR's, and the run directory cut back to the step of the checkpoint."""
@@ -233,11 +215,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         """Once per step, whichever of AZR's calls comes first: matches, and its random streams."""
         if self.population.step == self.global_steps:
             return
-        self.population.begin_step(self.global_steps)
+        self.step.begin(self.global_steps)
         self.group.begin_step(self.global_steps)
-        self.judge.begin_step()
-        self._written = {}
-        self._started = time.perf_counter()
         # AZR draws its prompts from the process's global generators, which nobody seeds or saves.
         seed = self.population.streams.integer("azr", self.global_steps) & 0xFFFFFFFF
         random.seed(seed)
@@ -247,35 +226,17 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self, batch: DataProto, updates: Mapping[int, Mapping[str, float]]
     ) -> dict[str, float]:
         """Ratings, births and records of the step; AZR's logger gets what is returned."""
-        population, rows = self.population, self.judge.rows
-        recording.count_copies(rows)
-        matches = population.rate(rows)
-        step = recording.step_record(
-            population.step,
-            time.perf_counter() - self._started,
-            {name.replace("/", " "): seconds for name, seconds in self._timing.items()},
-            population.roster,
-            rows,
-            self.judge.solved,
-            self._written,
-            updates,
-        )
-        population.remember_rewards(step["members"])
-        births = population.evolve(self.group.evolve)
-        step |= population.operators()
-        for member in population.roster:
-            step["members"][member.name] |= {
-                "mu": member.rating.mu,
-                "sigma": member.rating.sigma,
-                "generation": member.generation,
-            }
-        self.directory.append("tasks", task_records(population.step, rows))
-        self.directory.append("matches", matches)
-        self.directory.append("lineage", births)
-        self.directory.append("metrics", [step])
-        for line in recording.lines(step, matches, births):
+        records = self.step.finish(updates, self._make_child, self._timing)
+        step = records.metrics
+        records.append_to(self.directory)
+        for line in recording.lines(step, records.matches, records.lineage, records.notes):
             print(line)
-        return recording.figures(step, len(births))
+        return recording.figures(step, len(records.lineage))
 
-    def _base_name(self) -> str:
-        return str(self.config.actor_rollout_ref.model.path)
+    def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
+        parents = [parent.slot for parent in replacement.parents]
+        return self.group.evolve(replacement.victim.slot, parents, recipe, seed)
+
+    def _export_members(self) -> None:
+        base = str(self.config.actor_rollout_ref.model.path)
+        export_members(self.population.roster, self.group.read_member, self.directory, base)

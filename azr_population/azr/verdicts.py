@@ -14,9 +14,16 @@ class Verdicts:
     def __init__(self, executor: Any) -> None:
         self._executor = executor
         self._scores: dict[tuple[str, str, str], float | None] = {}
+        self.checked = 0
+        """How many programs it was asked to check."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._executor, name)
+
+    def check_all(self, *args: Any, **kwargs: Any) -> Any:
+        """AZR's method."""
+        self.checked += 1
+        return self._executor.check_all(*args, **kwargs)
 
     def eval_input_prediction(
         self, code: str, gold_output: str, agent_input: str, imports: Sequence[str] = ()
@@ -62,12 +69,15 @@ class Verdicts:
 
     def judge(
         self, manager: Any, kind: TaskType, answer: Mapping[str, Any], responses: Sequence[str]
-    ) -> list[tuple[str, bool]]:
-        """(the answer that AZR's `manager` read in a response, whether it solved the task)."""
+    ) -> list[tuple[str | None, bool]]:
+        """(the answer that AZR's `manager` read in a response, whether it solved the task).
+
+        The answer is None where the response has none.
+        """
         from absolute_zero_reasoner.rewards.code_reward import parse_code_function
         from absolute_zero_reasoner.rewards.custom_evaluate import extract_answer
 
-        judged = []
+        judged: list[tuple[str | None, bool]] = []
         for response in responses:
             text = extract_answer(
                 response, manager.reward_fn_extraction_type, boxed_retry=manager.boxed_retry
@@ -81,12 +91,13 @@ class Verdicts:
                     )
                 ]
                 solved = bool(parsed) and bool(scores) and all(score == 1.0 for score in scores)
-                judged.append((program if parsed else text, solved))
+                judged.append((program if parsed else None, solved))
                 continue
             is_input = kind is TaskType.CODE_I
             text = manager.extract_input_output(
                 text, return_input=is_input, return_output=not is_input
             )
             gold = answer["output"]
-            judged.append((text, self._scores.get((answer["snippet"], gold, text)) == 1.0))
+            solved = self._scores.get((answer["snippet"], gold, text)) == 1.0
+            judged.append((text or None, solved))
         return judged

@@ -11,8 +11,11 @@ import torch
 
 from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
 from azr_population.errors import UserError
+from azr_population.evolution import operators as _registered  # noqa: F401
 from azr_population.evolution.operator import OPERATORS, Operator
 
+PAPER_CODES = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
+"""The eight operators that PopuLoRA ships; others are off unless a mix names them."""
 ATTEMPTS = 8
 """How often a child with a value that is not finite is drawn again before the step fails."""
 SEQUENCE = "+"
@@ -80,7 +83,12 @@ class Sequential:
         return {k.removeprefix(prefix): v for k, v in options.items() if k.startswith(prefix)}
 
 
-def find(name: str) -> Operator | Sequential:
+def all_operators() -> list[Operator]:
+    """All operators, in the order of their codes: mutations, then crossovers."""
+    return sorted((entry.function for entry in OPERATORS), key=lambda operator: operator.code)
+
+
+def get_operator(name: str) -> Operator | Sequential:
     """The operator, or the sequence of operators joined by `+`, of that name.
 
     Raises UserError when there is none; the message lists the valid names.
@@ -117,7 +125,9 @@ def breed(
     Raises UserError for an unknown operator or option, weights that leave nothing to draw, parents
     that do not fit, and after `ATTEMPTS` children that were not finite.
     """
-    candidates = {name: find(name) for name, weight in mix.items() if _weight(name, weight) > 0}
+    candidates = {
+        name: get_operator(name) for name, weight in mix.items() if _weight(name, weight) > 0
+    }
     usable = {name: op for name, op in candidates.items() if op.parents <= len(parents)}
     if not usable:
         reason = "all weights are 0" if not candidates else f"{len(parents)} parents are too few"
@@ -180,7 +190,7 @@ def rehearse(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]],
     options out of range, options that contradict each other or the rank.
     """
     for name in (*mix, *options):
-        chosen = find(name)
+        chosen = get_operator(name)
         resolved = chosen.resolve(options_of(chosen, options))
         if _weight(name, mix.get(name, 0)) == 0:
             continue

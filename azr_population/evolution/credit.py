@@ -15,10 +15,10 @@ from typing import Any
 
 @dataclass
 class Life:
-    """A child from birth on. Gains are None until it is judged, and where a fitness is unknown.
+    """A child from birth on. What it is worth is None until it is judged, and where it is unknown.
 
     `judged` is the first replacement step at which it could have been replaced, `died` the one at
-    which it was.
+    which it was. `rank` is the share of the others that it then stood above (ties count half).
     """
 
     operator: str
@@ -30,6 +30,8 @@ class Life:
     gain_over_victim: float | None = None
     gain_over_parent: float | None = None
     died: int | None = None
+    fitness: float | None = None
+    rank: float | None = None
 
 
 class OperatorCredit:
@@ -38,54 +40,61 @@ class OperatorCredit:
     def __init__(self) -> None:
         self._lives: list[Life] = []
 
-    def judge(self, step: int, fitness: Mapping[str, float], ready: int = 0) -> None:
+    def judge(self, step: int, fitness: Mapping[str, float | None], ready: float = 0) -> None:
         """Notes how the children stand at the first replacement step that they might not survive.
 
-        `fitness` holds all members that take part in it, by name, before anyone is replaced; a
-        child cannot be replaced in its first `ready` steps. Call before this step's births.
+        `fitness` holds all members that take part in it, by name, before anyone is replaced, None
+        where it is unknown; a child cannot be replaced in its first `ready` steps. Call before this
+        step's births.
         """
+        known = {name: value for name, value in fitness.items() if _is_known(value)}
         for life in self._lives:
             young = step - life.born < ready
             if life.judged is not None or young or life.child not in fitness:
                 continue
             life.judged = step
-            life.gain_over_victim = _gain(fitness[life.child], life.victim_fitness)
+            life.fitness = known.get(life.child)
+            life.rank = _rank(life.child, known)
+            life.gain_over_victim = _gain(life.fitness, life.victim_fitness)
             if not self._was_replaced(life.parent, since=life.born):
-                life.gain_over_parent = _gain(fitness[life.child], fitness.get(life.parent))
+                life.gain_over_parent = _gain(life.fitness, known.get(life.parent))
 
     def birth(
-        self, step: int, operator: str, child: str, parent: str, victim_fitness: float
+        self, step: int, operator: str, child: str, parent: str, victim_fitness: float | None
     ) -> None:
         """Notes a child in the place of `child`, by `operator` from the first parent `parent`."""
         for life in self._lives:
             if life.child == child and life.died is None:
                 life.died = step
-        known = victim_fitness if math.isfinite(victim_fitness) else None
-        self._lives.append(Life(operator, child, parent, step, known))
+        victim = victim_fitness if _is_known(victim_fitness) else None
+        self._lives.append(Life(operator, child, parent, step, victim))
 
     def summary(self, step: int) -> dict[str, dict[str, Any]]:
         """By operator, up to `step`; the section `operators` of `metrics.jsonl`.
 
         `born`, `replaced` and `alive` count children; `mean_life` is in steps, until replaced or
         until now. `judged` children met a replacement step at which they could be replaced,
-        `passed` of them were not at the first. `gain_over_victim` and `gain_over_parent` are the
-        mean differences, in units of the fitness, between a child at that step and the member it
-        replaced (when that was replaced), and its first parent (at that same step, where it still
-        lives); None where nothing is known.
+        `passed` of them were not at the first. Over the judged, `mean_rank` is the share of the
+        other members that the child then stood above (1: best, 0: worst), `mean_fitness` its
+        fitness, and `gain_over_victim` and `gain_over_parent` its mean lead, in units of the
+        fitness, over the member that it had replaced (when that was replaced) and over its first
+        parent (then, where that still lives). None where nothing is known.
         """
         found = {}
         for operator in dict.fromkeys(life.operator for life in self._lives):
-            own = [life for life in self._lives if life.operator == operator]
-            ends = [step if life.died is None else life.died for life in own]
-            replaced = sum(life.died is not None for life in own)
-            judged = [life for life in own if life.judged is not None]
+            lives = [life for life in self._lives if life.operator == operator]
+            ages = [(step if life.died is None else life.died) - life.born for life in lives]
+            replaced = sum(life.died is not None for life in lives)
+            judged = [life for life in lives if life.judged is not None]
             found[operator] = {
-                "born": len(own),
-                "alive": len(own) - replaced,
+                "born": len(lives),
+                "alive": len(lives) - replaced,
                 "replaced": replaced,
-                "mean_life": sum(e - o.born for e, o in zip(ends, own, strict=True)) / len(own),
+                "mean_life": sum(ages) / len(lives),
                 "judged": len(judged),
                 "passed": sum(life.died != life.judged for life in judged),
+                "mean_rank": _mean(life.rank for life in judged),
+                "mean_fitness": _mean(life.fitness for life in judged),
                 "gain_over_victim": _mean(life.gain_over_victim for life in judged),
                 "gain_over_parent": _mean(life.gain_over_parent for life in judged),
             }
@@ -106,10 +115,20 @@ class OperatorCredit:
         return credit
 
 
-def _gain(fitness: float, other: float | None) -> float | None:
-    if other is None or not (math.isfinite(fitness) and math.isfinite(other)):
+def _is_known(fitness: float | None) -> bool:
+    return fitness is not None and math.isfinite(fitness)
+
+
+def _gain(fitness: float | None, other: float | None) -> float | None:
+    return None if fitness is None or other is None else fitness - other
+
+
+def _rank(name: str, known: Mapping[str, float | None]) -> float | None:
+    value = known.get(name)
+    others = [other for key, other in known.items() if key != name and other is not None]
+    if value is None or not others:
         return None
-    return fitness - other
+    return sum((other < value) + 0.5 * (other == value) for other in others) / len(others)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

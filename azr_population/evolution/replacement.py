@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from azr_population.errors import UserError
+from azr_population.conf.schema import EvolutionConfig
 from azr_population.evolution.fitness import FITNESS
-from azr_population.evolution.selection import SELECTION, Fitness, ranked
+from azr_population.evolution.selection import BLIND, SELECTION, Fitness, ranked
 from azr_population.members.member import Member, Rating
 from azr_population.registry import Registry
 
@@ -41,9 +41,10 @@ def oldest(fitness: Fitness, born: Sequence[int]) -> list[int]:
 class Replacement:
     """One planned replacement. Nothing has been changed yet.
 
-    `parents` are two distinct survivors, the fitter first (one where only one survives); an
-    operator of one parent takes the first. The fitness values are those that decided; the child's
-    rating depends on the parents really used: `PopulationBasedTraining.inherited_rating`.
+    `parents` are two distinct survivors, the fitter first (one where only one survives), or in the
+    order drawn where the selection is blind to fitness; an operator of one parent takes the first.
+    The fitness values are those that decided; the child's rating depends on the parents really
+    used: `PopulationBasedTraining.inherited_rating`.
     """
 
     victim: Member
@@ -52,59 +53,32 @@ class Replacement:
     parent_fitness: tuple[float, ...]
 
 
-@dataclass(frozen=True)
 class PopulationBasedTraining:
-    """The replacement step by the names of its parts.
-
-    Args:
-        fraction: share of each sub-population replaced at a time, in [0, 1]; rounded to the nearest
-            whole number (halves up), at least one member unless it is 0.
-        elites: how many of the fittest of each sub-population can never be replaced, at least 1.
-        ready: steps after its birth in which a child cannot be replaced (Jaderberg et al. 2017).
-            Without it a conservative rating condemns the newborn, whose sigma is the widest,
-            whatever its weights are worth.
-        fitness, selection, replacement: names in FITNESS, SELECTION, REPLACEMENT.
-        selection_options: keyword options of the selection (`top`, `size`, `base`).
-        widen: what a child's sigma gains over its parents', in TrueSkill points.
+    """The replacement step that the `evolution` group of a run describes.
 
     Raises:
         UserError: an unknown name (the message lists the valid ones), option or value.
     """
 
-    fraction: float = 0.25
-    elites: int = 1
-    ready: int = 0
-    fitness: str = "conservative_rating"
-    selection: str = "truncation"
-    replacement: str = "worst"
-    selection_options: Mapping[str, float] | None = None
-    widen: float = 25.0 / 6.0
-
-    def __post_init__(self) -> None:
-        FITNESS.find(self.fitness)
-        REPLACEMENT.find(self.replacement)
-        if not 0.0 <= self.fraction <= 1.0:
-            raise UserError(f"evolution.fraction={self.fraction} must be between 0 and 1")
-        if self.ready < 0:
-            raise UserError(f"evolution.ready={self.ready} must be at least 0")
-        if self.elites < 1:
-            raise UserError(
-                f"evolution.elites={self.elites} must be at least 1: someone must beget"
-            )
-        options = self.selection_options or {}
-        SELECTION.find(self.selection).refuse_unknown("evolution.selection_options", options)
+    def __init__(self, settings: EvolutionConfig) -> None:
+        FITNESS.find(settings.fitness)
+        REPLACEMENT.find(settings.replacement)
+        options = settings.selection_options
+        SELECTION.find(settings.selection).refuse_unknown("evolution.selection_options", options)
+        self.settings = settings
         self._select(np.zeros(2), 1, np.random.default_rng(0))
 
     def replaced(self, size: int) -> int:
         """How many members of a sub-population of `size` are replaced at a time, where as many are
-        neither elites nor too young."""
-        return max(1, math.floor(self.fraction * size + 0.5)) if self.fraction > 0 else 0
+        neither elites nor too young: `fraction` of them, halves rounded up, at least one."""
+        fraction = self.settings.fraction
+        return max(1, math.floor(fraction * size + 0.5)) if fraction > 0 else 0
 
     def fitness_of(
         self, members: Sequence[Member], rewards: Mapping[str, Sequence[float]]
     ) -> list[float]:
         """Every member's fitness; arguments as those of `plan`."""
-        score = FITNESS.find(self.fitness).function
+        score = FITNESS.find(self.settings.fitness).function
         return [score(member, rewards.get(member.name, ())) for member in members]
 
     def plan(
@@ -133,8 +107,9 @@ class PopulationBasedTraining:
         plans = []
         for victim in victims:
             drawn = self._select(fitness[survivors], min(2, len(survivors)), generator)
-            # The order in which the survivors were drawn is chance; X4 must know the better one.
-            drawn = [i for i in ranked(fitness[survivors]) if i in drawn]
+            if self.settings.selection not in BLIND:
+                # The order in which they were drawn is chance; X4 must know the better one.
+                drawn = [i for i in ranked(fitness[survivors]) if i in drawn]
             parents = [survivors[i] for i in drawn]
             plans.append(
                 Replacement(
@@ -155,18 +130,18 @@ class PopulationBasedTraining:
         """
         mu = math.fsum(rating.mu for rating in parents) / len(parents)
         variance = math.fsum(rating.sigma**2 for rating in parents) / len(parents)
-        return Rating(mu, min(initial.sigma, math.sqrt(variance + self.widen**2)))
+        return Rating(mu, min(initial.sigma, math.sqrt(variance + self.settings.widen**2)))
 
     def _victims(self, fitness: Fitness, members: Sequence[Member], step: int) -> list[int]:
-        kept = set(ranked(fitness)[: self.elites])
+        kept = set(ranked(fitness)[: self.settings.elites])
         for index, member in enumerate(members):
             # Founders are not protected: they have been rated since the first step.
-            if member.generation and step - member.born < self.ready:
+            if member.generation and step - member.born < self.settings.ready:
                 kept.add(index)
         born = [member.born for member in members]
-        order = REPLACEMENT.find(self.replacement).function(fitness, born)
+        order = REPLACEMENT.find(self.settings.replacement).function(fitness, born)
         return [index for index in order if index not in kept][: self.replaced(len(fitness))]
 
     def _select(self, fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
-        function = SELECTION.find(self.selection).function
-        return function(fitness, count, generator, **dict(self.selection_options or {}))
+        function = SELECTION.find(self.settings.selection).function
+        return function(fitness, count, generator, **self.settings.selection_options)

@@ -76,6 +76,10 @@ def fitness_proportional(
     return [int(i) for i in generator.choice(len(values), count, False, wheel / wheel.sum())]
 
 
+BLIND = frozenset({"random"})
+"""Selections that know no fitness: whichever parent comes first is chance as well."""
+
+
 @SELECTION.register("random", "the ablation of parent selection")
 def random(fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
     """Any candidate, equally likely; only replacement presses towards the fit."""

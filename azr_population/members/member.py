@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
+
+from azr_population.errors import UserError
+
+_NAME = re.compile(r"(teacher|student|agent)_[0-9]{1,6}")
 
 
 class Role(str, Enum):
@@ -47,3 +52,18 @@ class Member:
     generation: int = 0
     born: int = 0
     step_sizes: dict[str, float] = field(default_factory=dict)
+
+
+def check_name(name: object) -> str:
+    """`name`, if a member can have it: its role and a number, such as `teacher_0`.
+
+    Names become folders, so whatever reads one from a file asks here first.
+
+    Raises:
+        UserError: it is anything else.
+    """
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return name
+    raise UserError(
+        f"{name!r} is no name of a member; members are called teacher_0, student_0, ..."
+    )

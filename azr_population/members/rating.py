@@ -74,7 +74,8 @@ class RatingSystem:
             here all games of a match are played with the same weights, and only the update after
             it changes the skill, so it is added once per match.
         draw_probability: chance of a draw between equals, in [0, 1).
-        forfeit: whether an invalid proposal is a game that the teacher lost; otherwise no game.
+        forfeit: whether an invalid proposal is a game that the teacher lost (the student's rating
+            stays as it is); otherwise no game.
     """
 
     def __init__(
@@ -122,7 +123,9 @@ class RatingSystem:
             if self._gap(one, other) > _WIDEST_GAP:
                 continue
             ranks = {Outcome.TEACHER_WINS: (0, 1), Outcome.DRAW: (0, 0)}.get(game, (1, 0))
-            (one,), (other,) = self._trueskill.rate([(one,), (other,)], ranks=ranks)
+            (one,), (rated,) = self._trueskill.rate([(one,), (other,)], ranks=ranks)
+            # A forfeit costs the teacher; the student did nothing that it could be paid for.
+            other = other if game is Outcome.FORFEIT else rated
         return Rating(one.mu, one.sigma), Rating(other.mu, other.sigma)
 
     def win_probability(self, one: Rating, other: Rating) -> float:

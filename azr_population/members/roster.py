@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from azr_population.errors import UserError
-from azr_population.members.member import Member, Rating, Role
+from azr_population.members.member import Member, Rating, Role, check_name
 
 
 class Roster:
@@ -93,19 +94,37 @@ class Roster:
 
     @classmethod
     def from_json(cls, rows: Sequence[dict[str, Any]]) -> Roster:
-        """The roster written by `to_json`, with bit-identical ratings."""
-        return cls(
-            Member(
-                name=row["name"],
-                role=Role(row["role"]),
-                slot=row["slot"],
-                rating=Rating(row["mu"], row["sigma"]),
-                generation=row["generation"],
-                born=row["born"],
-                step_sizes=dict(row.get("step_sizes", {})),
-            )
-            for row in rows
-        )
+        """The roster written by `to_json`, with bit-identical ratings.
+
+        Raises:
+            UserError: a row lacks something, or holds what no member can have.
+        """
+        try:
+            return cls(_member(row) for row in rows)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"the stored members are damaged: {error!r}") from error
 
     def _without(self, role: Role) -> list[Member]:
         return [member for member in self._members if member.role is not role]
+
+
+def _member(row: Mapping[str, Any]) -> Member:
+    role = Role(row["role"])
+    name = check_name(row["name"])
+    numbers = [row["mu"], row["sigma"], *row.get("step_sizes", {}).values()]
+    counts = [row["slot"], row["generation"], row["born"]]
+    if not name.startswith(f"{role}_"):
+        raise ValueError(f"{name} as a {role}")
+    if not all(type(count) is int and count >= 0 for count in counts):
+        raise ValueError(f"{name}: slot, generation, born = {counts}")
+    if not all(isinstance(one, (int, float)) and math.isfinite(one) for one in numbers):
+        raise ValueError(f"{name}: mu, sigma, step sizes = {numbers}")
+    return Member(
+        name=name,
+        role=role,
+        slot=row["slot"],
+        rating=Rating(row["mu"], row["sigma"]),
+        generation=row["generation"],
+        born=row["born"],
+        step_sizes=dict(row.get("step_sizes", {})),
+    )

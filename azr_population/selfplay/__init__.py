@@ -1,1 +1,1 @@
-"""Self-play: match, propose, verify, solve, reward, update, rate, evolve, record; and again."""
+"""The local host: proposes, verifies, solves and grades on this machine, and holds the exam."""

@@ -1,51 +1,35 @@
-"""The loop of a run: step after step, replacement at its interval, checkpoints, records.
+"""The loop of a local run: step after step, and the exam.
 
-Not covered here: how a phase works (`phases.py`), what is recorded (`record.py`), how a run is put
-together from a configuration (`train.py`).
+Not covered here: how a phase works (`phases.py`), what a population does (`population/`), how a run
+is put together from a configuration (`train.py`).
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-import torch
-
 from azr_population.conf.schema import Config
-from azr_population.engines.engine import Engine
-from azr_population.evolution.registry import breed
+from azr_population.engines.text import TextEngine
 from azr_population.evolution.replacement import Replacement
-from azr_population.matchmaking import Match, Matchmaker
-from azr_population.members import RatingSystem, Role, Roster
+from azr_population.population.clock import PhaseClock
+from azr_population.population.population import Population, StepRecords
+from azr_population.population.training import attempts, proposals, samples
+from azr_population.population.turnover import Making, bred
 from azr_population.referee import Referee
-from azr_population.selfplay import phases, record
-from azr_population.selfplay.exam import Exam
-from azr_population.selfplay.streams import Streams
-from azr_population.selfplay.turnover import Making, Turnover, rate_matches
-from azr_population.tasks.buffer import TaskBuffer
+from azr_population.selfplay import phases
+from azr_population.selfplay.exam import Exam, Sitting
 from azr_population.tasks.formats import Format
-
-
-@dataclass(frozen=True)
-class StepRecords:
-    """What a step adds to the records of a run, by their names."""
-
-    metrics: dict[str, Any]
-    matches: list[dict[str, Any]]
-    lineage: list[dict[str, Any]]
-    tasks: list[dict[str, Any]]
+from azr_population.tasks.held_out import HeldOut
 
 
 class SelfPlay:
-    """The population and all that a step needs; `step` is the number of the last one done."""
+    """The population and all that a step needs."""
 
     def __init__(
         self,
         config: Config,
-        engine: Engine,
+        engine: TextEngine,
         referee: Referee,
         format: Format,
         exam: Exam | None,
@@ -55,43 +39,38 @@ class SelfPlay:
         self.referee = referee
         self.format = format
         self.exam = exam
-        self.streams = Streams(config.seed)
-        self.ratings = RatingSystem(
-            tau=config.matchmaking.tau,
-            draw_probability=config.matchmaking.draw_probability,
-            forfeit=config.matchmaking.forfeit,
+        self.held_out = HeldOut(task.program for task in exam.tasks) if exam else HeldOut([])
+        self.population = Population(
+            config.population,
+            config.matchmaking,
+            config.evolution,
+            config.seed,
+            config.task.buffer_size,
         )
-        self.roster = Roster.make(
-            config.population.teachers, config.population.students, self.ratings.initial
-        )
-        self.matchmaker = Matchmaker(
-            self.ratings, config.matchmaking.weighting, config.matchmaking.options
-        )
-        self.turnover = Turnover(config.evolution, self.streams, self.ratings.initial)
-        self.buffer = TaskBuffer(config.task.buffer_size)
-        self.step = 0
+
+    @property
+    def step(self) -> int:
+        """The number of the last step done."""
+        return self.population.step
 
     def play_step(self) -> StepRecords:
         """Plays the next step."""
-        self.step += 1
-        step, config, clock = self.step, self.config, _Clock()
+        config, population, clock = self.config, self.population, PhaseClock()
+        streams, step = population.streams, population.step + 1
         with clock("match"):
-            matches = self._matches()
+            population.begin_step(step)
         with clock("propose"):
             rows = phases.propose(
                 self.engine,
                 self.format,
-                self.buffer,
-                matches,
-                config.population,
+                population,
                 config.task,
                 config.engine,
-                self.streams.numpy("references", step),
-                self.streams.torch("propose", step, config.engine.device),
+                streams.numpy("references", step),
+                streams.integer("propose", step),
             )
         with clock("verify"):
-            phases.verify(rows, self.referee, config.task)
-            phases.count_copies(rows, self.buffer)
+            phases.verify(rows, self.referee, config.task, self.held_out)
         with clock("solve"):
             phases.solve(
                 rows,
@@ -99,100 +78,52 @@ class SelfPlay:
                 self.format,
                 config.population.attempts,
                 config.engine,
-                self.streams.torch("solve", step, config.engine.device),
+                streams.integer("solve", step),
             )
         with clock("grade"):
             phases.grade(rows, self.referee)
-            phases.reward(rows, config.population)
+            population.reward(rows)
         with clock("update"):
-            samples = phases.training_samples(
-                rows, config.population, self.streams.numpy("attempts", step)
-            )
-            updates = self.engine.update(samples, self._learning_rates())
-            for slot, rows_of_member in samples.items():
-                updates[slot]["rows"] = len(rows_of_member)
-        with clock("rate"):
-            match_records = rate_matches(step, matches, rows, self.matchmaker)
-        with clock("evolve"):
-            self.turnover.remember(
-                {m.name: record.member_metrics(m, rows, {})["reward"] for m in self.roster}
-            )
-            births = self.turnover.replace(step, self.roster, self._make_child)
+            drawn = attempts(rows, config.population, streams.numpy("attempts", step))
+            credited = samples([*proposals(rows), *drawn])
+            updates = self.engine.update(credited, population.learning_rates())
+            for slot, of_member in credited.items():
+                updates[slot]["rows"] = len(of_member)
+        records = population.finish_step(rows, updates, self._make_child)
         with clock("exam"):
-            exam = self._sit_exam()
-        for row in rows:
-            if row.task is not None:
-                self.buffer.add(row.task)
-        return StepRecords(
-            metrics=record.step_record(
-                step, clock.total(), clock.phases, self.roster, rows, updates, exam
-            )
-            | self.turnover.operators(step),
-            matches=match_records,
-            lineage=births,
-            tasks=record.task_records(step, rows),
-        )
-
-    def state(self) -> dict[str, Any]:
-        """Everything but the engine's state, as plain data for a checkpoint."""
-        return {
-            "step": self.step,
-            "roster": self.roster.to_json(),
-            "buffer": self.buffer.to_list(),
-            **self.turnover.state(),
-        }
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """The inverse of `state`."""
-        self.step = state["step"]
-        self.roster = Roster.from_json(state["roster"])
-        self.buffer.load_list(state["buffer"])
-        self.turnover.load_state(state)
-
-    def _matches(self) -> list[Match]:
-        return self.matchmaker.draw(
-            self.roster.teachers, self.roster.students, self.streams.numpy("match", self.step)
-        )
-
-    def _learning_rates(self) -> dict[int, float]:
-        population = self.config.population
-        rates = {
-            Role.TEACHER: population.teacher_lr,
-            Role.STUDENT: population.student_lr,
-            Role.AGENT: population.agent_lr,
-        }
-        return {member.slot: rates[member.role] for member in self.roster}
+            sitting = self._sit_exam()
+        records.metrics["seconds"] = clock.total()
+        records.metrics["phases"] = {**clock.phases, **records.metrics["phases"]}
+        records.metrics["exam"] = sitting.summary() if sitting else None
+        if self.exam:
+            records.metrics["held_out"] = {
+                "refused": sum(row.reason == phases.HELD_OUT for row in rows),
+                "near_copies": sum(
+                    row.task is not None and self.held_out.is_near_copy(row.task.program)
+                    for row in rows
+                ),
+            }
+        exams = sitting.records(self.step, population.roster.students) if sitting else []
+        return replace(records, exams=exams)
 
     def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
-        child = breed(
-            parents=[self.engine.read_member(parent.slot) for parent in replacement.parents],
-            generator=torch.Generator().manual_seed(seed),
-            **recipe,
-        )
-        self.engine.write_member(replacement.victim.slot, child.adapter)
-        return Making(child.operator, child.options, child.step_sizes)
+        parents = [self.engine.read(parent.slot) for parent in replacement.parents]
+        child, making = bred(parents, recipe, seed)
+        self.engine.write(replacement.victim.slot, child)
+        return making
 
-    def _sit_exam(self) -> dict[str, Any] | None:
+    def _sit_exam(self) -> Sitting | None:
         every = self.config.exam.every
-        last = self.step == self.config.run.steps
-        if self.exam is None or not every or (self.step % every and self.step != 1 and not last):
+        # A gain is a difference of these two, so that both are measured alike.
+        first_or_last = self.step in (1, self.config.run.steps)
+        if self.exam is None or not every or (self.step % every and not first_or_last):
             return None
-        attempts = self.config.exam.final_attempts if last else 0
-        return self.exam.sit(self.engine, self.referee, self.format, self.roster.students, attempts)
-
-
-class _Clock:
-    """Wall-clock seconds per phase of a step."""
-
-    def __init__(self) -> None:
-        self.phases: dict[str, float] = {}
-        self._start = time.perf_counter()
-
-    def total(self) -> float:
-        return time.perf_counter() - self._start
-
-    @contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.phases[phase] = time.perf_counter() - start
+        return self.exam.sit(
+            self.engine,
+            self.referee,
+            self.format,
+            self.population.roster.students,
+            self.config.seed,
+            self.step,
+            self.config.exam.final_attempts if first_or_last else 0,
+        )

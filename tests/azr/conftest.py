@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import needs
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -17,8 +18,9 @@ sys.path[:0] = [str(Path(__file__).parent), str(EXAMPLES)]
 @pytest.fixture(scope="session")
 def ray_session() -> Iterator[None]:
     """A small Ray of our own."""
-    ray = pytest.importorskip("ray", reason="ray is not installed (extra: verl)")
-    pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
+    needs.verl()
+    import ray
+
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ["RAY_DISABLE_IMPORT_WARNING"] = "1"
     path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -41,7 +43,6 @@ def ray_session() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a tiny base."""
-    pytest.importorskip("transformers")
     from tiny_base import save_tiny_base
 
     return save_tiny_base(tmp_path_factory.mktemp("base"))

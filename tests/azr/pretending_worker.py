@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from azr_population.azr.data_parallel import DataParallelEngine
 from azr_population.azr.worker import PopulationWorker
 
 
 class PretendingWorker(PopulationWorker):
     """Asks for a GPU and puts its tensors on the CPU."""
 
-    def make_engine(self) -> DataParallelEngine:
+    def make_engine(self) -> None:
         """See `PopulationWorker.make_engine`."""
         self.settings = replace(self.settings, device="cpu")
-        return super().make_engine()
+        super().make_engine()

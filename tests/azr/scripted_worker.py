@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from azr_population.azr.worker import PopulationWorker
-from azr_population.engines.engine import Sampling
+from azr_population.engines.engine import Completion, Sampling
 
 SKILL = (0.9, 0.8, 0.7, 0.6, 0.95, 0.7, 0.4, 0.2)
 """Chance that the member in a slot writes something valid, or right."""
@@ -25,18 +25,20 @@ class ScriptedWorker(PopulationWorker):
 
     def generate(
         self, prompts: Sequence[list[int]], slots: Sequence[int], sampling: Sampling, seed: int
-    ) -> list[tuple[int, list[int]]]:
+    ) -> list[list[Completion]]:
         """See `PopulationWorker.generate`."""
-        tokenizer = self.engine.tokenizer
+        tokenizer = self.tokenizer
         done = []
-        for row, (prompt, slot) in enumerate(zip(prompts, slots, strict=True)):
+        limits = sampling.limits(len(prompts))
+        for row, (prompt, slot, limit) in enumerate(zip(prompts, slots, limits, strict=True)):
             luck = random.Random(f"{seed} {row}")
             slot += self.settings.first_member
             right = luck.random() < SKILL[slot % len(SKILL)]
             text = tokenizer.decode(prompt)
             answer = self.answer(text, luck) if right else "```python\nno\n```"
             ids = tokenizer(f"so </think> <answer>{answer}</answer>")["input_ids"]
-            done.append((row, [*ids, tokenizer.eos_token_id][: sampling.max_new_tokens]))
+            ids = [*ids, tokenizer.eos_token_id][:limit]
+            done.append([Completion(slot, tuple(prompt), tuple(ids), (), True)])
         return done
 
     def answer(self, prompt: str, luck: random.Random) -> str:

@@ -53,14 +53,27 @@ def host(tmp_path: Path) -> Path:
 def test_without_the_override_the_configuration_is_as_before(host: Path, tmp_path: Path) -> None:
     ours = composed(host, [])
     assert "population" not in ours and ours.hydra.callbacks == {}
-    providers = [element.provider for element in ours.hydra.runtime.config_sources]
-    assert providers.count("azr-population") == 1
 
 
-def test_other_applications_do_not_see_the_group(tmp_path: Path) -> None:
-    config = composed(tmp_path / "another" / "conf", [])
-    providers = [element.provider for element in config.hydra.runtime.config_sources]
-    assert "azr-population" not in providers
+def test_other_applications_do_not_see_the_group(host: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert composed(host, ["+population=4t4s"]).population.teachers == 4
+        # Where there is no such group, it is a key with a value.
+        assert composed(tmp_path / "other" / "conf", ["+population=4t4s"]).population == "4t4s"
+
+
+def test_an_arm_of_ones_own_starts_from_the_same_defaults(host: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own" / "population"
+    own.mkdir(parents=True)
+    (own / "5t5s.yaml").write_text(
+        "# @package _global_\ndefaults:\n  - /population_defaults/inside_azr\n  - _self_\n"
+        "population: {name: 5t5s, teachers: 5, students: 5}\n"
+    )
+    path = f"hydra.searchpath=[file://{own.parent}]"
+    config = composed(host, [path, "+population=5t5s", "population.seed=3"])
+    settings = read_settings(config.population)
+    assert (settings.teachers, settings.seed, settings.evolution.interval) == (5, 3, 5)
+    assert "azr_population" in config.hydra.callbacks
 
 
 @pytest.mark.parametrize("arm", ARMS)
@@ -68,13 +81,13 @@ def test_every_arm_is_sound_and_names_the_callback(host: Path, arm: str) -> None
     config = composed(host, [f"+population={arm}"])
     settings = read_settings(config.population)
     assert (settings.name, settings.teachers, settings.students) == (arm, ARMS[arm], ARMS[arm])
-    assert settings.teacher_reward == ("learnability" if arm == "single" else "adversarial")
+    assert settings.teacher_reward == ("stock" if arm == "single" else "adversarial")
     target = config.hydra.callbacks.azr_population["_target_"]
     assert target == "azr_population.azr.activation.ActivatePopulation"
     preflight.check_config(config, settings)
 
 
-def test_the_yaml_gives_every_setting_its_default(host: Path) -> None:
+def test_every_setting_has_the_default_of_its_field(host: Path) -> None:
     config = composed(host, ["+population=4t4s"])
     settings = read_settings(config.population)
     expected = PopulationSettings()
@@ -101,8 +114,17 @@ def test_an_unknown_arm_or_option_is_refused_by_hydra(host: Path, override: str)
         ("population.placement=spilt", "placement=spilt is unknown; choose from colocated, split"),
         ("population.referee=none", "referee=none is unknown"),
         ("population.teachers=0", "at least"),
-        ("population.lora.rank=0", "lora.rank=0 is too small"),
-        ("population.matchmaking.weighting=fair", "weighting=fair is unknown"),
+        ("population.lora.rank=0", "population.lora.rank=0 is out of range"),
+        ("population.matchmaking.weighting=fair", "population.matchmaking.weighting=fair is unkn"),
+        ("population.matchmaking.tau=-1", "population.matchmaking.tau=-1.0 is out of range"),
+        ("population.evolution.ready=-1", "population.evolution.ready=-1 is out of range"),
+        ("population.evolution.fitness=elo", "population.evolution.fitness=elo is unknown"),
+        (
+            "+population.evolution.selection_options.top=7",
+            "population.evolution.selection_options.top=7.0 must be",
+        ),
+        ("+population.matchmaking.options.k=1", "population.matchmaking.options.k: balanced"),
+        ("population.evolution.operators.dare=-1", "population.evolution.operators.dare=-1.0"),
         ("+population.evolution.operators.mutate=1", "mutate"),
         ("population.rows=100", "multiple of 6"),
         ("algorithm.adv_estimator=gae", "algorithm.adv_estimator=gae is not supported"),

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import needs
 import pytest
 import torch
 
-pytest.importorskip("ray", reason="ray is not installed (extra: verl)")
-pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
+needs.verl()
 pytestmark = pytest.mark.slow
 
 import numpy as np  # noqa: E402
@@ -18,12 +18,14 @@ from pretending_worker import PretendingWorker  # noqa: E402
 from verl import DataProto  # noqa: E402
 
 from azr_population.adapters.adapter import LoraSpec  # noqa: E402
-from azr_population.azr import placement  # noqa: E402
 from azr_population.azr.facade import PopulationGroup  # noqa: E402
-from azr_population.azr.placement import start_groups  # noqa: E402
-from azr_population.azr.worker import WorkerSettings  # noqa: E402
+from azr_population.azr.worker import ROOM, BatchWorkerSettings, PopulationWorker  # noqa: E402
+from azr_population.engines.base_model import load_base  # noqa: E402
+from azr_population.engines.torch_engine import make_bank  # noqa: E402
 from azr_population.errors import UserError  # noqa: E402
-from azr_population.selfplay.streams import Streams  # noqa: E402
+from azr_population.population.streams import Streams  # noqa: E402
+from azr_population.workers import placement  # noqa: E402
+from azr_population.workers.placement import start_groups  # noqa: E402
 
 MEMBERS, WIDTH = 4, 12
 Make = Callable[..., PopulationGroup]
@@ -36,7 +38,7 @@ def make(ray_session: None, tiny_base: Path) -> Make:
 
     def make_group(placement: str = "colocated", workers: int = 1) -> PopulationGroup:
         if (placement, workers) not in made:
-            settings = WorkerSettings(
+            settings = BatchWorkerSettings(
                 base=str(tiny_base),
                 slots=MEMBERS,
                 first_member=0,
@@ -49,7 +51,7 @@ def make(ray_session: None, tiny_base: Path) -> Make:
                 micro_batch_tokens=200,
                 gradient_checkpointing=placement == "split",
             )
-            groups = start_groups(placement, settings, 2, 2, [workers])
+            groups = start_groups(placement, settings, 2, 2, [workers], PopulationWorker, ROOM)
             made[placement, workers] = PopulationGroup(
                 groups,
                 max_new_tokens=WIDTH,
@@ -104,6 +106,19 @@ def largest_difference(ours: list[dict[str, Any]], theirs: list[dict[str, Any]])
         for one, other in zip(ours, theirs, strict=True)
         for name in one
     )
+
+
+@pytest.mark.parametrize(("placement", "workers"), [("colocated", 1), ("split", 2)])
+def test_members_are_drawn_from_the_runs_streams(
+    make: Make, tiny_base: Path, placement: str, workers: int
+) -> None:
+    model, _ = load_base(str(tiny_base), "float32", "cpu")
+    drawn = [Streams(1).torch(f"adapter {slot}") for slot in range(MEMBERS)]
+    bank = make_bank(model, LoraSpec(4, 8.0, ("all-linear",)), drawn)
+    group = make(placement, workers)
+    for slot in range(MEMBERS):
+        expected, found = bank.read(slot).factors, group.read_member(slot).factors
+        assert all(torch.equal(expected[name].A, found[name].A) for name in expected)
 
 
 def test_generation_keeps_the_rows_order_and_stops_at_the_end(make: Make) -> None:
@@ -221,10 +236,10 @@ def test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half(
     import ray
 
     # Ray takes our word for it that there are two; the workers' tensors stay on the CPU.
-    settings = WorkerSettings(
-        str(tiny_base), MEMBERS, 0, "cuda", "bfloat16", LoraSpec(4, 8.0), 1, WIDTH
+    settings = BatchWorkerSettings(
+        str(tiny_base), MEMBERS, 0, "cuda", "bfloat16", LoraSpec(4, 8.0), 1, response_length=WIDTH
     )
-    groups = start_groups("split", settings, 2, 2, [2], PretendingWorker)
+    groups = start_groups("split", settings, 2, 2, [2], PretendingWorker, ROOM)
     assert [place.split()[1:] for group in groups for place in group.places] == [
         ["GPU", "0"],
         ["GPU", "1"],
@@ -233,7 +248,7 @@ def test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half(
     assert ray.get([rank.get_cuda_visible_devices.remote() for rank in ranks]) == ["0", "1"]
     # Both are taken now.
     with pytest.raises(UserError, match="3 workers and the trainer need 3 GPUs, and Ray has 2"):
-        start_groups("colocated", settings, 2, 2, [3], PretendingWorker)
+        start_groups("colocated", settings, 2, 2, [3], PretendingWorker, ROOM)
 
 
 def test_workers_that_no_node_can_hold_together_are_refused(
@@ -242,17 +257,17 @@ def test_workers_that_no_node_can_hold_together_are_refused(
     node = {"Alive": True, "Resources": {"CPU": 64.0, "GPU": 4.0}}
     dead = {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}}
     monkeypatch.setattr(placement.ray, "nodes", lambda: [node, node, dead])
-    placement._refuse_unless_there_is_room("cuda", [4, 4])
-    placement._refuse_unless_there_is_room("cuda", [2, 2, 2, 2])
+    placement._refuse_unless_there_is_room("cuda", [4, 4], ROOM)
+    placement._refuse_unless_there_is_room("cuda", [2, 2, 2, 2], ROOM)
     with pytest.raises(UserError, match=r"8 workers have to be on one node.* room for 4, 4 "):
-        placement._refuse_unless_there_is_room("cuda", [8])
+        placement._refuse_unless_there_is_room("cuda", [8], ROOM)
     with pytest.raises(UserError, match=r"2 workers have to be on one node.* room for 1, 1 "):
-        placement._refuse_unless_there_is_room("cuda", [3, 3, 2])
+        placement._refuse_unless_there_is_room("cuda", [3, 3, 2], ROOM)
 
 
 def test_too_few_cpus_are_told_before_ray_waits_for_them(make: Make, tiny_base: Path) -> None:
-    settings = WorkerSettings(
-        str(tiny_base), MEMBERS, 0, "cpu", "float32", LoraSpec(4, 8.0), 1, WIDTH
+    settings = BatchWorkerSettings(
+        str(tiny_base), MEMBERS, 0, "cpu", "float32", LoraSpec(4, 8.0), 1, response_length=WIDTH
     )
     with pytest.raises(UserError, match="50 workers and the trainer need 51 CPUs, and Ray has 8"):
-        start_groups("colocated", settings, 2, 2, [25, 25])
+        start_groups("colocated", settings, 2, 2, [25, 25], PopulationWorker, ROOM)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
 
 from azr_population.adapters.adapter import LoraSpec
 from azr_population.adapters.bank import Bank
-from azr_population.azr.data_parallel import DataParallelEngine
-from azr_population.azr.log_probs import log_probs
-from azr_population.engines.decoding import decode
-from azr_population.engines.engine import Completion, Sample, Sampling
+from azr_population.engines.data_parallel import DataParallelLearner
+from azr_population.engines.engine import Sample, Sampling
+from azr_population.engines.torch_engine import make_bank
+from azr_population.engines.torch_rollout import TorchRollout
 
 SIZES = {
     "vocab_size": 152_064, "hidden_size": 3584, "intermediate_size": 18_944,
@@ -21,7 +22,7 @@ SIZES = {
 """Of Qwen2.5-Coder-7B."""
 
 
-def engine(dtype: torch.dtype, checkpointing: bool = False) -> DataParallelEngine:
+def learner(dtype: torch.dtype, checkpointing: bool = False) -> DataParallelLearner:
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     torch.manual_seed(0)
@@ -31,7 +32,8 @@ def engine(dtype: torch.dtype, checkpointing: bool = False) -> DataParallelEngin
     )  # fmt: skip
     model = Qwen2ForCausalLM(config).eval().to(dtype)
     generator = torch.Generator().manual_seed(1)
-    made = DataParallelEngine(model, None, LoraSpec(4, 8.0), 2, generator)
+    bank = make_bank(model, LoraSpec(4, 8.0), [generator] * 2)
+    made = DataParallelLearner(model, bank, micro_batch_tokens=64)
     with torch.no_grad():
         for slot in range(2):
             for parameter in made.bank.parameters_of(slot):
@@ -41,32 +43,25 @@ def engine(dtype: torch.dtype, checkpointing: bool = False) -> DataParallelEngin
     return made
 
 
-def written(made: DataParallelEngine) -> dict[int, list[Sample]]:
+def written(made: DataParallelLearner) -> dict[int, list[Sample]]:
     """Rows that the members wrote, with log-probabilities as AZR's step computes them."""
-    members = [0, 0, 0, 1, 1, 1]
+    slots = [0, 0, 0, 1, 1, 1]
     prompts = [[5, 6, 7][: 1 + row % 3] for row in range(6)]
-    generator = torch.Generator().manual_seed(3)
-    decoded = decode(
-        made.model, made.bank, prompts, members, Sampling(12), frozenset({1}), generator
-    )
-    responses = [one.token_ids for (one,) in decoded]
-    chosen, _ = log_probs(made, prompts, responses, members, max_tokens=64)
+    rollout = TorchRollout(made.model, made.bank, frozenset({1}))
+    written = [one for (one,) in rollout.generate(prompts, slots, Sampling(12), 3)]
+    chosen, _ = made.log_probs(prompts, [one.token_ids for one in written], slots)
     samples: dict[int, list[Sample]] = {0: [], 1: []}
-    for row, member in enumerate(members):
+    for row, one in enumerate(written):
         # The decoder's own, from its cache, are the same within bfloat16's rounding.
-        (one,) = decoded[row]
         assert torch.allclose(chosen[row], torch.tensor(one.logprobs), atol=0.15)
-        old = tuple(chosen[row].tolist())
-        completion = Completion(
-            member, tuple(prompts[row]), tuple(responses[row]), old, text="", finished=True
-        )
-        samples[member].append(Sample(completion, 1.0 if row % 2 else -1.0))
+        completion = replace(one, logprobs=tuple(chosen[row].tolist()))
+        samples[one.slot].append(Sample(completion, 1.0 if row % 2 else -1.0))
     return samples
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_members_learn_in_float32_on_a_bfloat16_base(checkpointing: bool) -> None:
-    made = engine(torch.bfloat16, checkpointing)
+    made = learner(torch.bfloat16, checkpointing)
     samples = written(made)
     before = copy.deepcopy(made.bank.read(0).factors)
     updates = made.update(samples, {0: 1e-3, 1: 1e-3})
@@ -86,7 +81,7 @@ def test_members_learn_in_float32_on_a_bfloat16_base(checkpointing: bool) -> Non
 
 
 def test_the_gradient_on_a_bfloat16_base_is_that_of_float32_within_its_rounding() -> None:
-    exact, rounded = engine(torch.float32), engine(torch.bfloat16)
+    exact, rounded = learner(torch.float32), learner(torch.bfloat16)
     samples = written(exact)
     norms = [
         one.update(copy.deepcopy(samples), {0: 0.0, 1: 0.0})[0]["grad_norm"]
@@ -96,7 +91,7 @@ def test_the_gradient_on_a_bfloat16_base_is_that_of_float32_within_its_rounding(
 
 
 def test_a_checkpoint_is_apart_from_the_live_members_and_on_the_cpu() -> None:
-    made = engine(torch.float32)
+    made = learner(torch.float32)
     samples = written(made)
     made.update(samples, {0: 1e-3, 1: 1e-3})
     state, digest = made.state_dict(), made.digest()

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import host
+import needs
 import pytest
 from hydra import compose, initialize_config_dir
 
@@ -19,7 +20,7 @@ from azr_population.errors import UserError
 AZR_HOME = os.environ.get("AZR_HOME", "")
 pytestmark = [
     pytest.mark.azr,
-    pytest.mark.skipif(not AZR_HOME, reason="AZR_HOME names no checkout of AZR"),
+    needs.azr_checkout,
 ]
 COMMANDS = ("3b", "7b", "14b", "coder3b", "coder7b", "coder14b", "llama", "qwen3_4b")
 
@@ -108,7 +109,7 @@ def test_every_override_of_our_examples_is_one_of_azrs(
 
 
 def test_the_host_has_the_surface_that_is_hooked(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
+    needs.verl()
     monkeypatch.syspath_prepend(AZR_HOME)
     import absolute_zero_reasoner.main_azr_ppo as main
 

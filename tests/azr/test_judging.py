@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import needs
 import pytest
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
 pytestmark = [
     pytest.mark.azr,
-    pytest.mark.skipif(not AZR_HOME, reason="AZR_HOME names no checkout of AZR"),
+    needs.azr_checkout,
 ]
 SAMPLES = 2
 
@@ -62,7 +63,7 @@ def tokenizer(tiny_base: Path) -> Any:
     return AutoTokenizer.from_pretrained(tiny_base)
 
 
-def proposals(tokenizer: Any, ks: Sequence[int | None]) -> Any:
+def proposals(tokenizer: Any, ks: Sequence[int | str | None]) -> Any:
     """Rows of code_o proposals; None is gibberish."""
     import numpy as np
     import torch
@@ -104,22 +105,24 @@ def proposals(tokenizer: Any, ks: Sequence[int | None]) -> Any:
 
 @pytest.fixture
 def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """(rewards by row, judge, students) of a teacher reward; "stock" is AZR without a judge."""
-    pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
+    """(rewards by row, step, students) of a teacher reward; None is AZR without a judge."""
+    needs.verl()
     monkeypatch.syspath_prepend(AZR_HOME)
     from absolute_zero_reasoner.rewards.reward_managers import CodeIORewardManager
     from absolute_zero_reasoner.utils.code_utils.python_executor import PythonExecutor
     from omegaconf import OmegaConf
 
     from azr_population.azr.judging import Judge
-    from azr_population.azr.population import Population
-    from azr_population.azr.settings import PopulationSettings
+    from azr_population.azr.settings import PopulationSettings, population_of
+    from azr_population.azr.step import Step
     from azr_population.conf.schema import EvolutionConfig
 
     stock = OmegaConf.load(Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
     executor = PythonExecutor(timeout_length=5, ast_check=True)
 
-    def judge(reward: str, ks: Sequence[int | None]) -> tuple[list[float], Any, Students]:
+    def judge(
+        reward: str | None, ks: Sequence[int | str | None]
+    ) -> tuple[list[float], Any, Students]:
         manager = CodeIORewardManager(
             tokenizer=tokenizer,
             num_examine=0,
@@ -133,19 +136,23 @@ def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> A
         students = Students(tokenizer)
         data = proposals(tokenizer, ks)
         call: Any = manager
-        if reward != "stock":
+        step = None
+        if reward is not None:
             settings = PopulationSettings(
-                teachers=2, students=2, evolution=EvolutionConfig(interval=0)
+                teachers=2,
+                students=2,
+                teacher_reward=reward,
+                evolution=EvolutionConfig(interval=0),
             )
-            population = Population(settings, 1e-6)
-            population.begin_step(1)
-            call = Judge(manager, reward, students)  # type: ignore[arg-type]
-            call.expect(population.opponents([int(s) for s in data.non_tensor_batch["member"]]))
+            step = Step(population_of(settings, 1e-6))
+            step.begin(1)
+            step.assign(data, "gen_code_o")
+            call = Judge(manager, step, students)  # type: ignore[arg-type]
         tensor, *_ = call(
             data=data, problem_type="gen_code_o", executor=executor, rollout_actor_wg=students,
             n_samples=SAMPLES, banned_words=[], output_type_counters={},
         )  # fmt: skip
-        return tensor.sum(dim=1).tolist(), call, students
+        return tensor.sum(dim=1).tolist(), step, students
 
     yield judge
     executor.cleanup()
@@ -155,26 +162,38 @@ KS = [0, 1, 2, None, 1, 0]
 
 
 def test_adversarial_pays_one_minus_the_matched_students_solve_rate(judged: Any) -> None:
-    rewards, judge, students = judged("adversarial", KS)
+    rewards, step, students = judged("adversarial", KS)
     assert rewards == pytest.approx([1.0, 0.5, 0.0, -1.0, 0.5, 1.0])
-    opponents = [row.match.student.slot for row in judge.rows if row.task is not None]
+    opponents = [row.match.student.slot for row in step.rows if row.task is not None]
     assert students.routes == [opponents * SAMPLES] and set(opponents) == {2, 3}
-    assert [row.solve_rate for row in judge.rows] == [0.0, 0.5, 1.0, None, 0.5, 0.0]
-    assert [[answer.solved for answer in row.answers] for row in judge.rows] == [
+    assert [row.solve_rate for row in step.rows] == [0.0, 0.5, 1.0, None, 0.5, 0.0]
+    assert [[answer.solved for answer in row.answers] for row in step.rows] == [
         [False, False], [True, False], [True, True], [], [True, False], [False, False]
     ]  # fmt: skip
-    assert judge.rows[1].task.outputs == ("2",) and judge.rows[1].reward == pytest.approx(0.5)
+    assert step.rows[1].task.outputs == ("2",) and step.rows[1].reward == pytest.approx(0.5)
 
 
-def test_learnability_is_azrs_own_reward(judged: Any) -> None:
-    ours, judge, _ = judged("learnability", KS)
-    theirs, *_ = judged("stock", KS)
+def test_stock_is_what_azrs_code_pays(judged: Any) -> None:
+    ours, step, _ = judged("stock", KS)
+    theirs, *_ = judged(None, KS)
     assert ours == pytest.approx(theirs)
     assert ours == pytest.approx([-0.5, 0.5, -0.5, -1.0, 0.5, -0.5])
-    assert [row.reason for row in judge.rows] == ["ok", "ok", "ok", "invalid", "ok", "ok"]
+    assert [row.reason for row in step.rows] == ["ok", "ok", "ok", "unparsable", "ok", "ok"]
+
+
+def test_learnability_is_azrs_paper(judged: Any) -> None:
+    rewards, *_ = judged("learnability", KS)
+    assert rewards == pytest.approx([0.0, 0.5, 0.0, -1.0, 0.5, 0.0])
+
+
+def test_what_does_not_run_is_told_from_what_does_not_parse(judged: Any) -> None:
+    # "9 / 0" makes a program that parses and raises.
+    rewards, step, _ = judged("adversarial", [None, "9 / 0"])
+    assert rewards == [-1.0, -1.0]
+    assert [row.reason for row in step.rows] == ["unparsable", "invalid"]
 
 
 def test_without_a_valid_proposal_nobody_is_asked(judged: Any) -> None:
-    rewards, judge, students = judged("adversarial", [None, None])
+    rewards, step, students = judged("adversarial", [None, None])
     assert rewards == [-1.0, -1.0] and students.routes == [[]]
-    assert all(row.task is None and not row.answers for row in judge.rows)
+    assert all(row.task is None and not row.answers for row in step.rows)

@@ -9,12 +9,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import needs
 import pytest
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
 pytestmark = [
     pytest.mark.azr,
-    pytest.mark.skipif(not AZR_HOME, reason="AZR_HOME names no checkout of AZR"),
+    needs.azr_checkout,
 ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from azr_population.azr.tokens import (
-    member_batches,
     prompt_rows,
     response_rows,
     with_responses,
@@ -31,12 +30,3 @@ def test_responses_are_padded_cut_and_found_again() -> None:
     assert made["position_ids"].tolist() == [[0, 0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6]]
     found = response_rows(made["responses"], made["attention_mask"])
     assert found == [[11], [12, 13, 14]]
-
-
-def test_batches_hold_one_run_of_each_member_and_no_more_than_they_may() -> None:
-    lengths, members = [5, 3, 9, 4, 4], [1, 0, 0, 1, 0]
-    assert list(member_batches(lengths, members, max_tokens=100)) == [[1, 4, 2, 3, 0]]
-    assert list(member_batches(lengths, members, 100, max_rows=2)) == [[1, 4], [2, 3], [0]]
-    # 2 rows of 4, the row of 9 alone though it is too long, then 2 rows of 5.
-    assert list(member_batches(lengths, members, max_tokens=10)) == [[1, 4], [2], [3, 0]]
-    assert list(member_batches([], [], 10)) == []

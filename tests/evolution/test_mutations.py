@@ -9,7 +9,7 @@ import torch
 from random_adapters import dense, random_adapter, relative_error, same
 
 from azr_population.adapters.adapter import Adapter
-from azr_population.evolution.registry import get_operator
+from azr_population.evolution.breeding import get_operator
 
 CONDITIONS = [1.0, 1e2, 1e4, 1e6]
 RANKS = [1, 3, 16, 20]

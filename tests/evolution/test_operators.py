@@ -12,9 +12,9 @@ from random_adapters import dense, random_adapter, same, truncated
 
 from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
 from azr_population.errors import UserError
-from azr_population.evolution.registry import PAPER_CODES, get_operator, operators
+from azr_population.evolution.breeding import PAPER_CODES, all_operators, get_operator
 
-NAMES = [operator.name for operator in operators()]
+NAMES = [operator.name for operator in all_operators()]
 FROM_DW = ["svd_structured", "component_masking", "svd_subspace", "dare", "extrapolative"]
 """Operators whose child's dW depends on the parents' dW only."""
 
@@ -24,13 +24,13 @@ def make(name: str, parents: list[Adapter], seed: int = 0, **options: float) -> 
 
 
 def test_the_papers_eight_and_one_more() -> None:
-    assert [operator.code for operator in operators()] == [
+    assert [operator.code for operator in all_operators()] == [
         *("M1", "M2", "M3", "M4", "M5"),
         *("X1", "X2", "X3", "X4"),
     ]
     assert "M5" not in PAPER_CODES and len(PAPER_CODES) == 8
-    assert all(operator.parents == 1 + (operator.code[0] == "X") for operator in operators())
-    defaults = {operator.name: dict(operator.defaults) for operator in operators()}
+    assert all(operator.parents == 1 + (operator.code[0] == "X") for operator in all_operators())
+    defaults = {operator.name: dict(operator.defaults) for operator in all_operators()}
     assert defaults == {
         "svd_structured": {"eps": 0.1},
         "layer_selective_gaussian": {"eps": 0.1, "fraction": 0.33},

@@ -58,8 +58,11 @@ def test_drift_is_added_once_per_match_not_per_game() -> None:
 
 def test_forfeits_count_against_the_teacher_unless_switched_off() -> None:
     start = Rating()
-    counted = RatingSystem().rate_match(start, start, [FORFEIT])
-    assert counted == RatingSystem().rate_match(start, start, [WIN])
+    teacher, student = RatingSystem(tau=0.0).rate_match(start, start, [FORFEIT] * 12)
+    assert teacher == RatingSystem(tau=0.0).rate_match(start, start, [FORFEIT] * 12)[0]
+    assert teacher.mu < 15 and student == start, "who attempted nothing is not paid"
+    once = RatingSystem().rate_match(start, start, [FORFEIT])[0]
+    assert once == RatingSystem().rate_match(start, start, [WIN])[0]
     assert RatingSystem(forfeit=False).rate_match(start, start, [FORFEIT]) == (start, start)
 
 

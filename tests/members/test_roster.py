@@ -58,3 +58,33 @@ def test_gaps_and_twins_are_refused() -> None:
         Roster([Member("a", Role.TEACHER, 1)])
     with pytest.raises(ValueError, match="same name"):
         Roster([Member("a", Role.TEACHER, 0), Member("a", Role.STUDENT, 1)])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "../../../victim"},
+        {"name": "student_0"},
+        {"name": None},
+        {"role": "critic"},
+        {"slot": 7},
+        {"slot": "0"},
+        {"mu": float("nan")},
+        {"sigma": "wide"},
+        {"born": -1},
+        {"step_sizes": {"full_gaussian.eps": float("inf")}},
+    ],
+)
+def test_stored_members_that_cannot_be_are_refused(change):
+    rows = Roster.make(1, 1).to_json()
+    rows[0] |= change
+    with pytest.raises(UserError, match=r"stored members are damaged|is no name of a member"):
+        Roster.from_json(rows)
+
+
+def test_a_stored_member_that_lacks_something_is_refused():
+    for key in ("name", "role", "slot", "mu", "sigma", "generation", "born"):
+        rows = Roster.make(1, 1).to_json()
+        del rows[0][key]
+        with pytest.raises(UserError, match=f"stored members are damaged.*{key}"):
+            Roster.from_json(rows)

@@ -40,11 +40,15 @@ class ScriptedEngine:
             },
         )
 
-    def generate(self, prompts, members, sampling, generator):
+    def generate(self, prompts, slots, sampling, seed):
+        generator = torch.Generator().manual_seed(seed)
         return [
             [self._complete(prompt, member, generator) for _ in range(sampling.n)]
-            for prompt, member in zip(prompts, members, strict=True)
+            for prompt, member in zip(prompts, slots, strict=True)
         ]
+
+    def likelihoods(self, prompts, answers, slots):
+        return [self.skill[slot] for slot in slots]
 
     def _complete(self, prompt, member, generator):
         chance = float(torch.rand((), generator=generator))
@@ -56,7 +60,7 @@ class ScriptedEngine:
             else self._solve(prompt, good)
         )
         tokens = tuple(text.encode())
-        return Completion(member, (1,), tokens, (-1.0,) * len(tokens), text, True)
+        return Completion(member, (1,), tokens, (-1.0,) * len(tokens), True, text)
 
     def _propose(self, prompt, number, good):
         program = f"def f(a):\n    return a + {number}" if good else "def f(a):\n    return nothing"
@@ -83,11 +87,11 @@ class ScriptedEngine:
             for member, rows in samples.items()
         }
 
-    def read_member(self, member):
-        return self.weights[member]
+    def read(self, slot):
+        return self.weights[slot]
 
-    def write_member(self, member, adapter):
-        self.weights[member] = adapter
+    def write(self, slot, adapter):
+        self.weights[slot] = adapter
 
     def state_dict(self):
         return dict(self.weights)

@@ -16,7 +16,7 @@ def test_ratings_find_the_weak_members_and_evolution_replaces_them(play, config,
     records = [game.play_step() for _ in range(3)]
     (metrics, births) = records[-1].metrics, records[-1].lineage
     assert [birth["child"] for birth in births] == ["teacher_3", "student_3"]
-    assert game.roster["teacher_3"].generation == 1
+    assert game.population.roster["teacher_3"].generation == 1
     assert all(birth["child"] not in birth["parents"] for birth in births)
     assert all(birth["parents"][0][:7] == birth["child"][:7] for birth in births)
     assert metrics["members"]["student_3"]["generation"] == 1
@@ -50,7 +50,7 @@ def test_roles_learn_at_their_own_rates(play, config, population):
     game = play(SKILLS)
     game.play_step()
     rates = game.engine.updates[0][1]
-    assert rates == {slot: 3e-4 if slot < 4 else 1e-3 for slot in range(8)}
+    assert rates == {slot: 1.5e-4 if slot < 4 else 1e-3 for slot in range(8)}
 
 
 def test_the_single_agent_plays_itself_and_is_never_rated_or_replaced(play, config):
@@ -58,7 +58,7 @@ def test_the_single_agent_plays_itself_and_is_never_rated_or_replaced(play, conf
     game = play([0.6])
     records = [game.play_step() for _ in range(3)]
     assert all(record.lineage == [] for record in records)
-    assert game.roster["agent_0"].rating == game.ratings.initial
+    assert game.population.roster["agent_0"].rating == game.population.ratings.initial
     assert records[0].metrics["roles"]["agent"]["rollouts"] > 6
     assert "mu" not in records[0].metrics["members"]["agent_0"]
 
@@ -73,13 +73,13 @@ def whole_and_resumed(play):
     first = play(SKILLS)
     for _ in range(4):
         first.play_step()
-    saved, weights = json.loads(json.dumps(first.state())), first.engine.state_dict()
+    saved, weights = json.loads(json.dumps(first.population.state())), first.engine.state_dict()
     second = play(SKILLS)
-    second.load_state(saved)
+    second.population.load_state(saved)
     second.engine.load_state_dict(weights)
     again = [second.play_step() for _ in range(2)]
     assert whole.engine.digest() == second.engine.digest()
-    assert whole.state() == second.state()
+    assert whole.population.state() == second.population.state()
     return expected, again
 
 

@@ -3,55 +3,51 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from azr_population.matchmaking import Match
-from azr_population.members import Member, Role
+from azr_population.conf.schema import TaskConfig
+from azr_population.population.training import attempts, choose_attempts, proposals, samples
+from azr_population.referee import Referee, RefereeSettings
 from azr_population.selfplay import phases
-from azr_population.selfplay.rows import Row, shares
-from azr_population.tasks.buffer import TaskBuffer
-from azr_population.tasks.task import TaskType
+from azr_population.tasks.task import Proposal, TaskType
+
+
+def credited(rows, config):
+    return samples([*proposals(rows), *attempts(rows, config.population, np.random.default_rng(0))])
 
 
 def played(play, config, skill, teachers, students):
     """One step's rows, up to the rewards."""
     config.population.teachers, config.population.students = teachers, students
     game = play(skill)
-    game.step = 1
+    population = game.population
+    population.begin_step(1)
     rows = phases.propose(
         game.engine,
         game.format,
-        game.buffer,
-        game._matches(),
-        config.population,
+        population,
         config.task,
         config.engine,
-        game.streams.numpy("references", 1),
-        game.streams.torch("propose", 1),
+        population.streams.numpy("references", 1),
+        population.streams.integer("propose", 1),
     )
     phases.verify(rows, game.referee, config.task)
-    phases.count_copies(rows, game.buffer)
     phases.solve(
         rows,
         game.engine,
         game.format,
         config.population.attempts,
         config.engine,
-        game.streams.torch("solve", 1),
+        population.streams.integer("solve", 1),
     )
     phases.grade(rows, game.referee)
-    phases.reward(rows, config.population)
+    population.reward(rows)
     return rows
-
-
-def test_shares():
-    assert shares(10, 3) == [4, 3, 3]
-    assert shares(2, 3) == [1, 1, 0]
 
 
 @pytest.mark.parametrize(("teachers", "students"), [(1, 1), (2, 2), (2, 3), (4, 2), (0, 0)])
 def test_every_member_has_the_same_number_of_rows(play, config, teachers, students):
     rows = played(play, config, [1.0] * max(1, teachers + students), teachers, students)
     proposed = Counter(row.match.teacher.name for row in rows)
-    samples = phases.training_samples(rows, config.population, np.random.default_rng(0))
+    samples = credited(rows, config)
     if teachers == 0:
         # The single agent splits its rows between proposing and solving.
         assert proposed == {"agent_0": 6}
@@ -62,7 +58,7 @@ def test_every_member_has_the_same_number_of_rows(play, config, teachers, studen
     for match in {id(row.match): row.match for row in rows}.values():
         own = [row for row in rows if row.match is match]
         share = 12 * students // len({id(row.match) for row in rows})
-        chosen = phases.choose_attempts(own, share, np.random.default_rng(0))
+        chosen = choose_attempts(own, share, np.random.default_rng(0))
         drawn[match.student.name] += len(chosen)
     assert set(drawn.values()) == {12} and len(drawn) == students
     assert set(samples) == set(range(teachers + students))
@@ -87,30 +83,19 @@ def test_programs_that_fail_are_no_tasks_and_cost_the_teacher(play, config):
     assert {row.reason for row in rows} == {"error"}
 
 
-def test_copies_are_counted_within_the_step_and_against_the_buffer(play, config):
-    rows = played(play, config, [1.0, 1.0], 1, 1)
-    same = [Row(row.match, row.type, row.completion, row.proposal, row.task) for row in rows[:1]]
-    buffer = TaskBuffer(10)
-    phases.count_copies(rows[:1] + same, buffer)
-    assert [row.copies for row in rows[:1] + same] == [1, 1]
-    buffer.add(rows[0].task)
-    phases.count_copies(rows[:1] + same, buffer)
-    assert rows[0].copies == 2
-
-
 def test_training_rows_take_one_attempt_of_every_task_before_a_second_of_any(play, config):
     rows = played(play, config, [1.0, 0.5], 1, 1)
-    chosen = phases.choose_attempts(rows, 14, np.random.default_rng(0))
+    chosen = choose_attempts(rows, 14, np.random.default_rng(0))
     per_task = Counter(id(row) for row, _ in chosen)
     assert len(per_task) == 12 and sorted(per_task.values()) == [1] * 10 + [2] * 2
     # No attempt is taken twice, and there are never more than there are.
-    everything = phases.choose_attempts(rows, 99, np.random.default_rng(0))
+    everything = choose_attempts(rows, 99, np.random.default_rng(0))
     assert len({(id(row), k) for row, k in everything}) == len(everything) == 24
 
 
 def test_teachers_train_on_proposals_and_students_on_attempts(play, config):
     rows = played(play, config, [0.7, 0.5], 1, 1)
-    samples = phases.training_samples(rows, config.population, np.random.default_rng(0))
+    samples = credited(rows, config)
     proposals = {id(row.completion) for row in rows}
     assert {id(s.completion) in proposals for s in samples[0]} == {True}
     assert {id(s.completion) in proposals for s in samples[1]} == {False}
@@ -121,7 +106,7 @@ def test_the_single_agent_has_separate_baselines_for_both_roles(play, config):
     config.population.rows = 48
     rows = played(play, config, [0.7], 0, 0)
     assert all(row.match.teacher is row.match.student for row in rows)
-    samples = phases.training_samples(rows, config.population, np.random.default_rng(0))[0]
+    samples = credited(rows, config)[0]
     proposals = {id(row.completion) for row in rows}
     for kind in (True, False):
         own = [s.advantage for s in samples if (id(s.completion) in proposals) is kind]
@@ -133,7 +118,7 @@ def test_a_baseline_per_task_leaves_out_tasks_on_which_all_attempts_agree(play, 
     config.population.attempts = 4
     config.population.solver_baseline = "task"
     rows = played(play, config, [1.0, 0.5], 1, 1)
-    samples = phases.training_samples(rows, config.population, np.random.default_rng(0))[1]
+    samples = credited(rows, config)[1]
     mixed = [r for r in rows if r.answers and len({a.reward for a in r.answers}) > 1]
     task_of = {id(answer.completion): row for row in mixed for answer in row.answers}
     assert samples and all(id(sample.completion) in task_of for sample in samples)
@@ -147,7 +132,22 @@ def test_a_baseline_per_task_leaves_out_tasks_on_which_all_attempts_agree(play, 
         assert signs <= {(True, True), (False, False)}
 
 
-def test_match_of_an_agent_with_itself():
-    agent = Member("agent_0", Role.AGENT, 0)
-    assert Match(agent, agent).teacher.role is Role.AGENT
-    assert phases.proposal_rows(7, Role.AGENT) + phases.solving_rows(7, Role.AGENT) == 7
+def test_the_hidden_inputs_of_a_function_must_be_literals():
+    shown = tuple(str(n) for n in range(4))
+    proposals_ = [
+        Proposal(type, "def f(x): return [x] and 3 if callable(x) else [x, 1]", inputs)
+        for type, inputs in (
+            (TaskType.CODE_F, shown),
+            (TaskType.CODE_F, (*shown, "2 + 3")),
+            (TaskType.CODE_F, (*shown, "lambda: 0")),
+            (TaskType.CODE_O, ("lambda: 0",)),
+        )
+    ]
+    with Referee(RefereeSettings(workers=1)) as referee:
+        verdicts = phases.judge_proposals(proposals_, referee, TaskConfig())
+    assert [v if isinstance(v, str) else "ok" for v in verdicts] == [
+        "ok",
+        "ok",
+        "not_literal",
+        "ok",
+    ]

@@ -8,7 +8,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
@@ -20,9 +20,15 @@ from azr_population.adapters.peft_folder import (
     read_config,
     save_adapter,
 )
+from azr_population.arguments import Parser
 from azr_population.errors import UserError
-from azr_population.evolution.breeding import first_not_finite
-from azr_population.evolution.registry import Operator, breed, get_operator, operators
+from azr_population.evolution.breeding import (
+    Operator,
+    all_operators,
+    breed,
+    first_not_finite,
+    get_operator,
+)
 
 DESCRIPTION = """\
 Makes a child adapter from the PEFT folders of its parents, by a weight-space operator.
@@ -30,13 +36,6 @@ Makes a child adapter from the PEFT folders of its parents, by a weight-space op
 Crossovers take two parents, the better one first. Operators can follow one another:
 svd_subspace+full_gaussian (their options are then named svd_subspace.k, full_gaussian.eps).
 The child is a PEFT folder of the same rank; its README.md tells its lineage."""
-
-
-class _Parser(argparse.ArgumentParser):
-    """Tells mistakes as all of azr-population does: in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"evolve: {message}; see azr-population evolve --help")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -81,7 +80,7 @@ def main(argv: Sequence[str]) -> int:
 def listing() -> str:
     """All operators with their options, one paragraph each."""
     lines = []
-    for operator in operators():
+    for operator in all_operators():
         lines.append(f"{operator.code}  {operator.name}  ({_parents(operator)})")
         lines.append(f"    {operator.summary}")
         for key, value in operator.defaults.items():
@@ -93,8 +92,8 @@ def listing() -> str:
     return "\n".join(lines)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="azr-population evolve",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,

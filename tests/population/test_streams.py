@@ -1,6 +1,6 @@
 import torch
 
-from azr_population.selfplay.streams import Streams
+from azr_population.population.streams import Streams
 
 
 def test_a_stream_depends_on_seed_step_and_purpose_alone():

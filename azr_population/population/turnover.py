@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from azr_population.conf.evolution_check import replacement_step
+import torch
+
+from azr_population.adapters.adapter import Adapter
 from azr_population.conf.schema import EvolutionConfig
+from azr_population.evolution.breeding import breed, get_operator
 from azr_population.evolution.credit import OperatorCredit
-from azr_population.evolution.registry import get_operator
-from azr_population.evolution.replacement import Replacement
+from azr_population.evolution.replacement import PopulationBasedTraining, Replacement
 from azr_population.matchmaking import Match, Matchmaker
 from azr_population.members import LineageRecord, Member, Rating, Roster, outcome_of
-from azr_population.selfplay import record
-from azr_population.selfplay.rows import Row
-from azr_population.selfplay.streams import Streams
+from azr_population.population import record
+from azr_population.population.rows import Row
+from azr_population.population.streams import Streams
 
 
 class Making(NamedTuple):
@@ -24,6 +27,14 @@ class Making(NamedTuple):
     operator: str
     options: dict[str, Any]
     step_sizes: dict[str, float]
+
+
+def bred(
+    parents: Sequence[Adapter], recipe: Mapping[str, Any], seed: int
+) -> tuple[Adapter, Making]:
+    """A child of `parents` by `recipe`, the keywords of `breed`; the same for the same seed."""
+    child = breed(parents=parents, generator=torch.Generator().manual_seed(seed), **recipe)
+    return child.adapter, Making(child.operator, child.options, child.step_sizes)
 
 
 MakeChild = Callable[[Replacement, dict[str, Any], int], Making]
@@ -44,7 +55,7 @@ class Turnover:
         self.credit = OperatorCredit()
         self._streams = streams
         self._initial = initial
-        self._training = replacement_step(settings)
+        self._training = PopulationBasedTraining(settings)
 
     def remember(self, rewards: Mapping[str, float | None]) -> None:
         """Notes the members' mean rewards of a step, for fitness functions that use them."""
@@ -70,8 +81,14 @@ class Turnover:
             generator = self._streams.numpy(f"select {role}", step)
             plans += self._training.plan(members, self.rewards, generator, step)
         self.rewards = {}
+        total = sum(member.rating.mu for member in roster)
         births = [self._replace(step, plan, make) for plan in plans]
-        return [birth.to_json() for birth in births]
+        # A child takes over the mu of better members than the one it replaces. Everybody moves back
+        # by the same, which changes no odds, so that replacement cannot inflate the scale.
+        gained = (sum(member.rating.mu for member in roster) - total) / len(roster)
+        for member in roster if births else ():
+            member.rating = Rating(member.rating.mu - gained, member.rating.sigma)
+        return [replace(birth, mu=birth.mu - gained).to_json() for birth in births]
 
     def operators(self, step: int) -> dict[str, Any]:
         """What a step adds to its line of `metrics.jsonl`: the operators' credit when members were

@@ -9,8 +9,8 @@ import pytest
 from azr_population.conf.schema import EvolutionConfig
 from azr_population.errors import UserError
 from azr_population.members import Rating, Roster
-from azr_population.selfplay.streams import Streams
-from azr_population.selfplay.turnover import Making, Turnover
+from azr_population.population.streams import Streams
+from azr_population.population.turnover import Making, Turnover
 
 
 def turnover(**settings):
@@ -94,3 +94,15 @@ def test_an_old_checkpoint_without_credit_is_taken():
 def test_wrong_names_are_refused_when_a_run_is_put_together():
     with pytest.raises(UserError, match="truncation"):
         turnover(selection="lottery")
+
+
+def test_births_do_not_inflate_the_ratings_and_change_no_odds():
+    one, roster = turnover(), rated()
+    before = {member.name: member.rating.mu for member in roster}
+    births = one.replace(2, roster, Nursery())
+    after = {member.name: member.rating.mu for member in roster}
+    assert sum(after.values()) == pytest.approx(sum(before.values()))
+    replaced = {birth["child"]: birth["mu"] for birth in births}
+    moved = {before[name] - after[name] for name in after if name not in replaced}
+    assert len({round(shift, 9) for shift in moved}) == 1 and min(moved) > 0
+    assert replaced == pytest.approx({name: after[name] for name in replaced})

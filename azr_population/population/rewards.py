@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 
+from azr_population.conf.schema import PopulationConfig
+from azr_population.population.rows import Row
 from azr_population.registry import Registry
+from azr_population.tasks.buffer import TaskBuffer
 
 INVALID = -0.5
 """A proposal or answer of the right form that does not hold; AZR, equation 6."""
@@ -26,6 +30,12 @@ def adversarial(solve_rate: float) -> float:
 def learnability(solve_rate: float) -> float:
     """1 - solve rate, but nothing for a task that nobody solved."""
     return 1.0 - solve_rate if solve_rate > 0 else 0.0
+
+
+@TEACHER_REWARDS.register("stock", "AZR's code, which departs from its equation 4 at both ends")
+def stock(solve_rate: float) -> float:
+    """As `learnability`, but -0.5 where that is 0: for what nobody or everybody solved."""
+    return learnability(solve_rate) or INVALID
 
 
 def student_reward(parsed: bool, solved: bool) -> float:
@@ -53,3 +63,22 @@ def teacher_reward(
     if solve_rate is None:
         return INVALID
     return max(UNPARSABLE, reward(solve_rate) - duplicate_price * copies)
+
+
+def count_copies(rows: Sequence[Row], known: TaskBuffer) -> None:
+    """Sets `copies`: equal tasks by the same teacher in these rows, and one if it is known."""
+    counts = Counter((row.match.teacher.name, row.task) for row in rows if row.task is not None)
+    for row in rows:
+        if row.task is not None:
+            row.copies = counts[row.match.teacher.name, row.task] - 1 + (row.task in known)
+
+
+def reward_rows(rows: Sequence[Row], config: PopulationConfig) -> None:
+    """Sets the rewards of the proposals and of every attempt."""
+    value = TEACHER_REWARDS.find(config.teacher_reward).function
+    for row in rows:
+        for answer in row.answers:
+            answer.reward = student_reward(answer.text is not None, answer.solved)
+        row.reward = teacher_reward(
+            value, row.proposal is not None, row.solve_rate, row.copies, config.duplicate_price
+        )

@@ -10,8 +10,8 @@ from random_adapters import random_adapter, same
 from azr_population.adapters.peft_folder import load_adapter, save_adapter
 from azr_population.cli import main as cli
 from azr_population.errors import UserError
-from azr_population.evolution.command import main
-from azr_population.evolution.registry import breed, operators
+from azr_population.evolution.breeding import all_operators, breed
+from azr_population.evolution.evolve_command import main
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_child_is_the_one_that_breed_makes(
     assert "evolve svd_subspace a b --out child --seed 7 --set k=2`" in readme
 
 
-@pytest.mark.parametrize("operator", operators(), ids=lambda operator: operator.name)
+@pytest.mark.parametrize("operator", all_operators(), ids=lambda operator: operator.name)
 def test_every_operator_runs(folders: Path, operator) -> None:
     parents = ["a", "b"][: operator.parents]
     assert main([operator.name, *parents, "--out", "deep/child"]) == 0
@@ -50,7 +50,7 @@ def test_list_names_every_operator_and_option(
 ) -> None:
     assert cli(["evolve", "--list"]) == 0
     out = capsys.readouterr().out
-    for operator in operators():
+    for operator in all_operators():
         assert f"{operator.code}  {operator.name}  (" in out
         for option in operator.defaults:
             assert f"--set {option}=" in out

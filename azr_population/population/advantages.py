@@ -9,12 +9,19 @@ import numpy as np
 _FLAT = 1e-6
 
 
-def task_relative(rewards: Sequence[float], groups: Sequence[Hashable]) -> list[float | None]:
+def task_relative(
+    rewards: Sequence[float],
+    groups: Sequence[Hashable],
+    tokens: Sequence[int] | None = None,
+) -> list[float | None]:
     """Rewards normalised within their group: (r - mean) / standard deviation.
 
     A group is (member, role, task type), so every member has a baseline of its own for each kind
     of row. None marks the rows of a group whose rewards do not differ: they teach nothing, and
     dividing by a tiny deviation would only amplify noise.
+
+    With the rows' numbers of `tokens` a row counts as often as it has tokens, and the deviation is
+    that of a sample: veRL's REINFORCE++ (`masked_whiten` of the returns), which stock AZR uses.
     """
     members: dict[Hashable, list[int]] = {}
     for index, group in enumerate(groups):
@@ -22,10 +29,19 @@ def task_relative(rewards: Sequence[float], groups: Sequence[Hashable]) -> list[
     advantages: list[float | None] = [None] * len(rewards)
     for indices in members.values():
         values = np.array([rewards[index] for index in indices])
-        deviation = values.std()
-        if deviation > _FLAT:
-            for index, value in zip(indices, (values - values.mean()) / deviation, strict=True):
-                advantages[index] = float(value)
+        if np.ptp(values) <= _FLAT:
+            continue
+        if tokens is None:
+            scaled = (values - values.mean()) / values.std()
+        else:
+            counts = np.array([tokens[index] for index in indices])
+            if counts.sum() < 2:
+                continue
+            centred = values - np.average(values, weights=counts)
+            variance = (counts * centred**2).sum() / (counts.sum() - 1)
+            scaled = centred / np.sqrt(variance + 1e-8)
+        for index, value in zip(indices, scaled, strict=True):
+            advantages[index] = float(value)
     return advantages
 
 

@@ -23,7 +23,8 @@ class Answer:
 
 @dataclass
 class Row:
-    """One proposal on its way through a step; the phases fill it from top to bottom."""
+    """One proposal on its way through a step; the host fills it from top to bottom, and
+    `rewards.reward_rows` has the rest."""
 
     match: Match
     type: TaskType
@@ -44,6 +45,16 @@ class Row:
         return sum(answer.solved for answer in self.answers) / len(self.answers)
 
 
-def shares(total: int, parts: int) -> list[int]:
-    """`total` split into `parts` as evenly as whole numbers allow, larger shares first."""
-    return [total // parts + (part < total % parts) for part in range(parts)]
+@dataclass(frozen=True)
+class Practice:
+    """An attempt at a task that the host drew from a buffer of its own, outside the matches.
+
+    Inside AZR students train on these, and the attempts at proposals only estimate solve rates.
+    """
+
+    slot: int
+    """Of the student."""
+    type: TaskType
+    completion: Completion
+    solved: bool
+    reward: float

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from azr_population.members import Member, Role, Roster, outcome_of, tally
-from azr_population.selfplay.rows import Row
+from azr_population.population.rows import Practice, Row
 from azr_population.tasks.complexity import measure
 
 
@@ -50,35 +51,48 @@ def answer_metrics(rows: Sequence[Row]) -> dict[str, float | None]:
     }
 
 
+def mean_reward(member: Member, rows: Sequence[Row]) -> float | None:
+    """The mean reward of a member's proposals and of its attempts in the matches."""
+    proposed = [row.reward for row in rows if row.match.teacher is member]
+    solved = [row for row in rows if row.match.student is member]
+    return mean([*proposed, *(answer.reward for row in solved for answer in row.answers)])
+
+
 def member_metrics(
-    member: Member, rows: Sequence[Row], updates: Mapping[str, float]
+    member: Member,
+    rows: Sequence[Row],
+    practice: Sequence[Practice],
+    updates: Mapping[str, float],
 ) -> dict[str, Any]:
     """One member's step: what it did, what it cost and where it stands.
 
-    `tokens` and `rollouts` count what the member generated; `trained_tokens` and `updates` what it
-    learned from. They are what makes two arms comparable. A single agent meets nobody, so it has no
-    rating.
+    `tokens` and `rollouts` count what the member generated; `trained_tokens`, `trained_rows` and
+    `updates` what it learned from. They are what makes two arms comparable. A single agent meets
+    nobody, so it has no rating. Who trains on attempts outside the matches (`practice`) has
+    `trained_solve_rate` and `trained_reward` as well.
     """
     proposed = [row for row in rows if row.match.teacher is member]
     solved = [row for row in rows if row.match.student is member]
+    practised = [attempt for attempt in practice if attempt.slot == member.slot]
     written = [row.completion for row in proposed]
     written += [answer.completion for row in solved for answer in row.answers]
+    written += [attempt.completion for attempt in practised]
     figures: dict[str, Any] = {
         "role": str(member.role),
         "generation": member.generation,
-        "tokens": sum(len(one.token_ids) for one in written),
+        "tokens": sum(len(completion.token_ids) for completion in written),
         "rollouts": len(written),
     }
     if member.role is not Role.AGENT:
         figures |= {"mu": member.rating.mu, "sigma": member.rating.sigma}
-    rewards: list[float] = []
     if member.role is not Role.STUDENT:
         figures |= proposal_metrics(proposed)
-        rewards += [row.reward for row in proposed]
     if member.role is not Role.TEACHER:
         figures |= answer_metrics(solved)
-        rewards += [answer.reward for row in solved for answer in row.answers]
-    figures["reward"] = mean(rewards)
+    if practised:
+        figures["trained_solve_rate"] = share(attempt.solved for attempt in practised)
+        figures["trained_reward"] = mean(attempt.reward for attempt in practised)
+    figures["reward"] = mean_reward(member, rows)
     for name, value in updates.items():
         figures[f"trained_{name}" if name in ("tokens", "rows") else name] = value
     return figures
@@ -103,31 +117,26 @@ def role_metrics(members: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str
 
 def step_record(
     step: int,
-    seconds: float,
-    phases: Mapping[str, float],
     roster: Roster,
     rows: Sequence[Row],
+    practice: Sequence[Practice],
     updates: Mapping[int, Mapping[str, float]],
-    exam: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    """The line of `metrics.jsonl`. Times in seconds, lengths in tokens, shares in [0, 1]."""
-    members = {m.name: member_metrics(m, rows, updates.get(m.slot, {})) for m in roster}
+    """What a step adds to the line of `metrics.jsonl`. Lengths in tokens, shares in [0, 1].
+
+    The host adds `seconds`, `phases` (seconds too) and `exam`.
+    """
+    members = {m.name: member_metrics(m, rows, practice, updates.get(m.slot, {})) for m in roster}
     types = {
         str(type): proposal_metrics([row for row in rows if row.type is type])
         for type in dict.fromkeys(row.type for row in rows)
     }
-    reasons: dict[str, int] = {}
-    for row in rows:
-        reasons[row.reason] = reasons.get(row.reason, 0) + 1
     return {
         "step": step,
-        "seconds": seconds,
-        "phases": dict(phases),
         "roles": role_metrics(members),
         "members": members,
         "types": types,
-        "reasons": reasons,
-        "exam": exam,
+        "reasons": dict(Counter(row.reason for row in rows)),
     }
 
 
@@ -179,6 +188,28 @@ def task_records(step: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
         for row in rows
         if row.task is not None
     ]
+
+
+def nothing_valid(rows: Sequence[Row]) -> list[str]:
+    """One line, with an example, when there are proposals and none of them became a task.
+
+    Such a step teaches nobody to solve; step after step it means that base and prompts do not fit.
+    """
+    if not rows or any(row.task is not None for row in rows):
+        return []
+    reasons = Counter(row.reason for row in rows)
+    (reason, _), *_ = reasons.most_common()
+    example = next(row for row in rows if row.reason == reason)
+    counts = ", ".join(f"{count} {name}" for name, count in reasons.most_common())
+    return [
+        f"no valid proposal in this step ({counts}); {example.match.teacher.name} wrote, for a "
+        f"{example.type} task: {shorten(example.completion.text)}"
+    ]
+
+
+def shorten(text: str, longest: int = 200) -> str:
+    """The text on one line, as Python would write it, cut after so many characters."""
+    return repr(text) if len(text) <= longest else f"{text[:longest]!r}..."
 
 
 def _complexity(program: str) -> dict[str, int]:

@@ -28,7 +28,7 @@ class Streams:
 
     def integer(self, purpose: str, step: int = 0) -> int:
         """A seed in [0, 2^63) for this purpose at this step, always the same."""
-        return int(self._sequence(purpose, step).generate_state(1, np.uint64)[0] >> 1)
+        return int(self._sequence(purpose, step).generate_state(1, np.uint64)[0]) >> 1
 
     def _sequence(self, purpose: str, step: int) -> np.random.SeedSequence:
         return np.random.SeedSequence([self._seed, step, zlib.crc32(purpose.encode())])

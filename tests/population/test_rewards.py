@@ -1,7 +1,7 @@
 import pytest
 
 from azr_population.errors import UserError
-from azr_population.selfplay.rewards import TEACHER_REWARDS, student_reward, teacher_reward
+from azr_population.population.rewards import TEACHER_REWARDS, student_reward, teacher_reward
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,26 @@
+"""How long each phase of a step took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class PhaseClock:
+    """Wall-clock seconds per phase of a step, and since its start."""
+
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {}
+        self._start = time.perf_counter()
+
+    def total(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self._start
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        """Times what is inside."""
+        start = time.perf_counter()
+        yield
+        self.phases[phase] = time.perf_counter() - start
