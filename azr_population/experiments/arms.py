@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-import azr_population
 from azr_population.errors import UserError
 
 SCALES = ("nano", "7b")
@@ -75,8 +75,8 @@ class Arms:
 
 
 def recipes_folder() -> Path:
-    """Where the recipes lie: a folder of the package, in a checkout a link to `recipes/`."""
-    return Path(azr_population.__file__).parent / "recipes"
+    """Where the recipes lie: `recipes/` of a checkout, or a folder of the installed package."""
+    return Path(str(files("azr_population.recipes")))
 
 
 def read_arms(folder: Path | None = None) -> Arms:
@@ -92,6 +92,10 @@ def read_arms(folder: Path | None = None) -> Arms:
         own = dict(own)
         renamed = {"7b": "azr", "7b_steps": "azr_steps"}
         own = {renamed.get(key, key): value for key, value in own.items()}
+        if population := own.pop("population", None):
+            own["nano"] = [f"population={population}", *own.get("nano", ())]
+            if "azr" in own:
+                own["azr"] = [f"+population={population}", *own["azr"]]
         arms[str(name)] = made(path, Arm, {"name": str(name), **_tuples(own, "nano", "azr")})
     bases = {name: made(path, Base, own) for name, own in content.get("bases", {}).items()}
     for arm in arms.values():

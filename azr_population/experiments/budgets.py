@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from azr_population.experiments.tables import Runs, to_csv
-from azr_population.reports.diagnostics import consumption
-from azr_population.reports.diagnostics.records import config_of
+from azr_population.diagnostics import consumption
+from azr_population.experiments.results_tables import Runs, to_csv
 from azr_population.runs import RunDirectory
+from azr_population.runs.records import config_of
 
 COLUMNS = {
     "rows trained": "trained_rows",

@@ -9,7 +9,6 @@ from typing import Any
 
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arms, made, read_yaml, recipes_folder
-from azr_population.experiments.takes import TAKES
 
 SUMMARIES = ("curves", "wallclock")
 
@@ -88,12 +87,17 @@ def recipe_names(folder: Path | None = None) -> list[str]:
 
 
 def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
-    """The recipe called `name`.
+    """The recipe called `name`, or the only one whose name begins so.
 
     Raises:
         UserError: there is none (the message lists those that are), or its file has a mistake.
     """
+    from azr_population.diagnostics.takes import TAKES  # late: every command has recipe's arguments
+
     names = recipe_names(folder)
+    begin_so = [known for known in names if known.startswith(name)]
+    if name not in names and len(begin_so) == 1:
+        (name,) = begin_so
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""

@@ -11,17 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from azr_population.diagnostics import last_step
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arms
 from azr_population.experiments.budgets import budgets_tables
 from azr_population.experiments.recipe import Recipe
-from azr_population.experiments.runs import (
-    PlannedRun,
-    keys_without_value,
-    other_values,
-    runs_there,
-)
-from azr_population.experiments.tables import (
+from azr_population.experiments.results_tables import (
     Runs,
     cells,
     curves_csv,
@@ -29,10 +24,16 @@ from azr_population.experiments.tables import (
     table_csv,
     table_markdown,
 )
+from azr_population.experiments.runs import (
+    PlannedRun,
+    keys_without_value,
+    other_values,
+    runs_there,
+)
 from azr_population.experiments.wallclock import ratio_estimates, wallclock_tables
-from azr_population.reports.diagnostics import last_step
+from azr_population.files import write_atomically
 from azr_population.runs import RunDirectory
-from azr_population.runs.directory import write_atomically
+from azr_population.versions import environment
 
 _EXTREMES = ("exam_best", "exam_worst")
 _LUCK = (
@@ -70,7 +71,7 @@ def draw(
     heading = [
         f"# {recipe.title} ({recipe.figure}), {scale} scale",
         f"Made by `{command()}`.",
-        _extent(planned, steps, strangers),
+        _extent(planned, steps, scale, strangers),
         f"The paper: {recipe.shows}",
     ]
     write_atomically(summary, "\n\n".join([*heading, text]) + "\n")
@@ -86,7 +87,7 @@ def reached(runs: Runs, steps: int) -> Runs:
 
 def _curves(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[str, dict[str, str]]:
     """(the summary's body, CSV texts by file name); the figures are written."""
-    from azr_population.reports.plots import curves
+    from azr_population.diagnostics.plots import curves
 
     whole = reached(runs, steps)
     table = {row: cells(row, recipe, whole, steps) for row in recipe.rows}
@@ -122,7 +123,7 @@ def _curves(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[str, 
 
 
 def _wallclock(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[str, dict[str, str]]:
-    from azr_population.reports.plots import bars
+    from azr_population.diagnostics.plots import bars
 
     baseline = recipe.baseline or recipe.arms[0]
     text, files = wallclock_tables(runs, steps, baseline)
@@ -148,7 +149,9 @@ def _strangers(planned: Sequence[PlannedRun]) -> dict[str, str]:
     return found
 
 
-def _extent(planned: Sequence[PlannedRun], steps: int, strangers: Mapping[str, str]) -> str:
+def _extent(
+    planned: Sequence[PlannedRun], steps: int, scale: str, strangers: Mapping[str, str]
+) -> str:
     """What the results rest on, and what is missing."""
     arms = list(dict.fromkeys(run.arm.name for run in planned))
     seeds = len({run.seed for run in planned})
@@ -168,7 +171,8 @@ def _extent(planned: Sequence[PlannedRun], steps: int, strangers: Mapping[str, s
                 kept.setdefault(f"at commit {commit[:7]}" if commit else "before", []).append(
                     run.name
                 )
-            for key in keys_without_value(run):
+            # What a run inside AZR was to have, our own configuration cannot compose.
+            for key in keys_without_value(run) if scale == "nano" else ():
                 older.setdefault(key, []).append(run.name)
     lines += [f"Played {when} and kept: {', '.join(names)}." for when, names in kept.items()]
     for key, names in older.items():
@@ -186,7 +190,6 @@ def versions(
 ) -> dict[str, Any]:
     """What made the results: command, commit, packages, base, and the overrides of every arm."""
     from azr_population.nano import nano_base_path
-    from azr_population.train import environment
 
     here = environment()
     weights = {"nano": Path(nano_base_path()) / "model.safetensors"}

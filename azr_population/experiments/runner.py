@@ -23,7 +23,7 @@ from typing import Any
 
 from azr_population.errors import UserError
 from azr_population.experiments.runs import PlannedRun
-from azr_population.reports.lines import duration
+from azr_population.runs.formatting import duration
 
 _STEP = re.compile(r"step (\d+)/(\d+) \| ([\d.]+) s,")
 _SECONDS_BETWEEN_LINES = 30.0

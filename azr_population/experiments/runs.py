@@ -15,17 +15,14 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from azr_population.conf.differences import differences, flat
+from azr_population.conf.differences import REPEATED, differences, flat, touches_only
 from azr_population.conf.load import config_from_file, load_config
 from azr_population.conf.schema import Config
+from azr_population.diagnostics import DIAGNOSTICS, consumption, is_kept, keep, last_step
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arm, Arms
 from azr_population.experiments.recipe import Recipe
-from azr_population.reports.diagnostics import DIAGNOSTICS, consumption, is_kept, keep, last_step
 from azr_population.runs import RunDirectory
-
-_MEASURES = ("run.", "exam.every", "logger.", "referee.workers")
-"""Keys that may differ between runs of one arm: where, how long, how often examined."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ def plan_runs(
 ) -> list[PlannedRun]:
     """All runs at nano scale, seed by seed: after the first seed every arm has been seen.
 
-    A run that is not in `out` is taken from the folder `kept` where that has it.
+    A run that is not finished in `out` is taken from the folder `kept` if it is there.
     """
     home = out / recipe.name if recipe.own_runs else out
     planned = []
@@ -95,7 +92,7 @@ def plan_runs(
             if base is not None:
                 overrides += (f"base.path={base}",)
             run = PlannedRun(arm, seed, steps, home / name / f"seed_{seed}", overrides, base)
-            if kept is not None and not recipe.own_runs and not run.started:
+            if kept is not None and not recipe.own_runs and not run.finished:
                 elsewhere = replace(run, path=kept / name / f"seed_{seed}")
                 run = elsewhere if elsewhere.finished else run
             planned.append(run)
@@ -142,7 +139,7 @@ def other_values(run: PlannedRun) -> str:
         if config.base.path:
             path = Path(config.base.path)
             config.base.path = path.name if run.is_kept else str(path.resolve())
-    found = differences(stored, wanted, _MEASURES)
+    found = differences(stored, wanted, REPEATED)
     told = ", ".join(f"{key}={one} instead of {other}" for key, one, other in found[:6])
     return f"{told} and {len(found) - 6} more" if len(found) > 6 else told
 
@@ -152,7 +149,7 @@ def keys_without_value(run: PlannedRun) -> list[str]:
     today may not be what it did."""
     stored = flat(RunDirectory(run.path).config())
     wanted = flat(OmegaConf.to_container(OmegaConf.structured(run.wanted)))
-    return [key for key in wanted if key not in stored and not key.startswith(_MEASURES)]
+    return [key for key in wanted if key not in stored and not touches_only(key, REPEATED)]
 
 
 def _clear_half_made(path: Path) -> None:

@@ -10,11 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import mean, median
 
-from azr_population.experiments.tables import Runs, number, plain_number, to_csv, with_interval
-from azr_population.reports.diagnostics import Estimate, interval
-from azr_population.reports.diagnostics.records import Record, section, steps_of
-from azr_population.reports.lines import number as finite
+from azr_population.diagnostics import Estimate, interval
+from azr_population.experiments.results_tables import (
+    Runs,
+    number,
+    plain_number,
+    to_csv,
+    with_interval,
+)
 from azr_population.runs import RunDirectory
+from azr_population.runs.records import Record, section, steps_of
+from azr_population.runs.records import number as finite
 
 PAPER_RATIO = 1.31
 """4T+4S against the single agent: 8 times the members (PopuLoRA, Table 2)."""

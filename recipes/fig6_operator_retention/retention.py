@@ -32,12 +32,12 @@ from school import School
 
 from azr_population.adapters.adapter import Adapter
 from azr_population.adapters.peft_folder import load_adapter, save_adapter
-from azr_population.evolution.registry import PAPER_CODES, breed, operators
+from azr_population.evolution.breeding import PAPER_CODES, all_operators, breed
 from azr_population.referee import Referee
 
 EVALUATE = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20)
 CONTROLS = ("untouched", "again", "reset")
-ARMS = (*CONTROLS, *(op.name for op in operators() if op.code in PAPER_CODES))
+ARMS = (*CONTROLS, *(op.name for op in all_operators() if op.code in PAPER_CODES))
 FREE = ("out", "seeds", "arms", "threads", "device")
 """Arguments that may differ between the processes of one folder."""
 

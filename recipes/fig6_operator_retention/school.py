@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-import torch
-
 from azr_population.adapters.adapter import Adapter, LoraSpec
 from azr_population.conf.schema import TaskConfig
 from azr_population.engines.engine import Completion, Sample, Sampling
@@ -24,12 +22,12 @@ from azr_population.nano import nano_base_path
 from azr_population.nano.corpus import draw_example
 from azr_population.nano.exam import exam
 from azr_population.nano.grammar import Grammar
+from azr_population.population.advantages import leave_one_out, task_relative
+from azr_population.population.rewards import student_reward
+from azr_population.population.streams import Streams
 from azr_population.referee import Referee
-from azr_population.selfplay.advantages import leave_one_out, task_relative
 from azr_population.selfplay.phases import seed_tasks
 from azr_population.selfplay.questions import question
-from azr_population.selfplay.rewards import student_reward
-from azr_population.selfplay.streams import Streams
 from azr_population.tasks.chat_format import ChatFormat
 from azr_population.tasks.formats import Format
 from azr_population.tasks.nano_format import NanoFormat
@@ -67,7 +65,7 @@ class School:
             device=arguments.device,
             micro_batch_tokens=arguments.micro_batch_tokens,
         )
-        self.fresh = [self._engine.read_member(slot) for slot in range(members)]
+        self.fresh = [self._engine.read(slot) for slot in range(members)]
 
     def base_sha256(self) -> str | None:
         """Of the nano base's weights, 16 digits; None for another base."""
@@ -78,11 +76,11 @@ class School:
 
     def enter(self, adapter: Adapter) -> None:
         """The member that is trained and examined from now on, with a fresh optimizer."""
-        self._engine.write_member(SLOT, adapter)
+        self._engine.write(SLOT, adapter)
 
     def leave(self) -> Adapter:
         """The member as it is now."""
-        return self._engine.read_member(SLOT)
+        return self._engine.read(SLOT)
 
     def train(self, tasks: str, luck: str, step: int) -> float:
         """One policy-gradient step; the share of attempts that solved.
@@ -94,7 +92,7 @@ class School:
         answers = self._answer(
             [self._pool[index] for index in chosen],
             arguments.attempts,
-            self.streams.torch(luck, step, arguments.device),
+            self.streams.integer(luck, step),
         )
         values: list[float] = []
         completions: list[Completion] = []
@@ -121,19 +119,23 @@ class School:
         Another base reasons before it answers, so there it is the share of 4 samples.
         """
         if isinstance(self.format, NanoFormat):
-            return self._probabilities()
-        answers = self._answer(self.exam, 4, self.streams.torch("exam", 0, self._arguments.device))
+            return self._engine.likelihoods(
+                [self.format.solve_prompt(task) for task in self.exam],
+                [task.outputs[0] for task in self.exam],
+                [SLOT] * len(self.exam),
+            )
+        answers = self._answer(self.exam, 4, self.streams.integer("exam"))
         return [sum(solved for _, _, solved in group) / len(group) for group in answers]
 
     def _answer(
-        self, tasks: Sequence[Task], attempts: int, generator: torch.Generator
+        self, tasks: Sequence[Task], attempts: int, seed: int
     ) -> list[list[tuple[Completion, bool, bool]]]:
         """By task: the completions, whether each parsed and whether it solved."""
         completions = self._engine.generate(
             [self.format.solve_prompt(task) for task in tasks],
             [SLOT] * len(tasks),
             Sampling(self.format.max_new_tokens(O, "solve"), n=attempts),
-            generator,
+            seed,
         )
         answers = [[self.format.parse_answer(O, one.text) for one in own] for own in completions]
         grades = self._referee.grade(
@@ -152,28 +154,6 @@ class School:
                 ]
             )
         return results
-
-    def _probabilities(self) -> list[float]:
-        prompts = [self.format.solve_prompt(task) for task in self.exam]
-        texts = [p + task.outputs[0] for p, task in zip(prompts, self.exam, strict=True)]
-        engine, tokenizer = self._engine, self._engine.tokenizer
-        starts = [len(ids) for ids in tokenizer(prompts, add_special_tokens=False)["input_ids"]]
-        full = tokenizer(texts, add_special_tokens=False)["input_ids"]
-        full = [[*ids, tokenizer.eos_token_id] for ids in full]
-        order = sorted(range(len(full)), key=lambda index: len(full[index]))
-        found = [0.0] * len(full)
-        for begin in range(0, len(order), 64):
-            chunk = order[begin : begin + 64]
-            width = max(len(full[index]) for index in chunk)
-            ids = torch.tensor([full[i] + [0] * (width - len(full[i])) for i in chunk])
-            mask = torch.tensor([[1] * len(full[i]) + [0] * (width - len(full[i])) for i in chunk])
-            with torch.inference_mode(), engine.bank.routed(torch.full((len(chunk),), SLOT)):
-                logits = engine.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
-            logprobs = logits[:, :-1].log_softmax(-1).gather(-1, ids[:, 1:, None])[..., 0]
-            for row, index in enumerate(chunk):
-                answer = logprobs[row, starts[index] - 1 : len(full[index]) - 1]
-                found[index] = float(answer.sum().exp())
-        return found
 
 
 def _training_tasks(count: int, seed: int) -> list[Task]:

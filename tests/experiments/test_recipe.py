@@ -1,15 +1,15 @@
 """The recipes that ship, and what a mistake in one is told like."""
 
 import pytest
-from omegaconf import OmegaConf
+from hydra import compose, initialize
 
-from azr_population.azr import conf as azr_conf
 from azr_population.azr.settings import read_settings
+from azr_population.conf.inside_azr import register_arms
 from azr_population.conf.load import load_config
+from azr_population.diagnostics import DIAGNOSTICS
 from azr_population.errors import UserError
 from azr_population.experiments.arms import read_arms, recipes_folder
 from azr_population.experiments.recipe import read_recipe, recipe_names
-from azr_population.reports.diagnostics import DIAGNOSTICS
 
 ISSUE = [
     "table1_benchmarks",
@@ -62,16 +62,11 @@ def test_the_overrides_of_every_arm_compose(name):
 
 @pytest.mark.parametrize("name", [arm.name for arm in read_arms().arms.values() if arm.azr])
 def test_the_overrides_of_every_arm_fit_azrs_population_group(name):
-    (group, *overrides) = read_arms().find(name).azr
-    folder = next(iter(azr_conf.__path__))
-    size = group.removeprefix("+population=")
-    defaults = OmegaConf.load(f"{folder}/population_defaults/inside_azr.yaml").population
-    own = OmegaConf.load(f"{folder}/population/{size}.yaml").population
-    typed = OmegaConf.from_dotlist(overrides)
-    node = OmegaConf.merge(defaults, own, typed.get("population", {}))
+    with initialize(version_base="1.3"):
+        register_arms()
+        node = compose(overrides=list(read_arms().find(name).azr)).population
     settings = read_settings(node)
-    assert settings.name == size
-    assert all(text.startswith("population.") for text in overrides)
+    assert f"+population={settings.name}" in read_arms().find(name).azr
 
 
 def test_arms_differ_from_their_plain_form_in_what_they_are_about():
@@ -89,7 +84,7 @@ def test_arms_differ_from_their_plain_form_in_what_they_are_about():
 
 def test_unknown_names_get_the_list():
     with pytest.raises(UserError, match=r"did you mean fig3_dynamics.*table1_benchmarks"):
-        read_recipe("fig3_dynamic", read_arms())
+        read_recipe("fig3_dynamix", read_arms())
     with pytest.raises(UserError, match=r"no arm 3t3s.*4t4s"):
         read_arms().find("3t3s")
 
@@ -137,7 +132,7 @@ def test_a_mistake_in_a_recipe_is_told_in_one_line(folder, text, said):
 def test_an_arm_that_wants_a_base_nobody_makes_is_refused(tmp_path):
     (tmp_path / "arms.yaml").write_text(
         "scales: {nano: {steps: 1, seeds: 1}}\n"
-        "arms: {a: {title: a, nano: [population=single], base: strong}}\n"
+        "arms: {a: {title: a, population: single, base: strong}}\n"
     )
     with pytest.raises(UserError, match="wants base strong"):
         read_arms(tmp_path)

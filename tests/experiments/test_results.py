@@ -4,20 +4,22 @@ import csv
 import json
 from dataclasses import replace
 
+import needs
 import pytest
 
+from azr_population.diagnostics import Estimate, interval
 from azr_population.errors import UserError
+from azr_population.experiments.azr_commands import plan_azr_runs
 from azr_population.experiments.recipe import Figure, Row
 from azr_population.experiments.results import draw
+from azr_population.experiments.results_tables import number, with_interval
 from azr_population.experiments.runs import keep_runs, plan_runs
-from azr_population.experiments.tables import number, with_interval
-from azr_population.reports.diagnostics import Estimate, interval
 
 
 @pytest.fixture
 def drawn(arms, recipe, fake_run, metrics, tmp_path):
     """Arm one at solve rates .2 and .4, arm two at .8 and .6 and longer than asked for."""
-    pytest.importorskip("matplotlib")
+    needs.module("matplotlib", "-e '.[report]'")
     recipe = replace(
         recipe,
         rows=(
@@ -96,7 +98,7 @@ def test_missing_and_unfinished_runs_are_named(arms, recipe, fake_run, metrics, 
 def test_a_run_that_goes_on_is_drawn_and_left_out_of_the_table(
     arms, recipe, fake_run, metrics, tmp_path
 ):
-    pytest.importorskip("matplotlib")
+    needs.module("matplotlib", "-e '.[report]'")
     recipe = replace(
         recipe,
         rows=(Row("solve rate", "solve_rate"), Row("best", "exam_best", "end")),
@@ -171,3 +173,13 @@ def test_what_was_kept_is_named_with_its_commit(arms, recipe, fake_run, metrics,
     planned = plan_runs(recipe, arms, recipe.arms, 1, 1, elsewhere, tmp_path / "kept")
     text = draw(recipe, arms, planned, 1, "nano", tmp_path / "results").read_text()
     assert "Played at commit 0123456 and kept: one seed 1, two seed 1." in text
+
+
+def test_runs_inside_azr_are_drawn_though_their_overrides_are_azrs(
+    arms, recipe, fake_run, metrics, tmp_path
+):
+    planned = plan_azr_runs(recipe, arms, ("one",), 1, 4, tmp_path / "runs")
+    for run in planned:
+        fake_run(run.path, ["population=single"], [metrics(n, 0.5) for n in range(1, 5)])
+    text = draw(recipe, arms, planned, 4, "7b", tmp_path / "results").read_text()
+    assert "1 arms, 1 seed, 4 steps." in text and "**" not in text

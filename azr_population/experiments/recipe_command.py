@@ -7,12 +7,16 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from azr_population.errors import UserError
 from azr_population.experiments.arms import SCALES, Arm, Arms, read_arms, recipes_folder
 from azr_population.experiments.recipe import Recipe, read_recipe, recipe_names
+
+if TYPE_CHECKING:
+    from azr_population.experiments.runs import PlannedRun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="default: the recipe's own results/SCALE in a checkout, OUT/results/NAME for trials",
     )
     parser.add_argument(
-        "--kept", action="store_true", help="take the runs of recipes/runs instead of playing them"
+        "--kept",
+        action="store_true",
+        help="play nothing: draw the runs that are finished in OUT or kept in recipes/runs",
     )
     parser.add_argument("--resume", action="store_true", help="go on with unfinished runs")
     parser.add_argument("--draw", action="store_true", help="run nothing, draw what there is")
@@ -75,6 +81,8 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
             raise UserError(f"{recipe.name} measures time, so its runs go one by one: --jobs 1")
         check_runs(planned, arguments.resume)
         todo = [one for one in planned if not one.finished]
+        if arguments.kept and todo:
+            _refuse_to_play(recipe, todo)
         say(
             f"{recipe.name}: {len(planned)} runs of {steps} steps, "
             f"{len(planned) - len(todo)} of them finished already "
@@ -91,13 +99,27 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
             return code
     elif not any(one.started for one in planned):
         raise UserError(
-            f"there is no run of {recipe.name} in {out}; leave out --draw to play them, or take "
-            "those of recipes/runs by --kept"
+            f"there is no run of {recipe.name} in {out}; leave out --draw to play them, or "
+            "draw those of recipes/runs by --kept"
         )
     if is_record(arguments) and not recipe.own_runs:
         keep_runs(planned, kept)
     say(f"results: {draw(recipe, arms, planned, steps, 'nano', results)}")
     return 0
+
+
+def _refuse_to_play(recipe: Recipe, missing: Sequence[PlannedRun]) -> None:
+    """`--kept` promises to take minutes, so it never plays a run."""
+    if recipe.own_runs:
+        reason = "because it measures the time on the machine at hand"
+    else:
+        names = [run.name for run in missing]
+        reason = f"at {missing[0].steps} steps: {', '.join(names[:4])}{', ...' * (len(names) > 4)}"
+    raise UserError(
+        f"{len(missing)} runs of {recipe.name} are not kept, {reason}; leave out --kept to play "
+        f"them ({estimate(run.arm.seconds * (run.steps - run.done) for run in missing)} of one "
+        "core), or draw what there is by --draw"
+    )
 
 
 def _run_7b(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
@@ -165,9 +187,13 @@ def results_folder(recipe: Recipe, arguments: argparse.Namespace, out: Path) -> 
 
 
 def is_record(arguments: argparse.Namespace) -> bool:
-    """Whether the whole recipe is played in a checkout, so that the results are its record."""
+    """Whether the whole recipe is played in a checkout, so that the results are its record.
+
+    Kept runs are drawn elsewhere: another machine's libraries change the last digits.
+    """
     is_trial = any(
-        getattr(arguments, option) for option in ("results", "steps", "seeds", "arms", "draw")
+        getattr(arguments, option)
+        for option in ("results", "steps", "seeds", "arms", "draw", "kept")
     )
     return not is_trial and (recipes_folder().resolve().parent / "setup.py").is_file()
 
@@ -178,7 +204,6 @@ def resume_command(arguments: argparse.Namespace) -> str:
     for option in ("seeds", "steps", "arms", "out", "results"):
         if getattr(arguments, option) is not None:
             typed += [f"--{option}", str(getattr(arguments, option))]
-    typed += ["--kept"] if arguments.kept else []
     return shlex.join([*typed, "--jobs", str(arguments.jobs), "--resume"])
 
 

@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from azr_population.diagnostics import Estimate, Series, band, difference, interval, series
+from azr_population.diagnostics.takes import TAKES
 from azr_population.experiments.recipe import Figure, Recipe, Row
-from azr_population.experiments.takes import TAKES
-from azr_population.reports.diagnostics import Estimate, Series, band, difference, interval, series
 from azr_population.runs import RunDirectory
 
 Runs = Mapping[str, Sequence[RunDirectory]]

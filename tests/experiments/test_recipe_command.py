@@ -5,7 +5,7 @@ import json
 import pytest
 
 from azr_population.cli import main
-from azr_population.experiments import command
+from azr_population.experiments import recipe_command
 from azr_population.experiments.arms import read_arms
 from azr_population.experiments.recipe import recipe_names
 
@@ -30,10 +30,20 @@ def test_without_a_name_there_is_the_list(capsys):
             ["fig4_complexities"],
             "there is no recipe fig4_complexities (did you mean fig4_complexity",
         ),
+        (["fig"], "there is no recipe fig"),
+        (["fig3_dynamics", "--kep"], "unrecognized arguments: --kep"),
         (["fig3_dynamics", "--arms", "3t3s"], "there is no arm 3t3s; choose from: 1t1s, "),
         (["ablation_shaping", "--scale", "7b"], "ablation_shaping has no 7b scale"),
         (["fig3_dynamics", "--draw"], "there is no run of fig3_dynamics in "),
         (["table2_wallclock", "--jobs", "2"], "so its runs go one by one: --jobs 1"),
+        (
+            ["table2_wallclock", "--kept"],
+            "12 runs of table2_wallclock are not kept, because it measures the time",
+        ),
+        (
+            ["fig3_dynamics", "--kept", "--seeds", "4"],
+            "3 runs of fig3_dynamics are not kept, at 100 steps: single seed 4, 1t1s seed 4, ",
+        ),
     ],
 )
 def test_mistakes_are_told_in_one_line(typed, said, capsys, tmp_path):
@@ -66,7 +76,7 @@ def test_a_recipes_own_programme_is_run_with_its_place_for_results(
     )
     monkeypatch.setattr(type(recipe), "folder", tmp_path)
     own = type(recipe)("own", "t", "f", "s", scripts=("own.py {results}",))
-    monkeypatch.setattr(command, "read_recipe", lambda name, arms: own)
+    monkeypatch.setattr(recipe_command, "read_recipe", lambda name, arms: own)
     assert main(["recipe", "own", "--out", str(tmp_path / "runs")]) == 0
     assert (tmp_path / "runs/results/own/out.txt").read_text() == "ran"
     (tmp_path / "own.py").write_text("raise SystemExit(3)")
@@ -80,9 +90,9 @@ def test_a_trial_never_overwrites_the_record(tmp_path):
     recipe = read_recipe("fig3_dynamics", read_arms())
 
     def folder(*typed):
-        parser = command.argparse.ArgumentParser()
-        command.add_arguments(parser)
-        return command.results_folder(recipe, parser.parse_args(["x", *typed]), tmp_path)
+        parser = recipe_command.argparse.ArgumentParser()
+        recipe_command.add_arguments(parser)
+        return recipe_command.results_folder(recipe, parser.parse_args(["x", *typed]), tmp_path)
 
     trial = tmp_path / "results" / "fig3_dynamics"
     assert folder() == recipe.folder.resolve() / "results" / "nano"
@@ -93,17 +103,17 @@ def test_a_trial_never_overwrites_the_record(tmp_path):
 
 
 def test_the_command_to_go_on_is_the_same_with_resume():
-    parser = command.argparse.ArgumentParser()
-    command.add_arguments(parser)
+    parser = recipe_command.argparse.ArgumentParser()
+    recipe_command.add_arguments(parser)
     arguments = parser.parse_args(["fig3_dynamics", "--steps", "3", "--out", "my runs"])
-    assert command.resume_command(arguments) == (
+    assert recipe_command.resume_command(arguments) == (
         "azr-population recipe fig3_dynamics --steps 3 --out 'my runs' --jobs 1 --resume"
     )
 
 
 def test_times_are_told_as_people_tell_them():
-    assert command.estimate([1200.0, 600.0]) == "30 min"
-    assert command.estimate([9000.0]) == "2.5 h"
+    assert recipe_command.estimate([1200.0, 600.0]) == "30 min"
+    assert recipe_command.estimate([9000.0]) == "2.5 h"
 
 
 @pytest.mark.slow
@@ -117,3 +127,16 @@ def test_a_recipe_runs_is_stopped_at_a_run_and_draws_what_it_played(tmp_path, ca
     results = tmp_path / "results" / "fig5_ratings"
     assert "mu of teachers (end)" in (results / "summary.md").read_text()
     assert json.loads((results / "versions.json").read_text())["runs"] == {"1t1s seed 1": 2}
+
+
+def test_the_only_recipe_whose_name_begins_so_is_meant(capsys, tmp_path):
+    assert main(["recipe", "fig4", "--draw", "--out", str(tmp_path)]) == 2
+    assert "there is no run of fig4_complexity in" in capsys.readouterr().err
+
+
+def test_kept_runs_are_drawn_outside_the_checkout(tmp_path, monkeypatch, capsys):
+    """Another machine's libraries change the last digits of what is committed."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["recipe", "fig4_complexity", "--kept"]) == 0
+    drawn = capsys.readouterr().err.splitlines()[-1].removeprefix("results: ")
+    assert (tmp_path / drawn).is_relative_to(tmp_path / "runs" / "recipes")

@@ -1,0 +1,1 @@
+"""One folder per table or figure of the paper; see README.md."""
