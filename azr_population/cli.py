@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Sequence
 
 from azr_population import __version__
+from azr_population.arguments import Parser
 from azr_population.errors import UserError
 
 _TRAIN = """\
@@ -43,9 +46,10 @@ export from Weights & Biases as JSON or CSV, one run per file.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code: 0, 2 for a user's mistake, 130 for Ctrl-C."""
-    arguments = _parser().parse_args(argv)
+    """Runs one command and returns its exit code: 0, 2 for a user's mistake, 130 for Ctrl-C, 141
+    when the reader of its output went away (both as shells count signals)."""
     try:
+        arguments = _parser().parse_args(argv)
         return arguments.run(arguments)
     except UserError as error:
         print(f"azr-population: {error}", file=sys.stderr)
@@ -53,14 +57,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("azr-population: stopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        # The reader of our output (`| head`) has gone; there is nobody left to tell.
-        sys.stderr.close()
-        return 1
+    except BrokenPipeError as error:
+        if error.errno is None or error.strerror != os.strerror(error.errno):
+            print(f"azr-population: {error.strerror}", file=sys.stderr)
+        # The interpreter flushes what is left of the output when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="azr-population",
         description="Co-evolving populations of LoRA adapters for reasoning self-play.",
     )
@@ -90,7 +96,8 @@ def _parser() -> argparse.ArgumentParser:
     recipe = commands.add_parser(
         "recipe", help="run a recipe for one of the paper's tables or figures, and draw it"
     )
-    from azr_population.experiments.command import add_arguments
+    from azr_population.evaluation import evaluate_command
+    from azr_population.experiments.recipe_command import add_arguments
 
     add_arguments(recipe)
     recipe.set_defaults(run=_recipe)
@@ -105,8 +112,22 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--out", metavar="FILE.html", default="comparison.html")
     compare.set_defaults(run=_compare)
 
+    evaluate = commands.add_parser(
+        "evaluate",
+        help="the paper's benchmarks for members, PEFT folders or a server's models",
+        description=evaluate_command.DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    evaluate_command.add_arguments(evaluate)
+    evaluate.set_defaults(run=evaluate_command.run)
+
     doctor = commands.add_parser("doctor", help="what this machine has, and what works here")
     doctor.set_defaults(run=_doctor)
+
+    base = commands.add_parser("base", help="make a base model for self-play, or measure one")
+    from azr_population.bases.base_command import add_arguments as add_base_arguments
+
+    add_base_arguments(base)
 
     nano = commands.add_parser("nano", help="build or examine the embedded base model")
     actions = nano.add_subparsers(metavar="ACTION", required=True)
@@ -140,14 +161,14 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.config:
         print(to_yaml(config), end="")
         return 0
-    from azr_population.reports.console import view_for
+    from azr_population.console.view import view_for
     from azr_population.train import train
 
     return train(config, view_for(), arguments.overrides)
 
 
 def _resume(arguments: argparse.Namespace) -> int:
-    from azr_population.reports.console import view_for
+    from azr_population.console.view import view_for
     from azr_population.train import resume
 
     return resume(arguments.path, arguments.overrides, view_for())
@@ -156,14 +177,14 @@ def _resume(arguments: argparse.Namespace) -> int:
 def _report(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from azr_population.reports.page import write_report
+    from azr_population.report.run_page import write_report
 
     print(write_report(arguments.path, Path(arguments.out) if arguments.out else None))
     return 0
 
 
 def _recipe(arguments: argparse.Namespace) -> int:
-    from azr_population.experiments.command import run
+    from azr_population.experiments.recipe_command import run
 
     return run(arguments)
 
@@ -171,7 +192,7 @@ def _recipe(arguments: argparse.Namespace) -> int:
 def _compare(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from azr_population.reports.compare.page import write_comparison
+    from azr_population.comparison.comparison_page import write_comparison
 
     print(write_comparison(arguments.runs, Path(arguments.out)))
     return 0
@@ -191,15 +212,14 @@ def _nano_build(arguments: argparse.Namespace) -> int:
 
 
 def _nano_accept(arguments: argparse.Namespace) -> int:
+    from azr_population.bases.base_command import accept_base
     from azr_population.nano import nano_base_path
-    from azr_population.nano.accept import accept, missed
 
-    figures = accept(arguments.path or nano_base_path(), n=arguments.tasks, seed=arguments.seed)
-    return 1 if missed(figures) else 0
+    return accept_base(arguments.path or nano_base_path(), n=arguments.tasks, seed=arguments.seed)
 
 
 def _evolve(arguments: argparse.Namespace) -> int:
-    from azr_population.evolution.command import main as evolve
+    from azr_population.evolution.evolve_command import main as evolve
 
     return evolve(arguments.rest)
 

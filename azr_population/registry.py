@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -54,11 +55,15 @@ class Registry(Generic[F]):
         return file
 
     def find(self, name: str) -> Entry[F]:
-        """The strategy called `name`.
+        """The strategy called `name`, or the one at the path `module.function`.
+
+        A path is found in every process of a run, such as Ray's, without being registered there.
 
         Raises:
             UserError: there is none; the message lists the valid names.
         """
+        if isinstance(name, str) and "." in name:
+            return Entry(name, self._import(name), "a module of the user's")
         try:
             return self._entries[name]
         except (KeyError, TypeError):
@@ -68,6 +73,14 @@ class Registry(Generic[F]):
             raise UserError(
                 f"{self.kind}={name} is unknown{hint}; choose one of: {names}"
             ) from None
+
+    def _import(self, path: str) -> F:
+        module, _, name = path.rpartition(".")
+        try:
+            found: F = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise UserError(f"{self.kind}={path} cannot be imported: {error}") from error
+        return found
 
     def __iter__(self) -> Iterator[Entry[F]]:
         return iter(self._entries.values())

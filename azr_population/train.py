@@ -5,51 +5,52 @@ Not covered: runs inside AZR; they use the same pieces under veRL (the `azr` roo
 
 from __future__ import annotations
 
-import platform
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from azr_population.adapters.adapter import LoraSpec
-from azr_population.adapters.peft_folder import save_adapter
-from azr_population.conf.differences import FREE, differences
+from azr_population.conf.check import without_choice
+from azr_population.conf.differences import RESUMABLE, differences, played, touches_only
 from azr_population.conf.load import config_from_file, to_yaml
 from azr_population.conf.schema import Config
+from azr_population.console.view import View
 from azr_population.engines.base_model import fingerprint
-from azr_population.engines.torch_engine import TorchEngine
 from azr_population.errors import UserError
+from azr_population.files import write_atomically
+from azr_population.local_engine import open_engine
 from azr_population.loggers import check_packages, open_loggers, step_figures
 from azr_population.nano import nano_base_path
+from azr_population.population.export import export_members
 from azr_population.referee import Referee, RefereeSettings
-from azr_population.reports.console import View
-from azr_population.reports.page import write_report
+from azr_population.report.run_page import write_report
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import (
+    Checkpoint,
+    last_step,
     load_latest,
     members_digest,
     save_checkpoint,
     steps,
 )
-from azr_population.runs.directory import replacing_folder, write_atomically
 from azr_population.selfplay.exam import Exam
 from azr_population.selfplay.loop import SelfPlay
 from azr_population.selfplay.phases import seed_tasks
-from azr_population.selfplay.streams import Streams
 from azr_population.tasks.formats import FORMATS
 from azr_population.tasks.seed_file import read_seed_file
 from azr_population.tasks.task import Task
-from azr_population.versions import commit, installed
+from azr_population.versions import environment
 
 
 def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
     """Starts the run that `config` describes, or goes on with it when `run.resume` is set.
 
-    `typed` are the overrides that made `config`: a resumed run takes only those under `run.`.
+    `typed` are the overrides that made `config`: a resumed run takes only what it may change.
 
     Returns:
         The exit code: 0, or 128 + the signal that stopped the run after a finished step.
@@ -61,7 +62,8 @@ def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
     if config.run.resume and (directory.path / "config.yaml").exists():
         stored = config_from_file(directory.path / "config.yaml")
         refuse_changes(stored, config)
-        return resume(directory.path, [text for text in typed if text.startswith(FREE)], view)
+        free = [text for text in typed if touches_only(text.split("=")[0], RESUMABLE)]
+        return resume(directory.path, free, view)
     check_packages(config.logger.names)
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
@@ -70,7 +72,7 @@ def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
     with _selfplay(config) as play:
         seeds = seed_tasks(proposals, play.referee, config.task)
         base = fingerprint(config.base.path or nano_base_path())
-        directory.create(to_yaml(config), {**environment(), "base": base})
+        directory.create(to_yaml(config), {**_environment(), "base": base})
         with directory.locked():
             _start(play, directory, seeds)
             return _play(play, directory, view)
@@ -86,6 +88,11 @@ def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
     stored = config_from_file(directory.path / "config.yaml")
     config = config_from_file(directory.path / "config.yaml", overrides)
     refuse_changes(stored, config)
+    if config.run.steps < (done := last_step(directory.checkpoints)):
+        raise UserError(
+            f"run.steps={config.run.steps} is less than the {done} steps that {path} has played; "
+            "give more, or start a run of its own"
+        )
     check_packages(config.logger.names)
     config.run.dir = str(path)
     proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
@@ -96,8 +103,7 @@ def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
                 view.on_note(
                     f"checkpoint {damaged} is damaged; going on from step {checkpoint.step}"
                 )
-            play.engine.load_state_dict(checkpoint.tensors)
-            play.load_state(checkpoint.plain)
+            _load(play, checkpoint, directory)
             # A crash may have come between the checkpoint and the members' folders.
             _export_members(play, directory)
         else:
@@ -106,6 +112,30 @@ def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
         # What a later resume goes by, such as more steps.
         write_atomically(directory.path / "config.yaml", to_yaml(config))
         return _play(play, directory, view)
+
+
+def _load(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:
+    """Puts the state of a checkpoint in place, which may come from anybody.
+
+    Raises:
+        UserError: it lacks something, or is of another configuration than config.yaml.
+    """
+    before = checkpoint.plain.get("config", {})
+    for key, value in played(play.config).items():
+        if key in before and before[key] != value:
+            raise UserError(
+                f"{directory.path}/config.yaml says {key}={value}, and its checkpoint of step "
+                f"{checkpoint.step} was played with {key}={before[key]}; put that back, or start a "
+                "run of its own"
+            )
+    try:
+        play.engine.load_state_dict(checkpoint.tensors)
+        play.population.load_state(checkpoint.plain)
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise UserError(
+            f"{directory.checkpoints}/step_{checkpoint.step} is damaged ({error!r}); move it away "
+            "to go on from the one before"
+        ) from error
 
 
 def refuse_changes(stored: Config, wanted: Config) -> None:
@@ -130,28 +160,8 @@ def _selfplay(config: Config) -> Iterator[SelfPlay]:
         accept_unconfined=config.referee.accept_unconfined,
     )
     format = FORMATS[config.base.format]()
-    with Referee(settings) as referee:
-        engine = _engine(config)
+    with Referee(settings) as referee, open_engine(config) as engine:
         yield SelfPlay(config, engine, referee, format, _exam(config))
-
-
-def _engine(config: Config) -> TorchEngine:
-    lora = config.base.lora
-    members = config.population.teachers + config.population.students
-    return TorchEngine.from_folder(
-        config.base.path or nano_base_path(),
-        LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules)),
-        max(1, members),
-        Streams(config.seed).torch("adapters"),
-        dtype=config.base.dtype,
-        device=config.engine.device,
-        generate_rows=config.engine.generate_rows,
-        micro_batch_tokens=config.engine.micro_batch_tokens,
-        max_grad_norm=config.engine.max_grad_norm,
-        weight_decay=config.engine.weight_decay,
-        clip_ratio=config.engine.clip_ratio,
-        chat=config.base.format == "chat",
-    )
 
 
 def _exam(config: Config) -> Exam | None:
@@ -161,8 +171,7 @@ def _exam(config: Config) -> Exam | None:
 
     tasks = exam(config.exam.tasks_per_type, config.exam.seed)
     wanted = [task for task in tasks if str(task.type) in config.task.types]
-    streams, device = Streams(config.exam.seed), config.engine.device
-    return Exam(wanted, config.exam.attempts, lambda: streams.torch("exam", device=device))
+    return Exam(wanted, config.exam.attempts, config.exam.seed)
 
 
 def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
@@ -175,23 +184,26 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
             "steps": steps,
             "step": play.step,
             "dir": str(directory.path),
-            "members": play.roster.to_json(),
+            "members": play.population.roster.to_json(),
             "lineage": list(directory.lineage()),
         }
     )
+    smallest = min(play.config.population.teachers, play.config.population.students)
+    if line := without_choice(play.config.evolution, smallest):
+        view.on_note(line)
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}
+    stopped_by: list[int] = []
     try:
-        with _stop_requests(view) as stopped_by:
+        with _stop_requests(stopped_by, play, view):
             while play.step < steps and not stopped_by:
                 records = play.play_step()
-                directory.append("tasks", records.tasks)
-                directory.append("matches", records.matches)
-                directory.append("lineage", records.lineage)
-                directory.append("metrics", [records.metrics])
+                records.append_to(directory)
                 for match in records.matches:
                     view.on_match(match)
                 for birth in records.lineage:
                     view.on_replacement(birth)
+                for note in records.notes:
+                    view.on_note(note)
                 view.on_step(records.metrics)
                 loggers.log(play.step, step_figures(records.metrics, len(records.lineage)))
                 due = play.step % play.config.run.checkpoint_every == 0
@@ -205,19 +217,34 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         }
     except KeyboardInterrupt:
         result["status"] = "interrupted"
-        return 130
+        return 128 + (stopped_by or [signal.SIGINT])[-1]
+    except BrokenPipeError as error:
+        # Whoever read our output has gone (`| head`).
+        result["status"] = "interrupted"
+        error.strerror = (
+            f"nobody reads the output any more; stopped in step {play.step}, go on with: "
+            f"azr-population resume {directory.path}"
+        )
+        raise
+    except OSError as error:
+        raise UserError(
+            f"run.dir={directory.path} cannot be written: {error.strerror}; mend that and go on "
+            f"from step {last_step(directory.checkpoints)} with: azr-population resume "
+            f"{directory.path}"
+        ) from error
     finally:
         loggers.close()
         if result["status"] != "finished":
             result["resume"] = f"azr-population resume {directory.path}"
-        view.on_end(result)
+        with suppress(BrokenPipeError):
+            view.on_end(result)
     return 128 + stopped_by[0] if stopped else 0
 
 
 def _start(play: SelfPlay, directory: RunDirectory, seeds: Sequence[Task]) -> None:
     """The state before the first step."""
     for task in seeds:
-        play.buffer.add(task)
+        play.population.buffer.add(task)
     _save(play, directory)
 
 
@@ -227,48 +254,45 @@ def _save(play: SelfPlay, directory: RunDirectory) -> None:
         directory.checkpoints,
         play.step,
         play.engine.state_dict(),
-        play.state(),
+        {**play.population.state(), "config": played(play.config)},
         play.config.run.keep_checkpoints,
     )
     _export_members(play, directory)
 
 
 def _export_members(play: SelfPlay, directory: RunDirectory) -> None:
-    """Every member as a PEFT folder, each put in place whole."""
     base = str(play.config.base.path or nano_base_path())
-    for member in play.roster:
-        with replacing_folder(directory.members / member.name) as folder:
-            save_adapter(play.engine.read_member(member.slot), folder, base)
+    export_members(play.population.roster, play.engine.read, directory, base)
 
 
 @contextmanager
-def _stop_requests(view: View) -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM, so that the step at hand is finished; a second one ends it."""
-    received: list[int] = []
+def _stop_requests(received: list[int], play: SelfPlay, view: View) -> Iterator[None]:
+    """Adds each SIGINT, SIGTERM and SIGHUP to `received`: the first lets the step at hand be
+    finished, the second raises `KeyboardInterrupt`."""
 
-    def note(number: int, frame: Any) -> None:
-        if received:
-            raise KeyboardInterrupt
+    def receive(number: int, frame: Any) -> None:
         received.append(number)
-        view.on_note("stopping after this step; once more to stop at once")
+        if len(received) > 1:
+            raise KeyboardInterrupt
+        # A signal that comes while a line is being written cannot write another.
+        with suppress(RuntimeError):
+            view.on_note(
+                f"finishing step {play.step}, then stopping; to stop at once and lose what "
+                f"came after the last checkpoint: Ctrl-C again, or kill {os.getpid()}"
+            )
 
-    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    previous = {number: signal.signal(number, receive) for number in numbers}
     try:
-        yield received
+        yield
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
 
 
-def environment() -> dict[str, Any]:
-    """What the run ran on: versions, platform, threads and the command."""
-    packages = ("azr-population", "torch", "transformers", "peft", "numpy", "trueskill")
+def _environment() -> dict[str, Any]:
     return {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "machine": platform.machine(),
+        **environment(),
         "threads": torch.get_num_threads(),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "packages": {name: installed(name) for name in packages},
-        "commit": commit(),
     }

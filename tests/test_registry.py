@@ -25,3 +25,12 @@ def test_an_unknown_name_names_the_key_and_the_choices(name: object) -> None:
     registry.register("red", "Goethe 1810")(lambda: 1)
     with pytest.raises(UserError, match=r"task\.colour=.*choose one of: red"):
         registry.find(name)  # type: ignore[arg-type]
+
+
+def test_a_path_names_a_function_anywhere() -> None:
+    registry: Registry = Registry("task.colour")
+    assert registry.find("math.floor").function(2.5) == 2
+    with pytest.raises(UserError, match=r"task\.colour=math\.flor cannot be imported: .*flor"):
+        registry.find("math.flor")
+    with pytest.raises(UserError, match=r"task\.colour=no\.module cannot be imported"):
+        registry.find("no.module")

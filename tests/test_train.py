@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 import azr_population.train
 from azr_population.cli import main
@@ -147,12 +149,12 @@ def test_a_crash_after_a_step_and_before_its_checkpoint_is_mended(finished, tmp_
 
     def crash(play, directory, original=azr_population.train._save):
         if play.step == 3:
-            raise OSError("the machine went down")
+            raise RuntimeError("the machine went down")
         original(play, directory)
 
     with monkeypatch.context() as patched:
         patched.setattr(azr_population.train, "_save", crash)
-        with pytest.raises(OSError, match="went down"):
+        with pytest.raises(RuntimeError, match="went down"):
             train(path, "run.steps=4", "run.checkpoint_every=1")
     assert [row["step"] for row in RunDirectory(path).metrics()] == [1, 2, 3]
     assert main(["resume", str(path)]) == 0
@@ -200,28 +202,87 @@ def test_two_processes_cannot_write_one_run(finished, tmp_path, capsys):
     assert "is in use by another process" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_ctrl_c_finishes_the_step_and_says_how_to_go_on(finished, tmp_path):
-    path = tmp_path / "stopped"
-    command = [sys.executable, "-m", "azr_population.cli", "train", *SMALL]
-    process = subprocess.Popen(
-        [*command, f"run.dir={path}", "run.steps=4"], stdout=subprocess.PIPE, text=True
-    )
-    for line in process.stdout:
-        if line.startswith("step 1/"):
-            process.send_signal(signal.SIGINT)
-            break
-    said = process.stdout.read()
-    assert process.wait(timeout=60) == 130
-    assert f"azr-population resume {path}" in said
-    assert main(["resume", str(path)]) == 0
-    assert members_digest(path / "members") == members_digest(finished / "members")
+ONE_STEP_WAITS = """
+import sys
+from azr_population.cli import main
+from azr_population.selfplay import phases
+
+def solve(*arguments, original=phases.solve):
+    print("solving", flush=True)
+    sys.stdin.readline()
+    original(*arguments)
+
+phases.solve = solve
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command line, but every step waits for a line of input before anything is solved."""
+
+
+@pytest.fixture
+def waiting(tmp_path):
+    """A run in a process of its own, in the middle of its second step."""
+    command = [sys.executable, "-c", ONE_STEP_WAITS, "train", *SMALL, f"run.dir={tmp_path / 'run'}"]
+    with subprocess.Popen(
+        [*command, "run.steps=4"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        read_until(process, "solving")
+        print(file=process.stdin, flush=True)
+        read_until(process, "solving")
+        yield process
+        process.kill()
+
+
+def read_until(process, start):
+    """The next line of its output that starts so."""
+    return next(line for line in process.stdout if line.startswith(start))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_finishes_the_step_and_the_run_can_go_on(
+    waiting, finished, tmp_path, number
+):
+    waiting.send_signal(number)
+    said = read_until(waiting, "finishing step 2, then stopping")
+    assert f"came after the last checkpoint: Ctrl-C again, or kill {waiting.pid}" in said
+    print(file=waiting.stdin, flush=True)
+    read_until(waiting, "step 2/")
+    assert f"azr-population resume {tmp_path / 'run'}" in waiting.stdout.read()
+    assert waiting.wait(timeout=60) == 128 + number
+    assert main(["resume", str(tmp_path / "run")]) == 0
+    assert members_digest(tmp_path / "run/members") == members_digest(finished / "members")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_second_signal_stops_at_once_and_the_checkpoint_is_sound(
+    waiting, finished, tmp_path, number
+):
+    waiting.send_signal(number)
+    read_until(waiting, "finishing step 2")
+    waiting.send_signal(number)
+    assert f"azr-population resume {tmp_path / 'run'}" in waiting.stdout.read()
+    assert waiting.wait(timeout=60) == 128 + number
+    assert [row["step"] for row in RunDirectory(tmp_path / "run").metrics()] == [1]
+    assert main(["resume", str(tmp_path / "run")]) == 0
+    assert members_digest(tmp_path / "run/members") == members_digest(finished / "members")
 
 
 def test_the_single_agent_runs_too(tmp_path):
     assert train(tmp_path / "single", "population=single", "population.rows=6", "run.steps=1") == 0
     (metrics,) = RunDirectory(tmp_path / "single").metrics()
     assert list(metrics["members"]) == ["agent_0"]
+
+
+def test_a_base_that_writes_nothing_valid_is_told_of_at_every_step(tmp_path, capsys):
+    base = tmp_path / "base"
+    shutil.copytree(nano_base_path(), base)
+    (base / "sample.json").unlink()
+    weights = load_file(base / "model.safetensors")
+    weights["model.norm.weight"].zero_()  # every token is equally likely then
+    save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
+    assert train(tmp_path / "run", f"base.path={base}", "run.steps=2") == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("no valid")]
+    assert len(said) == 2
+    assert re.match(r"no valid proposal in this step \(12 \w+\); teacher_\d wrote, for a", said[0])
 
 
 def test_any_hugging_face_folder_can_be_the_base(tmp_path):
@@ -254,8 +315,8 @@ def test_seed_tasks_are_checked_and_fill_the_buffer(tmp_path):
         (["task.seed_file={tmp}/nowhere.jsonl"], "nowhere.jsonl cannot be read"),
         (["engine.device=cuda"], "torch sees no GPU"),
         (["engine.device=foo"], "engine.device=foo is unknown"),
-        (["seed=-1"], "seed=-1 is too small"),
-        (["population.student_lr=-1"], "population.student_lr=-1.0 must be a number"),
+        (["seed=-1"], "seed=-1 is out of range"),
+        (["population.student_lr=-1"], "population.student_lr=-1.0 is out of range"),
         (["population=9t9s"], "population=9t9s is unknown"),
     ],
 )
