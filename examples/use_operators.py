@@ -10,13 +10,13 @@ import sys
 
 import torch
 
-from azr_population.adapters.peft_folder import load_adapter, save_adapter
-from azr_population.evolution.registry import get_operator
+from azr_population.adapters.peft_folder import load_adapter, read_config, save_adapter
+from azr_population.evolution.breeding import get_operator
 
 first, second, out = sys.argv[1:]
 generator = torch.Generator().manual_seed(1)
 parents = [load_adapter(first), load_adapter(second)]
 child = get_operator("svd_subspace")(parents, generator, k=3)
 child = get_operator("svd_structured")([child], generator, eps=0.05)
-save_adapter(child, out, base_model_name_or_path="the base of its parents")
+save_adapter(child, out, str(read_config(first)["base_model_name_or_path"]))
 print(f"child of {first} and {second} in {out}")
