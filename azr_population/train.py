@@ -28,7 +28,7 @@ from azr_population.loggers import check_packages, open_loggers, step_figures
 from azr_population.nano import nano_base_path
 from azr_population.population.export import export_members
 from azr_population.referee import Referee, RefereeSettings
-from azr_population.report.run_page import write_report
+from azr_population.report.run_page import closing_words, write_report
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import (
     Checkpoint,
@@ -214,6 +214,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
             "status": "interrupted" if stopped else "finished",
             "members": f"{directory.members} (SHA-256 {members_digest(directory.members)[:16]})",
             "report": str(write_report(directory.path)),
+            "changed": closing_words(directory.path),
         }
     except KeyboardInterrupt:
         result["status"] = "interrupted"

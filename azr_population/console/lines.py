@@ -70,6 +70,7 @@ def _short(value: Any) -> str:
 def end_lines(result: Record, done: int, steps: int) -> list[str]:
     """What a view says at the end: how the run ended and where its files are; see `View.on_end`."""
     lines = [f"{result.get('status', 'finished')} after step {done} of {steps}"]
+    lines += result.get("changed", ())
     for label, key in (
         ("run directory", "dir"),
         ("members (PEFT folders)", "members"),

@@ -45,7 +45,8 @@ class View(Protocol):
 
     def on_end(self, result: Record) -> None:
         """After the last step, or when stopped: `status` (finished, interrupted, failed) and any of
-        `dir`, `members`, `report` (paths) and `resume` (the command to go on)."""
+        `changed` (sentences on what changed), `dir`, `members`, `report` (paths) and `resume` (the
+        command to go on)."""
 
 
 class PlainView:

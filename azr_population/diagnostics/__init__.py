@@ -5,9 +5,10 @@ from azr_population.diagnostics import (  # noqa: F401  (they fill DIAGNOSTICS)
     from_tasks,
 )
 from azr_population.diagnostics.catalogue import DIAGNOSTICS, last_step, series
+from azr_population.diagnostics.changes import Change, changes
 from azr_population.diagnostics.consumption import consumption
 from azr_population.diagnostics.coverage import Cell, CoverageMap, coverage_map
-from azr_population.diagnostics.credit import operator_credit
+from azr_population.diagnostics.credit import operator_credit, ready_of
 from azr_population.diagnostics.kept import is_kept, keep
 from azr_population.diagnostics.match_ups import match_ups
 from azr_population.diagnostics.statistics import (
@@ -21,10 +22,12 @@ from azr_population.diagnostics.statistics import (
 __all__ = [
     "DIAGNOSTICS",
     "Cell",
+    "Change",
     "CoverageMap",
     "Estimate",
     "Series",
     "band",
+    "changes",
     "consumption",
     "coverage_map",
     "difference",
@@ -34,5 +37,6 @@ __all__ = [
     "last_step",
     "match_ups",
     "operator_credit",
+    "ready_of",
     "series",
 ]

@@ -61,7 +61,7 @@ def _replayed(run: RunDirectory, births: list[dict[str, Any]]) -> OperatorCredit
     roles, credit = roles_of(run), OperatorCredit()
     by_step = {step["step"]: section(step, "members") for step in steps_of(run)}
     measure = _FITNESS.get(str(_setting(run, "fitness") or "conservative_rating"), lambda _: None)
-    ready = number(_setting(run, "ready")) or 0.0
+    ready = ready_of(run)
     children = [str(birth["child"]) for birth in births]
     # Children are judged at a replacement step also where all are too young to be replaced.
     due = {step["step"] for step in steps_of(run) if "operators" in step}
@@ -81,6 +81,11 @@ def _replayed(run: RunDirectory, births: list[dict[str, Any]]) -> OperatorCredit
             name = str(birth["child"])
             credit.birth(step, str(birth.get("operator", "?")), name, parent, victims[name])
     return credit
+
+
+def ready_of(run: RunDirectory) -> float:
+    """The steps in which a child cannot be replaced, by the run's configuration."""
+    return number(_setting(run, "ready")) or 0.0
 
 
 def _setting(run: RunDirectory, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Means with confidence intervals over seeds, by Student's t.
+"""Means with confidence intervals over seeds, by Student's t, and differences of shares.
 
 Source: Student, "The probable error of a mean" (Biometrika 1908); Welch, "The generalization of
 'Student's' problem when several different population variances are involved" (Biometrika 1947).
@@ -76,6 +76,25 @@ def difference(
     spread = errors[0] ** 2 / (first.n - 1) + errors[1] ** 2 / (second.n - 1)
     half = _quantile(error**2 / spread, level) * math.sqrt(error)
     return Estimate(mean, mean - half, mean + half, n)
+
+
+def difference_of_shares(a: tuple[int, int], b: tuple[int, int], level: float = 0.95) -> Estimate:
+    """The share of `a` minus that of `b`, each as (successes, trials), with Newcombe's interval.
+
+    It is made of the Wilson intervals of both shares and holds near 0 and 1 too. Source: Newcombe,
+    "Interval estimation for the difference between independent proportions" (1998), method 10.
+
+    Raises:
+        ValueError: no trial, or more successes than trials.
+    """
+    from scipy.stats import binomtest  # takes a second to import
+
+    share, other = a[0] / a[1], b[0] / b[1]
+    of_a, of_b = (binomtest(*counts).proportion_ci(level, method="wilson") for counts in (a, b))
+    mean = share - other
+    below = math.hypot(share - of_a.low, of_b.high - other)
+    above = math.hypot(of_a.high - share, other - of_b.low)
+    return Estimate(mean, mean - below, mean + above, min(a[1], b[1]))
 
 
 def band(runs: Sequence[Series], level: float = 0.95) -> list[tuple[int, Estimate]]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from azr_population.diagnostics.changes import Change
 from azr_population.diagnostics.takes import early, late
 from azr_population.runs.records import Record, conservative, number, roles_in, section
 
@@ -49,7 +50,14 @@ _BY_DIAGNOSTIC = (
         "cells among equally many tasks of each step",
     ),
 )
-TILES = ("Solve rate", "Exam", "Valid proposals", "AST nodes", "Kinds of problems covered")
+TILES = {
+    "Solve rate": "solve_rate",
+    "Exam": "exam_mean",
+    "Valid proposals": "validity",
+    "AST nodes": "ast_nodes",
+    "Kinds of problems covered": "",
+}
+"""Title -> the name in `diagnostics.changes`."""
 
 
 def members_of(metrics: Sequence[Record]) -> list[dict[str, str]]:
@@ -116,15 +124,18 @@ def diagnostic_charts(
     return [chart for chart in charts if chart["lines"]]
 
 
-def headline_tiles(charts: Sequence[Record], steps: int) -> list[dict[str, Any]]:
+def headline_tiles(
+    charts: Sequence[Record], steps: int, changes: Mapping[str, Change] | None = None
+) -> list[dict[str, Any]]:
     """The figures at the top of the page: means over the first and the last tenth of `steps`.
 
     A quantity that only grows, or is measured rarely and precisely, has its first and last value
-    instead. A tile is `{"title", "line", "colour", "format", "smooth", "first", "last", "points"}`;
-    there is none for a line with fewer than two points, or with none in either tenth.
+    instead. A tile is `{"title", "line", "colour", "format", "smooth", "grows", "first", "last",
+    "low", "high", "points"}`: `low` and `high` bound the change, null where `changes` does not tell
+    it. There is no tile for a line with fewer than two points, or with none in either tenth.
     """
     tiles = []
-    for title in TILES:
+    for title, name in TILES.items():
         chart = next((chart for chart in charts if chart["title"] == title), None)
         main = [line for line in chart["lines"] if line["main"]] if chart else []
         # The solve rate is that of the solvers.
@@ -135,14 +146,18 @@ def headline_tiles(charts: Sequence[Record], steps: int) -> list[dict[str, Any]]
         first, last = points[0][1], points[-1][1]
         if chart["smooth"]:
             first, last = early(points, steps), late(points, steps)
-        if math.isfinite(first) and math.isfinite(last):
-            tiles.append(
-                {
-                    **{key: line[key] for key in ("colour", "points")},
-                    **{key: chart[key] for key in ("title", "format", "smooth")},
-                    **{"line": line["name"], "first": first, "last": last},
-                }
-            )
+        tile = {
+            **{key: line[key] for key in ("colour", "points")},
+            **{key: chart[key] for key in ("title", "format", "smooth")},
+            **{"line": line["name"], "grows": chart["section"] == "space"},
+            **{"first": first, "last": last, "low": None, "high": None},
+        }
+        change = (changes or {}).get(name)
+        if change and math.isfinite(change.difference.low):
+            low, high = change.difference.low, change.difference.high
+            tile |= {"first": change.first, "last": change.last, "low": low, "high": high}
+        if math.isfinite(tile["first"]) and math.isfinite(tile["last"]):
+            tiles.append(tile)
     return tiles
 
 
@@ -161,6 +176,12 @@ def lineage(children: Iterable[Record]) -> list[dict[str, Any]]:
         for child in children
         if number(child.get("step")) is not None and "child" in child
     ]
+
+
+def born_at(lineage: Sequence[Record], step: int) -> set[str]:
+    """The members that were replaced at the end of this step: whoever bears the name now has not
+    played yet if it is the last one."""
+    return {str(child["child"]) for child in lineage if child.get("step") == step}
 
 
 def _exam(metrics: Sequence[Record], members: Sequence[Record]) -> dict[str, Any]:

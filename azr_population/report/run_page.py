@@ -12,6 +12,7 @@ from azr_population.diagnostics.match_ups import who_met_whom
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.report import charts, run_tables, task_cards
+from azr_population.report.changed import changed
 from azr_population.report.coverage_map import coverage
 from azr_population.report.examples import examples
 from azr_population.report.family import family
@@ -56,7 +57,7 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
     known = [step_of(row) or 0 for row in metrics[-1:] or (*matches, *lineage)]
     last = max(known, default=0)
     lines = charts.line_charts(metrics) + charts.diagnostic_charts(_series(run, members), members)
-    tiles = charts.headline_tiles(lines, last)
+    tiles = charts.headline_tiles(lines, last, diagnostics.changes(run, last))
     chosen = examples(run.tasks, last)
     data = {
         "steps": max(planned or 0, last),
@@ -82,7 +83,9 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
             ),
             "members": run_tables.member_table(metrics, lineage),
             "replacements": run_tables.lineage_table(lineage),
-            "credit": run_tables.operator_table(diagnostics.operator_credit(run)),
+            "credit": run_tables.operator_table(
+                diagnostics.operator_credit(run), diagnostics.ready_of(run)
+            ),
             "fairness": run_tables.fairness_table(diagnostics.consumption(run)),
             "pairs": task_cards.side_by_side(chosen),
             "solved": task_cards.hardest(chosen.solved, "Nobody solved a task yet."),
@@ -101,6 +104,15 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
             f"{path} cannot be written: {error.strerror}; name another place by --out"
         ) from error
     return path
+
+
+def closing_words(run_dir: Path) -> list[str]:
+    """What changed in a run, as its page says it, for the end of the terminal's output."""
+    run = RunDirectory(run_dir)
+    metrics = steps_of(run)
+    last = metrics[-1]["step"] if metrics else 0
+    tiles = charts.headline_tiles(charts.line_charts(metrics), last, diagnostics.changes(run, last))
+    return changed([member["role"] for member in charts.members_of(metrics)], last, tiles)
 
 
 def _series(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from azr_population.report.charts import born_at
 from azr_population.runs.formatting import duration, rating, show
 from azr_population.runs.records import by_number, conservative, number, section
 from azr_population.web.sections import empty, row, table, text
@@ -13,11 +14,11 @@ Record = Mapping[str, Any]
 
 
 def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> str:
-    """The members now. One born at the last step has not played yet: its results are dashes."""
+    """The members now. Those born at the end of the last step are marked: they have not played."""
     if not metrics:
         return empty("No step is recorded yet.")
     origin = {child["child"]: child["operator"] for child in lineage}
-    newborn = {child["child"] for child in lineage if child["step"] == metrics[-1]["step"]}
+    newborn = born_at(lineage, metrics[-1]["step"])
     rows = []
     for name, member in sorted(section(metrics[-1], "members").items(), key=_rank):
         # Members are replaced at the end of a step: its results are those of the replaced member.
@@ -31,9 +32,14 @@ def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> str:
             show(played.get("validity"), "{:.0%}"),
             show(played.get("solve_rate"), "{:.0%}"),
         ]
-        rows.append(row(_named(name, member.get("role", "")), cells, "number"))
+        mark = ' <span class="unplayed">unplayed</span>' if name in newborn else ""
+        rows.append(row(_named(name, member.get("role", "")) + mark, cells, "number"))
     heads = "member|mu ± sigma|mu - 3 sigma|gen.|origin|reward|valid|solved"
-    return table(heads.split("|"), rows, "number")
+    note = (
+        '<p class="note">Unplayed: born at the end of the last step. Its weights are what the '
+        "operator made, its rating is inherited, and it has no results yet.</p>"
+    )
+    return table(heads.split("|"), rows, "number") + (note if newborn else "")
 
 
 def lineage_table(lineage: Sequence[Record]) -> str:
@@ -59,13 +65,26 @@ def lineage_table(lineage: Sequence[Record]) -> str:
     )
 
 
-def operator_table(credit: Sequence[Record]) -> str:
-    """What became of the children of each operator; nothing if there are none.
+def operator_table(credit: Sequence[Record], ready: float) -> str:
+    """What became of the children of each operator: a sentence while none has been judged, and
+    nothing if there are none.
 
-    `credit` is what `operator_credit(run)` returns.
+    `credit` is what `operator_credit(run)` returns, `ready` the run's `evolution.ready`.
     """
     if not credit:
         return ""
+    title = "<h3>Credit of the operators</h3>"
+    judged, passed, born = (
+        sum(int(operator.get(key) or 0) for operator in credit)
+        for key in ("judged", "passed", "born")
+    )
+    if not judged:
+        many = "children" if born > 1 else "child"
+        return title + empty(
+            f"No operator has earned credit yet: {born} {many} of {len(credit)} "
+            f"{'operators' if len(credit) > 1 else 'operator'}, and none has met a replacement at "
+            f"which it was old enough to be replaced ({ready:g} steps, evolution.ready)."
+        )
     rows = []
     for operator in credit:
         cells = [
@@ -82,16 +101,12 @@ def operator_table(credit: Sequence[Record]) -> str:
         "operator|children|alive|mean life, steps|passed their first judgement"
         "|stood above|gain over the replaced|gain over the parent"
     )
-    judged, passed = (
-        sum(int(operator.get(key) or 0) for operator in credit) for key in ("judged", "passed")
-    )
     note = (
         f"{passed} of the {judged} children judged so far passed. A child is judged once, at the "
         "first replacement step at which it is old enough to be replaced: did it survive, what "
         "share of the others did it stand above, and by how much did its fitness exceed that of "
         "the member it replaced (at that time) and of its first parent?"
     )
-    title = "<h3>Credit of the operators</h3>"
     return f'{title}<p class="note">{note}</p>{table(heads.split("|"), rows, "number")}'
 
 
@@ -133,8 +148,9 @@ def fairness_table(consumed: Mapping[str, Record]) -> str:
         f"{table(['member', *heads[1:]], each, 'number')}</details>"
     )
     note = (
-        "Seconds leave out the exams. Members run in one batch and are not timed one by one: a "
-        "member's seconds are its share by the tokens that it generated and trained on."
+        "Exams are not counted in the seconds. All members run in one batch and cannot be timed "
+        "one by one: a member's seconds are its share of the batch by tokens generated and "
+        "trained on."
     )
     return (
         f'<p class="note">{note}</p>{table(heads, rows, "number", "consumption")}'

@@ -1,4 +1,4 @@
-"""The opening of a run's page: what happened, in three sentences with numbers."""
+"""The opening of a run's page: what was played, what changed, who leads."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from azr_population.diagnostics.takes import tenth
+from azr_population.report.changed import changed, listed
+from azr_population.report.charts import born_at
 from azr_population.runs.formatting import duration, figure
-from azr_population.runs.records import conservative, number, section
+from azr_population.runs.records import by_number, conservative, number, section
 
 Record = Mapping[str, Any]
 
@@ -23,7 +24,7 @@ def summary(
     lineage: Sequence[Record],
     tiles: Sequence[Record],
 ) -> list[str]:
-    """Up to three sentences: what was played, what changed, who came out on top.
+    """What was played, what changed, who came out on top: a paragraph each.
 
     What changed is taken from `tiles`, so that sentences and tiles show the same numbers.
     """
@@ -40,10 +41,12 @@ def summary(
             "The page fills as steps are recorded: write it again later.",
         ]
     members = section(metrics[-1], "members")
+    last = metrics[-1]["step"]
+    roles = [str(member.get("role", "")) for member in members.values()]
     return [
         _played(name, steps, metrics, matches, lineage),
-        _changed(metrics, tiles),
-        _leading(members),
+        *(changed(roles, last, tiles) or [_NOTHING]),
+        _leading(members, born_at(lineage, last)),
     ]
 
 
@@ -74,41 +77,17 @@ def _played(
     )
 
 
-def _changed(metrics: Sequence[Record], tiles: Sequence[Record]) -> str:
-    """From the first tenth of the steps to the last, and from the first exam to the last."""
-    roles = [str(m.get("role", "")) for m in section(metrics[-1], "members").values()]
-    words = {
-        "Solve rate": lambda role: f"the {_whose(roles, role)} solve rate",
-        "Valid proposals": lambda role: "the share of valid proposals",
-        "AST nodes": lambda role: "a program's size",
-    }
-    parts = [
-        f"{words[tile['title']](tile['line'])} {_moved(tile)}"
-        f"{' AST nodes' if tile['title'] == 'AST nodes' else ''}"
-        for tile in tiles
-        if tile["title"] in words
-    ]
-    exam = next((tile for tile in tiles if tile["title"] == "Exam"), None)
-    of = "mean" if exam and exam["line"] == "mean" else "score"
-    examined = f"from the first exam to the last, the {of} {_moved(exam)}" if exam else ""
-    if not parts:
-        return f"{examined[:1].upper()}{examined[1:]}." if exam else _NOTHING
-    width = tenth(metrics[-1]["step"])
-    spans = ("step", "") if width == 1 else (f"{width} steps", f" {width}")
-    return (
-        f"From the first {spans[0]} to the last{spans[1]}, {_listed(parts)}"
-        f"{'; ' if exam else ''}{examined}."
-    )
-
-
-def _leading(members: Mapping[str, Record]) -> str:
-    """Who leads each role; a role with one member has only a rating to report."""
+def _leading(members: Mapping[str, Record], newborn: set[str]) -> str:
+    """Who leads each role; a role with one member has only a rating to report. Those born at the
+    last step have not played yet, and lead nobody."""
     leaders, alone = [], []
     for role in ("teacher", "student"):
         rated = [
             (value, name, member)
             for name, member in members.items()
-            if member.get("role") == role and (value := conservative(member)) is not None
+            if member.get("role") == role
+            and name not in newborn
+            and (value := conservative(member)) is not None
         ]
         if len(rated) > 1:
             _, name, member = max(rated, key=lambda row: (row[0], row[1]))
@@ -121,26 +100,17 @@ def _leading(members: Mapping[str, Record]) -> str:
             alone.append(f"the {role} is rated mu {member['mu']:.1f}, sigma {member['sigma']:.1f}")
     if not leaders and not alone:
         return "There are no ratings, since a single agent meets nobody but itself."
-    text = f"{'by mu - 3 sigma, ' if leaders else ''}{_listed([*leaders, *alone])}"
+    text = f"{'by mu - 3 sigma, ' if leaders else ''}{listed([*leaders, *alone])}"
+    unplayed = sorted(newborn & set(members), key=by_number)
+    if unplayed:
+        many = len(unplayed) > 1
+        text += (
+            f"; {listed(unplayed)} {'were' if many else 'was'} born at the end of the last step "
+            f"and {'have' if many else 'has'} not played yet"
+        )
     return f"{text[0].upper()}{text[1:]}."
-
-
-def _whose(roles: Sequence[str], role: str) -> str:
-    return f"{role}s'" if roles.count(role) > 1 else f"{role}'s"
-
-
-def _moved(tile: Record) -> str:
-    """`rose from 30% to 42%`, or `stayed at` where both look the same."""
-    first, last = (figure(tile[key], tile["format"]) for key in ("first", "last"))
-    if first == last:
-        return f"stayed at {last}"
-    return f"{'rose' if tile['last'] > tile['first'] else 'fell'} from {first} to {last}"
 
 
 def _count(count: int, noun: str) -> str:
     plural = {"match": "matches"}.get(noun, f"{noun}s")
     return f"{count} {noun if count == 1 else plural}"
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -162,6 +162,19 @@ def test_earlier_replacements_are_known_after_a_resume(made_up_run: MakeRun) -> 
     assert "go on with: azr-population resume runs/demo" in written(out)
 
 
+def test_what_changed_is_said_before_the_files(made_up_run: MakeRun) -> None:
+    out = console()
+    view = PlainView(out)
+    play(view, made_up_run())
+    view.on_end({**END, "changed": ["From the first step on, every change is within noise."]})
+    assert written(out).splitlines()[-4:] == [
+        "finished after step 12 of 12",
+        "From the first step on, every change is within noise.",
+        "run directory: runs/demo",
+        "report: runs/demo/report.html",
+    ]
+
+
 def test_the_view_suits_where_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("TERM", "xterm")

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from azr_population.diagnostics import Estimate, band, difference, interval
+from azr_population.diagnostics.statistics import difference_of_shares
 from azr_population.errors import UserError
 
 
@@ -71,3 +72,17 @@ def test_a_band_is_of_the_steps_that_all_seeds_have() -> None:
     assert [step for step, _ in found] == [2, 4]
     assert found[0][1].mean == 2.0 and found[0][1].n == 2
     assert band([]) == [] and band([[(1, 1.0)], []]) == []
+
+
+def test_the_difference_of_shares_is_newcombes() -> None:
+    # His table II, method 10: 56/70 against 48/80, and 10/10 against 0/20.
+    one = difference_of_shares((56, 70), (48, 80))
+    assert (one.mean, one.n) == (pytest.approx(0.2), 70)
+    assert (one.low, one.high) == (pytest.approx(0.0524, abs=5e-5), pytest.approx(0.3339, abs=5e-5))
+    far = difference_of_shares((10, 10), (0, 20))
+    assert (far.low, far.high) == (pytest.approx(0.6791, abs=5e-5), pytest.approx(1.0))
+    assert (
+        difference_of_shares((60, 60), (60, 60)).low
+        < 0.0
+        < (difference_of_shares((60, 60), (60, 60)).high)
+    )

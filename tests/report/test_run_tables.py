@@ -15,16 +15,26 @@ def test_consumption_is_told_per_role_and_member(write_run: Callable[..., Path])
     assert "36,000" in page  # 12 steps of 3,000 tokens
     assert "2,304" in page
     assert "Each of the 8 members" in page
-    assert "Seconds leave out the exams" in page
+    assert "Exams are not counted in the seconds" in page
     assert run_tables.fairness_table({}).startswith('<p class="empty">')
 
 
 def test_what_is_unknown_of_an_operator_is_a_dash() -> None:
     others = {"operator": "layer_wise", "born": 5, "judged": 4, "passed": 3}
-    page = run_tables.operator_table([{"operator": "da<re", "born": 2, "mean_rank": None}, others])
+    unknown = {"operator": "da<re", "born": 2, "mean_rank": None}
+    page = run_tables.operator_table([unknown, others], ready=8)
     assert "3 of the 4 children judged so far passed." in page
     assert "da&lt;re" in page
     assert '<td class="number">-</td>' in page
+
+
+def test_credit_that_nobody_has_earned_yet_is_one_sentence() -> None:
+    credit = [{"operator": name, "born": born, "judged": 0} for name, born in (("a", 3), ("b", 1))]
+    page = run_tables.operator_table(credit, ready=20.0)
+    assert "<table" not in page and "<td" not in page
+    assert "4 children of 2 operators, and none has met a replacement" in page
+    assert "(20 steps, evolution.ready)" in page
+    assert run_tables.operator_table([], ready=20.0) == ""
 
 
 def test_attempts_are_counted_by_verdict() -> None:
@@ -60,3 +70,7 @@ def test_who_was_born_at_the_last_step_has_played_nothing() -> None:
     ]
     page = run_tables.member_table(metrics, births)
     assert [page.count(shown) for shown in ("+0.25", "50%", "75%")] == [1, 1, 1]
+    assert 'student_1 <span class="unplayed">unplayed</span>' in page
+    assert page.count('class="unplayed"') == 1
+    assert "Unplayed: born at the end of the last step." in page
+    assert "Unplayed" not in run_tables.member_table(metrics, births[:1])
