@@ -25,6 +25,7 @@ _HIDDEN_BUILTINS = ("input", "breakpoint", "exit", "quit", "help", "copyright", 
 _INTERNALS = ("_strptime", "time")  # what the interpreter's own C code imports in a program's name
 _KEPT_PROGRAMS = 64  # compiled, in case that they come again
 _LIFE = 2000  # executions of a resident child, before another takes its place
+_MORE_PLACES = 2  # where what may show an address runs, too: one bit of it gets past 1 in 8 times
 Result = tuple[int, str]
 """A status and its text."""
 
@@ -161,13 +162,18 @@ class Runner:
         else:
             return wire.ALONE, ""
         self.executed += 1
-        litter = chance.litter(whole or program.plain.hashes) if call.again else None
+        litter = [chance.litter(whole or program.plain.hashes)] if call.again else []
         status, text = self._attempt(program, call, given, whole)
         if whole and call.again and status == wire.OK and chance.consumed():
             for world in range(2, chance.WORLDS):
                 chance.enter(world)
                 if self._attempt(program, call, given, whole) != (status, text):
                     return wire.ERROR, "it depends on the clock or on chance"
+        if call.again and status == wire.OK and program.plain.may_show_addresses:
+            for _ in range(_MORE_PLACES):
+                litter.append(chance.litter(program.plain.hashes))
+                if self._attempt(program, call, given, whole) != (status, text):
+                    return wire.ERROR, "it depends on where objects lie in memory"
         del litter
         if not whole:
             self.worn = self.worn or status == wire.MEMORY

@@ -60,16 +60,20 @@ _OPERATIONS = frozenset(opcode.opmap[n] for n in _NAMED_OPERATIONS if n in opcod
 _SETTING = frozenset(opcode.opmap[n] for n in ("STORE_ATTR", "DELETE_ATTR"))
 _SETS = frozenset(opcode.opmap[n] for n in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
 _HASHING = frozenset(("hash", "set", "frozenset"))
+_FORMATTING = ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE")
+_FORMATS = frozenset(opcode.opmap[n] for n in _FORMATTING if n in opcode.opmap)
+_WRITING = frozenset(("str", "repr", "ascii", "print"))
 _VARIABLE_OPERATIONS = ("_NAME", "_GLOBAL", "_GLOBALS")  # the ends of LOAD_NAME, STORE_GLOBAL, ...
 
 
 class Plainness(NamedTuple):
-    """Whether a program is plain; if so, whether it sets attributes, and whether it has sets or
-    hashes, whose order or value may come from addresses."""
+    """Whether a program is plain; if so, whether it sets attributes, whether it has sets or hashes,
+    whose order or value may come from addresses, and whether it has these or writes objects out."""
 
     plain: bool
     sets_attributes: bool = False
     hashes: bool = False
+    may_show_addresses: bool = False
 
 
 def names(code: CodeType) -> frozenset[str]:
@@ -94,7 +98,9 @@ def plainness(code: CodeType, private: frozenset[str] = frozenset()) -> Plainnes
     if questionable and not all(_harmless(inner, questionable, private) for inner in codes):
         return Plainness(False)
     hashes = not (_SETS.isdisjoint(operations) and _HASHING.isdisjoint(found))
-    return Plainness(True, not _SETTING.isdisjoint(operations), hashes)
+    writes = not (_FORMATS.isdisjoint(operations) and _WRITING.isdisjoint(found))
+    writes = writes or any("%" in repr(inner.co_consts) for inner in codes)  # '%s' % f
+    return Plainness(True, not _SETTING.isdisjoint(operations), hashes, hashes or writes)
 
 
 def is_plain(code: CodeType) -> bool:
