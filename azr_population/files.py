@@ -7,6 +7,7 @@ every fault in what is read is a `UserError`.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import secrets
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
+
+_MEND = "mend it by hand, put back a copy, or play the run anew"
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -93,6 +96,33 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path} is damaged: {error}") from error
     except RecursionError as error:
         raise UserError(f"{path} is nested too deep to be read") from error
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The settings by name in a regular file, as OmegaConf reads YAML, but nothing looked up.
+
+    Raises:
+        UserError: as `read_text`, or it is no YAML, not settings by name, nested too deep, or says
+            one part twice by an alias: a page of those grows beyond any memory.
+    """
+    import yaml
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    text = read_text(path)
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise UserError(f"{path} holds aliases (*), which no configuration here does; {_MEND}")
+        settings = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=False)
+    except (yaml.YAMLError, OSError, ValueError, OmegaConfBaseException) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark else ""
+        raise UserError(f"{path} is no readable YAML{where}; {_MEND}") from error
+    except RecursionError as error:
+        raise UserError(f"{path} is nested too deep to be read") from error
+    if not isinstance(settings, dict):
+        raise UserError(f"{path} holds no settings by name; {_MEND}")
+    return {str(key): value for key, value in settings.items()}
 
 
 def refuse_irregular(path: Path) -> None:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from hydra import compose, initialize_config_module
 from hydra.core.config_store import ConfigStore
 from hydra.errors import ConfigCompositionException, HydraException
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from azr_population.conf.differences import flat
+from azr_population.conf.overrides import read_override, unknown
 from azr_population.conf.schema import Config
 from azr_population.conf.setting import check_fields
 from azr_population.errors import UserError
+from azr_population.files import read_yaml
 
 ConfigStore.instance().store(name="schema", node=Config)
 
@@ -32,73 +32,53 @@ def load_config(overrides: Sequence[str]) -> Config:
     """
     try:
         with initialize_config_module("azr_population.conf", version_base="1.3"):
-            composed = compose("local", [_with_new_entries(text) for text in overrides])
-        return _to_config(composed)
+            composed = compose(
+                "local", [read_override(text).input_line or text for text in overrides]
+            )
+        # Once more, as if from a file: `++run={stepz: 3}` gets past Hydra.
+        return _to_config(_checked(OmegaConf.to_container(composed, resolve=True)))
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(_one_line(error)) from error
 
 
-def _with_new_entries(override: str) -> str:
-    """An override of one entry of a dict field, such that Hydra takes a new entry too.
-
-    Hydra refuses `evolution.options.dare.p=0.5` without `++`, and cannot parse the name of a
-    sequence of operators as a key. What an entry may be called is checked afterwards.
-    """
-    entry = re.fullmatch(
-        r"\+{0,2}(evolution\.operators|evolution\.options|evolution\.selection_options"
-        r"|matchmaking\.options|engine\.vllm)\.([^=]+)=(.*)",
-        override,
-    )
-    if not entry:
-        return override
-    node, name, value = entry.groups()
-    if "+" not in name:
-        return f"++{node}.{name}={value}"
-    if node == "evolution.options":
-        raise UserError(
-            f"{override}: options are given by operator and hold in sequences too, as in "
-            "evolution.options.full_gaussian.eps=0.1"
-        )
-    return f"++{node}={{{name}:{value}}}"
-
-
 def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
-    """Reads a run's `config.yaml` and applies dotted overrides (`run.steps=40`) to it."""
+    """Reads a configuration as `to_yaml` writes it and applies dotted overrides (`run.steps=40`).
+
+    Raises:
+        UserError: as `load_config`; or no such file, no YAML, or a group that is chosen anew.
+    """
+    if not path.exists():
+        raise UserError(f"no run at {path.parent}: there is no {path.name} in it")
     try:
-        loaded = OmegaConf.merge(OmegaConf.structured(Config), _without_resolvers(path))
-        return _to_config(
-            OmegaConf.merge(loaded, OmegaConf.from_dotlist(list(map(_chosen_logger, overrides))))
-        )
-    except FileNotFoundError as error:
-        raise UserError(f"no run at {path.parent}: there is no {path.name} in it") from error
-    except (OSError, yaml.YAMLError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path} or {list(overrides)} cannot be read: {reason}") from error
+        loaded = _checked(_values_only(path))
+    except OmegaConfBaseException as error:
+        raise UserError(f"{path}: {_one_line(error)}") from error
+    try:
+        for text in overrides:
+            override = read_override(text)
+            value = override.value()
+            if override.key_or_group == "logger" and isinstance(value, str):
+                # The one group that a resumed run may choose anew, as the field that it sets.
+                value = {"names": [] if value == "none" else [value]}
+            OmegaConf.update(loaded, override.key_or_group, value)
+        return _to_config(loaded)
     except OmegaConfBaseException as error:
         raise UserError(_one_line(error)) from error
 
 
-def _without_resolvers(path: Path) -> DictConfig | ListConfig:
+def _values_only(path: Path) -> dict[str, Any]:
     """A stored configuration, which holds values only.
 
     Whoever sent it could otherwise have it read the environment or run a resolver.
     """
-    loaded = OmegaConf.load(path)
-    for key, value in flat(OmegaConf.to_container(loaded, resolve=False)).items():
+    settings = read_yaml(path)
+    for key, value in flat(settings).items():
         if "${" in str(value):
             raise UserError(
                 f"{path}: {key}={value} is no value but something to look up, which the "
                 "configuration of a run never holds; write the value there"
             )
-    return loaded
-
-
-def _chosen_logger(override: str) -> str:
-    """`logger=wandb` as the field that it sets: the one group that a resumed run may change."""
-    name = override.removeprefix("logger=")
-    if name == override:
-        return override
-    return f"logger.names=[{'' if name == 'none' else name}]"
+    return settings
 
 
 def to_yaml(config: Config) -> str:
@@ -106,8 +86,14 @@ def to_yaml(config: Config) -> str:
     return OmegaConf.to_yaml(OmegaConf.structured(config))
 
 
-def _to_config(composed: Any) -> Config:
-    assert isinstance(composed, DictConfig)
+def _checked(settings: Any) -> DictConfig:
+    """Settings by name over the schema's defaults; OmegaConf raises where it has no such key."""
+    merged = OmegaConf.merge(OmegaConf.structured(Config), settings)
+    assert isinstance(merged, DictConfig)
+    return merged
+
+
+def _to_config(composed: DictConfig) -> Config:
     config = OmegaConf.to_object(composed)
     assert isinstance(config, Config)
     check(config)
@@ -120,12 +106,14 @@ def _one_line(error: BaseException) -> str:
     if choice:
         options = re.findall(r"^\t(\w+)$", str(error), flags=re.MULTILINE)
         return f"{choice[1]}={choice[2]} is unknown; choose one of: {', '.join(options)}"
-    unknown = re.search(r"Could not override '([\w.]+)'|Key '(\w+)' not in", str(error))
-    if unknown:
-        key = unknown[1] or unknown[2]
-        near = difflib.get_close_matches(key, _keys(OmegaConf.structured(Config)), n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else "see azr-population train --config"
-        return f"{key} is unknown; {hint}"
+    told = f"{error.__cause__}\n{error}"
+    key = re.search(r"Key .* not in .*\s+full_key: ([\w.]+)", told) or re.search(
+        r"Could not override '([\w.]+)'", told
+    )
+    if key:
+        return str(unknown(key[1]))
+    if group := re.search(r"Invalid type assigned: str .*\s+full_key: (\w+)$", told, re.MULTILINE):
+        return f"{group[1]} is a group, and a configuration that is written out has its fields only"
     root: BaseException = error
     while isinstance(root, ConfigCompositionException) and root.__cause__ is not None:
         root = root.__cause__
@@ -139,16 +127,6 @@ def _one_line(error: BaseException) -> str:
         and not line.startswith("Check that your config directory")
     ]
     return "; ".join(dict.fromkeys(kept)).replace("\t", " ")
-
-
-def _keys(node: DictConfig, prefix: str = "") -> list[str]:
-    """All dotted keys of a configuration."""
-    keys: list[str] = []
-    for key in map(str, node):
-        keys.append(f"{prefix}{key}")
-        if isinstance(node[key], DictConfig):
-            keys += _keys(node[key], f"{prefix}{key}.")
-    return keys
 
 
 def check(config: Config) -> None:

@@ -8,6 +8,7 @@ dynamics at nano scale.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,8 @@ DTYPES = ("float32", "bfloat16", "float16")
 class MembersConfig:
     """Who plays and what for, in both hosts."""
 
-    name: str = "4t4s"
+    name: str = setting("4t4s", effect=Effect.NOTHING)
+    """What pages and consoles call it. A name that tells numbers is made to tell the true ones."""
     teachers: int = setting(4, least=0)
     students: int = setting(4, least=0)
     """0 teachers and 0 students is the single agent, which proposes and solves (stock AZR)."""
@@ -28,6 +30,10 @@ class MembersConfig:
     """adversarial, learnability, stock, or the path of a function of yours: `module.function`."""
     duplicate_price: float = setting(0.0, least=0)
     """Taken off a proposal's reward for each other copy of it in the step or buffer; ours."""
+
+    def __post_init__(self) -> None:
+        if re.fullmatch(r"single|\d+t\d+s", self.name):
+            self.name = "single" if self.single else f"{self.teachers}t{self.students}s"
 
     @property
     def members(self) -> int:

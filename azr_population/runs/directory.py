@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
-from azr_population.files import open_own, read_json, refuse_links, write_atomically
+from azr_population.files import open_own, read_json, read_yaml, refuse_links, write_atomically
 from azr_population.members.member import check_name
 
 RECORDS = ("metrics", "matches", "lineage", "tasks", "exams")
 CURVES = "curves.json"
 """What may be kept of a run in place of its records; see `diagnostics.kept`."""
-_MEND = "mend it by hand, put back a copy, or play the run anew"
 
 
 class RunDirectory:
@@ -132,21 +131,10 @@ class RunDirectory:
         Raises:
             UserError: there is none, or it cannot be read.
         """
-        from omegaconf import OmegaConf
-        from yaml import YAMLError
-
         path = self.path / "config.yaml"
         if not path.is_file():
             raise UserError(f"no run at {self.path}: there is no config.yaml in it")
-        try:
-            config = OmegaConf.to_container(OmegaConf.load(path))
-        except (YAMLError, OSError, ValueError) as error:
-            mark = getattr(error, "problem_mark", None)
-            where = f" (line {mark.line + 1})" if mark else ""
-            raise UserError(f"{path} is no readable YAML{where}; {_MEND}") from error
-        if not isinstance(config, dict):
-            raise UserError(f"{path} holds no settings by name; {_MEND}")
-        return {str(key): value for key, value in config.items()}
+        return read_yaml(path)
 
     def environment(self) -> dict[str, Any]:
         """Versions, platform, command; empty when it was never written.

@@ -79,6 +79,7 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
         ("task.types=[]", r"task\.types is empty"),
         ("task.refuse=[hard]", r"task\.refuse=hard is unknown"),
         ("base=gpt5", r"base=gpt5 is unknown; choose one of: hf, nano"),
+        ("run={stepz: 3}", r"run\.stepz is unknown; did you mean run\.steps"),
         ("base=hf", r"base\.path has no value"),
         ("base.dtype=int8", r"base\.dtype=int8 is unknown"),
         ("population.students=0", r"population\.teachers=4, population\.students=0: give at least"),

@@ -107,7 +107,7 @@ def test_damaged_lines_are_counted_skipped_and_kept(tmp_path):
     ("content", "words"),
     [
         (b"a: [1\nb: {", r"config\.yaml is no readable YAML \(line 2\); mend it"),
-        (b"\xff\xfe\x00", r"config\.yaml is no readable YAML; mend it"),
+        (b"\xff\xfe\x00", r"config\.yaml is not UTF-8 text"),
         (b"- 1\n", r"config\.yaml holds no settings by name; mend it"),
     ],
 )
