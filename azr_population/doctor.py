@@ -74,6 +74,6 @@ def azr_home() -> Path | None:
     if named:
         path = Path(named)
         return path if (path / "absolute_zero_reasoner").is_dir() else None
-    found = importlib.util.find_spec("absolute_zero_reasoner")
-    places = list(found.submodule_search_locations or []) if found else []
+    spec = importlib.util.find_spec("absolute_zero_reasoner")
+    places = list(spec.submodule_search_locations or []) if spec else []
     return Path(places[0]).parent if places else None

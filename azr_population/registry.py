@@ -29,7 +29,7 @@ class Entry(Generic[F]):
         return {p.name: p.default for p in parameters if p.default is not p.empty}
 
     def refuse_unknown(self, key: str, given: Iterable[str]) -> None:
-        """Raises UserError when `given` (the config's `key`) names an option that it has not."""
+        """Raises UserError when `given` (the config's `key`) has an unknown option."""
         for option in given:
             if option not in self.options:
                 known = ", ".join(self.options) or "none"
@@ -77,10 +77,10 @@ class Registry(Generic[F]):
     def _import(self, path: str) -> F:
         module, _, name = path.rpartition(".")
         try:
-            found: F = getattr(importlib.import_module(module), name)
+            function: F = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError, ValueError) as error:
             raise UserError(f"{self.kind}={path} cannot be imported: {error}") from error
-        return found
+        return function
 
     def __iter__(self) -> Iterator[Entry[F]]:
         return iter(self._entries.values())

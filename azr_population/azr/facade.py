@@ -124,8 +124,8 @@ class PopulationGroup:
                 futures.append((group, group.workers.update_actor(part)))
         updates: dict[int, dict[str, float]] = {}
         for group, future in futures:
-            found = self._result(group, future).meta_info["updates"]
-            updates |= {group.first + slot: figures for slot, figures in found.items()}
+            worker_updates = self._result(group, future).meta_info["updates"]
+            updates |= {group.first + slot: figures for slot, figures in worker_updates.items()}
         metrics = self._finish_step(batch, updates)
         return DataProto(meta_info={"metrics": metrics})
 
@@ -155,8 +155,8 @@ class PopulationGroup:
                     f"{local_path} holds no population with placement of {group.name}: it was "
                     "written by stock AZR, or with another population.placement"
                 )
-            found = self._call(group, "load_checkpoint", str(folder))[0]
-            plain, self._saved = found["plain"], found["step"]
+            restored = self._call(group, "load_checkpoint", str(folder))[0]
+            plain, self._saved = restored["plain"], restored["step"]
         assert plain is not None
         self._load_state(plain)
 
@@ -264,10 +264,10 @@ class PopulationGroup:
 def _remove_old(local_path: Path, keep: int) -> None:
     """Removes the population's part of all but the newest `keep` of AZR's checkpoints."""
     root = local_path.absolute().parent.parent
-    found = sorted(
+    checkpoints = sorted(
         (int(path.name.rpartition("_")[2]), path)
         for path in root.glob("global_step_*")
         if path.name.rpartition("_")[2].isdigit() and (path / "actor" / FOLDER).is_dir()
     )
-    for _, path in found[:-keep]:
+    for _, path in checkpoints[:-keep]:
         shutil.rmtree(path / "actor" / FOLDER)

@@ -99,7 +99,7 @@ class Judge:
     def _matched_estimate(self, *args: Any, **kwargs: Any) -> Any:
         """In the place of AZR's difficulty estimate: the same, with the matched students."""
         data_dicts, n_samples = kwargs["data_dicts"], kwargs["n_samples"]
-        valid = [index for index, one in enumerate(data_dicts) if one["code_validity"]]
+        valid = [index for index, data in enumerate(data_dicts) if data["code_validity"]]
         students = [self._batch[index].match.student.slot for index in valid]
         # AZR repeats the list of prompts n_samples times.
         with self._group.routed(students * n_samples) as group:

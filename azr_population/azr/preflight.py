@@ -71,10 +71,10 @@ def check_host(main: ModuleType) -> None:
     for name in ("CodeIORayPPOTrainer", "TaskRunner"):
         if not hasattr(main, name):
             spec = getattr(main, "__spec__", None)
-            found = spec.name if spec else getattr(main, "__file__", "an interactive session")
+            running = spec.name if spec else getattr(main, "__file__", "an interactive session")
             raise UserError(
                 f"+population works in `python -m {ENTRY}`, whose {name} it replaces; "
-                f"this is {found}, which has none"
+                f"this is {running}, which has none"
             )
     for module_name, symbols in SURFACE.items():
         try:
@@ -252,14 +252,14 @@ def _check_seeds(config: Any, rows: int) -> None:
 
 
 def _check_symbol(module: ModuleType, symbol: str, expected: tuple[str, ...]) -> None:
-    found: Any = module
+    function: Any = module
     for part in symbol.split("."):
-        found = getattr(found, part, None)
-    if found is None:
+        function = getattr(function, part, None)
+    if function is None:
         raise UserError(
             f"{module.__name__} has no {symbol}, which +population hooks; {_versions()}"
         )
-    parameters = inspect.signature(found).parameters
+    parameters = inspect.signature(function).parameters
     missing = [name for name in expected if name not in parameters]
     if missing:
         raise UserError(
@@ -270,5 +270,5 @@ def _check_symbol(module: ModuleType, symbol: str, expected: tuple[str, ...]) ->
 
 def _versions() -> str:
     names = ("verl", "ray", "torch", "azr-population")
-    found = [f"{name} {installed(name)}" if installed(name) else f"no {name}" for name in names]
-    return f"it was made for {TESTED} and found {', '.join(found)}"
+    versions = [f"{name} {installed(name)}" if installed(name) else f"no {name}" for name in names]
+    return f"it was made for {TESTED} and found {', '.join(versions)}"

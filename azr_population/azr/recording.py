@@ -44,8 +44,8 @@ def figures(step: Mapping[str, Any], births: int) -> dict[str, float]:
     Times are left out, since AZR logs its own.
     """
     types = {
-        kind: {key: own.get(key) for key in ("validity", "solve_rate", "unique")}
-        for kind, own in step["types"].items()
+        kind: {key: counts.get(key) for key in ("validity", "solve_rate", "unique")}
+        for kind, counts in step["types"].items()
     }
     return section_figures({**step["roles"], **step["members"], **types}, births)
 
@@ -60,5 +60,5 @@ def lines(
     shown = [match_line(match) for match in matches]
     shown += [replacement_line(birth) for birth in births]
     shown += notes
-    shown += [role_line(role, own) for role, own in step["roles"].items()]
+    shown += [role_line(role, figures) for role, figures in step["roles"].items()]
     return [f"population step {step['step']}: {line}" for line in shown]

@@ -86,7 +86,9 @@ class Step:
         timing: Mapping[str, float],
     ) -> StepRecords:
         """Ratings, births and records; `timing` is AZR's, in seconds."""
-        updates = {slot: {**own, "rows": self._learning[slot]} for slot, own in updates.items()}
+        updates = {
+            slot: {**figures, "rows": self._learning[slot]} for slot, figures in updates.items()
+        }
         records = self.population.finish_step(self.rows, updates, make_child, self.practice)
         records.metrics["seconds"] = time.perf_counter() - self._started
         timed = {name.replace("/", " "): seconds for name, seconds in timing.items()}

@@ -62,8 +62,10 @@ def _measure(
 ) -> Figures:
     written = writer.propose(type, n)
     refused: Counter[str] = Counter()
-    tasks = valid_tasks(referee, writer.format, type, [one.text for one in written], rules, refused)
-    complexity = [one for task in tasks if (one := measure(task.program)) is not None]
+    tasks = valid_tasks(
+        referee, writer.format, type, [completion.text for completion in written], rules, refused
+    )
+    complexity = [measured for task in tasks if (measured := measure(task.program)) is not None]
     answers = Counter(task.reference_answer for task in tasks)
     return Figures(
         proposals=n,
@@ -73,9 +75,9 @@ def _measure(
         solved=_solve_rates(writer, referee, tasks, attempts, greedy=False),
         greedy=_solve_rates(writer, referee, tasks, 1, greedy=True),
         most_common_answer=max(answers.values(), default=0),
-        tokens=sum(len(one.token_ids) for one in written) / n,
-        ast_nodes=sum(one.ast_nodes for one in complexity) / max(1, len(tasks)),
-        lines=sum(one.lines for one in complexity) / max(1, len(tasks)),
+        tokens=sum(len(completion.token_ids) for completion in written) / n,
+        ast_nodes=sum(measured.ast_nodes for measured in complexity) / max(1, len(tasks)),
+        lines=sum(measured.lines for measured in complexity) / max(1, len(tasks)),
         held_out=sum(is_held_out(task.program) for task in tasks),
         refused=dict(refused.most_common()),
     )

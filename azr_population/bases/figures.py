@@ -76,9 +76,9 @@ class Figures:
             "proposals": self.proposals,
             "valid_tasks": self.valid,
             **{
-                name: {"mean": one.mean, "low": one.low, "high": one.high}
-                for name, one in shares.items()
-                if one is not None
+                name: {"mean": interval.mean, "low": interval.low, "high": interval.high}
+                for name, interval in shares.items()
+                if interval is not None
             },
             "tokens": self.tokens,
             "ast_nodes": self.ast_nodes,

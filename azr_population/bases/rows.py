@@ -21,10 +21,13 @@ SOLVE_WEIGHT = 2.0
 
 def encode_group(group: Group, tokenizer: Any) -> Document:
     """Ids, positions, branches and weights; only tokens of completions have a weight."""
-    turns = [[{"role": "user", "content": one.prompt}] for one in group.demonstrations]
+    turns = [
+        [{"role": "user", "content": demonstration.prompt}]
+        for demonstration in group.demonstrations
+    ]
     prompts = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
     prompt_ids = tokenizer(prompts, add_special_tokens=False)["input_ids"]
-    completions = [one.completion for one in group.demonstrations]
+    completions = [demonstration.completion for demonstration in group.demonstrations]
     completion_ids = tokenizer(completions, add_special_tokens=False)["input_ids"]
     weight = SOLVE_WEIGHT if group.phase == "solve" else 1.0
     return _document(prompt_ids, [[*ids, tokenizer.eos_token_id] for ids in completion_ids], weight)
@@ -37,10 +40,10 @@ def _document(
     ids = list(prompts[0][:shared])
     positions, branches, weights = list(range(shared)), [0] * shared, [0.0] * shared
     for branch, (prompt, completion) in enumerate(zip(prompts, completions, strict=True), 1):
-        own = [*prompt[shared:], *completion]
-        ids += own
-        positions += range(shared, shared + len(own))
-        branches += [branch] * len(own)
+        branch_tokens = [*prompt[shared:], *completion]
+        ids += branch_tokens
+        positions += range(shared, shared + len(branch_tokens))
+        branches += [branch] * len(branch_tokens)
         weights += [0.0] * (len(prompt) - shared) + [weight] * len(completion)
     return Document(
         np.asarray(ids, dtype=np.int64),

@@ -20,14 +20,14 @@ _MAX_MESSAGE_CHARS = 100
 
 def seed_programs(paths: Iterable[str | Path]) -> list[str]:
     """The programs of seed files, unexecuted."""
-    return list(dict.fromkeys(one.program for path in paths for one in read_seed_file(path)))
+    return list(dict.fromkeys(seed.program for path in paths for seed in read_seed_file(path)))
 
 
 def read_tasks(paths: Sequence[str | Path]) -> list[Task]:
     """The valid tasks of several seed files; a program comes once for each task type."""
-    proposals = [_cut(one) for path in paths for one in read_seed_file(path)]
-    first = {(one.type, one.program): one for one in reversed(proposals)}
-    short = [one for one in first.values() if _is_short(one.inputs)]
+    proposals = [_cut(proposal) for path in paths for proposal in read_seed_file(path)]
+    first = {(proposal.type, proposal.program): proposal for proposal in reversed(proposals)}
+    short = [proposal for proposal in first.values() if _is_short(proposal.inputs)]
     rules = TaskConfig(max_program_chars=MAX_PROGRAM_CHARS, max_output_chars=_MAX_VALUE_CHARS)
     with Referee() as referee:
         return seed_tasks(short, referee, rules)

@@ -49,11 +49,12 @@ class Writer:
         )
         written = self._write([self.format.solve_prompt(task) for task in tasks], sampling)
         answers = [
-            self.format.parse_answer(type, one.text) if one.finished else None for one in written
+            self.format.parse_answer(type, completion.text) if completion.finished else None
+            for completion in written
         ]
         return [answers[i : i + attempts] for i in range(0, len(answers), attempts)]
 
     def _write(self, prompts: Sequence[str], sampling: Sampling) -> list[Completion]:
         self._seed += 1
         groups = self._engine.generate(prompts, [0] * len(prompts), sampling, self._seed)
-        return [one for group in groups for one in group]
+        return [completion for group in groups for completion in group]

@@ -165,15 +165,15 @@ def options_of(
     chosen: Operator | Sequential, options: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """What `options`, given by operator, say about this operator or sequence."""
-    own = dict(options.get(chosen.name, {}))
+    chosen_options = dict(options.get(chosen.name, {}))
     if isinstance(chosen, Operator):
-        return own
+        return chosen_options
     parts = {
         f"{step.name}.{key}": value
         for step in chosen.steps
         for key, value in options.get(step.name, {}).items()
     }
-    return {**parts, **own}
+    return {**parts, **chosen_options}
 
 
 def step_sizes(chosen: Operator | Sequential) -> dict[str, str]:

@@ -80,13 +80,13 @@ class OperatorCredit:
         fitness, over the member that it had replaced (when that was replaced) and over its first
         parent (then, where that still lives). None where nothing is known.
         """
-        found = {}
+        credits = {}
         for operator in dict.fromkeys(life.operator for life in self._lives):
             lives = [life for life in self._lives if life.operator == operator]
             ages = [(step if life.died is None else life.died) - life.born for life in lives]
             replaced = sum(life.died is not None for life in lives)
             judged = [life for life in lives if life.judged is not None]
-            found[operator] = {
+            credits[operator] = {
                 "born": len(lives),
                 "alive": len(lives) - replaced,
                 "replaced": replaced,
@@ -98,7 +98,7 @@ class OperatorCredit:
                 "gain_over_victim": _mean(life.gain_over_victim for life in judged),
                 "gain_over_parent": _mean(life.gain_over_parent for life in judged),
             }
-        return found
+        return credits
 
     def _was_replaced(self, name: str, since: int) -> bool:
         return any(life.child == name and life.born > since for life in self._lives)

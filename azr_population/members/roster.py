@@ -117,7 +117,7 @@ def _member(row: Mapping[str, Any]) -> Member:
         raise ValueError(f"{name} as a {role}")
     if not all(type(count) is int and count >= 0 for count in counts):
         raise ValueError(f"{name}: slot, generation, born = {counts}")
-    if not all(isinstance(one, (int, float)) and math.isfinite(one) for one in numbers):
+    if not all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers):
         raise ValueError(f"{name}: mu, sigma, step sizes = {numbers}")
     return Member(
         name=name,

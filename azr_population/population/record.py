@@ -33,10 +33,10 @@ def proposal_metrics(rows: Sequence[Row]) -> dict[str, float | None]:
         "proposal_reward": mean(row.reward for row in rows),
         "solve_rate": mean(row.solve_rate for row in valid),
         "proposal_tokens": mean(len(row.completion.token_ids) for row in rows),
-        "ast_nodes": mean(one.ast_nodes for one in measured),
-        "ast_depth": mean(one.ast_depth for one in measured),
-        "cyclomatic": mean(one.cyclomatic for one in measured),
-        "lines": mean(one.lines for one in measured),
+        "ast_nodes": mean(complexity.ast_nodes for complexity in measured),
+        "ast_depth": mean(complexity.ast_depth for complexity in measured),
+        "cyclomatic": mean(complexity.cyclomatic for complexity in measured),
+        "lines": mean(complexity.lines for complexity in measured),
     }
 
 
@@ -104,12 +104,14 @@ def role_metrics(members: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str
     left_out = ("role", "mu", "sigma", "generation")
     roles: dict[str, dict[str, Any]] = {}
     for role in dict.fromkeys(str(figures["role"]) for figures in members.values()):
-        own = [figures for figures in members.values() if figures["role"] == role]
-        names = dict.fromkeys(name for figures in own for name in figures if name not in left_out)
+        of_role = [figures for figures in members.values() if figures["role"] == role]
+        names = dict.fromkeys(
+            name for figures in of_role for name in figures if name not in left_out
+        )
         roles[role] = {
-            name: sum(figures.get(name, 0) or 0 for figures in own)
+            name: sum(figures.get(name, 0) or 0 for figures in of_role)
             if name in summed
-            else mean(figures.get(name) for figures in own)
+            else mean(figures.get(name) for figures in of_role)
             for name in names
         }
     return roles

@@ -113,7 +113,9 @@ class Turnover:
         seed = self._streams.integer(f"breed {child.name}", step)
         made = make(replacement, self._recipe(replacement.parents[0]), seed)
         used = replacement.parents[: get_operator(made.operator).parents]
-        child.rating = self._training.inherited_rating([one.rating for one in used], self._initial)
+        child.rating = self._training.inherited_rating(
+            [parent.rating for parent in used], self._initial
+        )
         child.generation += 1
         child.born = step
         child.step_sizes = {**used[0].step_sizes, **made.step_sizes}
@@ -138,7 +140,7 @@ class Turnover:
         settings = self.settings
         return {
             "mix": dict(settings.operators),
-            "options": {name: dict(own) for name, own in settings.options.items()},
+            "options": {name: dict(taken) for name, taken in settings.options.items()},
             "adapt": settings.adaptive_tau if settings.adaptive else 0.0,
             "inherited": dict(parent.step_sizes),
         }
@@ -153,8 +155,8 @@ def rate_matches(
     """
     records = []
     for match in matches:
-        own = [row for row in rows if row.match is match]
-        if not own:
+        match_rows = [row for row in rows if row.match is match]
+        if not match_rows:
             continue
         before = (copy.copy(match.teacher), copy.copy(match.student))
         odds = matchmaker.odds(match.teacher, match.student)
@@ -162,7 +164,7 @@ def rate_matches(
             match.teacher.rating, match.student.rating = matchmaker.ratings.rate_match(
                 match.teacher.rating,
                 match.student.rating,
-                [outcome_of(row.solve_rate) for row in own],
+                [outcome_of(row.solve_rate) for row in match_rows],
             )
-        records.append(record.match_record(step, own, before, odds.p))
+        records.append(record.match_record(step, match_rows, before, odds.p))
     return records

@@ -92,11 +92,11 @@ class Task:
             ready = 1 if self.outcomes[0] is None else len(calls)
             if ready > self.work.gate and None in self.outcomes[: self.work.gate]:
                 ready = max(self.work.gate, 1)
-        found = [n for n in range(ready) if self.outcomes[n] is None and n not in self.in_flight]
+        waiting = [n for n in range(ready) if self.outcomes[n] is None and n not in self.in_flight]
         if self.two_workers:
-            first = [n for n in found if not calls[n].again]
-            found = first or (found if self.home is not worker else [])
-        return found[:1] if self.alone else found
+            first = [n for n in waiting if not calls[n].again]
+            waiting = first or (waiting if self.home is not worker else [])
+        return waiting[:1] if self.alone else waiting
 
     def book(self, call: int, outcome: Outcome) -> None:
         """Take a call's outcome. At the gate it settles those behind it, and none before it: which

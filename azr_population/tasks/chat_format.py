@@ -108,8 +108,8 @@ class ChatFormat:
 
     def parse_answer(self, type: TaskType, text: str) -> str | None:
         """See `Format`; the last fitting block counts."""
-        found = [body for name, body in _blocks(text) if name == _ANSWER_BLOCK[type]]
-        return found[-1] if found else None
+        answers = [body for name, body in _blocks(text) if name == _ANSWER_BLOCK[type]]
+        return answers[-1] if answers else None
 
     def gold_answer(self, task: Task) -> str | None:
         """None: words around an answer, and its layout, are free."""

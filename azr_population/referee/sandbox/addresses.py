@@ -17,18 +17,18 @@ Ranges = Sequence[tuple[int, int]]
 
 def mapped() -> list[tuple[int, int]]:
     """The ranges of addresses that this process uses or may come to use, in large pieces."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     try:
         with open("/proc/self/maps") as file:
             lines = [line.split(maxsplit=1)[0].split("-") for line in file]
     except OSError:
         return [(0, 1 << 64)]
     for low, high in sorted((int(low, 16), int(high, 16)) for low, high in lines):
-        if found and low <= found[-1][1] + _SLACK:
-            found[-1] = (found[-1][0], high)
+        if ranges and low <= ranges[-1][1] + _SLACK:
+            ranges[-1] = (ranges[-1][0], high)
         else:
-            found.append((max(low - _SLACK, low >> 1), high))
-    return [(low, high + _SLACK) for low, high in found]
+            ranges.append((max(low - _SLACK, low >> 1), high))
+    return [(low, high + _SLACK) for low, high in ranges]
 
 
 def shown(text: str, ranges: Ranges, source: str) -> bool:

@@ -141,14 +141,14 @@ class Runner:
 
     def _program(self, work: wire.Work) -> Compiled:
         key = work.source, work.imports, work.banned, work.statements
-        found = self.programs.get(key)
-        if found is None:
+        program = self.programs.get(key)
+        if program is None:
             if len(self.programs) >= _KEPT_PROGRAMS:
                 self.programs.clear()
-            found = compiled(work, self.banned_names, self.private_names)
-            if found.status != wire.MEMORY:
-                self.programs[key] = found
-        return found
+            program = compiled(work, self.banned_names, self.private_names)
+            if program.status != wire.MEMORY:
+                self.programs[key] = program
+        return program
 
     def _execute(self, program: Compiled, call: wire.Call, whole: bool) -> Result:
         """Make one call: with the whole interpreter, or, if all is plain, as plain programs do."""

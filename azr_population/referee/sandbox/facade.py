@@ -68,9 +68,9 @@ class Facades:
             }
             if hasattr(module, "__file__"):
                 head["__file__"] = module.__file__
-            found = {n: getattr(module, n) for n in _NAMES[name].split() if hasattr(module, n)}
-            self._contents[name] = {**head, **found}
-            fixed = {n: value for n, value in found.items() if not _takes_attributes(value)}
+            values = {n: getattr(module, n) for n in _NAMES[name].split() if hasattr(module, n)}
+            self._contents[name] = {**head, **values}
+            fixed = {n: value for n, value in values.items() if not _takes_attributes(value)}
             self._fixed[name] = {**head, **fixed}
 
     def private_names(self) -> frozenset[str]:

@@ -84,21 +84,21 @@ def names(code: CodeType) -> frozenset[str]:
 def plainness(code: CodeType, private: frozenset[str] = frozenset()) -> Plainness:
     """See above. `private`: names with one underscore that what is handed out has, too."""
     codes = _codes(code)
-    found: set[str] = set()
+    named: set[str] = set()
     operations: set[int] = set()
     for inner in codes:
-        found.update(inner.co_names)
+        named.update(inner.co_names)
         operations.update(inner.co_code[::2])
-    if not (_REFUSED.isdisjoint(found) and _OPERATIONS.isdisjoint(operations)):
+    if not (_REFUSED.isdisjoint(named) and _OPERATIONS.isdisjoint(operations)):
         return Plainness(False)
-    if any(name.startswith(_PREFIXES) for name in found):
+    if any(name.startswith(_PREFIXES) for name in named):
         return Plainness(False)
-    questionable = {name for name in found if name in _OTHER_BUILTINS or name[:1] == "_"}
+    questionable = {name for name in named if name in _OTHER_BUILTINS or name[:1] == "_"}
     questionable -= {"_", "__"}
     if questionable and not all(_harmless(inner, questionable, private) for inner in codes):
         return Plainness(False)
-    hashes = not (_SETS.isdisjoint(operations) and _HASHING.isdisjoint(found))
-    writes = not (_FORMATS.isdisjoint(operations) and _WRITING.isdisjoint(found))
+    hashes = not (_SETS.isdisjoint(operations) and _HASHING.isdisjoint(named))
+    writes = not (_FORMATS.isdisjoint(operations) and _WRITING.isdisjoint(named))
     writes = writes or any("%" in repr(inner.co_consts) for inner in codes)  # '%s' % f
     return Plainness(True, not _SETTING.isdisjoint(operations), hashes, hashes or writes)
 

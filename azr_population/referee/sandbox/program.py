@@ -45,9 +45,9 @@ def compiled(work: wire.Work, banned_names: frozenset[str], private: frozenset[s
         if work.banned or work.statements:
             from .screening import screen
 
-            found = screen(source, work.banned, work.statements)
-            if found:
-                return Compiled(wire.BANNED, found)
+            reason = screen(source, work.banned, work.statements)
+            if reason:
+                return Compiled(wire.BANNED, reason)
         code = compile(source, "<program>", "exec", dont_inherit=True)
     except MemoryError:
         return Compiled(wire.MEMORY)

@@ -57,15 +57,15 @@ Instruction = tuple[int, int, int, int]
 
 def answers(machine: str, resident: bool = False) -> dict[int, int]:
     """The filter's answer by call number; KILL_PROCESS for every number that is not there."""
-    found: dict[int, int] = {}
+    answers: dict[int, int] = {}
     for names, answer in ((REFUSED, ERRNO_EPERM), (ALLOWED, ALLOW)):
         for name in names:
             call = number(name, machine)
             if call is not None:
-                found[call] = _UNLESS_EXECUTABLE if name in _NO_EXECUTABLE_PAGES else answer
+                answers[call] = _UNLESS_EXECUTABLE if name in _NO_EXECUTABLE_PAGES else answer
                 if resident:
-                    found[call] = _RESIDENT.get(name, found[call])
-    return found
+                    answers[call] = _RESIDENT.get(name, answers[call])
+    return answers
 
 
 def program(machine: str, resident: bool = False) -> list[Instruction]:

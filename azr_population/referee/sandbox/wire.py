@@ -116,7 +116,7 @@ def unpack(body: bytes | memoryview) -> list[Work]:
 
 def frames(data: bytes | memoryview) -> list[tuple[int, int, str]] | None:
     """The frames in what a child wrote, or None where its bytes are not a run of frames."""
-    found = []
+    frames = []
     at, end = 0, len(data)
     while at < end:
         if end - at < FRAME.size:
@@ -129,6 +129,6 @@ def frames(data: bytes | memoryview) -> list[tuple[int, int, str]] | None:
             text = str(data[at : at + length], "utf-8")
         except UnicodeDecodeError:
             return None
-        found.append((call, status, text))
+        frames.append((call, status, text))
         at += length
-    return found
+    return frames
