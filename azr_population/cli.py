@@ -98,6 +98,7 @@ def _parser() -> Parser:
     )
     from azr_population.evaluation import evaluate_command
     from azr_population.experiments.recipe_command import add_arguments
+    from azr_population.measuring import exam_command
 
     add_arguments(recipe)
     recipe.set_defaults(run=_recipe)
@@ -120,6 +121,15 @@ def _parser() -> Parser:
     )
     evaluate_command.add_arguments(evaluate)
     evaluate.set_defaults(run=evaluate_command.run)
+
+    exam = commands.add_parser(
+        "exam",
+        help="a held-out exam for the members that a run has stored",
+        description=exam_command.DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    exam_command.add_arguments(exam)
+    exam.set_defaults(run=exam_command.run)
 
     doctor = commands.add_parser("doctor", help="what this machine has, and what works here")
     doctor.set_defaults(run=_doctor)

@@ -1,4 +1,5 @@
-"""Who computes a local run: an engine in this process, or a group of workers (`engine=ray`)."""
+"""What a local run is played on: the engine, in this process or a group of workers (`engine=ray`),
+the referee, the exam."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.members import Roster
 from azr_population.nano import nano_base_path
+from azr_population.nano.exam import exam
 from azr_population.population.streams import Streams
+from azr_population.referee import Referee, RefereeSettings
+from azr_population.selfplay.exam import Exam
 from azr_population.tasks.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -54,6 +58,28 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     )
     engine = join(learner, tokenizer, _base(config), config.base.dtype, names, _rollout(config))
     yield TextEngine(engine, tokenizer, chat)
+
+
+def open_referee(config: Config) -> Referee:
+    """The sandbox with the run's limits; a context manager."""
+    own = config.referee
+    return Referee(
+        RefereeSettings(
+            workers=own.workers,
+            deadline=own.deadline,
+            cpu_seconds=own.cpu_seconds,
+            share=own.share,
+            memory_mb=own.memory_mb,
+            accept_unconfined=own.accept_unconfined,
+        )
+    )
+
+
+def held_out_exam(config: Config) -> Exam:
+    """The exam that the run's `exam` group describes, of the task types that it plays."""
+    tasks = exam(config.exam.tasks_per_type, config.exam.seed)
+    wanted = [task for task in tasks if str(task.type) in config.task.types]
+    return Exam(wanted, config.exam.attempts, config.exam.seed)
 
 
 def _worker_settings(config: Config) -> WorkerSettings:

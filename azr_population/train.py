@@ -5,7 +5,6 @@ Not covered: runs inside AZR; they use the same pieces under veRL (the `azr` roo
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,15 +18,16 @@ from azr_population.conf.check import without_choice
 from azr_population.conf.differences import RESUMABLE, differences, played, touches_only
 from azr_population.conf.load import config_from_file, to_yaml
 from azr_population.conf.schema import Config
+from azr_population.console.stopping import stop_requests
 from azr_population.console.view import View
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
-from azr_population.local_engine import open_engine
+from azr_population.fork import Fork, open_fork
+from azr_population.local_engine import held_out_exam, open_engine, open_referee
 from azr_population.loggers import check_packages, open_loggers, step_figures
 from azr_population.nano import nano_base_path
-from azr_population.population.export import export_members
-from azr_population.referee import Referee, RefereeSettings
+from azr_population.population.export import export_members, write_snapshot
 from azr_population.report.run_page import closing_words, write_report
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import (
@@ -38,7 +38,6 @@ from azr_population.runs.checkpoint import (
     save_checkpoint,
     steps,
 )
-from azr_population.selfplay.exam import Exam
 from azr_population.selfplay.loop import SelfPlay
 from azr_population.selfplay.phases import seed_tasks
 from azr_population.tasks.formats import FORMATS
@@ -69,12 +68,14 @@ def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
     proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
+    base = fingerprint(config.base.path or nano_base_path())
+    origin = open_fork(config, base) if config.run.fork else None
     with _selfplay(config) as play:
         seeds = seed_tasks(proposals, play.referee, config.task)
-        base = fingerprint(config.base.path or nano_base_path())
-        directory.create(to_yaml(config), {**_environment(), "base": base})
+        known = {**_environment(), "base": base}
+        directory.create(to_yaml(config), known | ({"fork": origin.told} if origin else {}))
         with directory.locked():
-            _start(play, directory, seeds)
+            _start(play, directory, seeds, origin, view)
             return _play(play, directory, view)
 
 
@@ -107,7 +108,10 @@ def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
             # A crash may have come between the checkpoint and the members' folders.
             _export_members(play, directory)
         else:
-            _start(play, directory, seed_tasks(proposals, play.referee, config.task))
+            base = fingerprint(config.base.path or nano_base_path())
+            origin = open_fork(config, base) if config.run.fork else None
+            seeds = seed_tasks(proposals, play.referee, config.task)
+            _start(play, directory, seeds, origin, view)
         directory.truncate(play.step)
         # What a later resume goes by, such as more steps.
         write_atomically(directory.path / "config.yaml", to_yaml(config))
@@ -128,6 +132,10 @@ def _load(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> No
                 f"{checkpoint.step} was played with {key}={before[key]}; put that back, or start a "
                 "run of its own"
             )
+    _put_in_place(play, checkpoint, directory)
+
+
+def _put_in_place(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:
     try:
         play.engine.load_state_dict(checkpoint.tensors)
         play.population.load_state(checkpoint.plain)
@@ -151,27 +159,10 @@ def refuse_changes(stored: Config, wanted: Config) -> None:
 def _selfplay(config: Config) -> Iterator[SelfPlay]:
     """Loads the base, starts the referee and puts the population on it."""
     torch.set_num_threads(config.engine.threads or torch.get_num_threads())
-    settings = RefereeSettings(
-        workers=config.referee.workers,
-        deadline=config.referee.deadline,
-        cpu_seconds=config.referee.cpu_seconds,
-        share=config.referee.share,
-        memory_mb=config.referee.memory_mb,
-        accept_unconfined=config.referee.accept_unconfined,
-    )
     format = FORMATS[config.base.format]()
-    with Referee(settings) as referee, open_engine(config) as engine:
-        yield SelfPlay(config, engine, referee, format, _exam(config))
-
-
-def _exam(config: Config) -> Exam | None:
-    if not config.exam.every:
-        return None
-    from azr_population.nano.exam import exam
-
-    tasks = exam(config.exam.tasks_per_type, config.exam.seed)
-    wanted = [task for task in tasks if str(task.type) in config.task.types]
-    return Exam(wanted, config.exam.attempts, config.exam.seed)
+    exam = held_out_exam(config) if config.exam.every else None
+    with open_referee(config) as referee, open_engine(config) as engine:
+        yield SelfPlay(config, engine, referee, format, exam)
 
 
 def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
@@ -189,12 +180,13 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         }
     )
     smallest = min(play.config.population.teachers, play.config.population.students)
-    if line := without_choice(play.config.evolution, smallest):
-        view.on_note(line)
+    for line in (without_choice(play.config.evolution, smallest), _size_of_snapshots(play)):
+        if line:
+            view.on_note(line)
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}
     stopped_by: list[int] = []
     try:
-        with _stop_requests(stopped_by, play, view):
+        with stop_requests(stopped_by, lambda: play.step, view):
             while play.step < steps and not stopped_by:
                 records = play.play_step()
                 records.append_to(directory)
@@ -206,6 +198,8 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
                     view.on_note(note)
                 view.on_step(records.metrics)
                 loggers.log(play.step, step_figures(records.metrics, len(records.lineage)))
+                # Before the checkpoint, so that no resume goes on behind a missing one.
+                _snapshot(play, directory)
                 due = play.step % play.config.run.checkpoint_every == 0
                 if due or play.step == steps or stopped_by:
                     _save(play, directory)
@@ -242,9 +236,15 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
     return 128 + stopped_by[0] if stopped else 0
 
 
-def _start(play: SelfPlay, directory: RunDirectory, seeds: Sequence[Task]) -> None:
-    """The state before the first step."""
-    for task in seeds:
+def _start(
+    play: SelfPlay, directory: RunDirectory, seeds: Sequence[Task], origin: Fork | None, view: View
+) -> None:
+    """The state before the first step: that of the base, or of the run it is forked from."""
+    if origin:
+        view.on_note(origin.line)
+        _put_in_place(play, origin.checkpoint, origin.run)
+        directory.copy_records(origin.run, origin.checkpoint.step)
+    for task in () if origin else seeds:
         play.population.buffer.add(task)
     _save(play, directory)
 
@@ -257,38 +257,36 @@ def _save(play: SelfPlay, directory: RunDirectory) -> None:
         play.engine.state_dict(),
         {**play.population.state(), "config": played(play.config)},
         play.config.run.keep_checkpoints,
+        play.config.run.keep_every,
     )
     _export_members(play, directory)
 
 
 def _export_members(play: SelfPlay, directory: RunDirectory) -> None:
     base = str(play.config.base.path or nano_base_path())
-    export_members(play.population.roster, play.engine.read, directory, base)
+    export_members(play.population.roster, play.engine.read, directory.members, base)
 
 
-@contextmanager
-def _stop_requests(received: list[int], play: SelfPlay, view: View) -> Iterator[None]:
-    """Adds each SIGINT, SIGTERM and SIGHUP to `received`: the first lets the step at hand be
-    finished, the second raises `KeyboardInterrupt`."""
+def _snapshot(play: SelfPlay, directory: RunDirectory) -> None:
+    every = play.config.run.snapshot_every
+    if every and play.step % every == 0:
+        base = str(play.config.base.path or nano_base_path())
+        read, roster = play.engine.read, play.population.roster
+        write_snapshot(roster, read, directory.snapshots, play.step, base)
 
-    def receive(number: int, frame: Any) -> None:
-        received.append(number)
-        if len(received) > 1:
-            raise KeyboardInterrupt
-        # A signal that comes while a line is being written cannot write another.
-        with suppress(RuntimeError):
-            view.on_note(
-                f"finishing step {play.step}, then stopping; to stop at once and lose what "
-                f"came after the last checkpoint: Ctrl-C again, or kill {os.getpid()}"
-            )
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    previous = {number: signal.signal(number, receive) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+def _size_of_snapshots(play: SelfPlay) -> str | None:
+    """What the snapshots that are to come will take; None where there are none."""
+    run, roster = play.config.run, play.population.roster
+    if not run.snapshot_every:
+        return None
+    count = run.steps // run.snapshot_every - play.step // run.snapshot_every
+    pairs = play.engine.read(0).factors.values()
+    size = sum(pair.A.nbytes + pair.B.nbytes for pair in pairs) * len(roster) * count
+    return (
+        f"run.snapshot_every={run.snapshot_every}: {count} snapshots of {len(roster)} members to "
+        f"come, {size / 1e6:.1f} MB in {run.dir}/snapshots"
+    )
 
 
 def _environment() -> dict[str, Any]:

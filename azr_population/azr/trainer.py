@@ -239,4 +239,4 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
     def _export_members(self) -> None:
         base = str(self.config.actor_rollout_ref.model.path)
-        export_members(self.population.roster, self.group.read_member, self.directory, base)
+        export_members(self.population.roster, self.group.read_member, self.directory.members, base)

@@ -233,7 +233,19 @@ class RunConfig:
     steps: int = setting(20, least=0, effect=Effect.SPAN)
     checkpoint_every: int = setting(5, least=1)
     keep_checkpoints: int = setting(2, least=1)
+    """The newest ones."""
+    keep_every: int = setting(0, least=0)
+    """Steps between checkpoints that stay besides, for `run.fork`; 0: none. Each holds the members
+    and their optimizers: 3 times a snapshot."""
+    snapshot_every: int = setting(0, least=0)
+    """Steps between snapshots of the members (`snapshots/step_<n>`), for `azr-population exam` and
+    `crossplay`; 0: none. A member of the nano base takes 0.5 MB."""
     resume: bool = False
+    fork: str | None = setting(None, effect=Effect.PLAY)
+    """RUN@STEP: go on from a checkpoint of another run (`keep_every`) under this configuration.
+    Members, optimizers, ratings, lineage and buffer are those of the checkpoint, and its records up
+    to there are copied. Draws depend on (seed, step): with the seed of the other run both draw the
+    same random numbers from there on (a pair), with another seed others."""
 
 
 @dataclass

@@ -102,6 +102,9 @@ class TorchLearner:
             adapter = Adapter(self.bank.spec, {n: Factors(A, B) for n, (A, B) in factors.items()})
             self.write(slot, adapter)
             self._optimizers[slot].load_state_dict(state["optimizers"][slot])
+            for group in self._optimizers[slot].param_groups:
+                # A setting and no state: a fork may have another one.
+                group["weight_decay"] = self._weight_decay
 
     def _update_member(
         self, slot: int, samples: Sequence[Sample], learning_rate: float

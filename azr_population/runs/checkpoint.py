@@ -11,8 +11,8 @@ import hashlib
 import json
 import os
 import pickle
-import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import torch
 
 from azr_population.errors import UserError
 from azr_population.files import read_json, refuse_irregular, replacing_folder
+from azr_population.runs.directory import steps
 
 _FILES = ("state.pt", "state.json")
 _DAMAGE = (
@@ -49,9 +50,15 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    folder: Path, step: int, tensors: dict[str, Any], plain: dict[str, Any], keep: int
+    folder: Path,
+    step: int,
+    tensors: dict[str, Any],
+    plain: dict[str, Any],
+    keep: int,
+    every: int = 0,
 ) -> Path:
-    """Writes `folder/step_<step>` and removes all but the newest `keep` checkpoints."""
+    """Writes `folder/step_<step>` and removes all but the newest `keep` checkpoints and those of
+    every so many steps (0: none)."""
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"step_{step}"
     with replacing_folder(final) as temporary:
@@ -64,8 +71,9 @@ def save_checkpoint(
     for other, path in steps(folder):
         if other > step:
             os.replace(path, path.with_name(f".{path.name}.damaged"))
-    for _, old in steps(folder)[:-keep]:
-        shutil.rmtree(old)
+    for other, old in steps(folder)[:-keep]:
+        if not (every and other and other % every == 0):
+            shutil.rmtree(old)
     return final
 
 
@@ -78,34 +86,49 @@ def load_latest(folder: Path) -> Checkpoint:
     skipped: list[str] = []
     for step, path in reversed(steps(folder)):
         try:
-            manifest = read_json(path / "manifest.json")
-            for name in _FILES:
-                refuse_irregular(path / name)
-                if manifest[name] != _digest(path / name):
-                    raise ValueError(f"{name} does not match its checksum")
-            return Checkpoint(
-                step=step,
-                tensors=torch.load(path / "state.pt", map_location="cpu", weights_only=True),
-                plain=read_json(path / "state.json"),
-                skipped=tuple(skipped),
-            )
+            return _read(step, path, skipped)
         except _DAMAGE as error:
             skipped.append(f"{path.name} ({error})")
     damaged = f"; damaged: {', '.join(skipped)}" if skipped else ""
     raise UserError(f"no sound checkpoint in {folder}{damaged}; start again in another run.dir")
 
 
+def load_checkpoint(folder: Path, step: int) -> Checkpoint:
+    """Reads the checkpoint of one step in `folder`.
+
+    Raises:
+        UserError: there is none, or it is damaged.
+    """
+    there = dict(steps(folder))
+    if step not in there:
+        known = ", ".join(map(str, there)) or "no step"
+        raise UserError(
+            f"{folder} has no checkpoint of step {step}, but of {known}; "
+            "a run keeps those of every N steps by run.keep_every=N"
+        )
+    try:
+        return _read(step, there[step], [])
+    except _DAMAGE as error:
+        raise UserError(f"{there[step]} is damaged: {error}") from error
+
+
+def _read(step: int, path: Path, skipped: Sequence[str]) -> Checkpoint:
+    manifest = read_json(path / "manifest.json")
+    for name in _FILES:
+        refuse_irregular(path / name)
+        if manifest[name] != _digest(path / name):
+            raise ValueError(f"{name} does not match its checksum")
+    return Checkpoint(
+        step=step,
+        tensors=torch.load(path / "state.pt", map_location="cpu", weights_only=True),
+        plain=read_json(path / "state.json"),
+        skipped=tuple(skipped),
+    )
+
+
 def last_step(folder: Path) -> int:
     """The step of the newest checkpoint in `folder`, sound or not; 0 when there is none."""
     return max((step for step, _ in steps(folder)), default=0)
-
-
-def steps(folder: Path) -> list[tuple[int, Path]]:
-    """The checkpoints in `folder`, oldest first."""
-    if not folder.is_dir():
-        return []
-    matches = ((re.fullmatch(r"step_(\d+)", path.name), path) for path in folder.iterdir())
-    return sorted((int(match[1]), path) for match, path in matches if match)
 
 
 def _save_tensors(tensors: dict[str, Any], path: Path) -> None:

@@ -1,7 +1,7 @@
 """Reading and writing a run directory.
 
     config.yaml  environment.json  metrics.jsonl  matches.jsonl  lineage.jsonl  tasks.jsonl
-    exams.jsonl  members/<name>/  checkpoints/step_<n>/  report.html
+    exams.jsonl  members/<name>/  checkpoints/step_<n>/  snapshots/step_<n>/<name>/  report.html
 
 Each `.jsonl` file gets whole lines, flushed at the end of a step; a line torn by a crash is skipped
 by readers and cut off on resume. One process at a time writes a run (`locked`).
@@ -13,6 +13,8 @@ import fcntl
 import json
 import math
 import os
+import re
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,7 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
-from azr_population.files import open_own, read_json, read_yaml, refuse_links, write_atomically
+from azr_population.files import (
+    open_own,
+    read_json,
+    read_text,
+    read_yaml,
+    refuse_links,
+    write_atomically,
+)
 from azr_population.members.member import check_name
 
 RECORDS = ("metrics", "matches", "lineage", "tasks", "exams")
@@ -43,6 +52,11 @@ class RunDirectory:
     def members(self) -> Path:
         """The folder with a PEFT folder for each member."""
         return self.path / "members"
+
+    @property
+    def snapshots(self) -> Path:
+        """Folder of the `step_<n>` folders that hold the members of that step."""
+        return self.path / "snapshots"
 
     def member(self, name: str) -> Path:
         """The member's PEFT folder.
@@ -74,7 +88,9 @@ class RunDirectory:
         Raises:
             UserError: another process has it, or a link in it leads elsewhere.
         """
-        refuse_links(self.path, below=(self.members.name, self.checkpoints.name))
+        refuse_links(
+            self.path, below=(self.members.name, self.checkpoints.name, self.snapshots.name)
+        )
         with open(self.path / ".lock", "ab", opener=_opener) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,10 +124,14 @@ class RunDirectory:
             os.fsync(file.fileno())
 
     def truncate(self, last_step: int) -> None:
-        """Drops what was recorded after `last_step`, and any torn line, from every record.
+        """Drops what was recorded after `last_step`, and any torn line, from every record, and
+        later snapshots.
 
         Lines before that stay as they are, damaged ones too.
         """
+        for step, folder in steps(self.snapshots):
+            if step > last_step:
+                shutil.rmtree(folder)
         for record in RECORDS:
             path = self.path / f"{record}.jsonl"
             if path.exists():
@@ -124,6 +144,14 @@ class RunDirectory:
                 with open(path, "rb+", opener=_opener) as file:
                     file.truncate(end)
                     os.fsync(file.fileno())
+
+    def copy_records(self, other: RunDirectory, last_step: int) -> None:
+        """Takes over what another run recorded up to `last_step`, in place of any of its own."""
+        for record in RECORDS:
+            source = other.path / f"{record}.jsonl"
+            if source.exists():
+                write_atomically(self.path / source.name, read_text(source))
+        self.truncate(last_step)
 
     def config(self) -> dict[str, Any]:
         """The resolved configuration as plain dicts.
@@ -183,6 +211,14 @@ class RunDirectory:
         if path.is_file():
             with path.open("rb") as file:
                 yield from file
+
+
+def steps(folder: Path) -> list[tuple[int, Path]]:
+    """The `step_<n>` folders in `folder`, oldest first; none where it is missing."""
+    if not folder.is_dir():
+        return []
+    matches = ((re.fullmatch(r"step_(\d+)", path.name), path) for path in folder.iterdir())
+    return sorted((int(match[1]), path) for match, path in matches if match)
 
 
 def _opener(path: str, flags: int) -> int:

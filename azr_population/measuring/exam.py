@@ -1,0 +1,167 @@
+"""A held-out exam for stored members, after their run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from azr_population.diagnostics import Estimate, difference, interval
+from azr_population.errors import UserError
+from azr_population.files import write_atomically
+from azr_population.local_engine import held_out_exam, open_referee
+from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
+from azr_population.members import Member, Role
+from azr_population.runs import RunDirectory
+from azr_population.tasks.formats import FORMATS
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a member scored: its mean, and its mean gain over the base at the same tasks."""
+
+    member: StoredMember | None
+    """None for the base."""
+    scores: tuple[float, ...]
+    """In [0, 1], in the exam's order."""
+    gain: Estimate | None
+
+    @property
+    def mean(self) -> Estimate:
+        """Over tasks."""
+        return interval(self.scores)
+
+    def to_json(self) -> dict[str, Any]:
+        """The member's line of the results, scores included."""
+        mean, gain, stored = self.mean, self.gain, self.member
+        rating = stored.rating if stored else None
+        return {
+            "step": stored.step if stored else None,
+            "member": stored.name if stored else "base",
+            "mean": _known(mean.mean),
+            "low": _known(mean.low),
+            "high": _known(mean.high),
+            "gain": _known(gain.mean) if gain else None,
+            "gain_low": _known(gain.low) if gain else None,
+            "gain_high": _known(gain.high) if gain else None,
+            "mu": rating.mu if rating else None,
+            "sigma": rating.sigma if rating else None,
+            "scores": [round(score, 6) for score in self.scores],
+        }
+
+
+@dataclass(frozen=True)
+class About:
+    """Which exam it was."""
+
+    run: str
+    seed: int
+    attempts: int
+    types: tuple[str, ...]
+    """Of each task."""
+    exact: tuple[bool, ...]
+    """Of each task: whether its score is a probability and no share of samples."""
+
+
+def examine(
+    path: str | Path, overrides: Sequence[str] = (), every: int = 0
+) -> tuple[About, list[Result]]:
+    """The base and the stored members of the run at `path` sit an exam, oldest first; `overrides`
+    of its `exam` group, `every` as in `stored_members`.
+
+    Raises:
+        UserError: there is no such run, or it has no members or another base.
+    """
+    folder = RunDirectory(path)
+    config = stored_config(folder, overrides)
+    members = [one for one in stored_members(folder, every) if one.solves]
+    exam, format = held_out_exam(config), FORMATS[config.base.format]()
+    with open_referee(config) as referee, engine_for(config, folder) as engine:
+
+        def sit(member: Member, step: int) -> tuple[float, ...]:
+            sitting = exam.sit(engine, referee, format, [member], config.seed, step)
+            return tuple(sitting.scores[member.name])
+
+        base = sit(Member("agent_0", Role.AGENT, 0), 0)
+        results = [Result(None, base, None)]
+        for stored in members:
+            scores = sit(stored.load(engine), stored.step)
+            results.append(Result(stored, scores, difference(scores, base, paired=True)))
+    about = About(
+        str(folder.path),
+        config.exam.seed,
+        config.exam.attempts,
+        tuple(str(task.type) for task in exam.tasks),
+        tuple(format.gold_answer(task) is not None for task in exam.tasks),
+    )
+    return about, results
+
+
+def write_results(about: About, results: Sequence[Result], out: Path | None = None) -> Path:
+    """Writes a JSON file with every score, by default into the run, and a CSV file beside it.
+
+    Raises:
+        UserError: the name does not end in .json, or cannot be written to.
+    """
+    out = out or Path(about.run) / f"exam_{about.seed}.json"
+    if out.suffix != ".json":
+        raise UserError(f"--out {out} must end in .json")
+    content = {**asdict(about), "members": [result.to_json() for result in results]}
+    try:
+        write_atomically(out, json.dumps(content) + "\n")
+        write_atomically(out.with_suffix(".csv"), to_csv(results))
+    except OSError as error:
+        raise UserError(f"--out {out} cannot be written: {error.strerror}") from error
+    return out
+
+
+def to_csv(results: Sequence[Result]) -> str:
+    """A line per member: its mean, its gain over the base, both with intervals, and its rating."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = ["mean", "low", "high", "gain", "gain_low", "gain_high", "mu", "sigma"]
+    writer.writerow(["step", "member", *columns])
+    for result in results:
+        row = result.to_json()
+        writer.writerow([row["step"], row["member"], *(row[column] for column in columns)])
+    return text.getvalue()
+
+
+def print_table(about: About, results: Sequence[Result]) -> None:
+    """What the command prints, scores in percent."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("step", "member", "score", "gain over the base", "mu"):
+        table.add_column(heading, justify="right")
+    for result in results:
+        stored, gain = result.member, result.gain
+        table.add_row(
+            str(stored.step) if stored else "",
+            stored.name if stored else "base",
+            percent(result.mean),
+            percent(gain, sign="+") if gain else "",
+            f"{stored.rating.mu:.1f}" if stored and stored.rating else "",
+        )
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(table)
+    console.print(
+        f"{len(about.types)} tasks of exam seed {about.seed}: {sum(about.exact)} scored exactly, "
+        f"{about.attempts} samples at each of the others; 95% intervals over tasks"
+    )
+
+
+def percent(estimate: Estimate, sign: str = "") -> str:
+    """`23.4% [21.0, 25.8]`."""
+    mean, low, high = (100 * value for value in (estimate.mean, estimate.low, estimate.high))
+    return f"{mean:{sign}.1f}% [{low:{sign}.1f}, {high:{sign}.1f}]"
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else round(value, 6)

@@ -1,0 +1,122 @@
+"""The members that runs have stored, and an engine that takes one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from azr_population.adapters.peft_folder import load_adapter
+from azr_population.conf.load import config_from_file
+from azr_population.conf.schema import Config
+from azr_population.diagnostics import last_step
+from azr_population.engines.base_model import fingerprint
+from azr_population.engines.text import TextEngine
+from azr_population.errors import UserError
+from azr_population.local_engine import open_engine
+from azr_population.members import Member, Rating, Role
+from azr_population.members.member import check_name
+from azr_population.nano import nano_base_path
+from azr_population.runs import RunDirectory
+from azr_population.runs.directory import steps
+from azr_population.runs.records import number, section, steps_of
+
+
+@dataclass(frozen=True)
+class StoredMember:
+    """One member as it was at a step of its run."""
+
+    run: str
+    """The run's label: its folder's name."""
+    step: int
+    name: str
+    folder: Path
+    """Its PEFT folder."""
+    rating: Rating | None
+    """As recorded at that step; the single agent has none."""
+
+    @property
+    def role(self) -> Role:
+        """What it does."""
+        return Role(self.name.partition("_")[0])
+
+    @property
+    def solves(self) -> bool:
+        """Whether it is a student, or the single agent."""
+        return self.role is not Role.TEACHER
+
+    @property
+    def proposes(self) -> bool:
+        """Whether it is a teacher, or the single agent."""
+        return self.role is not Role.STUDENT
+
+    @property
+    def label(self) -> str:
+        """`run/student_0@75`."""
+        return f"{self.run}/{self.name}@{self.step}"
+
+    def load(self, engine: TextEngine) -> Member:
+        """Puts the member into the engine's only slot."""
+        engine.write(0, load_adapter(self.folder))
+        return Member(self.name, self.role, 0)
+
+
+def stored_members(run: RunDirectory, every: int = 0) -> list[StoredMember]:
+    """The members at the run's last step, and before them those of its snapshots at multiples of
+    `every` (0: none), oldest first.
+
+    Raises:
+        UserError: there are none.
+    """
+    run.refuse_curves()
+    end = last_step(run)
+    places = {step: path for step, path in steps(run.snapshots) if every and step % every == 0}
+    if every and not places:
+        raise UserError(
+            f"{run.path} has no snapshot at a multiple of {every}; a run stores them by "
+            "run.snapshot_every=N"
+        )
+    places.setdefault(end, run.members)
+    found = [
+        _stored(run, step, folder)
+        for step, place in sorted(places.items())
+        for folder in sorted(place.glob("*_*"))
+        if folder.is_dir() and not folder.name.startswith(".")
+    ]
+    if not found:
+        raise UserError(f"{run.path}: there is no member in {run.members}; did the run save any?")
+    return found
+
+
+def _stored(run: RunDirectory, step: int, folder: Path) -> StoredMember:
+    name = check_name(folder.name)
+    record = next((one for one in steps_of(run) if one["step"] == step), {})
+    figures = section(record, "members").get(name, {})
+    mu, sigma = number(figures.get("mu")), number(figures.get("sigma"))
+    rating = Rating(mu, sigma) if mu is not None and sigma is not None else None
+    return StoredMember(run.path.resolve().name, step, name, folder, rating)
+
+
+@contextmanager
+def engine_for(config: Config, run: RunDirectory) -> Iterator[TextEngine]:
+    """An engine with one slot, the bare base in it, on the base that the run was played on.
+
+    Raises:
+        UserError: that base is not there, or is another one.
+    """
+    recorded = run.environment().get("base")
+    actual = fingerprint(config.base.path or nano_base_path())
+    if recorded and recorded != actual:
+        raise UserError(
+            f"{run.path} was played on a base with the hash {recorded}, and this one has {actual}"
+        )
+    config.population.teachers = config.population.students = 0
+    with open_engine(config) as engine:
+        yield engine
+
+
+def stored_config(run: RunDirectory, overrides: Sequence[str]) -> Config:
+    """The run's configuration with some of its values replaced; raises UserError."""
+    run.refuse_curves()
+    return config_from_file(run.path / "config.yaml", overrides)

@@ -1,0 +1,64 @@
+"""The exam that stored members sit after their run."""
+
+import csv
+import json
+
+import pytest
+
+from azr_population.cli import main
+from azr_population.measuring.stored import stored_members
+from azr_population.runs import RunDirectory
+
+
+def test_the_stored_members_score_what_they_scored_in_the_run(stored_run, capsys):
+    assert main(["exam", str(stored_run), "--every", "2"]) == 0
+    told = capsys.readouterr().out
+    assert "6 tasks of exam seed 1121: 3 scored exactly, 2 samples" in told
+    found = json.loads((stored_run / "exam_1121.json").read_text())
+    assert found["types"] == ["code_o"] * 3 + ["code_i"] * 3
+    assert found["exact"] == [True] * 3 + [False] * 3
+    in_run = {(row["step"], row["member"]): row for row in RunDirectory(stored_run).exams()}
+    after = {(row["step"], row["member"]): row for row in found["members"]}
+    assert list(after) == [
+        (None, "base"),
+        *((step, f"student_{n}") for step in (2, 4, 5) for n in (0, 1)),
+    ]
+    for key in list(after)[1:]:
+        assert after[key]["scores"] == pytest.approx(in_run[key]["scores"], abs=1e-4)
+        gained = [
+            ours - base
+            for ours, base in zip(after[key]["scores"], after[None, "base"]["scores"], strict=True)
+        ]
+        assert after[key]["gain"] == pytest.approx(sum(gained) / 6, abs=1e-5)
+        assert after[key]["gain_low"] <= after[key]["gain"] <= after[key]["gain_high"]
+    with (stored_run / "exam_1121.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["mean"]) for row in rows] == [row["mean"] for row in found["members"]]
+
+
+def test_another_exam_goes_where_it_is_told(stored_run, tmp_path, capsys):
+    out = tmp_path / "other.json"
+    typed = ["exam", str(stored_run), "--tasks", "2", "--attempts", "1", "--seed", "7"]
+    assert main([*typed, "--out", str(out)]) == 0
+    found = json.loads(out.read_text())
+    assert (found["seed"], found["attempts"], len(found["types"])) == (7, 1, 4)
+    assert [row["step"] for row in found["members"]] == [None, 5, 5]
+    capsys.readouterr()
+    assert main([*typed, "--out", str(tmp_path / "other.txt")]) == 2
+    assert "must end in .json" in capsys.readouterr().err
+
+
+def test_snapshots_that_are_not_there_are_told(stored_run, tmp_path, capsys):
+    assert main(["exam", str(stored_run), "--every", "3"]) == 2
+    assert "has no snapshot at a multiple of 3" in capsys.readouterr().err
+    assert main(["exam", str(tmp_path)]) == 2
+    assert "no run at" in capsys.readouterr().err
+
+
+def test_stored_members_have_the_ratings_of_their_step(stored_run):
+    members = stored_members(RunDirectory(stored_run), 2)
+    assert len(members) == 12 and sum(one.solves for one in members) == 6
+    metrics = {row["step"]: row["members"] for row in RunDirectory(stored_run).metrics()}
+    for one in members:
+        assert one.rating.mu == metrics[one.step][one.name]["mu"]
+        assert one.label == f"stored/{one.name}@{one.step}"

@@ -1,0 +1,93 @@
+"""Forks of a run on the nano base: the same state, changed settings."""
+
+import pytest
+import torch
+from test_train import SMALL, records
+
+from azr_population.cli import main
+from azr_population.runs import RunDirectory
+from azr_population.runs.checkpoint import members_digest, steps
+
+
+def train(path, *overrides):
+    return main(["train", *SMALL, f"run.dir={path}", *overrides])
+
+
+@pytest.fixture(scope="module")
+def parent(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "parent"
+    kept = ["run.keep_checkpoints=1", "run.keep_every=2", "run.snapshot_every=2"]
+    assert train(path, "run.steps=4", *kept) == 0
+    return path
+
+
+def test_checkpoints_and_snapshots_stay_where_they_are_asked_for(parent):
+    assert [step for step, _ in steps(parent / "checkpoints")] == [2, 4]
+    assert [step for step, _ in steps(parent / "snapshots")] == [2, 4]
+    last = parent / "snapshots" / "step_4"
+    assert members_digest(last) == members_digest(parent / "members")
+    assert members_digest(parent / "snapshots" / "step_2") != members_digest(last)
+
+
+def test_a_resumed_run_has_the_snapshots_of_a_whole_one(parent, tmp_path):
+    path = tmp_path / "parts"
+    assert train(path, "run.steps=3", "run.snapshot_every=2", "run.checkpoint_every=5") == 0
+    # As a crash in step 5 leaves it: a snapshot that no checkpoint covers.
+    (path / "snapshots" / "step_2").rename(path / "snapshots" / "step_4")
+    assert main(["resume", str(path), "run.steps=3"]) == 0
+    assert [step for step, _ in steps(path / "snapshots")] == []
+    assert main(["resume", str(path), "run.steps=4"]) == 0
+    theirs = parent / "snapshots" / "step_4"
+    assert members_digest(path / "snapshots" / "step_4") == members_digest(theirs)
+
+
+def test_a_fork_without_a_change_is_the_run_itself(parent, tmp_path, capsys):
+    path = tmp_path / "same"
+    assert train(path, "run.steps=4", f"run.fork={parent}@2") == 0
+    assert "the same draws from there on; no setting differs" in capsys.readouterr().out
+    assert records(path) == records(parent)
+    assert members_digest(path / "members") == members_digest(parent / "members")
+    assert RunDirectory(path).environment()["fork"] == {"run": str(parent), "step": 2}
+
+
+def test_a_fork_shares_the_past_and_goes_its_own_way(parent, tmp_path, capsys):
+    path = tmp_path / "other"
+    changed = ["population.teacher_lr=0", "seed=4", "run.steps=3", "population.rows=24"]
+    assert train(path, f"run.fork={parent}@2", *changed) == 0
+    told = capsys.readouterr().out
+    assert "seed 4, not 3: other draws" in told and "population.teacher_lr=0" in told
+    ours, theirs = records(path), records(parent)
+    assert [row["step"] for row in ours[0]] == [1, 2, 3]
+    assert ours[0][:2] == theirs[0][:2] and ours[0][2] != theirs[0][2]
+    # A teacher whose step is 0 stays what it was; a student does not.
+    at_2, at_3 = (
+        dict(steps(folder))[2 + n]
+        for n, folder in enumerate((parent / "checkpoints", path / "checkpoints"))
+    )
+    before, after = (torch.load(one / "state.pt", weights_only=True) for one in (at_2, at_3))
+    same = [
+        all(
+            torch.equal(old, new)
+            for name, pair in before["adapters"][slot].items()
+            for old, new in zip(pair, after["adapters"][slot][name], strict=True)
+        )
+        for slot in range(4)
+    ]
+    assert same == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (["run.fork={parent}"], "names no step"),
+        (["run.fork={parent}@3"], "has no checkpoint of step 3, but of 2, 4"),
+        (["run.fork={parent}@4", "run.steps=4"], "leaves nothing to play after step 4"),
+        (["run.fork={parent}@2", "population=1t1s"], "population.teachers=1 does not fit"),
+        (["run.fork={parent}@2", "base.lora.rank=4"], "base.lora.rank=4 does not fit"),
+    ],
+)
+def test_a_fork_that_cannot_be_is_told(parent, tmp_path, capsys, typed, told):
+    typed = [text.format(parent=parent) for text in typed]
+    assert train(tmp_path / "new", "run.steps=6", *typed) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
