@@ -19,7 +19,7 @@ from azr_population.files import write_atomically
 from azr_population.web.document import document
 from azr_population.web.sections import empty, row, table, text
 
-_SCRIPTS = ("drawing.js", "lines.js", "intervals.js", "compare.js")
+_SCRIPTS = ("drawing.js", "layout.js", "saving.js", "lines.js", "intervals.js", "compare.js")
 _NO_DIFFERENCE = (
     *("the same", "no difference shown", "no verdict", "not the same measure"),
     *("no valid task", "not recorded"),

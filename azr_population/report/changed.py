@@ -101,11 +101,8 @@ def _difference(tile: Tile) -> str:
 
 def _how_to_read(tiles: Sequence[Tile]) -> str:
     sittings = any(tile["title"] == "Exam" for tile in tiles)
-    exam = "; of the exam, the first sitting is set against the last" if sittings else ""
-    return (
-        "In brackets are 95% intervals over the tasks of this run: one that holds zero shows no "
-        f"change{exam}."
-    )
+    exam = " (exam: its first sitting against its last)" if sittings else ""
+    return f"In brackets are 95% intervals over the tasks of this run{exam}."
 
 
 def _short(steps: int, tiles: Sequence[Tile]) -> list[str]:
@@ -118,6 +115,6 @@ def _short(steps: int, tiles: Sequence[Tile]) -> list[str]:
         half = 100.0 * (solving["high"] - solving["low"]) / 2.0
         least = f", and of the solve rate only changes of more than about {half:.0f} points"
     return [
-        f"{steps} steps are few: they show that all parts work together{least}. Whether a change "
-        "comes back, only runs with other seeds can tell."
+        f"{steps} steps are few: they show that all parts work together{least}. Only runs with "
+        "other seeds can tell whether a change comes back."
     ]

@@ -1,4 +1,4 @@
-"""What the figures of a run's page show, as plain data: line charts, tiles and the lineage.
+"""What the figures of a run's page show, as plain data: line charts and the lineage.
 
 Reads records only. A record may lack anything; what is not a finite number is left out.
 """
@@ -7,23 +7,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from azr_population.diagnostics.changes import Change
-from azr_population.diagnostics.takes import early, late
+from azr_population.report.lines import Points, line_of, values
 from azr_population.runs.records import Record, conservative, number, roles_in, section
-
-Points = list[tuple[float, float]]
-
-MAX_POINTS = 400
-"""Points per line. A longer run is drawn by means over equal spans of steps."""
 
 # section, key in metrics, title, format, what it is
 _BY_ROLE = (
-    ("standing", "reward", "Mean reward", "number", "per training row"),
-    ("solving", "solve_rate", "Solve rate", "percent", "of attempts at valid tasks"),
-    ("validity", "validity", "Valid proposals", "percent", "executed and accepted"),
+    ("standing", "reward", "Mean reward", "number", "of a proposal or an attempt"),
+    ("solving", "solve_rate", "Solve rate", "percent", "of the attempts at valid tasks"),
+    ("validity", "validity", "Valid proposals", "percent", "that ran and passed the rules"),
     ("validity", "unique", "Unique proposals", "percent", "of the valid ones"),
     ("complexity", "ast_nodes", "AST nodes", "number", "per valid program"),
     ("complexity", "ast_depth", "AST depth", "number", "per valid program"),
@@ -31,33 +25,32 @@ _BY_ROLE = (
     ("complexity", "lines", "Lines of code", "number", "per valid program"),
     ("lengths", "proposal_tokens", "Proposal length", "number", "tokens"),
     ("lengths", "answer_tokens", "Answer length", "number", "tokens"),
-    ("training", "loss", "Loss", "number", "policy gradient"),
-    ("training", "grad_norm", "Gradient norm", "number", "before clipping"),
+    ("training", "loss", "Loss", "number", "of the policy gradient"),
+    ("training", "grad_norm", "Gradient norm", "number", "before it is clipped"),
     ("training", "entropy", "Entropy", "number", "nats per sampled token"),
 )
 _BY_TYPE = (
-    ("solving", "solve_rate", "Solve rate by task type", "percent", "of attempts at valid tasks"),
-    ("validity", "validity", "Valid proposals by task type", "percent", "of all proposals"),
+    (
+        *("solving", "solve_rate", "Solve rate by task type", "percent"),
+        "of the attempts at valid tasks",
+    ),
+    (
+        *("validity", "validity", "Valid proposals by task type", "percent"),
+        "that ran and passed the rules",
+    ),
 )
 _BY_DIAGNOSTIC = (
     ("complexity", "halstead_volume", "Halstead volume", "number", "bits, per valid program"),
-    ("space", "coverage", "Kinds of problems covered", "number", "cells filled so far"),
+    ("space", "coverage", "Kinds of problems covered", "number", "so far: this can only grow"),
     (
-        "space",
-        "coverage_per_task",
-        "Kinds per equal number of tasks",
-        "number",
-        "cells among equally many tasks of each step",
+        *("space", "coverage_per_task", "Kinds per equal number of tasks", "number"),
+        "so far, counting equally many tasks of every step",
     ),
 )
-TILES = {
-    "Solve rate": "solve_rate",
-    "Exam": "exam_mean",
-    "Valid proposals": "validity",
-    "AST nodes": "ast_nodes",
-    "Kinds of problems covered": "",
-}
-"""Title -> the name in `diagnostics.changes`."""
+_SHARED = ("solve_rate", "validity")
+"""Measures drawn in two charts, by role and by task type, to the same scale."""
+_PHASE_DASHES = ("", "7 3", "2 3", "9 3 2 3")
+_EXAM_DASHES = {"mean": "", "best": "7 3", "worst": "2 3"}
 
 
 def members_of(metrics: Sequence[Record]) -> list[dict[str, str]]:
@@ -65,39 +58,48 @@ def members_of(metrics: Sequence[Record]) -> list[dict[str, str]]:
     return [{"name": name, "role": role} for name, role in roles_in(metrics).items()]
 
 
-def line_charts(metrics: Sequence[Record]) -> list[dict[str, Any]]:
+def line_charts(metrics: Sequence[Record], lineage: Sequence[Record] = ()) -> list[dict[str, Any]]:
     """Every line chart that has data: its section, title, format, note and lines.
 
-    A line is `{"name", "colour", "main", "points"}`. Main lines (a role, a task type) are thick and
-    named in the legend, the others (a member) thin. `colour` names a CSS variable. `smooth` says
-    whether a running mean may be drawn, since single steps are noisy.
+    `lineage` is what the function of that name gives: a member's line is broken where it was
+    replaced. At that step its results are still those of the individual that was replaced, its
+    rating is already the child's.
+
+    Lines are those of `lines.line_of`: main ones (a role, a task type) are thick and named in the
+    legend, the others (a member) thin. `colour` names a CSS variable; roles and task types have
+    colours of their own, which nothing else has. `smooth` says whether a running mean may be drawn,
+    since single steps are noisy. Charts with the same `scale`, if they have one, share their axis.
     """
     members = members_of(metrics)
     size = Counter(member["role"] for member in members)
+    births = _births(lineage)
     charts = []
     for where, key, title, form, note in _BY_ROLE:
-        lines = [_line(role, role, True, _values(metrics, "roles", role, key)) for role in size]
+        lines = [line_of(role, role, True, values(metrics, "roles", role, key)) for role in size]
         if key == "solve_rate" and "teacher" in size:
             note += ": a student's own, those at a teacher's tasks"
             if _coincide([line for line in lines if line["name"] in ("teacher", "student")]):
                 lines = [line for line in lines if line["name"] != "teacher"]
-                note += "; the roles' means coincide"
+                note += " (both roles have the same mean)"
         lines += [
-            _line(m["name"], m["role"], False, _values(metrics, "members", m["name"], key))
+            line_of(
+                m["name"],
+                m["role"],
+                False,
+                values(metrics, "members", m["name"], key),
+                births=births.get(m["name"], ()),
+            )
             for m in members
             if size[m["role"]] > 1
         ]
-        charts.append(_chart(where, title, form, note, lines))
+        charts.append(_chart(where, title, form, note, lines, scale=key))
     for where, key, title, form, note in _BY_TYPE:
         types = dict.fromkeys(type for step in metrics for type in section(step, "types"))
-        lines = [
-            _line(type, f"line-{i % 6}", True, _values(metrics, "types", type, key))
-            for i, type in enumerate(types)
-        ]
-        charts.append(_chart(where, title, form, note, lines))
+        lines = [line_of(type, type, True, values(metrics, "types", type, key)) for type in types]
+        charts.append(_chart(where, title, form, note, lines, scale=key))
     charts.append(_exam(metrics, members))
     if len(members) > 1:  # a single agent meets nobody
-        charts += _ratings(metrics, members)
+        charts += _ratings(metrics, members, births)
     charts.append(_seconds(metrics))
     return [chart for chart in charts if chart["lines"]]
 
@@ -111,9 +113,9 @@ def diagnostic_charts(
         # Coverage is that of all proposers: the kinds covered by two roles do not add up.
         roles = [""] if where == "space" else dict.fromkeys(member["role"] for member in members)
         lines = [
-            _line(
+            line_of(
                 role or "all",
-                role or "line-0",
+                role or "ink",
                 True,
                 series_of.get((key, role), []),
                 grows=where == "space",
@@ -122,43 +124,6 @@ def diagnostic_charts(
         ]
         charts.append(_chart(where, title, form, note, lines, smooth=where != "space"))
     return [chart for chart in charts if chart["lines"]]
-
-
-def headline_tiles(
-    charts: Sequence[Record], steps: int, changes: Mapping[str, Change] | None = None
-) -> list[dict[str, Any]]:
-    """The figures at the top of the page: means over the first and the last tenth of `steps`.
-
-    A quantity that only grows, or is measured rarely and precisely, has its first and last value
-    instead. A tile is `{"title", "line", "colour", "format", "smooth", "grows", "first", "last",
-    "low", "high", "points"}`: `low` and `high` bound the change, null where `changes` does not tell
-    it. There is no tile for a line with fewer than two points, or with none in either tenth.
-    """
-    tiles = []
-    for title, name in TILES.items():
-        chart = next((chart for chart in charts if chart["title"] == title), None)
-        main = [line for line in chart["lines"] if line["main"]] if chart else []
-        # The solve rate is that of the solvers.
-        line = next((line for line in main if line["name"] == "student"), next(iter(main), None))
-        if chart is None or line is None or len(line["points"]) < 2:
-            continue
-        points = line["points"]
-        first, last = points[0][1], points[-1][1]
-        if chart["smooth"]:
-            first, last = early(points, steps), late(points, steps)
-        tile = {
-            **{key: line[key] for key in ("colour", "points")},
-            **{key: chart[key] for key in ("title", "format", "smooth")},
-            **{"line": line["name"], "grows": chart["section"] == "space"},
-            **{"first": first, "last": last, "low": None, "high": None},
-        }
-        change = (changes or {}).get(name)
-        if change and math.isfinite(change.difference.low):
-            low, high = change.difference.low, change.difference.high
-            tile |= {"first": change.first, "last": change.last, "low": low, "high": high}
-        if math.isfinite(tile["first"]) and math.isfinite(tile["last"]):
-            tiles.append(tile)
-    return tiles
 
 
 def lineage(children: Iterable[Record]) -> list[dict[str, Any]]:
@@ -187,37 +152,78 @@ def born_at(lineage: Sequence[Record], step: int) -> set[str]:
 def _exam(metrics: Sequence[Record], members: Sequence[Record]) -> dict[str, Any]:
     exams = [(step["step"], step["exam"]) for step in metrics if isinstance(step.get("exam"), dict)]
     takers = [member["role"] for member in members if member["role"] in ("student", "agent")]
+    colour = takers[0] if takers else "ink"
     lines = []
-    for i, key in enumerate(("mean", "best", "worst") if len(takers) != 1 else ("mean",)):
+    for key in ("mean", "best", "worst") if len(takers) != 1 else ("mean",):
         points = [(x, y) for x, exam in exams if (y := number(exam.get(key))) is not None]
-        name, colour = (key, f"line-{i}") if len(takers) != 1 else (takers[0], takers[0])
-        lines.append(_line(name, colour, True, points))
-    note = "solved of fixed held-out tasks: skill apart from task drift"
+        name = key if len(takers) != 1 else colour
+        lines.append(line_of(name, colour, True, points, dash=_EXAM_DASHES[key]))
+    note = "the same held-out tasks at every sitting"
     return _chart("solving", "Exam", "percent", note, lines, smooth=False)
 
 
-def _ratings(metrics: Sequence[Record], members: Sequence[Record]) -> list[dict[str, Any]]:
-    charts = []
-    for title, note, value in (
-        ("Rating mu", "TrueSkill points; expected skill", lambda m: number(m.get("mu"))),
-        ("Conservative rating", "TrueSkill points; mu - 3 sigma", conservative),
-    ):
-        lines = []
-        for role in dict.fromkeys(member["role"] for member in members):
-            thin: list[dict[str, Any]] = []
-            by_step: dict[float, list[float]] = {}
-            for name in (m["name"] for m in members if m["role"] == role):
-                points = []
-                for step in metrics:
-                    y = value(section(step, "members").get(name, {}))
-                    if y is not None:
-                        points.append((step["step"], y))
-                        by_step.setdefault(step["step"], []).append(y)
-                thin.append(_line(name, role, False, points))
-            mean = [(x, math.fsum(ys) / len(ys)) for x, ys in by_step.items()]
-            lines += [_line(role, role, True, mean), *thin]
-        charts.append(_chart("standing", title, "number", note, lines))
-    return charts
+def _births(lineage: Sequence[Record]) -> dict[str, list[int]]:
+    """The steps at whose end each member was replaced."""
+    births: dict[str, list[int]] = {}
+    for child in sorted(lineage, key=lambda child: int(child["step"])):
+        births.setdefault(child["child"], []).append(child["step"])
+    return births
+
+
+def _ratings(
+    metrics: Sequence[Record], members: Sequence[Record], births: Mapping[str, Sequence[int]]
+) -> list[dict[str, Any]]:
+    return [
+        _rating(metrics, members, births, "Rating mu", "expected skill, TrueSkill points", _mu),
+        _rating(
+            metrics,
+            members,
+            births,
+            "Conservative rating",
+            "mu - 3 sigma, TrueSkill points; from a member's first match on",
+            conservative,
+            newborn=False,
+        ),
+    ]
+
+
+def _rating(
+    metrics: Sequence[Record],
+    members: Sequence[Record],
+    births: Mapping[str, Sequence[int]],
+    title: str,
+    note: str,
+    value: Callable[[Record], float | None],
+    newborn: bool = True,
+) -> dict[str, Any]:
+    """The members' ratings and the mean of each role.
+
+    Without `newborn` a child is left out until it has played: its sigma is that of somebody unknown
+    and would make a notch in the mean at every replacement.
+    """
+    lines = []
+    for role in dict.fromkeys(member["role"] for member in members):
+        thin: list[dict[str, Any]] = []
+        by_step: dict[float, list[float]] = {}
+        for name in (m["name"] for m in members if m["role"] == role):
+            born = births.get(name, ())
+            points = [
+                (step["step"], y)
+                for step in metrics
+                if (y := value(section(step, "members").get(name, {}))) is not None
+                and (newborn or step["step"] not in born)
+            ]
+            for step, y in points:
+                by_step.setdefault(step, []).append(y)
+            # At its birth a child's rating is recorded already.
+            thin.append(line_of(name, role, False, points, births=[step - 0.5 for step in born]))
+        mean = [(x, math.fsum(ys) / len(ys)) for x, ys in sorted(by_step.items())]
+        lines += [line_of(role, role, True, mean), *thin]
+    return _chart("standing", title, "number", note, lines)
+
+
+def _mu(member: Record) -> float | None:
+    return number(member.get("mu"))
 
 
 def _seconds(metrics: Sequence[Record]) -> dict[str, Any]:
@@ -228,26 +234,28 @@ def _seconds(metrics: Sequence[Record]) -> dict[str, Any]:
                 spent.setdefault(str(name), []).append((step["step"], y))
     totals = {name: math.fsum(y for _, y in points) for name, points in spent.items()}
     least = 0.01 * math.fsum(totals.values())
-    kept = [name for name, total in totals.items() if total >= least]
-    lines = [_line(name, f"line-{i % 8}", True, spent[name]) for i, name in enumerate(kept)]
+    kept = sorted((name for name in totals if totals[name] >= least), key=lambda n: -totals[n])
+    lines = [
+        line_of(name, f"part-{i % 8}", True, spent[name], dash=_PHASE_DASHES[i % 4])
+        for i, name in enumerate(kept)
+    ]
     # Some phases are rare: a running mean would spread an exam over steps without one.
-    note = "phases of 1% and more"
+    note = "by phase; those of less than 1% are left out"
     return _chart("training", "Seconds per step", "number", note, lines, smooth=False)
 
 
-def _values(metrics: Sequence[Record], group: str, name: str, key: str) -> Points:
-    return [
-        (step["step"], y)
-        for step in metrics
-        if (y := number(section(step, group).get(name, {}).get(key))) is not None
-    ]
-
-
 def _chart(
-    where: str, title: str, form: str, note: str, lines: list[dict[str, Any]], smooth: bool = True
+    where: str,
+    title: str,
+    form: str,
+    note: str,
+    lines: list[dict[str, Any]],
+    smooth: bool = True,
+    scale: str = "",
 ) -> dict[str, Any]:
     return {
         **{"section": where, "title": title, "format": form, "note": note, "smooth": smooth},
+        **({"scale": scale} if scale in _SHARED else {}),
         "lines": [line for line in lines if line["points"]],
     }
 
@@ -259,21 +267,3 @@ def _coincide(lines: Sequence[Record]) -> bool:
         x == u and math.isclose(y, v, rel_tol=1e-3, abs_tol=1e-6)
         for (x, y), (u, v) in zip(first, second, strict=True)
     )
-
-
-def _line(
-    name: str, colour: str, main: bool, points: Points, grows: bool = False
-) -> dict[str, Any]:
-    """A line of at most MAX_POINTS points: means of spans, or last values if it only grows."""
-    stride = math.ceil(len(points) / MAX_POINTS) or 1
-    buckets = [points[i : i + stride] for i in range(0, len(points), stride)]
-    if grows:
-        buckets = [bucket[-1:] for bucket in buckets]
-    means = [
-        (
-            round(math.fsum(x for x, _ in bucket) / len(bucket), 1),
-            float(f"{math.fsum(y for _, y in bucket) / len(bucket):.5g}"),
-        )
-        for bucket in buckets
-    ]
-    return {"name": name, "colour": colour, "main": main, "points": means}

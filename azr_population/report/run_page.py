@@ -16,8 +16,10 @@ from azr_population.report.changed import changed
 from azr_population.report.coverage_map import coverage
 from azr_population.report.examples import examples
 from azr_population.report.family import family
+from azr_population.report.lines import Points
 from azr_population.report.refusals import invalid_reasons
 from azr_population.report.summary import summary
+from azr_population.report.tiles import headline_tiles
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import number, step_of, steps_of
 from azr_population.web import sections
@@ -25,6 +27,8 @@ from azr_population.web.document import document
 
 _SCRIPTS = (
     "drawing.js",
+    "layout.js",
+    "saving.js",
     "lines.js",
     "tiles.js",
     "reasons.js",
@@ -56,8 +60,10 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
     # Without metrics, the other records still tell how far the run got.
     known = [step_of(row) or 0 for row in metrics[-1:] or (*matches, *lineage)]
     last = max(known, default=0)
-    lines = charts.line_charts(metrics) + charts.diagnostic_charts(_series(run, members), members)
-    tiles = charts.headline_tiles(lines, last, diagnostics.changes(run, last))
+    lines = charts.line_charts(metrics, lineage) + charts.diagnostic_charts(
+        _series(run, members), members
+    )
+    tiles = headline_tiles(lines, last, diagnostics.changes(run, last))
     chosen = examples(run.tasks, last)
     data = {
         "steps": max(planned or 0, last),
@@ -111,14 +117,12 @@ def closing_words(run_dir: Path) -> list[str]:
     run = RunDirectory(run_dir)
     metrics = steps_of(run)
     last = metrics[-1]["step"] if metrics else 0
-    tiles = charts.headline_tiles(charts.line_charts(metrics), last, diagnostics.changes(run, last))
+    tiles = headline_tiles(charts.line_charts(metrics), last, diagnostics.changes(run, last))
     return changed([member["role"] for member in charts.members_of(metrics)], last, tiles)
 
 
-def _series(
-    run: RunDirectory, members: Sequence[dict[str, str]]
-) -> dict[tuple[str, str], charts.Points]:
-    points_of: dict[tuple[str, str], charts.Points] = {}
+def _series(run: RunDirectory, members: Sequence[dict[str, str]]) -> dict[tuple[str, str], Points]:
+    points_of: dict[tuple[str, str], Points] = {}
     for key in ("halstead_volume", "coverage", "coverage_per_task"):
         for role in ("", *dict.fromkeys(member["role"] for member in members)):
             try:

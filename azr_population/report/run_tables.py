@@ -66,8 +66,8 @@ def lineage_table(lineage: Sequence[Record]) -> str:
 
 
 def operator_table(credit: Sequence[Record], ready: float) -> str:
-    """What became of the children of each operator: a sentence while none has been judged, and
-    nothing if there are none.
+    """What became of the children of each operator that had one judged; the others in a sentence.
+    Nothing if no child was born.
 
     `credit` is what `operator_credit(run)` returns, `ready` the run's `evolution.ready`.
     """
@@ -85,8 +85,11 @@ def operator_table(credit: Sequence[Record], ready: float) -> str:
             f"{'operators' if len(credit) > 1 else 'operator'}, and none has met a replacement at "
             f"which it was old enough to be replaced ({ready:g} steps, evolution.ready)."
         )
-    rows = []
+    rows, waiting = [], []
     for operator in credit:
+        if not operator.get("judged"):
+            waiting.append(f"{operator.get('operator', '?')} ({operator.get('born', 0)})")
+            continue
         cells = [
             text(operator.get("born", 0)),
             text(operator.get("alive", 0)),
@@ -98,16 +101,18 @@ def operator_table(credit: Sequence[Record], ready: float) -> str:
         ]
         rows.append(row(text(operator.get("operator", "?")), cells, "number"))
     heads = (
-        "operator|children|alive|mean life, steps|passed their first judgement"
-        "|stood above|gain over the replaced|gain over the parent"
+        "operator|children|alive|mean life, steps|passed|stood above"
+        "|gain over the replaced|gain over the parent"
     )
     note = (
-        f"{passed} of the {judged} children judged so far passed. A child is judged once, at the "
-        "first replacement step at which it is old enough to be replaced: did it survive, what "
-        "share of the others did it stand above, and by how much did its fitness exceed that of "
-        "the member it replaced (at that time) and of its first parent?"
+        f"A child is judged once, at the first replacement at which it is old enough to be "
+        f"replaced ({ready:g} steps): did it survive, what share of the others did it stand above, "
+        "and by how much was its fitness above that of the member whose place it took (when that "
+        f"was replaced) and of its first parent? So far {judged} were judged and {passed} passed."
     )
-    return f'{title}<p class="note">{note}</p>{table(heads.split("|"), rows, "number")}'
+    if waiting:
+        note += f" No child judged yet: {', '.join(waiting)}."
+    return f'{title}<p class="note">{text(note)}</p>{table(heads.split("|"), rows, "number")}'
 
 
 _COUNTS = (

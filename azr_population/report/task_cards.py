@@ -55,7 +55,7 @@ def _card(task: Record, when: str = "") -> str:
     message = task.get("message")
     said = f'<p class="message">“{text(message)}”</p>' if message else ""
     return (
-        f'<article class="task"><h3>{text(head)}{text(type)} '
+        f'<article class="task"><h3><i class="dot {text(type)}"></i>{text(head)}{text(type)} '
         f"<small>{text(_TYPES.get(type, ''))}</small></h3>"
         f'<p class="facts"><b>step {text(task.get("step", "?"))}</b> '
         f"{text(_who(task))}"

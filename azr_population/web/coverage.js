@@ -2,13 +2,9 @@
 // The problem space: every cell of the archive of kinds of problems, and when and by whom it was
 // first filled. A slider goes back in time.
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const RAMPS = {
-  light: [[43, 47, 143], [31, 108, 163], [20, 140, 120], [109, 145, 28], [204, 130, 0]],
-  dark: [[112, 118, 236], [64, 156, 220], [45, 190, 160], [150, 208, 92], [248, 200, 72]],
-};
+const RAMPS = { light: [[150, 208, 214], [60, 152, 166], [6, 62, 76]], dark: [[44, 98, 110], [72, 168, 182], [178, 242, 250]] };
 
-// Early is blue, late is yellow.
+// Time is one hue that nothing else has: what came late stands out.
 function ramp(share) {
   const stops = RAMPS[dark.matches ? "dark" : "light"];
   const place = Math.max(0, Math.min(1, share)) * (stops.length - 1), i = Math.min(stops.length - 2, Math.floor(place));
@@ -24,11 +20,14 @@ function coverageMap(host, data) {
   }
   const filled = found.cells.filter((c) => c[4] > 0);
   const { figure, frame } = card(host, "Map of the problem space",
-    `${filled.length} of ${found.cells.length} kinds of problems met, by ${found.tasks.toLocaleString("en")} valid tasks; a dot is a kind, larger with more tasks, a ring a kind never met`);
+    `A dot is a kind of problem that was met, larger with more tasks; a ring is one that was not. ${found.tasks.toLocaleString("en")} valid tasks met ${filled.length} of ${found.cells.length} kinds.`,
+    () => [["kind", "gives", "size", "branching", "first step", "first member", "tasks"],
+      ...found.cells.map((c, i) => [i, found.panels[c[5]], c[0], c[1], c[2], c[3], c[4]])]);
   const members = [...new Set(filled.map((c) => c[3]))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  const member = (name) => memberShade(name.split("_")[0], members.indexOf(name), members.length);
   // Where the metrics are gone the tasks still tell how far the run got.
   const last = Math.max(1, data.last, ...filled.map((c) => c[2]));
-  const shades = { when: (c) => ramp((c[2] - 1) / (last - 1 || 1)), whom: (c) => colour("line-" + (members.indexOf(c[3]) % 8)) };
+  const shades = { when: (c) => ramp((c[2] - 1) / (last - 1 || 1)), whom: (c) => member(c[3]) };
   const stops = [...new Set([0, 0.25, 0.5, 0.75, 1].map((share) => Math.round(1 + share * (last - 1))))];
   let by = "when", until = last;
   const bar = make("div", { class: "bar" }), key = make("div");
@@ -36,12 +35,12 @@ function coverageMap(host, data) {
   figure.insertBefore(key, frame);
   const repaint = (width) => {
     key.replaceChildren();
-    if (by === "whom") legend(key, members.map((name, i) => ["line-" + (i % 8), name]), "round");
+    if (by === "whom") legend(key, members.map((name) => [member(name), name]), "round");
     else legend(key, stops.map((step) => [ramp((step - 1) / (last - 1 || 1)), "step " + step]), "round");
     paintCoverage(frame, found, until, width, shades[by]);
   };
   choice(bar, "Colour by", [["when", "when first met"], ["whom", "by whom"]], (value) => { by = value; repaint(Math.floor(frame.clientWidth)); });
-  const slider = make("input", { type: "range", min: "1", max: String(last), value: String(last), "aria-label": "Cells filled up to step" });
+  const slider = make("input", { type: "range", min: "1", max: String(last), value: String(last), "aria-label": "Kinds met up to step" });
   const said = make("output", {}, "up to step " + last);
   slider.addEventListener("input", () => {
     until = Number(slider.value);

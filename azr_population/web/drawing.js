@@ -23,27 +23,48 @@ function canvas(height, label, role) {
   return draw(null, "svg", { height, role: role || "img", "aria-label": label });
 }
 
-// A card with a title and a note; the drawing goes into `.frame`.
-function card(host, title, note) {
+// A card with a title and a note; the drawing goes into `.frame`, `rows` gives its numbers.
+function card(host, title, note, rows) {
   const figure = make("figure");
   const caption = make("figcaption", {}, make("b", {}, title));
   if (note) caption.append(make("span", { class: "note" }, note));
   const frame = make("div", { class: "frame" });
   figure.append(caption, frame);
+  saveButtons(figure, title, rows);
   host.append(figure);
   return { figure, caption, frame };
 }
 
-// A colour by the name of its CSS variable; an unknown role is drawn in the text's colour.
-const COLOURS = ["teacher", "student", "agent"];
-for (let i = 0; i < 8; i++) COLOURS.push("line-" + i);
+// A colour by the name of its CSS variable; an unknown name is drawn in the text's colour. Roles and
+// task types have hues of their own. Operators (`op-`) have muted ones, parts of a whole (`part-`)
+// are grey, and `line-` are the arms of a comparison, which has no roles.
+const COLOURS = ["teacher", "student", "agent", "code_o", "code_i", "code_f", "ink"];
+for (let i = 0; i < 8; i++) COLOURS.push("line-" + i, "op-" + i, "part-" + i);
 function colour(name) {
   return "var(--" + (COLOURS.includes(name) ? name : "soft") + ")";
 }
 
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+// A shade of a role for its i-th of n members, from the darkest to the lightest.
+function memberShade(role, i, n) {
+  const read = (name) => {
+    const hex = getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+    return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  };
+  const place = n > 1 ? (2 * i) / (n - 1) - 1 : 0, share = Math.abs(place) * 0.62;
+  const base = read(COLOURS.includes(role) ? role : "soft"), other = read(place < 0 ? "ink" : "card");
+  return `rgb(${base.map((c, k) => Math.round(c + (other[k] - c) * share)).join(", ")})`;
+}
+
+// A colour by name, or as it is.
+function tint(name) {
+  return name.startsWith("rgb") ? name : colour(name);
+}
+
 function swatch(name, style) {
   const mark = make("i", { class: "swatch " + (style || "") });
-  mark.style.background = name.startsWith("rgb") ? name : colour(name);
+  mark.style.background = tint(name);
   return mark;
 }
 

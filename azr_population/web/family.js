@@ -9,8 +9,11 @@ function familyTrees(host, data) {
   }
   const operators = [...new Set(data.family.flatMap((tree) => tree.people.map((p) => p.operator)))].filter((o) => o !== "start").sort();
   const shades = {
-    operator: (p) => (p.operator === "start" ? "founder" : "line-" + (operators.indexOf(p.operator) % 8)),
-    founder: (p) => "line-" + (p.founder % 8),
+    operator: () => (p) => (p.operator === "start" ? "founder" : "op-" + (operators.indexOf(p.operator) % 8)),
+    founder: (tree) => {
+      const founders = tree.people.filter((p) => !p.parents.length).map((p) => p.id);
+      return (p) => memberShade(tree.role, founders.indexOf(p.founder), founders.length);
+    },
   };
   let by = "operator";
   const bar = make("div", { class: "bar" });
@@ -24,18 +27,20 @@ function familyTrees(host, data) {
   for (const tree of data.family) {
     const alive = tree.people.filter((p) => p.died === null);
     const founders = new Set(alive.map((p) => p.founder)).size;
-    const { figure, frame } = card(host, tree.role + "s",
+    const { figure, frame } = card(host, tree.role[0].toUpperCase() + tree.role.slice(1) + "s",
       `${tree.people.length + tree.left_out} individuals; the ${alive.length} alive descend from ${founders} founder${founders === 1 ? "" : "s"}` +
-      (tree.left_out ? `; ${tree.left_out} that died without heirs are not drawn` : ""));
+      (tree.left_out ? `; ${tree.left_out} that were replaced and have no children are not drawn` : ""), () => treeRows(tree));
     const key = make("div");
     figure.insertBefore(key, frame);
     const paint = (width) => {
       key.replaceChildren();
-      const used = by === "operator" ? operators.filter((o) => tree.people.some((p) => p.operator === o)).map((o) => ["line-" + (operators.indexOf(o) % 8), o])
-        : tree.people.filter((p) => !p.parents.length).map((p) => ["line-" + (p.id % 8), p.name]);
+      const shade = shades[by](tree);
+      const used = by === "operator" ? operators.filter((o) => tree.people.some((p) => p.operator === o)).map((o) => ["op-" + (operators.indexOf(o) % 8), o])
+        : tree.people.filter((p) => !p.parents.length).map((p) => [shade(p), p.name]);
       legend(key, used, "square");
-      paintTree(frame, tree, data, width, shades[by]);
+      paintTree(frame, tree, data, width, shade);
     };
+    dark.addEventListener("change", () => paint(Math.floor(frame.clientWidth)));
     paints.push(() => frame.clientWidth && paint(Math.floor(frame.clientWidth)));
     onWidth(frame, paint);
   }
@@ -66,14 +71,14 @@ function paintTree(frame, tree, data, width, shade) {
       draw(group, "path", { class: i ? "descent second" : "descent", d });
     });
     const life = draw(group, "line", { class: p.died === null ? "life alive" : "life", x1: born, x2: Math.max(end, born + 1), y1: here, y2: here });
-    life.style.stroke = colour(shade(p));
+    life.style.stroke = tint(shade(p));
     const glyph = mark(group, p, born, here, Math.min(4.5, row / 2));
-    glyph.style.fill = colour(shade(p));
+    glyph.style.fill = tint(shade(p));
     if (p.died !== null) draw(group, "path", { class: "death", d: `M${end - 2.5} ${here - 2.5}l5 5m0 -5l-5 5` });
-    else draw(group, "circle", { class: "living", cx: end, cy: here, r: 3.5 }).style.fill = colour(shade(p));
+    else draw(group, "circle", { class: "living", cx: end, cy: here, r: 3.5 }).style.fill = tint(shade(p));
     const hit = draw(group, "rect", { class: "hit", x: born - 6, width: Math.max(12, end - born + 10), y: here - row / 2, height: row });
     parts.set(p.id, group);
-    const show = (event) => { follow(svg, parts, people, p); showTip(event, told(p, byId)); };
+    const show = (event) => { follow(svg, parts, people, p); showTip(event, told(p, byId, data.last)); };
     hit.addEventListener("pointermove", show);
     hit.addEventListener("pointerdown", show);
     hit.addEventListener("pointerleave", () => { unfollow(svg); hideTip(); });
@@ -83,7 +88,7 @@ function paintTree(frame, tree, data, width, shade) {
   keys(svg, people, byId, (p) => {
     follow(svg, parts, people, p);
     const box = svg.getBoundingClientRect();
-    showTip({ clientX: box.left + x(p.born), clientY: box.top + y(p) }, told(p, byId));
+    showTip({ clientX: box.left + x(p.born), clientY: box.top + y(p) }, told(p, byId, data.last));
   });
   frame.replaceChildren(svg);
 }
@@ -145,13 +150,18 @@ function keys(svg, people, byId, show) {
   svg.addEventListener("blur", () => { unfollow(svg); hideTip(); });
 }
 
-function told(p, byId) {
+function treeRows(tree) {
+  return [["id", "member", "generation", "born", "replaced", "operator", "parents", "founder", "fitness when replaced"],
+    ...tree.people.map((p) => [p.id, p.name, p.generation, p.born, p.died, p.operator, p.parents.join(" "), p.founder, p.fitness])];
+}
+
+function told(p, byId, last) {
   const names = p.parents.map((id) => byId.get(id)).filter(Boolean).map((q) => `${q.name} (generation ${q.generation})`);
   const options = Object.entries(p.options).map(([k, v]) => k + "=" + v).join(", ");
   const rows = [["", "born", p.operator === "start" ? "founder" : `step ${p.born} by ${p.operator}`]];
   if (names.length) rows.push(["", names.length > 1 ? "parents" : "parent", names.join(" and ")]);
   if (options) rows.push(["", "options", options]);
-  rows.push(["", "children", String(p.heirs)], ["", "fate", p.died === null ? "alive" :
+  rows.push(["", "children", String(p.heirs)], ["", "fate", p.died === null ? (p.born === last && last ? "alive, has not played yet" : "alive") :
     `replaced at step ${p.died}` + (p.fitness === null ? "" : `, fitness ${format(p.fitness, "number")}`)]);
   return { head: `${p.name}, generation ${p.generation}`, rows };
 }

@@ -7,7 +7,7 @@ let smoothing = false;
 const repaints = [];
 
 function lineChart(host, chart, data) {
-  const { figure, frame } = card(host, chart.title, chart.note);
+  const { figure, frame } = card(host, chart.title, chart.note, () => lineRows(chart));
   const main = chart.lines.filter((l) => l.main);
   if (main.length > 1 || chart.lines.length > 1) {
     legend(figure, main.map((l) => [l.colour, l.name, l.dash]));
@@ -23,6 +23,16 @@ function softened(chart, line) {
   return smoothing && chart.smooth && line.points.length > 2 * SMOOTH;
 }
 
+// A line's points in pieces: it is broken where the individual in a slot changes.
+function pieces(line) {
+  const edges = [0, ...(line.starts || []), line.points.length];
+  return edges.slice(1).map((end, i) => line.points.slice(edges[i], end));
+}
+
+function softPoints(line) {
+  return pieces(line).flatMap(smooth);
+}
+
 // The running mean; at the ends it takes the points that there are.
 function smooth(points) {
   const half = (SMOOTH - 1) / 2;
@@ -34,7 +44,8 @@ function smooth(points) {
 
 function scales(chart, data, width) {
   const at = { width, height: 220, left: 44, right: 10, top: 8, bottom: 24 };
-  const ys = (from, to) => chart.lines.flatMap((l) => l.points.flatMap((p) => p.slice(from, to)));
+  const peers = data.charts.filter((other) => other === chart || (chart.scale && other.scale === chart.scale));
+  const ys = (from, to) => peers.flatMap((peer) => peer.lines).flatMap((l) => l.points.flatMap((p) => p.slice(from, to)));
   let low = Infinity, high = -Infinity;
   for (const y of ys(1, 2)) { low = Math.min(low, y); high = Math.max(high, y); }
   const share = chart.format === "percent" && high <= 1 && low >= 0;
@@ -66,7 +77,8 @@ function paintLines(frame, chart, data, width) {
   for (const step of new Set((data.lineage || []).map((child) => child.step)))
     draw(svg, "line", { class: "event", x1: x(step), x2: x(step), y1: at.height - at.bottom, y2: at.height - at.bottom - 5 });
   stepAxis(svg, data.steps, x, at.height - 8, width);
-  const path = (points) => points.map((p, i) => (i ? "L" : "M") + x(p[0]).toFixed(1) + " " + y(p[1]).toFixed(1)).join("");
+  const path = (points, starts) => points.map((p, i) =>
+    (!i || (starts && starts.includes(i)) ? "M" : "L") + x(p[0]).toFixed(1) + " " + y(p[1]).toFixed(1)).join("");
   for (const line of [...chart.lines].sort((a, b) => a.main - b.main)) {
     const band = line.points.filter((p) => p.length > 3);
     if (band.length > 1) {
@@ -76,17 +88,17 @@ function paintLines(frame, chart, data, width) {
     }
     const soft = softened(chart, line);
     const stroke = (points, style) => {
-      const drawn = draw(svg, "path", { class: style, "data-name": line.name, d: path(points) });
+      const drawn = draw(svg, "path", { class: style, "data-name": line.name, d: path(points, line.starts) });
       drawn.style.stroke = colour(line.colour);
       if (line.dash) drawn.setAttribute("stroke-dasharray", line.dash);
     };
     if (soft && line.main) stroke(line.points, "line");
-    stroke(soft ? smooth(line.points) : line.points, line.main ? "line main" : "line");
-    if (line.points.length === 1 || (line.main && line.points.length < 8))
-      for (const p of line.points) {
-        const dot = draw(svg, "circle", { class: "line", cx: x(p[0]), cy: y(p[1]), r: 2.5, "data-name": line.name });
-        dot.style.fill = dot.style.stroke = colour(line.colour);
-      }
+    stroke(soft ? softPoints(line) : line.points, line.main ? "line main" : "line");
+    const dots = line.main && line.points.length < 8 ? line.points : pieces(line).filter((piece) => piece.length === 1).flat();
+    for (const p of dots) {
+      const dot = draw(svg, "circle", { class: "line", cx: x(p[0]), cy: y(p[1]), r: line.main ? 2.5 : 1.5, "data-name": line.name });
+      dot.style.fill = dot.style.stroke = colour(line.colour);
+    }
   }
   hover(svg, chart, at);
   frame.replaceChildren(svg);
@@ -108,7 +120,7 @@ function hover(svg, chart, at) {
     width: Math.max(0, at.width - at.left - at.right), height: at.height - at.top - at.bottom });
   const steps = [...new Set(chart.lines.flatMap((l) => l.points.map((p) => p[0])))].sort((a, b) => a - b);
   // What is pointed at is what is drawn, also where that is a running mean.
-  const drawn = new Map(chart.lines.map((l) => [l, softened(chart, l) ? smooth(l.points) : l.points]));
+  const drawn = new Map(chart.lines.map((l) => [l, softened(chart, l) ? softPoints(l) : l.points]));
   const soft = chart.lines.some((l) => softened(chart, l));
   let place = -1;
   const read = (step, py, event) => {

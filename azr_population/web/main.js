@@ -1,15 +1,5 @@
 "use strict";
 
-function contents(host) {
-  for (const section of document.querySelectorAll("main section")) {
-    const link = make("a", { href: "#" + section.id }, section.dataset.nav || section.querySelector("h2").textContent);
-    host.append(link);
-    new IntersectionObserver((seen) => {
-      for (const one of seen) link.classList.toggle("here", one.isIntersecting);
-    }, { rootMargin: "-20% 0px -60% 0px" }).observe(section);
-  }
-}
-
 function memberPicker(host, members) {
   for (const member of members.length > 1 ? members : []) {
     const button = make("button", { type: "button", "aria-pressed": "false" },
@@ -27,14 +17,16 @@ const data = JSON.parse(document.getElementById("data").textContent);
 smoothing = data.last >= 4 * SMOOTH;
 contents(document.getElementById("contents"));
 memberPicker(document.getElementById("picker"), data.members);
-tileRow(document.getElementById("tiles"), data.tiles);
+tileRow(document.getElementById("tiles"), data);
 if (smoothing) smoothingSwitch(document.querySelector("#standing .note"));
 matchUpTable(document.getElementById("match-ups"), data.match_ups, data.lineage);
+for (const tasks of document.querySelectorAll(".tasks")) balance(tasks, 300);
 for (const section of document.querySelectorAll("[data-charts]")) {
   const charts = data.charts.filter((chart) => chart.section === section.dataset.charts);
   const grid = make("div", { class: "charts" });
   for (const chart of charts) lineChart(grid, chart, data);
   if (section.id === "proposing") reasonsChart(grid, data.reasons, data);
+  balance(grid, 300);
   section.append(grid.children.length || section.querySelector("figure") ? grid : make("p", { class: "empty" }, "Nothing is recorded."));
 }
 coverageMap(document.getElementById("coverage"), data);

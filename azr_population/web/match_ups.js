@@ -1,5 +1,5 @@
 "use strict";
-// Match-ups: teachers by students. Blue: the student solves more than half; orange: the teacher wins.
+// Match-ups: teachers by students, in the colour of whoever wins more of the tasks.
 
 function matchUpTable(host, table, lineage) {
   if (!table.teachers.length) {
@@ -11,7 +11,7 @@ function matchUpTable(host, table, lineage) {
     return;
   }
   host.append(make("p", { class: "note" },
-    "Share of a teacher's valid tasks (row) that a student (column) solved, and how often they met." + places(table, lineage)));
+    "Share of a teacher's valid tasks (row) that a student (column) solved. ×3: they met three times." + places(table, lineage)));
   const drawn = make("table", { class: "heat" });
   const head = make("tr", {}, make("th", { scope: "col" }, ""));
   for (const student of table.students) head.append(make("th", { scope: "col" }, short(student)));
@@ -30,22 +30,25 @@ function matchUpTable(host, table, lineage) {
   body.append(foot);
   drawn.append(make("thead", {}, head), body);
   host.append(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Match-ups" }, drawn));
-  const scale = make("p", { class: "heat-scale" }, "teacher wins ");
-  for (const rate of [0.05, 0.25, 0.5, 0.75, 0.95]) {
+  const scale = make("div", { class: "heat-scale", role: "img", "aria-label": "Colours: from 10% solved, where the teacher wins, over 50% to 90%, where the student wins" });
+  for (const rate of [0.1, 0.3, 0.5, 0.7, 0.9]) {
     const patch = make("i", {});
     patch.style.background = shade(rate);
-    scale.append(patch);
+    scale.append(make("span", {}, patch, 100 * rate + "%"));
   }
-  scale.append(" student wins");
-  host.append(scale);
+  host.append(make("p", { class: "heat-ends" }, make("span", {}, "← teacher wins"), make("span", {}, "student wins →")), scale);
+  saveButtons(host.closest("figure"), "Match-ups", () => [["teacher", "student", "matches", "valid tasks", "share solved"],
+    ...table.teachers.flatMap((teacher, t) => table.students.map((student, s) => [teacher, student, table.cells[t][s]]))
+      .map(([teacher, student, met]) => [teacher, student, met ? met.matches : 0, met ? met.tasks : 0, met ? met.solve_rate : null])]);
 }
 
 // Members are replaced, their names stay: what is counted is not of one individual.
 function places(table, lineage) {
   const replaced = (names) => lineage.filter((child) => names.includes(child.child)).length;
   const teachers = replaced(table.teachers), students = replaced(table.students);
-  return teachers + students ? " A row or column is a place: all who held it one after another count together " +
-    `(replaced in the course of the run: ${teachers} teachers, ${students} students).` : "";
+  const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+  return teachers + students ? " A row or column is a place: it counts everybody who held it, one after another " +
+    `(${count(teachers, "teacher")} and ${count(students, "student")} were replaced).` : "";
 }
 
 function mean(cells, teacher, student) {

@@ -3,10 +3,16 @@
 
 function reasonsChart(host, reasons, data) {
   if (!reasons.names.length) return;
-  const { figure, frame } = card(host, "Refused proposals by reason", "share of all proposals");
-  legend(figure, reasons.names.map((name, i) => ["line-" + (i % 8), name]), "square");
+  const { figure, frame } = card(host, "Refused proposals by reason", "share of all proposals",
+    () => [["first step", "last step", "proposed", ...reasons.names], ...reasons.buckets.map((b) => [b.first, b.last, b.proposed, ...b.counts])]);
+  legend(figure, reasons.names.map((name, i) => ["part-" + (i % 8), plain(name)]), "square");
   figure.insertBefore(figure.lastChild, frame);
   onWidth(frame, (width) => paintReasons(frame, reasons, data, width));
+}
+
+// syntax_error -> syntax error
+function plain(name) {
+  return name.replace(/_/g, " ");
 }
 
 function paintReasons(frame, reasons, data, width) {
@@ -29,13 +35,13 @@ function paintReasons(frame, reasons, data, width) {
     bucket.counts.forEach((count, i) => {
       const share = count / (bucket.proposed || 1);
       const part = draw(svg, "rect", { x: from + gap / 2, width: Math.max(0.5, to - from - gap), y: y(base + share), height: Math.max(0, y(base) - y(base + share)) });
-      part.style.fill = colour("line-" + (i % 8));
+      part.style.fill = colour("part-" + (i % 8));
       base += share;
     });
     const span = bucket.first === bucket.last ? "step " + bucket.first : `steps ${bucket.first} to ${bucket.last}`;
     const area = draw(svg, "rect", { class: "hit", x: from, width: Math.max(1, to - from), y: top, height: height - top - bottom });
     describe(area, { head: `${span}: ${format(shares[b], "percent")} of ${bucket.proposed} refused`,
-      rows: reasons.names.map((name, i) => ["line-" + (i % 8), name, String(bucket.counts[i])]).reverse() });
+      rows: reasons.names.map((name, i) => ["part-" + (i % 8), plain(name), String(bucket.counts[i])]).reverse() });
   });
   frame.replaceChildren(svg);
 }

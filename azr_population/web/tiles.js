@@ -1,18 +1,28 @@
 "use strict";
-// The figures that head the page: what changed, with the line that it came from.
+// The figures that head the page: what changed beyond noise, with the line that it came from.
 
-function tileRow(host, tiles) {
-  for (const one of tiles) {
-    const change = one.last - one.first;
-    const words = one.format === "percent" ? (100 * Math.abs(change)).toFixed(1) + " points" : format(Math.abs(change), one.format);
-    const arrow = Math.abs(change) < 1e-9 ? "=" : change > 0 ? "▲" : "▼";
+function tileRow(host, data) {
+  for (const one of data.tiles) {
     const frame = make("div", { class: "frame" });
+    const sure = one.low !== null && (one.low > 0 || one.high < 0);
+    const before = !one.grows && (sure || one.low === null) ? format(one.first, one.format) + " → " : "";
     host.append(make("div", { class: "tile" },
       make("span", { class: "label" }, one.title, make("small", {}, one.line === "all" ? "" : one.line)),
-      make("span", { class: "value" }, make("small", {}, format(one.first, one.format) + " → "), format(one.last, one.format)),
-      make("span", { class: "change" }, arrow + " " + words), frame));
+      make("span", { class: "value" }, make("small", {}, before), one.grows ? Math.round(one.last).toLocaleString("en") : format(one.last, one.format)),
+      make("span", { class: "change" }, changeWords(one, data)), frame));
     onWidth(frame, (width) => spark(frame, one, width));
   }
+  balance(host, 150);
+}
+
+// A count that can only grow has no change to tell of.
+function changeWords(one, data) {
+  if (one.grows) return data.coverage.cells.length ? `of ${data.coverage.cells.length.toLocaleString("en")}, so far` : "so far";
+  const scale = one.format === "percent" ? 100 : 1, unit = one.format === "percent" ? " points" : "";
+  const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(scale * value).toFixed(1);
+  if (one.low === null) return signed(one.last - one.first) + unit + ", interval unknown";
+  const span = `${signed(one.low)} to ${signed(one.high)}${unit}`;
+  return one.low <= 0 && one.high >= 0 ? `within noise: ${span}` : `${one.last > one.first ? "▲" : "▼"} by ${span}`;
 }
 
 function spark(frame, one, width) {

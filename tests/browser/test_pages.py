@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import needs
 import pytest
@@ -54,7 +56,8 @@ def test_text_stands_out_from_what_it_stands_on(opened: Opened, name: str, schem
               return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
             };
             const found = {};
-            const lines = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => "--line-" + i);
+            const lines = [0, 1, 2, 3, 4, 5, 6, 7].flatMap((i) => ["--line-" + i, "--op-" + i]);
+            lines.push("--code_o", "--code_i", "--code_f");
             const words = ["--ink", "--soft", "--key", "--string", "--numeral", "--good", "--bad"];
             for (const name of [...words, ...lines, "--teacher", "--student", "--agent"])
               for (const surface of ["--page", "--card", "--sunk"]) {
@@ -65,7 +68,86 @@ def test_text_stands_out_from_what_it_stands_on(opened: Opened, name: str, schem
         }"""
     )
     for pair, ratio in ratios.items():
-        assert ratio >= (3.0 if "--line" in pair else 4.5), pair
+        is_line = pair.startswith(("--line", "--op", "--code"))
+        assert ratio >= (3.0 if is_line else 4.5), pair
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("width", [390, 760, 1280])
+def test_no_card_stands_alone_beside_an_empty_place(opened: Opened, name: str, width: int) -> None:
+    ragged = """() => [...document.querySelectorAll(".charts, .tasks, .tiles")].filter((grid) => {
+        const cards = [...grid.children].map((one) => one.getBoundingClientRect());
+        const rows = new Map();
+        for (const card of cards) rows.set(card.top, [...(rows.get(card.top) || []), card]);
+        const counts = [...rows.values()].map((row) => row.length);
+        const right = grid.getBoundingClientRect().right;
+        return Math.max(...counts) - Math.min(...counts) > 1
+            || [...rows.values()].some((row) => Math.abs(row[row.length - 1].right - right) > 3);
+    }).map((grid) => grid.parentElement.id || grid.id)"""
+    assert opened(name, width).evaluate(ragged) == []
+
+
+def test_a_line_breaks_where_the_individual_changes(opened: Opened) -> None:
+    page = opened("8t8s")
+    drawn = """(title) => [...document.querySelectorAll("figure")]
+        .find((one) => one.querySelector("b").textContent === title)
+        .querySelector("path[data-name=student_0]").getAttribute("d").match(/M/g).length"""
+    births = page.evaluate("data.lineage.filter((one) => one.child === 'student_0').length")
+    assert births >= 2
+    assert page.evaluate(drawn, "Rating mu") == births + 1
+    assert page.evaluate("document.querySelector('path.main').getAttribute('d').match(/M/g)") == [
+        "M"
+    ]
+
+
+def test_colours_of_roles_and_types_are_used_for_nothing_else(opened: Opened) -> None:
+    page = opened("8t8s")
+    used = page.evaluate(
+        """() => {
+            const style = getComputedStyle(document.documentElement);
+            const hues = {};
+            for (const name of [...COLOURS.filter((one) => !one.startsWith("line")),
+                "accent", "good", "bad", "key", "string", "numeral"]) {
+              const hex = style.getPropertyValue("--" + name).trim();
+              hues[hex] = [...(hues[hex] || []), name];
+            }
+            return Object.values(hues).filter((names) => names.length > 1);
+        }"""
+    )
+    # Ink is the colour of text, keywords among it; numbers in programs borrow that of links.
+    assert sorted(map(sorted, used)) == [["accent", "numeral"], ["ink", "key"], ["op-0", "string"]]
+
+
+@pytest.mark.parametrize("name", ["8t8s", "comparison"])
+def test_figures_can_be_saved(opened: Opened, name: str) -> None:
+    page = opened(name)
+    figure = page.locator("figure", has_text="Solve rate").first
+    with page.expect_download() as drawn:
+        figure.get_by_role("button", name="as SVG").click()
+    root = ElementTree.parse(drawn.value.path()).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    text = " ".join(root.itertext())
+    assert "Solve rate" in text and ("student" if name == "8t8s" else "4t4s") in text
+    paths = root.findall(".//{http://www.w3.org/2000/svg}path")
+    assert paths and all("var(" not in str(one.attrib) for one in root.iter())
+    assert all(path.get("stroke", "").startswith(("rgb", "none")) for path in paths)
+    with page.expect_download() as table:
+        figure.get_by_role("button", name="as CSV").click()
+    rows = list(csv.reader(table.value.path().read_text("utf-8").splitlines()))
+    assert rows[0][0] == "step" and len(rows) > 15
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert table.value.suggested_filename.endswith("-solve-rate.csv")
+
+
+def test_names_in_a_csv_are_no_formulas(opened: Opened) -> None:
+    page = opened("begun")
+    rows = [["=1+1", "a,b", 'say "x"', -2.5, None]]
+    assert page.evaluate("(rows) => csvText(rows)", rows) == ('\'=1+1,"a,b","say ""x""",-2.5,\r\n')
+
+
+def test_the_legend_of_the_match_ups_has_numbers(opened: Opened) -> None:
+    words = opened("8t8s").inner_text("#match-ups .heat-scale").split()
+    assert words == ["10%", "30%", "50%", "70%", "90%"]
 
 
 def test_a_page_without_a_step_opens(opened: Opened) -> None:
@@ -162,7 +244,7 @@ def test_the_family_tree_shows_kin(opened: Opened) -> None:
 def test_the_map_goes_back_in_time(opened: Opened) -> None:
     needs.module("ribs", "-e '.[report]'")
     page = opened("8t8s")
-    slider = page.get_by_label("Cells filled up to step")
+    slider = page.get_by_label("Kinds met up to step")
     now = page.locator("#coverage circle.cell").count()
     slider.focus()
     page.keyboard.press("Home")

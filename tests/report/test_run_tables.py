@@ -21,9 +21,10 @@ def test_consumption_is_told_per_role_and_member(write_run: Callable[..., Path])
 
 def test_what_is_unknown_of_an_operator_is_a_dash() -> None:
     others = {"operator": "layer_wise", "born": 5, "judged": 4, "passed": 3}
-    unknown = {"operator": "da<re", "born": 2, "mean_rank": None}
-    page = run_tables.operator_table([unknown, others], ready=8)
-    assert "3 of the 4 children judged so far passed." in page
+    unknown = {"operator": "da<re", "born": 2, "judged": 1, "mean_rank": None}
+    page = run_tables.operator_table([unknown, others, {"operator": "x<y", "born": 1}], ready=8)
+    assert "So far 5 were judged and 3 passed. No child judged yet: x&lt;y (1)." in page
+    assert page.count("<tr>") == 3
     assert "da&lt;re" in page
     assert '<td class="number">-</td>' in page
 

@@ -4,8 +4,9 @@ import math
 from typing import Any
 
 from azr_population.diagnostics import Change, Estimate
-from azr_population.report.charts import headline_tiles, line_charts
+from azr_population.report.charts import line_charts
 from azr_population.report.summary import summary
+from azr_population.report.tiles import headline_tiles
 
 
 def told(
@@ -58,11 +59,10 @@ def test_what_is_within_noise_is_called_that_with_its_interval() -> None:
         "nodes [+5.0, +9.5]). Within noise: the students' solve rate (-2.0 points [-17.6, +13.6]). "
         "From the first step to the last, with no interval for lack of records: the mean score at "
         "the exam (21%, then 21%) and the share of valid proposals (80%, then 80%). In brackets "
-        "are 95% intervals over the tasks of this run: one that holds zero shows no change; of the "
-        "exam, the first sitting is set against the last.",
+        "are 95% intervals over the tasks of this run (exam: its first sitting against its last).",
         "3 steps are few: they show that all parts work together, and of the solve rate only "
-        "changes of more than about 16 points. Whether a change comes back, only runs with other "
-        "seeds can tell.",
+        "changes of more than about 16 points. Only runs with other seeds can tell whether a "
+        "change comes back.",
         "By mu - 3 sigma, student_0 leads the students (mu 25.0, sigma 0.5, generation 2) and the "
         "teacher is rated mu 28.0, sigma 1.0.",
     ]
