@@ -16,24 +16,30 @@ are rare and precise, and drawn as they are."""
 _MAY_BE_NEGATIVE = frozenset({"proposal_reward"})
 
 CURVES = (
-    ("skill", "exam_mean", "Exam, mean of the members", "percent", "fixed held-out tasks"),
-    ("skill", "exam_best", "Exam, best member", "percent", "fixed held-out tasks"),
-    ("skill", "exam_worst", "Exam, worst member", "percent", "fixed held-out tasks"),
-    ("skill", "solve_rate", "Solve rate", "percent", "of valid tasks; a moving target"),
+    ("skill", "exam_mean", "Exam, mean of the members", "percent", "the same held-out tasks"),
+    ("skill", "exam_best", "Exam, best member", "percent", "the same held-out tasks"),
+    ("skill", "exam_worst", "Exam, worst member", "percent", "the same held-out tasks"),
     ("complexity", "ast_nodes", "AST nodes", "number", "per valid program"),
     ("complexity", "ast_depth", "AST depth", "number", "per valid program"),
     ("complexity", "cyclomatic", "Cyclomatic complexity", "number", "per valid program"),
     ("complexity", "lines", "Lines of code", "number", "per valid program"),
     ("complexity", "halstead_volume", "Halstead volume", "number", "bits, per valid program"),
-    ("space", "coverage", "Kinds of problems covered", "number", "cells of the archive so far"),
-    ("space", "coverage_per_task", "Kinds per equal number of tasks", "number", "rarefied"),
+    ("space", "coverage", "Kinds of problems covered", "number", "so far: this can only grow"),
+    (
+        "space",
+        "coverage_per_task",
+        "Kinds per equal number of tasks",
+        "number",
+        "so far, at equal tasks",
+    ),
     ("space", "unique", "Unique proposals", "percent", "of the valid ones"),
-    ("proposing", "validity", "Valid proposals", "percent", "executed and accepted"),
-    ("proposing", "proposal_reward", "Reward of proposals", "number", "each arm's own form"),
+    ("proposing", "validity", "Valid proposals", "percent", "that ran and passed the rules"),
+    ("proposing", "solve_rate", "Solve rate", "percent", "of valid tasks, which change meanwhile"),
+    ("proposing", "proposal_reward", "Reward of proposals", "number", "by each arm's own rule"),
     ("proposing", "proposal_tokens", "Proposal length", "number", "tokens"),
     ("proposing", "answer_tokens", "Answer length", "number", "tokens"),
     ("training", "entropy", "Entropy", "number", "nats per sampled token"),
-    ("training", "seconds", "Seconds per step", "number", "wall-clock"),
+    ("training", "seconds", "Seconds per step", "number", "wall-clock time"),
 )
 """section, diagnostic, title, format, note"""
 
@@ -81,6 +87,7 @@ def curves(arms: Sequence[Arm]) -> list[dict[str, Any]]:
                     "format": form,
                     "note": note + spans,
                     "lines": lines,
+                    **({"scale": "exam"} if diagnostic.startswith("exam") else {}),
                 }
             )
     return charts

@@ -72,7 +72,9 @@ def differences(arms: Sequence[Arm]) -> Differences:
         elif group not in differing:
             found.same.append(f"planned {words}" if group == "budget" and cut else words)
     for names, keys in _older(arms).items():
-        found.warnings.append(f"Played before there was {keys}, so unknown: {names}.")
+        found.warnings.append(
+            f"Played before the setting {keys} existed, so its value is unknown: {names}."
+        )
     rates = {arm.name: rate for arm in arms if (rate := _solver_rate(arm)) is not None}
     if len(set(rates.values())) > 1:
         each = ", ".join(f"{name} {rate}" for name, rate in rates.items())

@@ -47,11 +47,7 @@ _ROWS: tuple[tuple[str, Callable[[Totals], float | None], str], ...] = (
     ("tokens generated, all members, per step", _per("tokens", "steps"), _COUNT),
     ("rollouts, all members, per step", _per("rollouts", "steps"), "{:,.1f}"),
     ("updates, all members, per step", _per("updates", "steps"), "{:,.2f}"),
-    (
-        "seconds per step, exams left out, other load on the machine not",
-        _per("seconds", "steps"),
-        "{:,.2f}",
-    ),
+    ("seconds per step", _per("seconds", "steps"), "{:,.2f}"),
 )
 """Per step, because the kept curves of a run only have totals, and runs may differ in length."""
 
@@ -68,8 +64,13 @@ def fairness(arms: Sequence[Arm], step: int) -> str:
         cells = [_cell(value, means[0] if i else None, form) for i, value in enumerate(means)]
         rows.append(row(text(words), cells, "number"))
     heads = ["mean over seeds", *(arm.name for arm in arms)]
+    note = (
+        "Exams are not counted in the seconds. Whatever else the machine did meanwhile made them "
+        "longer."
+    )
     return (
         f'<p class="fine">{text(_said(arms, totals))}</p>{table(heads, rows, "number", "budget")}'
+        f'<p class="note">{note}</p>'
     )
 
 
@@ -91,15 +92,14 @@ def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
         )
     whole = [mean([_rows_in_all(total) for total in seeds]) or 0.0 for seeds in totals]
     together = " and ".join(
-        f"of {arm.name} {rows / whole[0]:.1f}"
+        f"{rows / whole[0]:.1f} times as many in {arm.name}"
         for arm, rows in zip(arms[1:], whole[1:], strict=True)
     )
-    said += f" In all, the members {together} times as many as those of {arms[0].name}."
+    said += f" All members together, that is {together} as in {arms[0].name}."
     if {"agent", "student"} <= {run.solver for arm in arms for run in arm.runs}:
         said += (
             " A single agent spends part of its rows on proposing and a student none, so at equal "
-            "rows a student has solved more; the recipe ablation_rows shows what "
-            "that is worth."
+            "rows a student has solved more (the recipe ablation_rows measures what that is worth)."
         )
     return said
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from azr_population.comparison.azr_log import OTHERWISE
 from azr_population.comparison.inputs import Arm, are_mixed
@@ -54,6 +55,21 @@ class Verdict:
     values: list[Estimate]
     differences: list[Estimate | None]
     words: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """What the page draws: `intervals` has `[mean, low, high]` per arm, null without an
+        interval, and rows with the same `scale` are drawn to the same one."""
+        return {
+            "scale": self.measure.diagnostic.partition("_")[0]
+            if self.measure.diagnostic.startswith("exam")
+            else self.measure.diagnostic,
+            "intervals": [
+                [known.mean, known.low, known.high]
+                if known is not None and not math.isnan(known.low)
+                else None
+                for known in self.differences
+            ],
+        }
 
 
 def horizon(arms: Sequence[Arm]) -> int:

@@ -49,7 +49,7 @@ _BY_DIAGNOSTIC = (
 )
 _SHARED = ("solve_rate", "validity")
 """Measures drawn in two charts, by role and by task type, to the same scale."""
-_PHASE_DASHES = ("", "7 3", "2 3", "9 3 2 3")
+_PHASE_DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 2")
 _EXAM_DASHES = {"mean": "", "best": "7 3", "worst": "2 3"}
 
 
@@ -236,7 +236,7 @@ def _seconds(metrics: Sequence[Record]) -> dict[str, Any]:
     least = 0.01 * math.fsum(totals.values())
     kept = sorted((name for name in totals if totals[name] >= least), key=lambda n: -totals[n])
     lines = [
-        line_of(name, f"part-{i % 8}", True, spent[name], dash=_PHASE_DASHES[i % 4])
+        line_of(name, f"part-{i % 3}", True, spent[name], dash=_PHASE_DASHES[i % 6])
         for i, name in enumerate(kept)
     ]
     # Some phases are rare: a running mean would spread an exam over steps without one.

@@ -22,7 +22,7 @@ function saveButtons(figure, title, rows) {
   const name = () => document.title + " " + title;
   if (figure.querySelector(".frame")) button("SVG", () => download(name(), "svg", svgText(figure, title)));
   button("CSV", () => download(name(), "csv", csvText(rows())));
-  figure.querySelector("figcaption").append(host);
+  figure.querySelector("figcaption").prepend(host);
 }
 
 // A program that reads tables must not take a name of a run for a formula.

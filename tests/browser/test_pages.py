@@ -288,8 +288,16 @@ def test_the_comparison_marks_its_intervals(opened: Opened) -> None:
     page = opened("comparison", 390)
     assert page.locator(".interval svg").count() >= 5
     assert page.locator("path.band").count() >= 5
-    top = page.locator("#differences").bounding_box()["y"]
-    assert top < page.locator("#verdicts svg").first.bounding_box()["y"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_verdict_stands_in_the_first_screen(opened: Opened, width: int) -> None:
+    page = opened("comparison", width)
+    box = page.locator(".lead li").last.bounding_box()
+    assert box["y"] + box["height"] < page.viewport_size["height"]
+    links = page.locator("#contents a")
+    assert links.count() == page.locator("main section").count() == 9
+    assert page.locator("main section:not([id])").count() == 0
 
 
 def test_settings_that_differ_do_not_run_into_each_other(opened: Opened) -> None:

@@ -8,10 +8,11 @@ import pytest
 from made_up_run import make_run, write_run
 
 from azr_population import cli
-from azr_population.comparison.comparison_page import _number, write_comparison
+from azr_population.comparison.comparison_page import write_comparison
 from azr_population.comparison.differences import differences
 from azr_population.comparison.fairness import fairness
 from azr_population.comparison.inputs import arms_of
+from azr_population.comparison.verdict_html import number
 from azr_population.diagnostics import consumption
 from azr_population.errors import UserError
 from azr_population.runs.directory import RunDirectory
@@ -34,14 +35,17 @@ def arms(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_differs_stands_before_any_figure(arms: Path) -> None:
+def test_the_verdict_comes_first_and_says_what_else_differs(arms: Path) -> None:
     out = write_comparison([str(arms / "single"), str(arms / "4t4s")], arms / "ab.html")
     page = out.read_text(encoding="utf-8")
+    told = page.index("<b>4t4s</b> against single at step 8:</p>")
     differs = page.index("Different base model: base (nano, other).")
-    assert differs < page.index("<h2>Verdicts</h2>") < page.index('data-charts="skill"')
-    assert differs < page.index("Was it fair?")
+    head = page.index("</header>")
+    assert page.index("<h1>4t4s against single</h1>") < told < differs < head
+    assert head < page.index("Who is compared") < page.index("Measure by measure")
+    assert '<a href="#differences">' in page[:head]
     assert "Members trained on equally many rows a step on average, to within 0.0%." in page
-    assert "of 4t4s 8.0 times as many as those of single" in page
+    assert "8.0 times as many in 4t4s as in single" in page
     assert "at equal rows a student has solved more" in page
     assert "no difference shown (n=3)" in page
     assert not re.search(r"@import|url\(|fetch\(|import\(|<link|<img|unsafe", page)
@@ -75,7 +79,7 @@ def test_names_cannot_become_elements(arms: Path) -> None:
     page = out.read_text(encoding="utf-8")
     assert "<script>alert" not in page
     assert "<img" not in page
-    assert "&lt;script&gt;alert(1)&lt;/script&gt; against" in page
+    assert "against &lt;script&gt;alert(1)&lt;/script&gt;" in page
 
 
 def test_runs_without_a_step_or_a_task_have_a_page(tmp_path: Path) -> None:
@@ -112,8 +116,52 @@ def test_kept_runs_tell_that_a_student_solves_more(arms: Path) -> None:
     assert "at equal rows a student has solved more" in fairness(kept, 8)
 
 
+def test_a_verdict_has_its_interval(arms: Path) -> None:
+    out = write_comparison([str(arms / "single"), str(arms / "4t4s")], arms / "ab.html")
+    head = out.read_text(encoding="utf-8").partition("</header>")[0]
+    told = re.findall(r"<b>(?:Higher|Lower)</b>(.*?)</li>", head)
+    measures = [part for words in told for part in words.split("; ")]
+    assert measures
+    for measure in measures:
+        assert re.search(r"\([+-][\d.]+( points)? \[[+-][\d.]+, [+-][\d.]+\]\)$", measure), measure
+
+
+def test_one_seed_is_told_and_draws_nothing(arms: Path) -> None:
+    names = [str(arms / arm / "seed_1") for arm in ("single", "4t4s")]
+    page = write_comparison(names, arms / "one.html").read_text(encoding="utf-8")
+    assert "no verdict, because an interval needs at least two seeds of each arm." in page
+    assert "its interval, from zero" not in page and 'class="interval"' not in page
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert all(cell is None for row in data["verdicts"] for cell in row["intervals"])
+    assert not any(
+        len(point) > 2
+        for chart in data["charts"]
+        for line in chart["lines"]
+        for point in line["points"]
+    )
+    assert "An arm with a single seed has no mean and no band." in page
+
+
+def test_rows_and_panels_that_mean_the_same_share_a_scale(arms: Path) -> None:
+    out = write_comparison([str(arms / "single"), str(arms / "4t4s")], arms / "ab.html")
+    page = out.read_text(encoding="utf-8")
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    scales = [row["scale"] for row in data["verdicts"]]
+    assert scales[:4] == ["exam", "exam", "solve_rate", "solve_rate"]
+    assert [c["title"] for c in data["charts"] if c.get("scale") == "exam"] == [
+        *("Exam, mean of the members", "Exam, best member", "Exam, worst member")
+    ]
+
+
+def test_read_from_shows_the_folder(arms: Path) -> None:
+    runs = [str(arms / "single"), f"4t4s={arms / '4t4s' / 'seed_1'}"]
+    page = write_comparison(runs, arms / "ab.html").read_text(encoding="utf-8")
+    assert f"<td>{arms / 'single'}: seed_1, seed_2, seed_3</td>" in page
+    assert f"<td>{arms / '4t4s' / 'seed_1'}</td>" in page
+
+
 def test_numbers_have_no_negative_zero() -> None:
-    assert [_number(value, signed=True) for value in (-0.004, 0.0, -12.04)] == [
+    assert [number(value, signed=True) for value in (-0.004, 0.0, -12.04)] == [
         *("+0.00", "+0.00", "-12.0"),
     ]
 

@@ -96,7 +96,9 @@ def test_a_setting_that_older_runs_lack_is_unknown_and_no_difference() -> None:
     assert [(row.key, row.values) for row in found.rows] == [
         ("evolution.options.dare.p", ("-", "0.5"))
     ]
-    assert found.warnings == ["Played before there was matchmaking.forfeit, so unknown: old."]
+    assert found.warnings == [
+        "Played before the setting matchmaking.forfeit existed, so its value is unknown: old."
+    ]
 
 
 def test_settings_of_one_kind_of_run_are_no_different_budget() -> None:
