@@ -54,8 +54,16 @@ setup(
     ],
     extras_require={
         "smollm2": ["gguf>=0.10"],
-        # veRL 0.9.1 imports cachetools without saying so in its own requirements.
-        "verl": ["verl>=0.4.1", "ray[default]>=2.46", "tensordict", "cachetools", "setuptools<81"],
+        # veRL 0.9.1 imports the last three without asking for them.
+        "verl": [
+            "verl>=0.4.1",
+            "ray[default]>=2.46",
+            "tensordict",
+            "setuptools<81",
+            "cachetools",
+            "fastapi",
+            "uvicorn",
+        ],
         # What AZR's own modules import; it has no package to install.
         "azr": [
             "autopep8",
