@@ -44,6 +44,7 @@ setup(
         "torch>=2.6",
         "transformers>=4.51,<6",
         "peft>=0.15,<1",
+        "huggingface_hub",
         "safetensors",
         "hydra-core>=1.3",
         "numpy",

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from azr_population import __version__
 from azr_population.arguments import Parser
@@ -81,6 +82,16 @@ def _parser() -> Parser:
     )
     train.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
     train.add_argument("--config", action="store_true", help="print the configuration and stop")
+    train.add_argument(
+        "--config-file",
+        metavar="FILE",
+        help="start from what --config printed, or from a run's config.yaml",
+    )
+    train.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print who plays, the rows of a step and what memory it needs, and stop",
+    )
     train.set_defaults(run=_train)
 
     resume = commands.add_parser("resume", help="go on with a run from its last checkpoint")
@@ -165,28 +176,34 @@ def _parser() -> Parser:
 
 
 def _train(arguments: argparse.Namespace) -> int:
-    from azr_population.conf.load import load_config, to_yaml
+    from azr_population.conf.load import config_from_file, load_config, to_yaml
 
-    config = load_config(arguments.overrides)
+    if arguments.config_file:
+        config = config_from_file(Path(arguments.config_file), arguments.overrides)
+    else:
+        config = load_config(arguments.overrides)
     if arguments.config:
         print(to_yaml(config), end="")
         return 0
+    if arguments.dry_run:
+        from azr_population.plan import plan
+
+        print(*plan(config), "nothing was started; leave out --dry-run to play", sep="\n")
+        return 0
     from azr_population.console.view import view_for
-    from azr_population.train import train
+    from azr_population.local_run import train
 
     return train(config, view_for(), arguments.overrides)
 
 
 def _resume(arguments: argparse.Namespace) -> int:
     from azr_population.console.view import view_for
-    from azr_population.train import resume
+    from azr_population.local_run import resume
 
     return resume(arguments.path, arguments.overrides, view_for())
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from azr_population.report.run_page import write_report
 
     print(write_report(arguments.path, Path(arguments.out) if arguments.out else None))
@@ -200,8 +217,6 @@ def _recipe(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from azr_population.comparison.comparison_page import write_comparison
 
     print(write_comparison(arguments.runs, Path(arguments.out)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from azr_population.adapters.adapter import LoraSpec
 from azr_population.conf.schema import Config
 from azr_population.engines.assembly import RolloutSettings, importance_cap, join
+from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_base, load_tokenizer
 from azr_population.engines.text import TextEngine
 from azr_population.engines.torch_engine import make_bank
@@ -39,24 +39,25 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
         # Imported late: Ray and veRL take seconds and are not installed everywhere.
         from azr_population.workers.local_group import ray_engine
 
-        tokenizer = load_tokenizer(Path(_base(config)))
+        tokenizer = load_tokenizer(base_folder(base_of(config)))
         settings = _worker_settings(config)
         with ray_engine(settings, config.engine.workers, config.run.dir) as group:
             yield TextEngine(group, tokenizer, chat)
         return
-    model, tokenizer = load_base(_base(config), config.base.dtype, config.engine.device)
+    base = str(base_folder(base_of(config)))
+    model, tokenizer = load_base(base, config.base.dtype, config.engine.device)
     names = _names(config)
     generator = Streams(config.seed).torch("adapters")
     learner = TorchLearner(
         model,
-        make_bank(model, _spec(config), [generator] * len(names)),
+        make_bank(model, lora_of(config), [generator] * len(names)),
         micro_batch_tokens=config.engine.micro_batch_tokens,
         max_grad_norm=config.engine.max_grad_norm,
         weight_decay=config.engine.weight_decay,
         clip_ratio=config.engine.clip_ratio,
         importance_cap=_cap(config),
     )
-    engine = join(learner, tokenizer, _base(config), config.base.dtype, names, _rollout(config))
+    engine = join(learner, tokenizer, base, config.base.dtype, names, _rollout(config))
     yield TextEngine(engine, tokenizer, chat)
 
 
@@ -87,12 +88,12 @@ def _worker_settings(config: Config) -> WorkerSettings:
 
     engine, names = config.engine, _names(config)
     return WorkerSettings(
-        base=_base(config),
+        base=base_of(config),
         slots=len(names),
         first_member=0,
         device=engine.device,
         dtype=config.base.dtype,
-        lora=_spec(config),
+        lora=lora_of(config),
         seed=config.seed,
         threads=engine.threads,
         rollout=_rollout(config),
@@ -105,7 +106,7 @@ def _worker_settings(config: Config) -> WorkerSettings:
     )
 
 
-def _base(config: Config) -> str:
+def base_of(config: Config) -> str:
     return str(config.base.path or nano_base_path())
 
 
@@ -114,7 +115,7 @@ def _names(config: Config) -> list[str]:
     return [member.name for member in roster]
 
 
-def _spec(config: Config) -> LoraSpec:
+def lora_of(config: Config) -> LoraSpec:
     lora = config.base.lora
     return LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules))
 

@@ -171,16 +171,12 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
     folder = Path(str(config.actor_rollout_ref.model.path)).expanduser()
     if not folder.is_dir():
         return
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
-
     from azr_population.adapters.adapter import LoraSpec
     from azr_population.adapters.bank import target_layers
+    from azr_population.engines.base_folder import outline
 
     try:
-        description = AutoConfig.from_pretrained(folder)
-        with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(description)
+        model = outline(folder)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(

@@ -47,8 +47,6 @@ def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
     Raises:
         UserError: as `load_config`; or no such file, no YAML, or a group that is chosen anew.
     """
-    if not path.exists():
-        raise UserError(f"no run at {path.parent}: there is no {path.name} in it")
     try:
         loaded = _checked(_values_only(path))
     except OmegaConfBaseException as error:
@@ -164,7 +162,10 @@ def check(config: Config) -> None:
     except RuntimeError as error:
         raise UserError(f"engine.device={config.engine.device} is unknown; cpu or cuda") from error
     if config.base.name != "nano" and not config.base.path:
-        raise UserError("base.path has no value; name the folder of a Hugging Face causal LM")
+        raise UserError(
+            "base.path has no value; give the folder of a Hugging Face causal LM, or its name on "
+            "the Hub"
+        )
     check_population(config.population, config.matchmaking, config.evolution, config.base.lora.rank)
 
 

@@ -157,7 +157,7 @@ class BaseConfig:
 
     name: str = "nano"
     path: str | None = None
-    """A Hugging Face folder; empty means the nano base that ships with the package."""
+    """A Hugging Face folder, or a name on the Hub; empty means the nano base that ships."""
     format: str = "nano"
     """`nano` (special tokens) or `chat` (instructions and fenced blocks)."""
     dtype: str = setting("float32", among=DTYPES)

@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
+from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_sample import check_sample
 from azr_population.errors import UserError
 
@@ -31,7 +32,7 @@ _MADV_PAGEOUT = 21
 def fingerprint(path: str | Path) -> str:
     """Twelve hex digits that tell a base by its weights, wherever it lies."""
     found = hashlib.sha256()
-    folder = Path(path).expanduser()
+    folder = base_folder(path)
     for file in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]):
         size = file.stat().st_size
         found.update(f"{file.name} {size}\n".encode())
@@ -43,23 +44,18 @@ def fingerprint(path: str | Path) -> str:
 
 
 def load_base(path: str | Path, dtype: str, device: str) -> tuple[nn.Module, Any]:
-    """The causal LM (eval mode, on `device`) and its fast tokenizer.
+    """The causal LM (eval mode, on `device`) and its fast tokenizer; for `path` see `base_folder`.
 
     Where the folder has a sample of its base (`base_sample.py`), the base is checked against it.
 
     Raises:
-        UserError: no such folder, no model or tokenizer in it, no such device, or a base that does
+        UserError: no such base, no model or tokenizer in it, no such device, or a base that does
             not read and score its sample as it did.
     """
     # Imported late: transformers takes seconds, and `--help` must not.
     import transformers
 
-    folder = Path(path).expanduser()
-    if not folder.is_dir():
-        raise UserError(
-            f"base.path={path} is not a folder; give the folder of a Hugging Face causal LM "
-            "(config.json, model.safetensors, tokenizer.json)"
-        )
+    folder = base_folder(path)
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise UserError(f"engine.device={device}: torch sees no GPU; use engine.device=cpu")
     # transformers 5 draws one in front of a run's lines, even where nothing can be redrawn.
@@ -72,7 +68,7 @@ def load_base(path: str | Path, dtype: str, device: str) -> tuple[nn.Module, Any
             folder, **{argument: getattr(torch, dtype)}
         )
     except (OSError, ValueError, KeyError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = str(error).strip().splitlines()[0].partition(". ")[0]
         raise UserError(f"base.path={path} does not load as a causal LM: {reason}") from error
     if "logits_to_keep" not in inspect.signature(model.forward).parameters:
         raise UserError(

@@ -58,6 +58,18 @@ class RunDirectory:
         """Folder of the `step_<n>` folders that hold the members of that step."""
         return self.path / "snapshots"
 
+    @property
+    def config_file(self) -> Path:
+        """The file that makes the folder a run.
+
+        Raises:
+            UserError: there is none.
+        """
+        path = self.path / "config.yaml"
+        if not path.exists():
+            raise UserError(f"no run at {self.path}: there is no config.yaml in it")
+        return path
+
     def member(self, name: str) -> Path:
         """The member's PEFT folder.
 
@@ -159,10 +171,7 @@ class RunDirectory:
         Raises:
             UserError: there is none, or it cannot be read.
         """
-        path = self.path / "config.yaml"
-        if not path.is_file():
-            raise UserError(f"no run at {self.path}: there is no config.yaml in it")
-        return read_yaml(path)
+        return read_yaml(self.config_file)
 
     def environment(self) -> dict[str, Any]:
         """Versions, platform, command; empty when it was never written.

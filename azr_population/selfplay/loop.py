@@ -1,7 +1,7 @@
 """The loop of a local run: step after step, and the exam.
 
 Not covered here: how a phase works (`phases.py`), what a population does (`population/`), how a run
-is put together from a configuration (`train.py`).
+is put together from a configuration (`local_run.py`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ depend on veRL's own trainers and workers.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +19,7 @@ from verl.single_controller.base.decorator import Dispatch, register
 
 from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
 from azr_population.engines.assembly import RolloutSettings, join
+from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_base
 from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, Updates
@@ -92,7 +92,7 @@ class EngineWorker(Worker):
     def make_engine(self) -> None:
         """Sets `engine`, its `learner` and the `tokenizer`; a test's worker may have others."""
         settings = self.settings
-        base = local_base(settings.base)
+        base = str(base_folder(settings.base))
         model, self.tokenizer = load_base(base, settings.dtype, settings.device)
         streams, first = Streams(settings.seed), settings.first_member
         slots = range(first, first + settings.slots)
@@ -167,16 +167,6 @@ class EngineWorker(Worker):
     def digest(self) -> str:
         """SHA-256 over all members on this rank."""
         return self.learner.digest()
-
-
-def local_base(name: str) -> str:
-    """The folder of a base given as a folder or as a name on the hub (downloaded if needed)."""
-    folder = os.path.expanduser(name)
-    if os.path.isdir(folder):
-        return folder
-    from huggingface_hub import snapshot_download
-
-    return str(snapshot_download(name))
 
 
 def _on_cpu(adapter: Adapter) -> Adapter:

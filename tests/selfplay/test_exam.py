@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from azr_population.conf.load import load_config
+from azr_population.local_run import _selfplay
 from azr_population.selfplay.exam import Exam
 from azr_population.tasks.chat_format import ChatFormat
 from azr_population.tasks.task import Task, TaskType
-from azr_population.train import _selfplay
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
     """
     directory = RunDirectory(config.run.dir)
     if config.run.resume and (directory.path / "config.yaml").exists():
-        stored = config_from_file(directory.path / "config.yaml")
+        stored = config_from_file(directory.config_file)
         refuse_changes(stored, config)
         free = [text for text in typed if touches_only(text.split("=")[0], RESUMABLE)]
         return resume(directory.path, free, view)
@@ -86,8 +86,8 @@ def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
     """
     directory = RunDirectory(path)
     directory.refuse_curves()
-    stored = config_from_file(directory.path / "config.yaml")
-    config = config_from_file(directory.path / "config.yaml", overrides)
+    stored = config_from_file(directory.config_file)
+    config = config_from_file(directory.config_file, overrides)
     refuse_changes(stored, config)
     if config.run.steps < (done := last_step(directory.checkpoints)):
         raise UserError(

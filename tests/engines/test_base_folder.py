@@ -1,0 +1,51 @@
+"""Bases by their names on the Hub: from Hugging Face's cache, and without a network."""
+
+import shutil
+
+import huggingface_hub
+import pytest
+
+from azr_population.engines.base_folder import base_folder
+from azr_population.engines.base_model import fingerprint, load_base
+from azr_population.errors import UserError
+from azr_population.nano import nano_base_path
+
+
+@pytest.fixture
+def offline(tmp_path, monkeypatch):
+    """An empty cache of Hugging Face's, and no network."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(
+        "huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(tmp_path / "hub")
+    )
+    return tmp_path / "hub"
+
+
+def test_a_base_of_the_hub_is_taken_from_the_cache(offline):
+    held = offline / "models--someone--tiny"
+    (held / "refs").mkdir(parents=True)
+    (held / "refs" / "main").write_text("abc123")
+    shutil.copytree(nano_base_path(), held / "snapshots" / "abc123")
+    assert base_folder("someone/tiny") == held / "snapshots" / "abc123"
+    model, tokenizer = load_base("someone/tiny", "float32", "cpu")
+    assert model.config.vocab_size >= len(tokenizer)
+    assert fingerprint("someone/tiny") == fingerprint(nano_base_path())
+
+
+def test_without_a_network_it_says_what_to_type(offline):
+    with pytest.raises(UserError) as caught:
+        base_folder("Qwen/Qwen2.5-0.5B")
+    assert str(caught.value).endswith(
+        "without a network: on a machine that has one, hf download Qwen/Qwen2.5-0.5B --local-dir "
+        "Qwen2.5-0.5B, copy that folder here, and give base.path=./Qwen2.5-0.5B"
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["./bases/smollm2", "/nowhere/at/all", "~/none", "nowhere", "a/b/c"]
+)
+def test_what_cannot_be_a_name_is_looked_for_as_a_folder_only(path, monkeypatch):
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", None)
+    with pytest.raises(UserError, match="is not a folder"):
+        base_folder(path)

@@ -1,0 +1,107 @@
+"""`train --dry-run` and `--config-file`: what is going to be, without a run."""
+
+import pytest
+
+from azr_population.cli import main
+from azr_population.conf.load import load_config
+from azr_population.errors import UserError
+from azr_population.plan import memory, plan, size
+from azr_population.runs import RunDirectory
+
+
+def test_a_dry_run_tells_the_run_and_starts_none(tmp_path, capsys):
+    path = tmp_path / "run"
+    assert (
+        main(["train", "--dry-run", "population=2t2s", "population.rows=6", f"run.dir={path}"]) == 0
+    )
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith(
+        "2t2s on nano: teacher_0, teacher_1, student_0, student_1; 1.3 million"
+    )
+    assert said[2] == (
+        "a step: 12 proposals, at most 48 attempts at them; at most 24 rows trained on (6 a member)"
+    )
+    assert said[-1] == "nothing was started; leave out --dry-run to play"
+    assert not path.exists()
+
+
+def test_it_tells_as_many_rows_as_a_step_trains_on(tmp_path):
+    small = ["population.rows=4", "population.attempts=2", "exam.every=0", "referee.workers=1"]
+    for arm, proposals in (("1t1s", 4), ("single", 2)):
+        run = RunDirectory(tmp_path / arm)
+        overrides = [f"population={arm}", *small, "run.steps=1", f"run.dir={run.path}"]
+        told = next(line for line in plan(load_config(overrides)) if line.startswith("a step"))
+        assert f"{proposals} proposals, at most {2 * proposals} attempts" in told
+        assert main(["train", *overrides]) == 0
+        (step,) = run.metrics()
+        rollouts = {name: member["rollouts"] for name, member in step["members"].items()}
+        # An invalid proposal is not attempted.
+        assert rollouts.get("teacher_0", proposals) == proposals
+        assert proposals < sum(rollouts.values()) <= 3 * proposals
+        assert sum(member["trained_rows"] for member in step["members"].values()) <= 8
+
+
+def test_the_memory_is_that_of_the_tensors():
+    from azr_population.local_engine import open_engine
+
+    config = load_config(["population=2t2s", "base.dtype=bfloat16", "base.lora.rank=4"])
+    with open_engine(config) as text:
+        model = text.engine.learner.model
+        parts = memory(config, model)
+        factors = [
+            factor for slot in range(4) for factor in text.engine.learner.bank.parameters_of(slot)
+        ]
+    assert parts["base"] == sum(p.numel() * 2 for p in model.parameters())
+    assert parts["members"] == sum(factor.numel() * 4 for factor in factors)
+    assert parts["AdamW"] == 2 * parts["members"]
+
+
+def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
+    """docs/azr.md, Memory: the same base and members."""
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    from azr_population.nano import nano_base_path
+
+    sizes = {"hidden_size": 3584, "intermediate_size": 18_944, "num_hidden_layers": 28}
+    heads = {"num_attention_heads": 28, "num_key_value_heads": 4, "vocab_size": 152_064}
+    with torch.device("meta"):
+        model = Qwen2ForCausalLM(Qwen2Config(**sizes, **heads)).to(torch.bfloat16)
+    parts = memory(load_config(["base=hf", f"base.path={nano_base_path()}"]), model)
+    assert [size(parts[name]) for name in ("base", "members", "AdamW")] == [
+        "15.2 GB",
+        "2.6 GB",
+        "5.2 GB",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["base=hf", "base.path={tmp}"], "is no causal LM"),
+        (["base.lora.target_modules=[w_q]"], "w_q"),
+        (["run.dir={tmp}"], "is not empty"),
+    ],
+)
+def test_what_would_stop_the_run_stops_the_dry_run(tmp_path, overrides, said):
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(UserError, match=said) as caught:
+        plan(load_config([text.format(tmp=tmp_path) for text in overrides]))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_config_prints_can_be_read_back(tmp_path, capsys):
+    asked = ["population=2t2s", "evolution.operators.dare+full_gaussian=0.5", "seed=9"]
+    assert main(["train", "--config", *asked]) == 0
+    printed = capsys.readouterr().out
+    file = tmp_path / "mine.yaml"
+    file.write_text(printed)
+    assert main(["train", "--config", "--config-file", str(file)]) == 0
+    assert capsys.readouterr().out == printed
+    assert main(["train", "--config", "--config-file", str(file), "run.steps=7"]) == 0
+    assert capsys.readouterr().out == printed.replace("  steps: 20\n", "  steps: 7\n")
+
+
+def test_a_configuration_that_is_missing_is_named(tmp_path, capsys):
+    assert main(["train", "--config-file", str(tmp_path / "nowhere.yaml")]) == 2
+    assert "nowhere.yaml is missing" in capsys.readouterr().err
