@@ -2,7 +2,7 @@
 
 The pieces that stand alone can be had from here (docs/python.md):
 
-    from azr_population import Bank, Matchmaker, Referee, get_operator
+    from azr_population import Bank, Matchmaker, Referee, get_operator, load_config, train
 
 Importing this package is cheap on purpose: it pulls in neither torch, ray, verl nor vllm, so that
 the Hydra plugin can be discovered inside any AZR environment without slowing it down. A name is
@@ -21,8 +21,13 @@ if not (Path(__file__).parent / "patches").is_dir():
 
 _HOMES = {
     "Adapter": "adapters.adapter",
+    "all_operators": "evolution.breeding",
     "Bank": "adapters.bank",
+    "breed": "evolution.breeding",
     "Factors": "adapters.adapter",
+    "get_operator": "evolution.breeding",
+    "load_adapter": "adapters.peft_folder",
+    "load_config": "conf.load",
     "LoraSpec": "adapters.adapter",
     "Matchmaker": "matchmaking",
     "Program": "referee",
@@ -30,14 +35,12 @@ _HOMES = {
     "RatingSystem": "members",
     "Referee": "referee",
     "RefereeSettings": "referee",
+    "resume": "local_run",
     "Roster": "members",
-    "UserError": "errors",
-    "breed": "evolution.breeding",
-    "get_operator": "evolution.breeding",
-    "load_adapter": "adapters.peft_folder",
-    "load_config": "conf.load",
-    "all_operators": "evolution.breeding",
+    "RunDirectory": "runs",
     "save_adapter": "adapters.peft_folder",
+    "train": "local_run",
+    "UserError": "errors",
 }
 """Public name -> the room that has it."""
 

@@ -20,16 +20,12 @@ Co-evolve populations of LoRA adapters by self-play. Overrides are Hydra's:
   azr-population train population=2t2s evolution=none matchmaking=uniform
   azr-population train base=hf base.path=/models/coder engine=torch_cuda
 
-groups
-  population   single 1t1s 2t2s 4t4s 8t8s
-  evolution    pbt none
-  matchmaking  pfsp uniform
-  task         all code_o code_i code_f
-  base         nano hf
-  engine       torch torch_cuda
-  logger       none tensorboard wandb
+several seeds:
 
-Any field can be set (population.rows=96); `azr-population train --config` prints them all.
+  for seed in 1 2 3; do azr-population train seed=$seed run.dir=runs/4t4s/seed_$seed; done
+
+Any field can be set (population.rows=96); `azr-population train --config` prints them all. Groups:
+
 """
 
 _COMPARE = """\
@@ -77,7 +73,7 @@ def _parser() -> Parser:
     train = commands.add_parser(
         "train",
         help="start a run",
-        description=_TRAIN,
+        description=_TRAIN + _groups(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     train.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
@@ -100,7 +96,9 @@ def _parser() -> Parser:
     resume.set_defaults(run=_resume)
 
     report = commands.add_parser("report", help="write a run's report as one HTML page")
-    report.add_argument("path", metavar="RUN")
+    report.add_argument(
+        "path", metavar="RUN", help="its folder; of a folder of runs, all are listed"
+    )
     report.add_argument("--out", metavar="FILE.html", help="default: report.html in the run")
     report.set_defaults(run=_report)
 
@@ -175,6 +173,15 @@ def _parser() -> Parser:
     return parser
 
 
+def _groups() -> str:
+    """The groups of the configuration with their choices, from their files."""
+    folders = sorted(path for path in (Path(__file__).parent / "conf").iterdir() if path.is_dir())
+    choices = {
+        folder.name: sorted(file.stem for file in folder.glob("*.yaml")) for folder in folders
+    }
+    return "".join(f"  {name:<12} {' '.join(files)}\n" for name, files in choices.items() if files)
+
+
 def _train(arguments: argparse.Namespace) -> int:
     from azr_population.conf.load import config_from_file, load_config, to_yaml
 
@@ -190,22 +197,26 @@ def _train(arguments: argparse.Namespace) -> int:
 
         print(*plan(config), "nothing was started; leave out --dry-run to play", sep="\n")
         return 0
-    from azr_population.console.view import view_for
     from azr_population.local_run import train
 
-    return train(config, view_for(), arguments.overrides)
+    return train(config, typed=arguments.overrides)
 
 
 def _resume(arguments: argparse.Namespace) -> int:
-    from azr_population.console.view import view_for
     from azr_population.local_run import resume
 
-    return resume(arguments.path, arguments.overrides, view_for())
+    return resume(arguments.path, arguments.overrides)
 
 
 def _report(arguments: argparse.Namespace) -> int:
+    from azr_population.report.listing import run_lines, runs_in
     from azr_population.report.run_page import write_report
 
+    folder = Path(arguments.path)
+    if not (folder / "config.yaml").exists() and (runs := runs_in(folder)):
+        print(*run_lines(runs), sep="\n")
+        print(f"{folder} holds {len(runs)} runs; name one of them")
+        return 0
     print(write_report(arguments.path, Path(arguments.out) if arguments.out else None))
     return 0
 

@@ -46,7 +46,7 @@ def open_fork(config: Config, base: str) -> Fork:
         raise UserError(f"run.fork={config.run.fork} names no step; write RUN@STEP, as runs/a@50")
     run = RunDirectory(Path(path))
     run.refuse_curves()
-    parent = config_from_file(run.path / "config.yaml")
+    parent = config_from_file(run.config_file)
     checkpoint = load_checkpoint(run.checkpoints, int(step))
     if config.run.steps <= checkpoint.step:
         raise UserError(

@@ -19,7 +19,7 @@ from azr_population.conf.differences import RESUMABLE, differences, played, touc
 from azr_population.conf.load import config_from_file, to_yaml
 from azr_population.conf.schema import Config
 from azr_population.console.stopping import stop_requests
-from azr_population.console.view import View
+from azr_population.console.view import View, view_for
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
@@ -46,10 +46,11 @@ from azr_population.tasks.task import Task
 from azr_population.versions import environment
 
 
-def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
+def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -> int:
     """Starts the run that `config` describes, or goes on with it when `run.resume` is set.
 
-    `typed` are the overrides that made `config`: a resumed run takes only what it may change.
+    `view` shows it, by default as the command line does. `typed` are the overrides that made
+    `config`: a resumed run takes only what it may change.
 
     Returns:
         The exit code: 0, or 128 + the signal that stopped the run after a finished step.
@@ -57,6 +58,7 @@ def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
     Raises:
         UserError: anything about the configuration or the folder that the user can mend.
     """
+    view = view or view_for()
     directory = RunDirectory(config.run.dir)
     if config.run.resume and (directory.path / "config.yaml").exists():
         stored = config_from_file(directory.config_file)
@@ -79,11 +81,12 @@ def train(config: Config, view: View, typed: Sequence[str] = ()) -> int:
             return _play(play, directory, view)
 
 
-def resume(path: str | Path, overrides: Sequence[str], view: View) -> int:
+def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = None) -> int:
     """Goes on with the run in `path` from its newest sound checkpoint; returns as `train` does.
 
     `overrides` may change what does not rewrite the past: `run.` and `exam.`, e.g. `run.steps=40`.
     """
+    view = view or view_for()
     directory = RunDirectory(path)
     directory.refuse_curves()
     stored = config_from_file(directory.config_file)

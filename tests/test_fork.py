@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from test_train import SMALL, records
+from test_local_run import SMALL, records
 
 from azr_population.cli import main
 from azr_population.runs import RunDirectory
