@@ -27,7 +27,8 @@ def printed_commands():
                 yield page.name, command.removeprefix("$ ")
 
 
-def test_the_python_of_docs_runs():
+def test_the_python_of_docs_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     failed, tried = doctest.testfile(
         str(ROOT / "docs" / "python.md"), module_relative=False, verbose=False
     )
