@@ -11,7 +11,7 @@ from azr_population.comparison.curves import DASHES, curves
 from azr_population.comparison.differences import Differences, differences
 from azr_population.comparison.fairness import fairness
 from azr_population.comparison.inputs import Arm, are_mixed, arms_of
-from azr_population.comparison.verdict_html import verdict_tables, verdict_words
+from azr_population.comparison.verdict_html import has_intervals, verdict_tables, verdict_words
 from azr_population.comparison.verdict_table import horizon, verdicts
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
@@ -19,6 +19,20 @@ from azr_population.web.document import document
 from azr_population.web.sections import row, table, text
 
 _SCRIPTS = ("drawing.js", "layout.js", "saving.js", "lines.js", "intervals.js", "compare.js")
+
+
+_BRACKETS = "In brackets are 95% intervals over seeds."
+_WITH_INTERVALS = (
+    "Small figures are 95% intervals over seeds (Student's t; Welch's for differences). An "
+    "interval that holds zero shows no difference; it does not show that there is none. One in "
+    "twenty misses by chance, and these are not corrected for their number. The best of several "
+    "members looks good by luck too, because the exam itself picks it. Rows of the same measure "
+    "are drawn to the same scale."
+)
+_WITHOUT = (
+    "Of an arm with one seed nobody can tell how far another seed would have come out: these "
+    "differences may all be chance."
+)
 
 
 def write_comparison(arguments: Sequence[str], out: Path) -> Path:
@@ -45,6 +59,8 @@ def write_comparison(arguments: Sequence[str], out: Path) -> Path:
             "written": text(datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")),
             "words": verdict_words(arms, rows, step),
             "caveat": _caveat(differing),
+            "brackets": _BRACKETS if has_intervals(rows) else "",
+            "note": _WITH_INTERVALS if has_intervals(rows) else _WITHOUT,
             "arms": _arms(arms),
             "verdicts": _otherwise(arms, "solve_rate", "validity") + verdict_tables(arms, rows),
             "differences": _differences(arms, differing),

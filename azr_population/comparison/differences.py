@@ -71,14 +71,14 @@ def differences(arms: Sequence[Arm]) -> Differences:
             hidden.setdefault(_few(unknown), []).append(words)
         elif group not in differing:
             found.same.append(f"planned {words}" if group == "budget" and cut else words)
-    for names, keys in _older(arms).items():
-        found.warnings.append(
-            f"Played before the setting {keys} existed, so its value is unknown: {names}."
-        )
     rates = {arm.name: rate for arm in arms if (rate := _solver_rate(arm)) is not None}
     if len(set(rates.values())) > 1:
         each = ", ".join(f"{name} {rate}" for name, rate in rates.items())
         found.warnings.append(f"Those who solve learn at different rates: {each}.")
+    for names, keys in _older(arms).items():
+        found.warnings.append(
+            f"Played before the setting {keys} existed, so its value is unknown: {names}."
+        )
     for names, groups in hidden.items():
         found.warnings.append(f"Not recorded by {names}, so unknown: {'; '.join(groups)}.")
     for arm in arms:

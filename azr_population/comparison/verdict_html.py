@@ -65,11 +65,13 @@ def verdict_tables(arms: Sequence[Arm], verdicts: Sequence[Verdict]) -> str:
     """A table per arm against the first one; on a narrow screen each row becomes a block."""
     tables = []
     for i, arm in enumerate(arms[1:], start=1) if verdicts else ():
-        drawn = any(verdict.to_json()["intervals"][i] for verdict in verdicts)
-        heads = ["measure", arms[0].name, arm.name, "difference", "verdict"]
-        if drawn:
-            heads.insert(4, "its interval, from zero")
-        rows = [_row(arms, verdict, r, i, drawn) for r, verdict in enumerate(verdicts)]
+        drawn = has_intervals(verdicts, i)
+        heads = ["measure", arms[0].name, arm.name, "difference"]
+        heads += ["its interval, from zero"] if drawn else []
+        # With one seed there is nothing to say in any row, and the sentence above says it.
+        said = not all(verdict.words[i].startswith("no verdict") for verdict in verdicts)
+        heads += ["verdict"] if said else []
+        rows = [_row(arms, verdict, r, i, drawn, said) for r, verdict in enumerate(verdicts)]
         label = f"{arm.name} against {arms[0].name}"
         tables.append(
             f'<h3>{text(label)}</h3><div class="stack">{table(heads, rows, "number", label)}</div>'
@@ -77,7 +79,17 @@ def verdict_tables(arms: Sequence[Arm], verdicts: Sequence[Verdict]) -> str:
     return "".join(tables)
 
 
-def _row(arms: Sequence[Arm], verdict: Verdict, r: int, i: int, drawn: bool) -> str:
+def has_intervals(verdicts: Sequence[Verdict], arm: int | None = None) -> bool:
+    """Whether any difference of the arm (of any arm) has an interval; with one seed none has."""
+    return any(
+        known is not None
+        for verdict in verdicts
+        for i, known in enumerate(verdict.to_json()["intervals"])
+        if arm in (None, i)
+    )
+
+
+def _row(arms: Sequence[Arm], verdict: Verdict, r: int, i: int, drawn: bool, said: bool) -> str:
     form, change = verdict.measure.format, verdict.measure.how == "change"
     kind = text(verdict.words[i].partition(" ")[0])
     unit = " points" if change else "%"
@@ -89,8 +101,9 @@ def _row(arms: Sequence[Arm], verdict: Verdict, r: int, i: int, drawn: bool) -> 
     if drawn:
         interval = f'<span class="interval" data-row="{r}" data-arm="{i}"></span>'
         cells.append((" drawn", "", interval))
-    words = f'<b class="verdict {kind}">{text(verdict.words[i])}</b>'
-    cells.append((" said", "", words))
+    if said:
+        words = f'<b class="verdict {kind}">{text(verdict.words[i])}</b>'
+        cells.append((" said", "", words))
     return (
         f'<tr><th scope="row">{text(verdict.measure.title)}</th>'
         + "".join(

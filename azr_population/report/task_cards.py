@@ -43,14 +43,14 @@ def _card(task: Record, when: str = "") -> str:
     head = f"{when}: " if when else ""
     rate = show(task.get("solve_rate"), "{:.0%}", "not attempted")
     facts = ", ".join(
-        f"{number(task.get(key)):g} {words}"
+        words.format(known)
         for key, words in (
-            ("ast_nodes", "AST nodes"),
-            ("ast_depth", "deep"),
-            ("cyclomatic", "cyclomatic"),
-            ("lines", "lines"),
+            ("ast_nodes", "{:g} AST nodes"),
+            ("ast_depth", "{:g} levels deep"),
+            ("cyclomatic", "cyclomatic complexity {:g}"),
+            ("lines", "{:g} lines"),
         )
-        if number(task.get(key)) is not None
+        if (known := number(task.get(key))) is not None
     )
     message = task.get("message")
     said = f'<p class="message">“{text(message)}”</p>' if message else ""

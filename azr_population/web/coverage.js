@@ -21,7 +21,7 @@ function coverageMap(host, data) {
   const filled = found.cells.filter((c) => c[4] > 0);
   const { figure, frame } = card(host, "Map of the problem space",
     `A dot is a kind of problem that was met, larger with more tasks; a ring is one that was not. ${found.tasks.toLocaleString("en")} valid tasks met ${filled.length} of ${found.cells.length} kinds.`,
-    () => [["kind", "gives", "size", "branching", "first step", "first member", "tasks"],
+    () => [["kind", "gives", "size (0 to 1)", "branching (0 to 1)", "first step", "first member", "tasks"],
       ...found.cells.map((c, i) => [i, found.panels[c[5]], c[0], c[1], c[2], c[3], c[4]])]);
   const members = [...new Set(filled.map((c) => c[3]))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   const member = (name) => memberShade(name.split("_")[0], members.indexOf(name), members.length);

@@ -53,6 +53,7 @@ function scales(chart, data, width) {
   const room = (high - low) / 2 || Math.abs(high) / 10, bounds = ys(2, 4);
   const lowest = Math.max(low - room, share ? 0 : -Infinity), highest = Math.min(high + room, share ? 1 : Infinity);
   for (const y of bounds) { low = Math.max(lowest, Math.min(low, y)); high = Math.min(highest, Math.max(high, y)); }
+  if (share) [low, high] = widened(low, high);
   if (high - low < 1e-9) { const pad = Math.abs(high) * 0.05 || 0.5; low -= pad; high += pad; }
   at.levels = ticks(low, high, 4);
   // A share ends at 0% and 100%, whatever room the round numbers would leave.
@@ -62,6 +63,12 @@ function scales(chart, data, width) {
   at.x = (step) => at.left + ((width - at.left - at.right) * step) / (data.steps || 1);
   at.y = (value) => at.top + ((at.height - at.top - at.bottom) * (high - Math.min(high, Math.max(low, value)))) / (high - low);
   return at;
+}
+
+// At least ten points of a share are shown, so that a change of one does not fill the plot.
+function widened(low, high) {
+  const more = Math.max(0, 0.1 - (high - low)) / 2, shift = Math.max(0, more - low) - Math.max(0, high + more - 1);
+  return [Math.max(0, low - more + shift), Math.min(1, high + more + shift)];
 }
 
 function paintLines(frame, chart, data, width) {

@@ -64,7 +64,7 @@ function svgText(figure, title) {
   draw(whole, "text", { x: pad, y: pad + 14, "font-size": 15, "font-weight": 600, fill: words }, title);
   let x = pad, y = pad + 34;
   for (const entry of figure.querySelectorAll(".legend > span")) {
-    const mark = entry.firstElementChild, room = 34 + 7.2 * entry.textContent.length;
+    const mark = entry.firstElementChild, room = 44 + 7.2 * entry.textContent.length;
     if (x > pad && x + room > width + pad) { x = pad; y += 18; }
     const dash = mark.querySelector("line");
     const look = { x1: x, x2: x + 22, y1: y - 4, y2: y - 4, "stroke-width": 3, stroke: dash ? getComputedStyle(dash).stroke : getComputedStyle(mark).backgroundColor };

@@ -27,7 +27,9 @@ function changeWords(one, data) {
 
 function spark(frame, one, width) {
   const height = 34, ys = one.points.map((p) => p[1]);
-  const low = Math.min(...ys), high = Math.max(...ys), last = one.points[one.points.length - 1][0] || 1;
+  let low = Math.min(...ys), high = Math.max(...ys);
+  if (one.format === "percent") [low, high] = widened(low, high);
+  const last = one.points[one.points.length - 1][0] || 1;
   const x = (step) => 3 + ((width - 6) * step) / last;
   const y = (value) => 3 + ((height - 6) * (high - value)) / (high - low || 1);
   const path = (points) => points.map((p, i) => (i ? "L" : "M") + x(p[0]).toFixed(1) + " " + y(p[1]).toFixed(1)).join("");

@@ -130,6 +130,8 @@ def test_one_seed_is_told_and_draws_nothing(arms: Path) -> None:
     names = [str(arms / arm / "seed_1") for arm in ("single", "4t4s")]
     page = write_comparison(names, arms / "one.html").read_text(encoding="utf-8")
     assert "no verdict, because an interval needs at least two seeds of each arm." in page
+    assert "differences may all be chance" in page and "In brackets" not in page
+    assert '<th scope="col" class="number">verdict</th>' not in page
     assert "its interval, from zero" not in page and 'class="interval"' not in page
     data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
     assert all(cell is None for row in data["verdicts"] for cell in row["intervals"])
