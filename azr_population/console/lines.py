@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from azr_population.runs.formatting import show
@@ -61,6 +62,15 @@ def role_line(role: str, metrics: Record) -> str:
 def exam_line(exam: Record) -> str:
     """`exam 31%, best 36%`: the mean and the best member on the fixed held-out tasks."""
     return f"exam {show(exam.get('mean'), '{:.0%}')}, best {show(exam.get('best'), '{:.0%}')}"
+
+
+def origin(births: Mapping[str, Record], name: str, step: int) -> str:
+    """Where a member comes from: `start`, the operator that made it, or `new: ` and the operator
+    if it was born at the end of this step and has not played yet. `births` are the last births."""
+    if name not in births:
+        return "start"
+    mark = "new: " if births[name].get("step") == step else ""
+    return f"{mark}{births[name]['operator']}"
 
 
 def _short(value: Any) -> str:

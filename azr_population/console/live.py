@@ -15,6 +15,7 @@ from azr_population.console.lines import (
     end_lines,
     exam_line,
     match_line,
+    origin,
     replacement_line,
 )
 from azr_population.console.time_left import TimeLeft
@@ -41,13 +42,13 @@ class LiveView:
         self._step: dict[str, Any] = {}
         self._exam: Record | None = None
         self._members: dict[str, Record] = {}
-        self._origin: dict[str, str] = {}
+        self._births: dict[str, Record] = {}
 
     def on_start(self, run: Record) -> None:
         self._time = TimeLeft(run.get("step", 0), run.get("steps", 0))
         self._name = run.get("name", "run")
         self._members = {member["name"]: member for member in run.get("members", ())}
-        self._origin = {row["child"]: row["operator"] for row in run.get("lineage", ())}
+        self._births = {row["child"]: row for row in run.get("lineage", ())}
         self._print(Text(f"{self._name}, recorded in {run.get('dir', '?')}"))
         self._live.start()
         self._redraw()
@@ -56,7 +57,7 @@ class LiveView:
         self._print(_coloured(match_line(match)))
 
     def on_replacement(self, child: Record) -> None:
-        self._origin[child["child"]] = child["operator"]
+        self._births[child["child"]] = child
         self._print(_coloured(replacement_line(child), "bold yellow"))
 
     def on_note(self, text: str) -> None:
@@ -124,13 +125,13 @@ class LiveView:
 
     def _sub_population(self, role: str) -> Table:
         """The members of a role, the highest conservative rating first."""
-        origin = 24 if self._console.width >= 120 else 14 if self._console.width >= 96 else 7
+        room = 24 if self._console.width >= 120 else 14 if self._console.width >= 96 else 7
         table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
         table.add_column("member", no_wrap=True)
         table.add_column("mu ± sigma", justify="right", no_wrap=True)
         table.add_column("mu-3s", justify="right", no_wrap=True)
         table.add_column("gen", justify="right", no_wrap=True)
-        table.add_column("origin", no_wrap=True, overflow="ellipsis", max_width=origin)
+        table.add_column("origin", no_wrap=True, overflow="ellipsis", max_width=room)
         rows = [item for item in self._members.items() if item[1].get("role", "") == role]
         for name, member in sorted(rows, key=lambda item: -(conservative(item[1]) or 0.0)):
             table.add_row(
@@ -138,7 +139,7 @@ class LiveView:
                 rating(member),
                 show(conservative(member), "{:.1f}"),
                 str(member.get("generation", 0)),
-                Text(self._origin.get(name, "start"), style="dim"),
+                Text(origin(self._births, name, self._time.done), style="dim"),
             )
         return table
 

@@ -11,6 +11,7 @@ from azr_population.console.lines import (
     end_lines,
     exam_line,
     match_line,
+    origin,
     replacement_line,
     role_line,
 )
@@ -55,12 +56,12 @@ class PlainView:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._time = TimeLeft(0, 0)
-        self._origin: dict[str, str] = {}
+        self._births: dict[str, Record] = {}
         self._members: Record = {}
 
     def on_start(self, run: Record) -> None:
         self._time = TimeLeft(run.get("step", 0), run.get("steps", 0))
-        self._origin = {row["child"]: row["operator"] for row in run.get("lineage", ())}
+        self._births = {row["child"]: row for row in run.get("lineage", ())}
         self._say(
             f"{run.get('name', 'run')}: {len(run.get('members', ()))} members, steps "
             f"{self._time.done + 1} to {self._time.steps}, recorded in {run.get('dir', '?')}"
@@ -70,7 +71,7 @@ class PlainView:
         self._say(f"  {match_line(match)}")
 
     def on_replacement(self, child: Record) -> None:
-        self._origin[child["child"]] = child["operator"]
+        self._births[child["child"]] = child
         self._say(f"  {replacement_line(child)}")
 
     def on_note(self, text: str) -> None:
@@ -95,7 +96,7 @@ class PlainView:
                     f"{name:<10} mu {member['mu']:5.1f}  sigma {member['sigma']:4.1f}  "
                     f"conservative {conservative(member):5.1f}  "
                     f"generation {member.get('generation', 0)} "
-                    f"{self._origin.get(name, '')}".rstrip()
+                    f"{origin(self._births, name, self._time.done)}"
                 )
         for line in end_lines(result, self._time.done, self._time.steps):
             self._say(line)

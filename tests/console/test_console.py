@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from azr_population.console.lines import match_line, replacement_line
+from azr_population.console.lines import match_line, origin, replacement_line
 from azr_population.console.live import LiveView
 from azr_population.console.time_left import TimeLeft
 from azr_population.console.view import PlainView, View, view_for
@@ -160,6 +160,18 @@ def test_earlier_replacements_are_known_after_a_resume(made_up_run: MakeRun) -> 
     assert "steps 12 to 12" in written(out)
     assert "svd_subspace" in written(out)
     assert "go on with: azr-population resume runs/demo" in written(out)
+
+
+def test_who_was_born_at_the_last_step_is_marked(made_up_run: MakeRun) -> None:
+    births = {"student_1": {"step": 10, "operator": "dare"}}
+    assert [origin(births, "student_1", step) for step in (10, 11)] == ["new: dare", "dare"]
+    assert origin(births, "student_0", 10) == "start"
+    out = console()
+    play(PlainView(out), made_up_run(steps=10))
+    rated = [line for line in written(out).splitlines() if " conservative " in line]
+    assert [line.split()[0] for line in rated if line.endswith("new: svd_subspace")] == [
+        "student_2"
+    ]
 
 
 def test_what_changed_is_said_before_the_files(made_up_run: MakeRun) -> None:
