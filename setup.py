@@ -3,6 +3,7 @@
 A new major release of transformers changed how bases are read, so each has to be tried first.
 """
 
+import re
 from pathlib import Path
 
 from setuptools import find_namespace_packages, setup
@@ -10,12 +11,38 @@ from setuptools import find_namespace_packages, setup
 # Two rooms lie beside the package, where readers look for them, and are imported from within it.
 BESIDE = {"azr_population.patches": "patches", "azr_population.recipes": "recipes"}
 
+README = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)")
+"""To another file of ours. The project has no address of its own, so a package index would look for
+that file on the index."""
+
+
+def without_link(link: re.Match[str]) -> str:
+    """What the link says, and where the file lies in the source distribution."""
+    text, path = link.groups()
+    return f"`{path}`" if text.strip("`") == path else f"{text} (`{path}`)"
+
+
 setup(
     name="azr-population",
     version="0.1.0",
     description="Co-evolving populations of LoRA adapters for reasoning self-play",
-    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description=LINK.sub(without_link, README),
     long_description_content_type="text/markdown",
+    keywords=["self-play", "LoRA", "population based training", "reinforcement learning", "veRL"],
+    project_urls={
+        "PopuLoRA (the method)": "https://arxiv.org/abs/2605.16727",
+        "Absolute Zero Reasoner (the host)": "https://github.com/LeapLabTHU/Absolute-Zero-Reasoner",
+    },
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        *(f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 15)),
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Typing :: Typed",
+    ],
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10",
