@@ -113,9 +113,12 @@ class RatingSystem:
         """The ratings of (teacher, student) after a series of games, one per proposed task.
 
         The games are rated in the order given (TrueSkill is sequential, so the order matters a
-        little). A match without a game leaves both ratings as they are.
+        little), the forfeited ones last: a teacher that they have lowered would be an opponent to
+        lose to. A match without a game leaves both ratings as they are.
         """
-        played = [game for game in games if self.forfeit or game is not Outcome.FORFEIT]
+        played = [game for game in games if game is not Outcome.FORFEIT]
+        if self.forfeit:
+            played += [Outcome.FORFEIT] * (len(games) - len(played))
         if not played:
             return teacher, student
         one, other = self._before_match(teacher), self._before_match(student)

@@ -66,6 +66,14 @@ def test_forfeits_count_against_the_teacher_unless_switched_off() -> None:
     assert RatingSystem(forfeit=False).rate_match(start, start, [FORFEIT]) == (start, start)
 
 
+def test_a_student_is_rated_by_what_it_attempted_wherever_the_forfeits_stand() -> None:
+    rating, start = RatingSystem(), Rating()
+    attempted = rating.rate_match(start, start, [WIN, LOSS])[1]
+    for games in ([FORFEIT] * 5 + [WIN, LOSS], [WIN, FORFEIT, LOSS, FORFEIT]):
+        teacher, student = rating.rate_match(start, start, games)
+        assert student == attempted and teacher.mu < student.mu
+
+
 def test_a_match_without_games_changes_nothing() -> None:
     assert RatingSystem().rate_match(Rating(30, 2), Rating(20, 3), []) == (
         Rating(30, 2),
