@@ -126,4 +126,5 @@ def _rollout(config: Config) -> RolloutSettings:
 
 
 def _cap(config: Config) -> float:
-    return importance_cap(config.engine.importance_cap, config.engine.rollout)
+    engine = config.engine
+    return importance_cap(engine.importance_cap, engine.rollout, config.base.dtype)

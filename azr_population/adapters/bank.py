@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
-from azr_population.adapters.routing import Route, Stack, add_update
+from azr_population.adapters.routing import Route, Stack, add_update, route_of
 from azr_population.errors import UserError
 
 
@@ -74,9 +74,11 @@ class Bank:
                 B.zero_()
 
     @contextmanager
-    def routed(self, members: Tensor) -> Iterator[None]:
+    def routed(self, members: Tensor, dtype: torch.dtype | None = None) -> Iterator[None]:
         """Inside, row i of every forward is treated by the adapter of slot `members[i]`.
 
+        With `dtype`, without gradients only, a copy of the factors in it is applied, which is made
+        once after they changed: a base in bfloat16 need not cast up and down in every layer.
         `members` is a long tensor [rows], ascending. Without this block the base runs plain.
         Gradient checkpointing recomputes during backward: call backward inside the block then.
         """
@@ -86,15 +88,17 @@ class Bank:
         if listed[0] < 0 or listed[-1] >= self.slots:
             raise ValueError(f"members {listed[0]}..{listed[-1]} are not in 0..{self.slots - 1}")
         before = self._route
-        self._route = Route(listed, self.device)
+        self._route = route_of(tuple(listed), self.device, dtype or self.dtype)
         try:
             yield
         finally:
             self._route = before
 
-    def routed_or_bare(self, slots: Tensor) -> AbstractContextManager[None]:
+    def routed_or_bare(
+        self, slots: Tensor, dtype: torch.dtype | None = None
+    ) -> AbstractContextManager[None]:
         """`routed`, but nothing is routed when all of `slots` are -1: the rows of the bare base."""
-        return nullcontext() if bool((slots < 0).all()) else self.routed(slots)
+        return nullcontext() if bool((slots < 0).all()) else self.routed(slots, dtype)
 
     def parameters_of(self, slot: int) -> list[nn.Parameter]:
         """The member's factors as leaf parameters, A then B for each name in order.
@@ -159,7 +163,8 @@ class Bank:
             raise RuntimeError(
                 f"{name} got a batch of {x.shape[0]} rows while {route.rows} are routed"
             )
-        rows = x.reshape(route.rows, -1, x.shape[-1]).to(self.dtype)
+        rows = x.reshape(route.rows, -1, x.shape[-1])
+        rows = rows.to(route.dtype_for(rows, self.dtype))
         total = output.reshape(route.rows, -1, output.shape[-1])
         stack = self._stacks[name]
         return add_update(total, rows, stack, route, self.spec.scaling).view(output.shape)

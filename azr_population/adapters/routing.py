@@ -10,8 +10,8 @@ update; `benchmarks/bank.py` measures which one is faster when:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,10 @@ GROUPED_TOKENS_EVEN = 256
 GROUPED_TOKENS_UNEVEN = 16
 """Tokens per member (of the longest segment) up to which the batched matmul beats the loop, when
 all members have equally many rows and when padding is needed; measured by `benchmarks/bank.py`."""
+
+COPIED_TOKENS = 12
+"""Tokens per member from which on a CPU applies a copy of float32 factors in the base's dtype: for
+few tokens its float32 products are twice as fast as those in bfloat16, casts included."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +36,30 @@ class Stack:
     A: Tensor
     B: Tensor
     pairs: tuple[tuple[nn.Parameter, nn.Parameter], ...]
+    _copies: dict[torch.dtype, tuple[tuple[int, int], Tensor, Tensor]] = field(default_factory=dict)
+
+    def served(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """A and B in `dtype`: themselves, or a copy, which is made again once they have changed.
+
+        Changes are told by torch's version counters, which the leaves share with the stacks: a
+        write through `.data` goes unnoticed.
+        """
+        if dtype == self.A.dtype:
+            return self.A, self.B
+        versions = (self.A._version, self.B._version)
+        made, A, B = self._copies.get(dtype, (None, self.A, self.B))
+        if made != versions:
+            A, B = self.A.to(dtype), self.B.to(dtype)
+            self._copies[dtype] = (versions, A, B)
+        return A, B
 
 
 class Route:
-    """Which rows belong to which member; built once per `Bank.routed` block."""
+    """Which rows belong to which member, and the dtype in which factors are applied; built once per
+    `Bank.routed` block."""
 
-    def __init__(self, members: Sequence[int], device: torch.device) -> None:
+    def __init__(self, members: Sequence[int], device: torch.device, dtype: torch.dtype) -> None:
+        self.dtype = dtype
         self.rows = len(members)
         self.present: list[int] = sorted(set(members))
         self.counts: list[int] = [0] * len(self.present)
@@ -59,6 +81,11 @@ class Route:
             row += count
         return torch.tensor(take, device=self.device), torch.tensor(place, device=self.device)
 
+    def dtype_for(self, x: Tensor, factors: torch.dtype) -> torch.dtype:
+        """The dtype in which factors are applied to `x` [rows, tokens, in]."""
+        few = x.device.type == "cpu" and self.longest * x.shape[1] < COPIED_TOKENS
+        return factors if few else self.dtype
+
     def select(self, stacked: Tensor) -> Tensor:
         """The present members' slices of a stack [P, ...]; a view when they are consecutive."""
         if self.consecutive:
@@ -66,22 +93,27 @@ class Route:
         return stacked[self.present]
 
 
+@lru_cache(maxsize=32)
+def route_of(members: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> Route:
+    """The route of these members; a batch that writes has the same one for many tokens."""
+    return Route(members, device, dtype)
+
+
 def add_update(output: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:
     """output + scaling * B A x for each row's own member; may change `output` in place.
 
-    `x` is [rows, tokens, in] in the factors' dtype, `output` [rows, tokens, out] in any dtype;
+    `x` is [rows, tokens, in] in the dtype of the product, `output` [rows, tokens, out] in any;
     the result has `output`'s shape and dtype.
     """
     if torch.is_grad_enabled():
         return (output + segment_update(x, stack, route, scaling)).to(output.dtype)
-    total = output if output.dtype == x.dtype and output.is_contiguous() else output.to(x.dtype)
-    total = total.contiguous()
+    total = output.contiguous()
     limit = GROUPED_TOKENS_EVEN if route.even else GROUPED_TOKENS_UNEVEN
     if len(route.present) > 1 and route.longest * x.shape[1] <= limit:
         add_grouped(total, x, stack, route, scaling)
     else:
         add_by_segment(total, x, stack, route, scaling)
-    return total.to(output.dtype)
+    return total
 
 
 def segment_update(x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:
@@ -99,24 +131,33 @@ def segment_update(x: Tensor, stack: Stack, route: Route, scaling: float) -> Ten
 
 def add_by_segment(total: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> None:
     """Adds the update to `total` in place, without gradients, member by member."""
+    A, B = stack.served(x.dtype)
     flat_x, flat_total = x.flatten(0, 1), total.view(-1, total.shape[-1])
     start = 0
     for member, count in zip(route.present, route.counts, strict=True):
         stop = start + count * x.shape[1]
-        hidden = flat_x[start:stop] @ stack.A[member].t()
-        flat_total[start:stop].addmm_(hidden, stack.B[member].t(), alpha=scaling)
+        hidden = flat_x[start:stop] @ A[member].t()
+        _add_product(flat_total[None, start:stop], hidden[None], B[member].t()[None], scaling)
         start = stop
 
 
 def add_grouped(total: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> None:
     """Adds the update to `total` in place, without gradients, as one batched matmul."""
     members, places = len(route.present), route.longest * x.shape[1]
-    A, B = route.select(stack.A), route.select(stack.B)
+    A, B = (route.select(factors) for factors in stack.served(x.dtype))
     if route.even:
         hidden = torch.bmm(x.reshape(members, places, -1), A.transpose(1, 2))
-        total.view(members, places, -1).baddbmm_(hidden, B.transpose(1, 2), alpha=scaling)
+        _add_product(total.view(members, places, -1), hidden, B.transpose(1, 2), scaling)
         return
     take, place = route.padding
     hidden = torch.bmm(x[take].view(members, places, -1), A.transpose(1, 2)).mul_(scaling)
     update = torch.bmm(hidden, B.transpose(1, 2))
     total.add_(update.view(members * route.longest, x.shape[1], -1)[place])
+
+
+def _add_product(total: Tensor, hidden: Tensor, B: Tensor, scaling: float) -> None:
+    """total += scaling * hidden B in place, batched; `total` may be of a narrower dtype."""
+    if total.dtype == hidden.dtype:
+        total.baddbmm_(hidden, B, alpha=scaling)
+    else:
+        total.add_(torch.bmm(hidden, B), alpha=scaling)

@@ -178,7 +178,7 @@ class EngineConfig:
     """Arguments of `vllm.LLM`, such as gpu_memory_utilization or max_model_len."""
     importance_cap: float | None = setting(None, least=0)
     """Cap of the importance weights learner / sampler in an update; 0 switches them off. Empty: 2
-    where vLLM samples, 0 otherwise."""
+    where vLLM samples or the base is not float32, 0 otherwise."""
     device: str = "cpu"
     threads: int = setting(0, least=0, effect=Effect.SPEED)
     """Torch threads; 0 leaves torch's own choice (one per core)."""

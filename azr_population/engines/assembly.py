@@ -18,7 +18,8 @@ from azr_population.versions import installed
 
 ROLLOUTS = ("torch", "vllm")
 IMPORTANCE_CAP = 2.0
-"""Of the weights min(learner / sampler, cap) where vLLM samples; veRL's and TRL's default."""
+"""Of the weights min(learner / sampler, cap) where the sampler is not quite the learner; veRL's and
+TRL's default."""
 
 _CANARY = "def f(numbers, word):\n    return sorted(numbers), word[::-1]\n\n"
 _CANARY_TOKENS = 160
@@ -62,11 +63,15 @@ def check_rollout(name: str, rank: int) -> None:
         versions.lora_rank(rank)
 
 
-def importance_cap(wanted: float | None, rollout: str) -> float:
-    """The cap of the importance weights; empty is 2 where vLLM samples, otherwise 0: off."""
+def importance_cap(wanted: float | None, rollout: str, dtype: str = "float32") -> float:
+    """The cap of the importance weights; empty is 2 where the sampler's log-probabilities are not
+    the learner's: vLLM, or a base of another `dtype` than the members' float32. Otherwise 0: off.
+
+    `dtype` is for hosts that learn from the sampler's log-probabilities; AZR's computes them anew.
+    """
     if wanted is not None:
         return wanted
-    return IMPORTANCE_CAP if rollout == "vllm" else 0.0
+    return IMPORTANCE_CAP if rollout == "vllm" or dtype != "float32" else 0.0
 
 
 def join(

@@ -1,6 +1,9 @@
 """Scaled dot-product attention that leaves keys and values where the cache keeps them.
 
 transformers' own `sdpa` makes them contiguous first, which copies the whole cache for every token.
+With grouped queries, torch's kernel also reads (in bfloat16: converts) a key-value head once for
+each of its query heads. One new token's query heads of a group are therefore passed as so many
+tokens of one head: five times faster in bfloat16 with three heads a group.
 """
 
 from __future__ import annotations
@@ -48,6 +51,11 @@ def strided_attention(
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     if attention_mask is not None:
         attention_mask = attention_mask[..., : key.shape[-2]]
+    shape = query.shape
+    grouped = key.shape[1] != shape[1]
+    alike = attention_mask is None or attention_mask.shape[1] == 1
+    if grouped and alike and shape[2] == 1:
+        query = query.reshape(shape[0], key.shape[1], -1, shape[3])
     output = F.scaled_dot_product_attention(
         query,
         key,
@@ -55,7 +63,7 @@ def strided_attention(
         attn_mask=attention_mask,
         dropout_p=dropout,
         scale=scaling,
-        is_causal=causal and attention_mask is None and query.shape[2] > 1,
+        is_causal=causal and attention_mask is None and shape[2] > 1,
         enable_gqa=key.shape[1] != query.shape[1],
     )
-    return output.transpose(1, 2).contiguous(), None
+    return output.reshape(shape).transpose(1, 2).contiguous(), None

@@ -51,49 +51,47 @@ def decode(
     """Samples `sampling.n` continuations of each prompt (token ids) by the member in its place, of
     at most `limits` tokens each. `uniforms` [rows * n, tokens] in [0, 1) decide what is drawn.
 
-    `slots` must ascend, because the bank routes contiguous runs of rows.
+    `slots` must ascend, because the bank routes contiguous runs of rows. Factors may be applied in
+    the base's dtype (`Bank.routed`), so with a base in bfloat16 a token's log-probability is the
+    sampler's; the learner's own, which `log_probs` and an update compute, are from float32 factors.
     """
     # Imported late: transformers takes seconds, and `--help` must not.
     from azr_population.engines.kv_cache import GrowingCache
 
-    device = next(model.parameters()).device
+    device, dtype = next((weight.device, weight.dtype) for weight in model.parameters())
     input_ids, mask = _left_padded(prompts, device)
     routes = torch.tensor(slots, device=device)
     uniforms = uniforms.to(device)
     ends = torch.tensor(limits, device=device).repeat_interleave(sampling.n)
-    cache = GrowingCache(input_ids.shape[1] + min(max(limits), _ROOM))
+    width, longest = input_ids.shape[1], max(limits)
+    cache = GrowingCache(width + min(longest, _ROOM))
     columns = max(1, _PREFILL_TOKENS // len(prompts))
-    with bank.routed_or_bare(routes):
-        for start in range(0, input_ids.shape[1], columns):
-            stop = min(start + columns, input_ids.shape[1])
-            logits = _forward(model, input_ids[:, start:stop], mask[:, :stop], cache)
+    positions = (mask.cumsum(dim=1) - 1).clamp_(min=0)
+    with bank.routed_or_bare(routes, dtype):
+        for start in range(0, width, columns):
+            piece = slice(start, min(start + columns, width))
+            logits = _forward(
+                model, input_ids[:, piece], positions[:, piece], mask[:, : piece.stop], cache
+            )
+    positions = positions[:, -1:]
+    mask = torch.cat([mask, mask.new_ones(len(mask), longest)], dim=1)
     if sampling.n > 1:
         cache.batch_repeat_interleave(sampling.n)
         logits = logits.repeat_interleave(sampling.n, dim=0)
         mask = mask.repeat_interleave(sampling.n, dim=0)
+        positions = positions.repeat_interleave(sampling.n, dim=0)
         routes = routes.repeat_interleave(sampling.n)
 
-    rows = [Decoded([], [], False) for _ in range(len(prompts) * sampling.n)]
-    alive = torch.arange(len(rows), device=device)
-    """For each row of the batch, its place in `rows`; finished rows stay until compaction."""
-    running = torch.ones(len(rows), dtype=torch.bool, device=device)
+    written = _Written(len(ends), longest, device)
+    alive = torch.arange(len(ends), device=device)
+    """For each row of the batch, its place in `written`; finished rows stay until compaction."""
+    running = torch.ones(len(ends), dtype=torch.bool, device=device)
     stops = torch.tensor(sorted(stop_ids), device=device)
-    for step in range(max(limits)):
+    for step in range(longest):
         tokens, logprobs = sample_tokens(logits, sampling, uniforms[alive, step])
         stopped = torch.isin(tokens, stops)
-        for place, token, logprob, on, stop in zip(
-            alive.tolist(),
-            tokens.tolist(),
-            logprobs.tolist(),
-            running.tolist(),
-            stopped.tolist(),
-            strict=True,
-        ):
-            if on:
-                rows[place].token_ids.append(token)
-                rows[place].logprobs.append(logprob)
-                rows[place].finished = stop
-        running &= ~stopped & (step + 1 < ends)
+        written.add(step, alive, tokens, logprobs, running, stopped)
+        running = running & ~stopped & (step + 1 < ends)
         count = int(running.sum())
         if count == 0:
             break
@@ -101,11 +99,54 @@ def decode(
             kept = running.nonzero().squeeze(1)
             cache.batch_select_indices(kept)
             tokens, mask, routes, alive = tokens[kept], mask[kept], routes[kept], alive[kept]
-            running, ends = running[kept], ends[kept]
-        mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
-        with bank.routed_or_bare(routes):
-            logits = _forward(model, tokens.unsqueeze(1), mask, cache)
+            running, ends, positions = running[kept], ends[kept], positions[kept]
+        positions = positions + 1
+        with bank.routed_or_bare(routes, dtype):
+            logits = _forward(
+                model, tokens.unsqueeze(1), positions, mask[:, : width + step + 1], cache
+            )
+    rows = written.rows()
     return [rows[i * sampling.n : (i + 1) * sampling.n] for i in range(len(prompts))]
+
+
+class _Written:
+    """What all rows have written so far, as tensors: reading them row by row costs a step's time
+    at a small base."""
+
+    def __init__(self, rows: int, longest: int, device: torch.device) -> None:
+        self._tokens = torch.zeros(longest, rows, dtype=torch.long, device=device)
+        self._logprobs = torch.zeros(longest, rows, device=device)
+        self._lengths = torch.zeros(rows, dtype=torch.long, device=device)
+        self._finished = torch.zeros(rows, dtype=torch.bool, device=device)
+
+    def add(
+        self,
+        step: int,
+        places: Tensor,
+        tokens: Tensor,
+        logprobs: Tensor,
+        running: Tensor,
+        stopped: Tensor,
+    ) -> None:
+        """A step's tokens at these places; those of rows that do not run are past their end."""
+        self._tokens[step, places] = tokens
+        self._logprobs[step, places] = logprobs
+        self._lengths[places] += running
+        self._finished[places] |= running & stopped
+
+    def rows(self) -> list[Decoded]:
+        """Each row up to its end."""
+        columns = zip(
+            self._tokens.t().tolist(),
+            self._logprobs.t().tolist(),
+            self._lengths.tolist(),
+            self._finished.tolist(),
+            strict=True,
+        )
+        return [
+            Decoded(tokens[:length], logprobs[:length], finished)
+            for tokens, logprobs, length, finished in columns
+        ]
 
 
 def sample_tokens(logits: Tensor, sampling: Sampling, uniforms: Tensor) -> tuple[Tensor, Tensor]:
@@ -113,35 +154,42 @@ def sample_tokens(logits: Tensor, sampling: Sampling, uniforms: Tensor) -> tuple
 
     `uniforms` [rows] in [0, 1) choose by the inverse of the cumulative distribution.
     """
-    log_probabilities = torch.log_softmax(logits.float(), dim=-1)
+    plain = torch.softmax(logits, dim=-1, dtype=torch.float32)
     if sampling.temperature == 0:
-        tokens = log_probabilities.argmax(dim=-1)
+        tokens = plain.argmax(dim=-1)
     else:
-        probabilities = torch.softmax(log_probabilities / sampling.temperature, dim=-1)
+        probabilities = plain
+        if sampling.temperature != 1:
+            probabilities = torch.softmax(logits.float() / sampling.temperature, dim=-1)
         if sampling.top_p < 1:
             ordered, order = probabilities.sort(dim=-1, descending=True)
             # A token stays while the mass before it is below top_p, so the first always stays.
             ordered[ordered.cumsum(dim=-1) - ordered >= sampling.top_p] = 0
             probabilities = torch.zeros_like(probabilities).scatter(-1, order, ordered)
         mass = probabilities.cumsum(dim=-1)
-        # The first token whose mass reaches beyond the number; one without mass never is.
-        wanted = (uniforms * mass[:, -1]).unsqueeze(1)
-        tokens = torch.searchsorted(mass, wanted, right=True).squeeze(1)
+        total = mass[:, -1:]
         # A number next to 1 can round up to all of the mass.
-        tokens = torch.where(tokens < mass.shape[1], tokens, probabilities.argmax(dim=-1))
-    return tokens, log_probabilities.gather(-1, tokens.unsqueeze(1)).squeeze(1)
+        wanted = torch.minimum(uniforms.unsqueeze(1) * total, total.nextafter(total.new_zeros(())))
+        # The first token whose mass reaches beyond the number; one without mass never is.
+        tokens = torch.searchsorted(mass, wanted, right=True).squeeze(1)
+    chosen = plain.gather(-1, tokens.unsqueeze(1)).squeeze(1)
+    # High temperatures draw tokens whose probability at 1 is too small for float32.
+    return tokens, chosen.clamp_min(torch.finfo(chosen.dtype).tiny).log()
 
 
-def _forward(model: nn.Module, input_ids: Tensor, mask: Tensor, cache: Any) -> Tensor:
+def _forward(
+    model: nn.Module, input_ids: Tensor, positions: Tensor, mask: Tensor, cache: Any
+) -> Tensor:
     """Logits[rows, vocabulary] after the last token; the cache grows in place."""
-    positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, -input_ids.shape[1] :]
     output = model(
         input_ids=input_ids,
         attention_mask=mask,
         position_ids=positions,
         past_key_values=cache,
         use_cache=True,
-        logits_to_keep=1,
+        # A list of columns is taken out as a copy; a slice of them would not be contiguous, and
+        # torch then multiplies by a copy of the frozen head for every row.
+        logits_to_keep=input_ids.new_tensor([input_ids.shape[1] - 1]),
     )
     return output.logits[:, -1]
 

@@ -1,7 +1,7 @@
 """A KV cache that is written in place.
 
 transformers' `DynamicCache` concatenates, so each new token copies all that came before. What that
-costs depends on how busy the memory is: from an eighth to a half (`benchmarks/decoding.py`).
+costs depends on how busy the memory is: from an eighth to a half.
 """
 
 from __future__ import annotations

@@ -258,3 +258,48 @@ def test_a_batch_of_another_size_is_refused() -> None:
     bank = bank_of(model)
     with pytest.raises(RuntimeError, match="3 rows while 2"), bank.routed(torch.tensor([0, 1])):
         model(torch.zeros(3, 4, dtype=torch.long))
+
+
+def test_a_copy_in_the_bases_dtype_follows_the_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routing, "COPIED_TOKENS", 1)
+    model = qwen2().to(torch.bfloat16)
+    bank = bank_of(model)
+    mix, ids = torch.tensor([0, 1, 1]), torch.arange(15).view(3, 5)
+
+    def logits(dtype: torch.dtype | None) -> torch.Tensor:
+        with torch.inference_mode(), bank.routed(mix, dtype):
+            return model(ids).logits.float()
+
+    for _ in range(2):
+        exact, served = logits(None), logits(torch.bfloat16)
+        assert not torch.equal(exact, served)
+        torch.testing.assert_close(exact, served, rtol=0.05, atol=0.1)
+        # By an optimizer first, which works in place on the leaves, then by another member's.
+        optimizer = torch.optim.AdamW(bank.parameters_of(1), lr=0.5)
+        for factor in bank.parameters_of(1):
+            factor.grad = torch.ones_like(factor)
+        optimizer.step()
+        changed = logits(torch.bfloat16)
+        assert torch.equal(changed[0], served[0])
+        assert (changed[1:] - served[1:]).abs().amax(dim=(1, 2)).min() > 0.2
+        bank.write(1, bank.read(2))
+
+
+@pytest.mark.parametrize("tokens", [1, 10**6], ids=["copies", "masters"])
+def test_a_bfloat16_base_is_served_alike_in_every_way(
+    monkeypatch: pytest.MonkeyPatch, tokens: int
+) -> None:
+    monkeypatch.setattr(routing, "COPIED_TOKENS", tokens)
+    model = qwen2().to(torch.bfloat16)
+    bank = bank_of(model)
+    ids = torch.randint(0, 50, (6, 4), generator=torch.Generator().manual_seed(1))
+    for mix in MIXES:
+        rows = ids[: len(mix)]
+        with bank.routed(torch.tensor(mix)):
+            learned = model(rows).logits.float()
+        for limit in (0, 10**6):
+            monkeypatch.setattr(routing, "GROUPED_TOKENS_EVEN", limit)
+            monkeypatch.setattr(routing, "GROUPED_TOKENS_UNEVEN", limit)
+            with torch.inference_mode(), bank.routed(torch.tensor(mix), torch.bfloat16):
+                served = model(rows).logits.float()
+            torch.testing.assert_close(served, learned, rtol=0.05, atol=0.1)

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from azr_population.engines.attention import strided_attention
 from azr_population.engines.decoding import sample_tokens
 from azr_population.engines.engine import Sampling
 
@@ -134,3 +135,37 @@ def test_temperature_flattens():
     logits = torch.tensor([[0.9, 0.1]]).log().repeat(4000, 1)
     tokens, _ = sample_tokens(logits, Sampling(1, temperature=2.0), uniforms(4000))
     assert (tokens == 0).float().mean() == pytest.approx(0.75, abs=0.03)
+
+
+def test_a_bfloat16_base_samples_within_rounding_of_what_the_learner_scores(another_engine):
+    engine = another_engine()
+    engine.model.to(torch.bfloat16)
+    groups = engine.generate(PROMPTS * 8, SLOTS * 8, Sampling(12), 7)
+    written = [one for (one,) in groups]
+    chosen, _ = engine.engine.log_probs(
+        [one.prompt_ids for one in written],
+        [one.token_ids for one in written],
+        [one.slot for one in written],
+    )
+    off = torch.cat(chosen) - torch.cat([torch.tensor(one.logprobs) for one in written])
+    assert off.abs().mean() < 0.05
+
+
+def test_one_token_of_grouped_queries_attends_as_torch_does():
+    generator = torch.Generator().manual_seed(0)
+    query = torch.randn(2, 6, 1, 8, generator=generator)
+    key, value = torch.randn(2, 2, 2, 5, 8, generator=generator)
+    module = torch.nn.Module()
+    for mask in (None, torch.tensor([[1, 1, 0, 1, 1], [0, 0, 0, 1, 1]]).bool()[:, None, None]):
+        ours, _ = strided_attention(module, query, key, value, mask)
+        theirs = torch.nn.functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, enable_gqa=True
+        )
+        torch.testing.assert_close(ours, theirs.transpose(1, 2))
+    # A mask of its own for each head stays theirs.
+    mask = torch.randn(2, 6, 1, 5, generator=generator)
+    ours, _ = strided_attention(module, query, key, value, mask)
+    theirs = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, enable_gqa=True
+    )
+    torch.testing.assert_close(ours, theirs.transpose(1, 2))
