@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--processes", type=int, default=0, help="for judging; default all cores")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--regrade", action="store_true", help="judge again what was drawn")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the table as .md, .csv or .json")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the table as .md or .csv")
     parser.add_argument(
         "--records",
         type=Path,

@@ -146,6 +146,22 @@ def test_what_is_right_is_computed_once_and_a_damaged_file_again(tmp_path, monke
     assert References(tmp_path, 1).of([DOUBLE])[DOUBLE.id].base == first.base
 
 
+@pytest.mark.slow
+def test_a_slow_canonical_solution_gives_solutions_its_time(tmp_path, monkeypatch):
+    """The sandbox has no true clock, so its time is known by the limit that was enough."""
+    monkeypatch.setattr("azr_population.evaluation.grading.references._SECONDS", (1.0, 16.0))
+    slow = problem("def f(x):\n    return sum(i * i for i in range(40_000_000)) + x", [[1]])
+    references = References(tmp_path, 1)
+    assert references.of([DOUBLE, slow])[slow.id].seconds == 16.0
+    quick = problem("def f(x):\n    return x", [[1]])
+    assert references.of([quick])[quick.id].seconds == 1.0
+    judge = FunctionJudge(references, 1, least_seconds=1.0)
+    assert [v.passed for v in judge.judge([(slow, slow.canonical)])] == [True]
+    monkeypatch.setattr("azr_population.evaluation.grading.references._SECONDS", (1.0,))
+    with pytest.raises(UserError, match=r"own/f: .*it takes more than 1 seconds"):
+        References(tmp_path / "other", 1).of([slow])
+
+
 def test_a_canonical_solution_that_fails_is_an_error(tmp_path):
     with pytest.raises(UserError, match=r"own/f: the canonical solution does not run .*ZeroDiv"):
         References(tmp_path, 1).of([problem("def f(x):\n    return 1 / x", [[0]])])

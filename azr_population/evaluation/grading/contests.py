@@ -87,7 +87,7 @@ def _judged(
 def _task(problem: ContestProblem, solution: str, tests: Tests) -> Any:
     typed = [given for given, _ in tests]
     return sandbox.task(
-        sandboxed.text_of("contests"), f"run_tests({solution!r}, {problem.function!r}, {typed!r})"
+        sandboxed.code_of("contests"), f"run_tests({solution!r}, {problem.function!r}, {typed!r})"
     )
 
 

@@ -21,11 +21,14 @@ from azr_population.evaluation.grading.outputs import Output, outputs_of, unpack
 from azr_population.evaluation.grading.sandboxed.values import digest_of
 from azr_population.evaluation.problem import FunctionProblem
 from azr_population.files import write_atomically
+from azr_population.referee.jobs import Outcome
 from azr_population.referee.reasons import Reason
 from azr_population.referee.sandbox import literal
 
-_SECONDS = 120.0
-"""Of processor time that a canonical solution may take on all inputs."""
+_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+"""Of processor time that a canonical solution is given for all inputs, the first that is enough.
+The sandbox shows programs no true clock, so this is how it is known what one takes."""
+SHORTEST = _SECONDS[0]
 _BATCH = 64
 
 
@@ -38,7 +41,11 @@ class Reference:
     base: list[Output]
     plus: list[Output]
     seconds: float
-    """Of processor time that it took."""
+    """Of processor time that were enough for it, and half of it was not; at least `SHORTEST`."""
+
+    def part(self, plus: bool) -> tuple[list[Any], list[Output]]:
+        """Base or plus inputs, and what is right on them."""
+        return (self.plus_inputs, self.plus) if plus else (self.base_inputs, self.base)
 
 
 class References:
@@ -73,45 +80,37 @@ class References:
     def _computed(
         self, problems: Sequence[FunctionProblem]
     ) -> Iterator[tuple[FunctionProblem, Reference]]:
-        if not problems:
-            return
-        with sandbox.open_referee(_SECONDS, self.workers) as referee:
-            for start in range(0, len(problems), _BATCH):
-                batch = problems[start : start + _BATCH]
-                inputs = [
-                    (p.base_inputs or self._recorded(referee, p), p.plus_inputs) for p in batch
-                ]
-                works = [
-                    call_task(p, p.canonical, sets) for p, sets in zip(batch, inputs, strict=True)
-                ]
-                ran = sandbox.run(referee, works)
-                for problem, sets, (outcome,) in zip(batch, inputs, ran, strict=True):
-                    if outcome.reason is not Reason.OK:
-                        raise _broken(problem, f"{outcome.reason} {outcome.text}")
-                    base, plus = unpack(outcome.text)
-                    for record, group in zip((base, plus), sets, strict=True):
-                        if record["error"] or len(record["lines"]) != len(group):
-                            raise _broken(problem, record["error"])
-                    yield (
-                        problem,
-                        Reference(
-                            *sets,
-                            outputs_of(base["lines"]),
-                            outputs_of(plus["lines"]),
-                            base["seconds"] + plus["seconds"],
-                        ),
-                    )
+        sets = self._inputs(problems)
+        waiting = list(problems)
+        for seconds in _SECONDS:
+            if not waiting:
+                return
+            slow = []
+            with sandbox.open_referee(seconds, self.workers) as referee:
+                for start in range(0, len(waiting), _BATCH):
+                    batch = waiting[start : start + _BATCH]
+                    works = [call_task(p, p.canonical, sets[p.id]) for p in batch]
+                    for problem, (outcome,) in zip(batch, sandbox.run(referee, works), strict=True):
+                        if outcome.reason is Reason.TIMEOUT:
+                            slow.append(problem)
+                        else:
+                            yield problem, _reference(problem, sets[problem.id], outcome, seconds)
+            waiting = slow
+        if waiting:
+            raise _broken(waiting[0], f"it takes more than {_SECONDS[-1]:g} seconds")
 
-    def _recorded(self, referee: Any, problem: FunctionProblem) -> list[Any]:
-        """The inputs of a problem that has a program for a test, such as HumanEval's."""
-        work = sandbox.task(
-            sandboxed.text_of("functions"),
-            f"recorded({problem.check!r}, {problem.entry_point!r}, {problem.canonical!r})",
-        )
-        ((outcome,),) = sandbox.run(referee, [work])
-        if outcome.reason is not Reason.OK:
-            raise _broken(problem, f"{outcome.reason} {outcome.text}")
-        return [literal.parse(text) for text in json.loads(outcome.text)]
+    def _inputs(self, problems: Sequence[FunctionProblem]) -> dict[str, tuple[list[Any], ...]]:
+        """Base and plus inputs by id; base inputs that only a test program has are recorded."""
+        bare = [problem for problem in problems if not problem.base_inputs]
+        recorded: dict[str, list[Any]] = {}
+        if bare:
+            with sandbox.open_referee(_SECONDS[-1], self.workers) as referee:
+                outcomes = sandbox.run(referee, [_recording(problem) for problem in bare])
+            for problem, (outcome,) in zip(bare, outcomes, strict=True):
+                if outcome.reason is not Reason.OK:
+                    raise _broken(problem, f"{outcome.reason} {outcome.text}")
+                recorded[problem.id] = _parsed(json.loads(outcome.text))
+        return {p.id: (recorded.get(p.id, p.base_inputs), p.plus_inputs) for p in problems}
 
     def _name(self, problem: FunctionProblem) -> str:
         if id(problem) not in self._names:
@@ -157,9 +156,30 @@ def call_task(problem: FunctionProblem, solution: str, sets: Sequence[list[Any]]
 
     inputs = [marshal.dumps(group) for group in sets]
     return sandbox.task(
-        sandboxed.text_of("functions"),
+        sandboxed.code_of("functions"),
         f"call_all({solution!r}, {problem.entry_point!r}, {inputs!r})",
     )
+
+
+def _recording(problem: FunctionProblem) -> Any:
+    """The task that records the inputs with which a problem's test program calls."""
+    return sandbox.task(
+        sandboxed.code_of("functions"),
+        f"recorded({problem.check!r}, {problem.entry_point!r}, {problem.canonical!r})",
+    )
+
+
+def _reference(
+    problem: FunctionProblem, sets: Sequence[list[Any]], outcome: Outcome, seconds: float
+) -> Reference:
+    if outcome.reason is not Reason.OK:
+        raise _broken(problem, f"{outcome.reason} {outcome.text}")
+    records = unpack(outcome.text)
+    for record, inputs in zip(records, sets, strict=True):
+        if record["error"] or len(record["lines"]) != len(inputs):
+            raise _broken(problem, record["error"])
+    base, plus = (outputs_of(record["lines"]) for record in records)
+    return Reference(sets[0], sets[1], base, plus, seconds)
 
 
 def _hash(problem: FunctionProblem) -> str:

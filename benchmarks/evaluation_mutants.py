@@ -1,0 +1,111 @@
+"""MBPP+ through our judge: every canonical solution, and each with one operator changed.
+
+    python benchmarks/evaluation_mutants.py --data DIR [--json FILE]
+
+All canonical solutions are to pass. Of each the first mutant is judged: operators first, constants
+and returned values where there is no operator (`evaluation_samples.mutants`). One that passes is
+listed with the reason: it is equivalent, or the benchmark's tests do not tell; then an input on
+which the two differ is given to the same judge, which is to fail it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evaluation_samples import mutants
+
+from azr_population import versions
+from azr_population.evaluation.benchmark import chosen
+from azr_population.evaluation.data import read
+from azr_population.evaluation.grading.functions import FunctionJudge
+from azr_population.evaluation.grading.references import References
+from azr_population.evaluation.problem import FunctionProblem
+
+EQUIVALENT = {
+    "Mbpp/62": "changes the assert on []: it raises either way",
+    "Mbpp/103": "for m >= n > 0 both terms of the recursion are 0 by induction",
+    "Mbpp/123": "differs for squares only, and no square below 30,000 makes or breaks a pair",
+    "Mbpp/133": "adds zeros to a sum",
+    "Mbpp/141": "one more pass over a prefix of one element",
+    "Mbpp/162": "the sum for n = 0 is 0",
+    "Mbpp/235": "n == mask has that bit already",
+    "Mbpp/260": "for n = 0 and n = 1 the loop is empty and the result is 1",
+    "Mbpp/264": "both branches give 21 at an age of 2",
+    "Mbpp/428": "shell sort from a larger gap, which comes down to 1 as well",
+    "Mbpp/435": "-0 is 0",
+    "Mbpp/583": "the loop gives 1 for 1",
+    "Mbpp/589": "swaps two equal numbers",
+    "Mbpp/622": "the value is overwritten before it is read",
+}
+"""Why the first mutant of a problem is the same function."""
+WITNESSES: dict[str, list[Any]] = {
+    "Mbpp/166": [[2, 4]],
+    "Mbpp/733": [[1, 2], 3],
+    "Mbpp/751": [[2, 1]],
+    "Mbpp/763": [(1, 1000), 2],
+}
+"""Arguments that tell a first mutant apart where no test of MBPP+ does."""
+
+
+def first_mutants(problems: list[FunctionProblem]) -> list[tuple[FunctionProblem, str, str]]:
+    """(problem, what was changed, the program) of each problem that has a mutant."""
+    made = ((problem, next(mutants(problem.canonical), None)) for problem in problems)
+    return [(problem, *mutant) for problem, mutant in made if mutant]
+
+
+def survivor(problem: FunctionProblem, source: str, judge: FunctionJudge) -> tuple[str, str]:
+    """(`equivalent`, why), (`not tested`, the input that tells), or (`unexplained`, '')."""
+    if problem.id in EQUIVALENT:
+        return "equivalent", EQUIVALENT[problem.id]
+    if problem.id in WITNESSES:
+        asked = replace(problem, base_inputs=[WITNESSES[problem.id]], plus_inputs=[])
+        (verdict,) = judge.judge([(asked, source)])
+        if not verdict.passed:
+            return "not tested", f"fails on {WITNESSES[problem.id]}, which MBPP+ does not have"
+    return "unexplained", ""
+
+
+def measured(problems: list[FunctionProblem], processes: int) -> dict[str, Any]:
+    """Counts of reasons, and the survivors with theirs."""
+    judge = FunctionJudge(References(workers=processes), processes)
+    canonical = judge.judge([(problem, problem.canonical) for problem in problems])
+    changed = first_mutants(problems)
+    verdicts = judge.judge([(problem, source) for problem, _, source in changed])
+    survivors = []
+    for (problem, what, source), verdict in zip(changed, verdicts, strict=True):
+        if verdict.passed:
+            kind, why = survivor(problem, source, judge)
+            survivors.append({"id": problem.id, "change": what, "kind": kind, "why": why})
+    return {
+        "problems": len(problems),
+        "canonical": dict(Counter(verdict.reason for verdict in canonical)),
+        "mutants": dict(Counter(verdict.reason for verdict in verdicts)),
+        "survivors": survivors,
+    }
+
+
+def main() -> None:
+    """Prints the figures, and writes them where `--json` says."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--processes", type=int, default=0)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    data = read(chosen("mbpp_plus")[0], arguments.data)
+    found = measured(data.problems, arguments.processes)  # type: ignore[arg-type]
+    for line in (f"{key}: {found[key]}" for key in ("problems", "canonical", "mutants")):
+        print(line)
+    for one in found["survivors"]:
+        print(f"{one['id']} ({one['change']}): {one['kind']}: {one['why']}")
+    if arguments.json:
+        about = {"data": data.identity, "environment": versions.environment("evalplus")}
+        arguments.json.write_text(json.dumps({**about, **found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
