@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from azr_population.comparison.azr_log import OTHERWISE
+from azr_population.comparison.benchmarks_table import benchmarks
 from azr_population.comparison.curves import DASHES, curves
 from azr_population.comparison.differences import Differences, differences
 from azr_population.comparison.fairness import fairness
@@ -64,6 +65,7 @@ def write_comparison(arguments: Sequence[str], out: Path) -> Path:
             "arms": _arms(arms),
             "verdicts": _otherwise(arms, "solve_rate", "validity") + verdict_tables(arms, rows),
             "differences": _differences(arms, differing),
+            "benchmarks": benchmarks(arms),
             "fairness": fairness(arms, step) + _otherwise(arms, "seconds"),
             "curves": text(_of_curves(arms)),
         },

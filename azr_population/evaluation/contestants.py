@@ -95,8 +95,7 @@ def _run(path: Path, members: str, base: Path | None, records: Path | None) -> E
             f"{path} was played on a base with the hash {recorded}, and {used} has {actual}; name "
             "the right one by --base"
         )
-    made = _entry(path, used, chosen, records or path / RECORDS)
-    return made
+    return _entry(path, used, chosen, records or path / RECORDS)
 
 
 def _member(folder: Path, rated: dict[str, Any]) -> Contestant:
@@ -131,7 +130,9 @@ def _digest(folder: Path) -> str:
 
 
 def _label(path: Path) -> str:
-    return path.resolve().name
+    """The folder's name; of a seed its arm's too."""
+    parts = path.resolve().parts
+    return "_".join(parts[-2:]) if parts[-1].startswith("seed_") else parts[-1]
 
 
 def _names(members: Sequence[Contestant]) -> str:

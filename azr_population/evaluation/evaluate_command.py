@@ -69,7 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
         _import(extra)
     benchmarks = chosen(arguments.benchmarks)
     if arguments.list:
-        return _list(benchmarks, arguments.data)
+        more = [known.function for known in BENCHMARKS] if arguments.benchmarks == "all" else []
+        shown = {benchmark.name: benchmark for benchmark in (*benchmarks, *more)}
+        return _list(list(shown.values()), arguments.data)
     return _evaluate(arguments, benchmarks)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arms
+from azr_population.experiments.evaluations import shell_line
 from azr_population.experiments.recipe import Recipe
 from azr_population.experiments.runs import PlannedRun
 
@@ -67,6 +68,7 @@ def write_commands(recipe: Recipe, arms: Arms, missing: Sequence[PlannedRun], ou
         f"# Afterwards: azr-population recipe {recipe.name} --scale {SCALE} --out {out}",
         "set -euo pipefail",
         *(azr_command(recipe, arms, run) for run in missing),
+        *filter(None, [shell_line(recipe, SCALE, missing, out)]),
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path

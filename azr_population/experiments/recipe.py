@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,8 @@ class Recipe:
     at_7b: tuple[str, ...] = field(default_factory=tuple)
     """Lines that tell what more there is at 7B."""
     benchmarks: tuple[dict[str, Any], ...] = ()
+    evaluation: Mapping[str, str] = field(default_factory=dict)
+    """Options of `azr-population evaluate` for the members of its runs, by scale."""
 
     @property
     def folder(self) -> Path:

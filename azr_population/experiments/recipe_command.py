@@ -65,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
+    from azr_population.experiments.evaluations import evaluate
     from azr_population.experiments.results import draw
     from azr_population.experiments.runner import Runner, build_base
     from azr_population.experiments.runs import check_runs, keep_runs, plan_runs
@@ -105,6 +106,7 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
     if is_record(arguments) and not recipe.own_runs:
         keep_runs(planned, kept)
     say(f"results: {draw(recipe, arms, planned, steps, 'nano', results)}")
+    evaluate(recipe, "nano", planned, results, say)
     return 0
 
 
@@ -124,6 +126,7 @@ def _refuse_to_play(recipe: Recipe, missing: Sequence[PlannedRun]) -> None:
 
 def _run_7b(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
     from azr_population.experiments.azr_commands import plan_azr_runs, write_commands
+    from azr_population.experiments.evaluations import evaluate
     from azr_population.experiments.results import draw
 
     out = arguments.out or Path("runs/recipes/7b")
@@ -146,6 +149,7 @@ def _run_7b(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
     steps = min(one.steps for one in planned)  # compared at what all arms are to have
     results = results_folder(recipe, arguments, out)
     say(f"results: {draw(recipe, arms, planned, steps, '7b', results)}")
+    evaluate(recipe, "7b", planned, results, say)
     return 0
 
 

@@ -51,6 +51,12 @@ def test_members_of_a_run(played):
     assert len({one.weights for one in found.contestants}) == 5
 
 
+def test_a_seed_is_called_by_its_arm_too(tmp_path):
+    adapter(tmp_path / "4t4s/seed_2/members/agent_0")
+    (tmp_path / "4t4s/seed_2/config.yaml").write_text("seed: 1\n")
+    assert entry(tmp_path / "4t4s/seed_2", "all", None, None).label == "4t4s_seed_2"
+
+
 def test_the_single_agent_is_teacher_and_student(tmp_path):
     adapter(tmp_path / "run/members/agent_0")
     (tmp_path / "run/config.yaml").write_text("seed: 1\n")

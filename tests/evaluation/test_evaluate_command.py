@@ -77,6 +77,7 @@ def test_list_says_what_is_there(tmp_path, data, capsys, monkeypatch):
     assert rows["gsm8k"][1:5] == ["math", "unknown", "file", "6"]
     assert rows["humaneval_plus"][1:5] == ["code", "unknown", "file", "2"]
     assert rows["livecodebench"][1:3] == ["code", "missing"]
+    assert rows["humaneval"][1:3] == ["extra", "missing"]
     assert "missing: livecodebench: livecodebench/*.jsonl" in shown
 
 

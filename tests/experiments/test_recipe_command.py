@@ -58,7 +58,9 @@ def test_at_7b_the_commands_are_written_and_nothing_is_run(capsys, tmp_path):
     told = capsys.readouterr()
     lines = (tmp_path / "table1_benchmarks.sh").read_text().splitlines()
     assert told.out.splitlines() == lines
-    assert lines[-1] == (
+    assert lines[-1].startswith(f"azr-population evaluate {tmp_path}/single/seed_1 ")
+    assert lines[-1].endswith('--data "${BENCHMARK_DATA:?name the folder of the benchmarks}"')
+    assert lines[-2] == (
         '(cd "${AZR_HOME:?name your AZR checkout}" && bash scripts/selfplay/coder7b.sh '
         "trainer.total_training_steps=200 trainer.experiment_name=4t4s_seed_1 "
         "trainer.n_gpus_per_node=8 trainer.project_name=azr_population "

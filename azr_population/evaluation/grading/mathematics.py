@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from azr_population.errors import UserError
@@ -12,6 +13,7 @@ from azr_population.evaluation.grading.verdict import NO_ANSWER, PASSED, WRONG, 
 from azr_population.evaluation.grading.workers import Workers
 from azr_population.evaluation.problem import MathProblem
 
+_SMALL = 1e-3
 _LONGEST = 4000
 """Characters of an answer; what is longer is no answer to these questions."""
 
@@ -45,10 +47,7 @@ def equal(gold: str, answer: str) -> bool | None:
     gold_text, answer_text = normal(gold), normal(answer)
     if _plain(gold_text) == _plain(answer_text):
         return True
-    _, verify = _library()
-    # -1 <= x <= 1 is [-1, 1].
-    compare = partial(verify, allow_set_relation_comp=True, timeout_seconds=None)
-    if compare(_parsed(gold_text), _parsed(answer_text)):
+    if _same(_parsed(gold_text), _parsed(answer_text)):
         return True
     # A percentage equals the number that it is, too: 10% is 0.1.
     if _PERCENT.search(gold) or _PERCENT.search(answer):
@@ -56,8 +55,26 @@ def equal(gold: str, answer: str) -> bool | None:
             f"({text})/100" if _PERCENT.search(given) else text
             for given, text in ((gold, gold_text), (answer, answer_text))
         ]
-        return bool(compare(_parsed(texts[0]), _parsed(texts[1])))
+        return _same(_parsed(texts[0]), _parsed(texts[1]))
     return False
+
+
+def _same(gold: Any, answer: Any) -> bool:
+    """`math_verify.verify`, but for small numbers: it rounds to six decimals, so 3e-19 is 5e-24."""
+    read = [number for number in map(_number, (gold, answer)) if number is not None]
+    if len(read) == 2 and any(0 < abs(number) < _SMALL for number in read):
+        return math.isclose(read[0], read[1], rel_tol=1e-6)
+    _, verify = _library()
+    # -1 <= x <= 1 is [-1, 1].
+    return bool(verify(gold, answer, allow_set_relation_comp=True, timeout_seconds=None))
+
+
+def _number(parsed: Any) -> float | None:
+    """The real number that was read; None where it was something else."""
+    try:
+        return float(parsed[0]) if parsed[0].is_number else None
+    except (IndexError, AttributeError, TypeError, ValueError, OverflowError):
+        return None
 
 
 _PERCENT = re.compile(r"\\?\s*%|\b(?:percent|percentage|pct)\b")
