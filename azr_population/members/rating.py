@@ -116,9 +116,8 @@ class RatingSystem:
         little), the forfeited ones last: a teacher that they have lowered would be an opponent to
         lose to. A match without a game leaves both ratings as they are.
         """
-        played = [game for game in games if game is not Outcome.FORFEIT]
-        if self.forfeit:
-            played += [Outcome.FORFEIT] * (len(games) - len(played))
+        kept = (game for game in games if self.forfeit or game is not Outcome.FORFEIT)
+        played = sorted(kept, key=lambda game: game is Outcome.FORFEIT)
         if not played:
             return teacher, student
         one, other = self._before_match(teacher), self._before_match(student)
