@@ -77,7 +77,7 @@ setup(
         "numpy",
         "trueskill>=0.4.5",
         "radon>=6",
-        "scipy>=1.9",
+        "scipy>=1.15",
         "rich>=13",
     ],
     extras_require={

@@ -1,6 +1,7 @@
 """What a run's records say: series over steps, intervals over seeds, budgets, credit, coverage."""
 
 from azr_population.diagnostics import (  # noqa: F401  (they fill DIAGNOSTICS)
+    from_crossplay,
     from_metrics,
     from_tasks,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
+from statistics import correlation
 
 from azr_population.diagnostics.catalogue import DIAGNOSTICS
 from azr_population.diagnostics.statistics import Series
@@ -97,6 +98,26 @@ for _key in ("mean", "best", "worst"):
         f"share of the fixed held-out tasks solved, {_key} of those who solve; of a member or task "
         "type by its name",
     )(partial(_exam, key=_key))
+
+
+@DIAGNOSTICS.register(
+    "fitness_skill", "Pearson's correlation of mu and exam score over the students of a step"
+)
+def _fitness_skill(run: RunDirectory) -> dict[str, Series]:
+    """At every exam of at least three students whose ratings and scores differ."""
+    series: Series = []
+    for step in steps_of(run):
+        exam = step.get("exam")
+        scores = exam.get("members") if isinstance(exam, dict) else None
+        rated = {name: number(row.get("mu")) for name, row in section(step, "members").items()}
+        pairs = [
+            (mu, score)
+            for name, value in (scores if isinstance(scores, dict) else {}).items()
+            if (mu := rated.get(name)) is not None and (score := number(value)) is not None
+        ]
+        if len(pairs) >= 3 and all(len(set(values)) > 1 for values in zip(*pairs, strict=True)):
+            series.append((step["step"], correlation(*zip(*pairs, strict=True))))
+    return {"": series, "student": series} if series else {}
 
 
 def _rating(run: RunDirectory, value: Callable[[Record], float | None]) -> dict[str, Series]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 Curve = Sequence[tuple[int, float]]
 """(step, value), ascending; at least one."""
@@ -39,6 +40,16 @@ def gain(curve: Curve, steps: int) -> float:
     return curve[-1][1] - curve[0][1]
 
 
+def area(curve: Curve, steps: int) -> float:
+    """The mean height of the curve between its first and last step, by trapezoids: the whole way
+    counts, not its end alone."""
+    width = curve[-1][0] - curve[0][0]
+    if not width:
+        return curve[0][1]
+    parts = ((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(curve))
+    return math.fsum(parts) / width
+
+
 def lowest(curve: Curve, steps: int) -> float:
     """The lowest mean over any tenth of the steps."""
     return min(_windows(curve, steps))
@@ -50,7 +61,8 @@ def highest(curve: Curve, steps: int) -> float:
 
 
 TAKES: dict[str, Callable[[Curve, int], float]] = {
-    function.__name__: function for function in (early, late, change, end, gain, lowest, highest)
+    function.__name__: function
+    for function in (early, late, change, end, gain, area, lowest, highest)
 }
 """The takes by the names that recipes use."""
 

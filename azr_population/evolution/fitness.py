@@ -30,6 +30,12 @@ def mu(member: Member, rewards: Sequence[float]) -> float:
     return member.rating.mu
 
 
+@FITNESS.register("blind", "the ablation of fitness")
+def blind(member: Member, rewards: Sequence[float]) -> float:
+    """The same for everybody: who goes is then a matter of its number, which says nothing."""
+    return 0.0
+
+
 @FITNESS.register("mean_reward", "PBT's moving average of the objective, Jaderberg et al. 2017")
 def mean_reward(member: Member, rewards: Sequence[float]) -> float:
     """The mean of the interval's rewards, which depends on whom the member happened to meet."""

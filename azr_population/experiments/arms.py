@@ -30,6 +30,16 @@ class Arm:
     """Name of a nano base of its own under `bases`; None takes the one that ships."""
     azr_steps: int | None = None
     """Steps at 7B where they differ from the scale's."""
+    times: int = 1
+    """Steps at nano scale, over those of the other arms."""
+    fork: str = ""
+    """ARM@STEP: every seed goes on from the checkpoint of that arm's run with the same seed."""
+
+    @property
+    def origin(self) -> tuple[str, int] | None:
+        """(arm, step) that it is forked from."""
+        name, _, step = self.fork.partition("@")
+        return (name, int(step)) if name else None
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,8 @@ class Scale:
     """What all arms have at one scale."""
 
     steps: int
-    seeds: int
+    seeds: int | str
+    """How many, from 1; or which, as 11-22."""
     common: tuple[str, ...] = ()
     command: str = ""
     """AZR's own command, run in its checkout; empty at nano scale."""
@@ -72,6 +83,15 @@ class Arms:
                 f"there is no arm {name}{hint}; choose from: {', '.join(sorted(self.arms))}"
             )
         return self.arms[name]
+
+
+def seed_numbers(seeds: int | str) -> range:
+    """`3` is 1, 2, 3, and `11-22` all from 11 to 22; raises ValueError for anything else."""
+    first, dash, last = str(seeds).partition("-")
+    numbers = range(int(first), int(last) + 1) if dash else range(1, int(first) + 1)
+    if not numbers or numbers[0] < 1:
+        raise ValueError(f"{seeds} names no seed")
+    return numbers
 
 
 def recipes_folder() -> Path:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from azr_population.errors import UserError
-from azr_population.experiments.arms import Arms
+from azr_population.experiments.arms import Arms, seed_numbers
 from azr_population.experiments.evaluations import shell_line
 from azr_population.experiments.recipe import Recipe
 from azr_population.experiments.runs import PlannedRun
@@ -20,7 +20,7 @@ SCALE = "7b"
 
 
 def plan_azr_runs(
-    recipe: Recipe, arms: Arms, names: Sequence[str], seeds: int, steps: int | None, out: Path
+    recipe: Recipe, arms: Arms, names: Sequence[str], seeds: int | str, steps: int | None, out: Path
 ) -> list[PlannedRun]:
     """As `plan_runs`, with AZR's overrides; an arm that AZR cannot express is refused.
 
@@ -34,7 +34,7 @@ def plan_azr_runs(
     scale = arms.scales[SCALE]
     home = (out / recipe.name if recipe.own_runs else out).absolute()
     planned = []
-    for seed in range(1, seeds + 1):
+    for seed in seed_numbers(seeds):
         for name in names:
             arm = arms.find(name)
             if arm.azr is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arms, made, read_yaml, recipes_folder
+from azr_population.experiments.hypotheses import Primary
 
 SUMMARIES = ("curves", "wallclock")
 
@@ -52,13 +53,28 @@ class Recipe:
     title: str
     figure: str
     """The paper's table or figure."""
-    shows: str
+    shows: str = ""
     """What the paper shows there."""
     arms: tuple[str, ...] = ()
     baseline: str = ""
     """The arm that others are compared with; the first when empty."""
     steps: int | None = None
-    seeds: int | None = None
+    seeds: int | str | None = None
+    """How many, from 1; or which, as 11-22."""
+    settings: str = "nano"
+    """Whose steps, seeds and common overrides in `arms.yaml` hold at nano scale. Runs of other
+    settings lie in a folder of their own and are shared by the recipes that name it."""
+    primary: tuple[Primary, ...] = ()
+    """What decides; written before anything is played."""
+    together: bool = False
+    """All primary hypotheses have to hold at once, so that none is corrected for the others
+    (intersection-union test, Berger 1982); otherwise they are, by Holm."""
+    decision: str = ""
+    """What follows from the primary hypotheses."""
+    paired: bool = False
+    """Seeds are pairs: forks of one checkpoint."""
+    crossplay: int = 0
+    """After they are played, each run's snapshots of every so many steps play each other."""
     overrides: tuple[str, ...] = ()
     """Of all arms at nano scale, after the arm's own."""
     own_runs: bool = False
@@ -113,15 +129,29 @@ def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
     content["benchmarks"] = tuple(content.get("benchmarks", ()))
     content["figures"] = tuple(_figure(path, one) for one in content.get("figures", ()))
     content["rows"] = tuple(made(path, Row, one) for one in content.get("rows", ()))
+    content["primary"] = tuple(made(path, Primary, one) for one in content.get("primary", ()))
     recipe = made(path, Recipe, {"name": name, **content})
     for arm in recipe.arms:
         arms.find(arm)
+    if recipe.settings not in arms.scales:
+        raise UserError(f"{path}: settings={recipe.settings} is not in scales of arms.yaml")
+    for primary in recipe.primary:
+        _check_primary(path, primary, recipe)
     for row in recipe.rows:
         if row.take not in TAKES:
             raise UserError(f"{path}: take={row.take} is unknown; choose from {', '.join(TAKES)}")
     if recipe.summary not in SUMMARIES:
         raise UserError(f"{path}: summary={recipe.summary} is unknown; {', '.join(SUMMARIES)}")
     return recipe
+
+
+def _check_primary(path: Path, primary: Primary, recipe: Recipe) -> None:
+    labels = [row.label for row in recipe.rows]
+    if primary.measure not in labels:
+        raise UserError(f"{path}: primary measure {primary.measure} is not in rows")
+    for arm in filter(None, (primary.arm, primary.than)):
+        if arm not in recipe.arms:
+            raise UserError(f"{path}: primary arm {arm} is not in arms")
 
 
 def _figure(path: Path, content: dict[str, Any]) -> Figure:

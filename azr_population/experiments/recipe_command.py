@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from azr_population.errors import UserError
-from azr_population.experiments.arms import SCALES, Arm, Arms, read_arms, recipes_folder
+from azr_population.experiments.arms import (
+    SCALES,
+    Arm,
+    Arms,
+    read_arms,
+    recipes_folder,
+    seed_numbers,
+)
 from azr_population.experiments.recipe import Recipe, read_recipe, recipe_names
 
 if TYPE_CHECKING:
@@ -24,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="see --list")
     parser.add_argument("--list", action="store_true", help="all recipes, and how long they take")
     parser.add_argument("--scale", choices=SCALES, default="nano")
-    parser.add_argument("--seeds", type=_positive, metavar="N", help="default: the recipe's")
+    parser.add_argument(
+        "--seeds", type=_seeds, metavar="N|A-B", help="how many or which; default: the recipe's"
+    )
     parser.add_argument("--steps", type=_positive, metavar="N", help="default: the recipe's")
     parser.add_argument(
         "--arms", metavar="A,B", help="other arms than the recipe's, of recipes/arms.yaml"
@@ -71,7 +80,7 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
     from azr_population.experiments.runs import check_runs, keep_runs, plan_runs
 
     out = arguments.out or Path("runs/recipes/nano")
-    scale = arms.scales["nano"]
+    scale = arms.scales[recipe.settings]
     steps = arguments.steps or recipe.steps or scale.steps
     seeds = arguments.seeds or recipe.seeds or scale.seeds
     chosen, kept = chosen_arms(recipe, arms, arguments.arms), recipes_folder() / "runs" / "nano"
@@ -88,16 +97,20 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
             f"{recipe.name}: {len(planned)} runs of {steps} steps, "
             f"{len(planned) - len(todo)} of them finished already "
             f"({sum(one.is_kept for one in planned)} kept in recipes/runs); "
-            f"about {estimate(one.arm.seconds * (one.steps - one.done) for one in todo)} of one "
+            f"about {estimate(one.arm.seconds * one.left for one in todo)} of one "
             "core to go"
         )
         for base in dict.fromkeys(one.base for one in todo if one.base):
             made = arms.bases[base.name]
             build_base(base, made.minutes, made.seed, say)
-        code = Runner(arguments.jobs, say).play(todo)
-        if code:
-            say(f"go on with: {resume_command(arguments)}")
-            return code
+        for batch in (
+            [one for one in todo if not one.arm.fork],
+            [one for one in todo if one.arm.fork],
+        ):
+            code = Runner(arguments.jobs, say).play(batch)
+            if code:
+                say(f"go on with: {resume_command(arguments)}")
+                return code
     elif not any(one.started for one in planned):
         raise UserError(
             f"there is no run of {recipe.name} in {out}; leave out --draw to play them, or "
@@ -119,7 +132,7 @@ def _refuse_to_play(recipe: Recipe, missing: Sequence[PlannedRun]) -> None:
         reason = f"at {missing[0].steps} steps: {', '.join(names[:4])}{', ...' * (len(names) > 4)}"
     raise UserError(
         f"{len(missing)} runs of {recipe.name} are not kept, {reason}; leave out --kept to play "
-        f"them ({estimate(run.arm.seconds * (run.steps - run.done) for run in missing)} of one "
+        f"them ({estimate(run.arm.seconds * run.left for run in missing)} of one "
         "core), or draw what there is by --draw"
     )
 
@@ -234,11 +247,14 @@ def recipe_time(recipe: Recipe, arms: Arms) -> str:
     """How long the recipe takes from nothing."""
     if "nano" not in recipe.scales:
         return "-"
-    scale = arms.scales["nano"]
+    scale = arms.scales[recipe.settings]
     steps, seeds = recipe.steps or scale.steps, recipe.seeds or scale.seeds
     used: list[Arm] = [arms.find(name) for name in recipe.arms]
     bases = {arm.base for arm in used if arm.base}
-    seconds = sum(arm.seconds for arm in used) * steps * seeds + 60.0 * recipe.minutes
+    played = sum(arm.seconds * (steps * arm.times - (arm.origin or ("", 0))[1]) for arm in used)
+    origins = dict.fromkeys(arm.origin for arm in used if arm.origin)
+    played += sum(arms.find(name).seconds * step for name, step in origins)
+    seconds = played * len(seed_numbers(seeds)) + 60.0 * recipe.minutes
     return estimate([seconds, 60.0 * sum(arms.bases[name].minutes for name in bases)])
 
 
@@ -251,6 +267,14 @@ def estimate(seconds: Iterable[float]) -> str:
 def say(line: str) -> None:
     """Progress goes to standard error: what is asked for (the list, commands) can be piped."""
     print(line, file=sys.stderr, flush=True)
+
+
+def _seeds(text: str) -> str:
+    try:
+        seed_numbers(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seeds, nor A-B") from None
+    return text
 
 
 def _positive(text: str) -> int:

@@ -15,12 +15,14 @@ from azr_population.diagnostics import last_step
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arms
 from azr_population.experiments.budgets import budgets_tables
+from azr_population.experiments.primary_tables import primary_tables
 from azr_population.experiments.recipe import Recipe
 from azr_population.experiments.results_tables import (
     Runs,
-    cells,
+    baseline_of,
     curves_csv,
     figure_curves,
+    make_table,
     table_csv,
     table_markdown,
 )
@@ -60,7 +62,11 @@ def draw(
     if recipe.summary == "wallclock":
         text, files = _wallclock(recipe, runs, steps, folder)
     else:
-        text, files = _curves(recipe, runs, steps, folder)
+        # At nano scale an arm may be played for several times the steps of the others.
+        lengths = {
+            run.arm.name: steps * (run.arm.times if scale == "nano" else 1) for run in planned
+        }
+        text, files = _curves(recipe, runs, lengths, folder)
         budget, files["budget.csv"] = budgets_tables(runs)
         text += f"\n\nWhat a member had per step (whole runs, means over seeds):\n\n{budget}"
     for name, content in files.items():
@@ -72,45 +78,57 @@ def draw(
         f"# {recipe.title} ({recipe.figure}), {scale} scale",
         f"Made by `{command()}`.",
         _extent(planned, steps, scale, strangers),
-        f"The paper: {recipe.shows}",
+        *([f"The paper: {recipe.shows}"] if recipe.shows else []),
     ]
     write_atomically(summary, "\n\n".join([*heading, text]) + "\n")
     return summary
 
 
-def reached(runs: Runs, steps: int) -> Runs:
-    """The runs that have come to step `steps`: what grows or drifts over the steps can be compared
-    at the same step only."""
-    found = {a: [run for run in own if last_step(run) >= steps] for a, own in runs.items()}
-    return {arm: own for arm, own in found.items() if own}
+def reached(runs: Runs, lengths: Mapping[str, int]) -> Runs:
+    """The runs that have come to their arm's length in steps: what grows or drifts over the steps
+    can be compared at the same step only."""
+    whole = {
+        arm: [run for run in of_arm if last_step(run) >= lengths[arm]]
+        for arm, of_arm in runs.items()
+    }
+    return {arm: of_arm for arm, of_arm in whole.items() if of_arm}
 
 
-def _curves(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[str, dict[str, str]]:
+def _curves(
+    recipe: Recipe, runs: Runs, lengths: Mapping[str, int], folder: Path
+) -> tuple[str, dict[str, str]]:
     """(the summary's body, CSV texts by file name); the figures are written."""
     from azr_population.diagnostics.plots import curves
 
-    whole = reached(runs, steps)
-    table = {row: cells(row, recipe, whole, steps) for row in recipe.rows}
+    whole = reached(runs, lengths)
+    table = make_table(recipe, whole, lengths)
     files = {"table.csv": table_csv(recipe, table)} if recipe.rows else {}
     parts = []
     if recipe.rows:
-        baseline = recipe.baseline or recipe.arms[0]
+        if recipe.primary:
+            text, files["primary.csv"] = primary_tables(recipe, table)
+            parts.append(text)
         parts += [
-            table_markdown(recipe, table),
-            "Means over seeds with 95% intervals (Student's t). Bold: the 95% interval of the "
-            f"difference to `{baseline}` (Welch) leaves out 0; several rows are tested, and no "
-            "correction is made for that.",
+            table_markdown(table),
+            "Means over seeds with 95% intervals (Student's t); IQM: the interquartile mean with a "
+            "bootstrap interval over seeds, from five seeds on. Bold: the difference to "
+            f"`{baseline_of(recipe)}` ({'paired' if recipe.paired else 'Welch'}) has p < .05 after "
+            "Holm's correction for all differences in the table that are not primary. p-values, "
+            "and those by permutation where seeds suffice, are in table.csv.",
         ]
         if any(row.series in _EXTREMES for row in recipe.rows):
             parts.append(_LUCK)
-        short = [last_step(run) for own in runs.values() for run in own]
+        steps = min(lengths.values())
+        short = [
+            last_step(run) * steps // lengths[arm] for arm, of_arm in runs.items() for run in of_arm
+        ]
         if (least := min(short, default=steps)) < steps:
             parts.append(
                 f"The table leaves out the runs that have not come to step {steps}, the figures "
                 f"show them; `--draw --steps {least}` compares them all at step {least}."
             )
     for figure in recipe.figures:
-        lines = figure_curves(figure, runs, steps)
+        lines = figure_curves(figure, runs, lengths)
         if not lines:
             parts.append(f"No run has `{figure.series}` yet.")
             continue

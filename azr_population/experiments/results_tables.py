@@ -6,10 +6,11 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from azr_population.diagnostics import Estimate, Series, band, difference, interval, series
+from azr_population.diagnostics import Estimate, Series, band, interval, series
 from azr_population.diagnostics.takes import TAKES
+from azr_population.experiments.hypotheses import LEVEL, Test, Values, correct, robust, test
 from azr_population.experiments.recipe import Figure, Recipe, Row
 from azr_population.runs import RunDirectory
 
@@ -21,11 +22,17 @@ Runs = Mapping[str, Sequence[RunDirectory]]
 class Cell:
     """One arm in one row of the table."""
 
-    values: tuple[float, ...]
+    values: Values
     """One per seed that has any."""
     estimate: Estimate
-    against: Estimate | None
-    """The difference to the baseline arm (Welch); None for that arm itself."""
+    against: Test | None
+    """The difference to the baseline arm; None for that arm itself."""
+    corrected: float = math.nan
+    """The p of that difference, corrected for all of the table; NaN where a primary hypothesis is
+    about it."""
+
+
+Table = Mapping[Row, Mapping[str, Cell]]
 
 
 def curve(run: RunDirectory, name: str, of: str, steps: int) -> Series:
@@ -33,15 +40,18 @@ def curve(run: RunDirectory, name: str, of: str, steps: int) -> Series:
     return [(step, value) for step, value in series(run, name, of) if step <= steps]
 
 
-def figure_curves(figure: Figure, runs: Runs, steps: int) -> dict[str, list[Series]]:
-    """Line name -> a curve per seed; lines are arms, or arms by role. Empty curves are left out."""
+def figure_curves(
+    figure: Figure, runs: Runs, lengths: Mapping[str, int]
+) -> dict[str, list[Series]]:
+    """Line name -> a curve per seed, up to the arm's length in steps; lines are arms, or arms by
+    role. Empty curves are left out."""
     lines: dict[str, list[Series]] = {}
-    for arm, own in runs.items():
+    for arm, of_arm in runs.items():
         for of in figure.of:
-            found = [curve(run, figure.series, of, steps) for run in own]
-            if any(found):
+            drawn = [curve(run, figure.series, of, lengths[arm]) for run in of_arm]
+            if any(drawn):
                 name = arm if len(figure.of) == 1 else f"{arm} {of}s"
-                lines[name] = [one for one in found if one]
+                lines[name] = [points for points in drawn if points]
     return lines
 
 
@@ -62,73 +72,105 @@ def curves_csv(lines: Mapping[str, Sequence[Series]]) -> str:
     return to_csv(header, rows)
 
 
-def cells(row: Row, recipe: Recipe, runs: Runs, steps: int) -> dict[str, Cell]:
-    """The row's numbers by arm; arms of which nothing is known are left out."""
-    taken: dict[str, tuple[float, ...]] = {}
-    for arm, own in runs.items():
-        found = [curve(run, row.series, row.of, steps) for run in own]
-        each = (TAKES[row.take](one, steps) for one in found if one)
-        values = tuple(value for value in each if not math.isnan(value))
-        if values:
-            taken[arm] = values
-    baseline = recipe.baseline or next(iter(recipe.arms), "")
-    return {
-        arm: Cell(
-            values,
-            interval(values),
-            difference(values, taken[baseline], paired=False)
-            if arm != baseline and baseline in taken
-            else None,
-        )
-        for arm, values in taken.items()
-    }
+def values_of(row: Row, runs: Runs, lengths: Mapping[str, int]) -> dict[str, Values]:
+    """The row's number of every run, by arm and seed; what is not known is left out."""
+    taken: dict[str, Values] = {}
+    for arm, of_arm in runs.items():
+        curves = {run.path.name: curve(run, row.series, row.of, lengths[arm]) for run in of_arm}
+        each = {seed: TAKES[row.take](c, lengths[arm]) for seed, c in curves.items() if c}
+        if known := {seed: value for seed, value in each.items() if not math.isnan(value)}:
+            taken[arm] = known
+    return taken
 
 
-def table_csv(recipe: Recipe, table: Mapping[Row, Mapping[str, Cell]]) -> str:
-    """A line per row and arm, with the values of the seeds."""
-    baseline = recipe.baseline or next(iter(recipe.arms), "")
-    header = ["measure", "series", "take", "of", "arm", "seeds", "mean", "low", "high"]
-    header += [f"minus_{baseline}", "minus_low", "minus_high", "values"]
-    rows = []
-    for row, own in table.items():
-        for arm, cell in own.items():
-            e, d = cell.estimate, cell.against
-            rows.append(
-                [row.label, row.series, row.take, row.of, arm, str(e.n)]
-                + [plain_number(v) for v in (e.mean, e.low, e.high)]
-                + [plain_number(v) for v in ((d.mean, d.low, d.high) if d else (None,) * 3)]
-                + [" ".join(plain_number(value) for value in cell.values)]
+def make_table(recipe: Recipe, runs: Runs, lengths: Mapping[str, int]) -> Table:
+    """All rows by arm; the differences that no primary hypothesis is about are one family."""
+    baseline = baseline_of(recipe)
+    primary = {(one.measure, one.arm, one.than) for one in recipe.primary}
+    table: dict[Row, dict[str, Cell]] = {}
+    for row in recipe.rows:
+        taken = values_of(row, runs, lengths)
+        table[row] = {
+            arm: Cell(
+                values,
+                interval(list(values.values())),
+                test(values, taken[baseline], recipe.paired)
+                if arm != baseline and baseline in taken
+                else None,
             )
+            for arm, values in taken.items()
+        }
+    family = [
+        (row, arm, cell.against)
+        for row, of_row in table.items()
+        for arm, cell in of_row.items()
+        if cell.against and (row.label, arm, baseline) not in primary
+    ]
+    for (row, arm, _), p in zip(family, correct([t for _, _, t in family]), strict=True):
+        table[row][arm] = replace(table[row][arm], corrected=p)
+    return table
+
+
+def baseline_of(recipe: Recipe) -> str:
+    """The arm that the others are compared with."""
+    return recipe.baseline or next(iter(recipe.arms), "")
+
+
+def table_csv(recipe: Recipe, table: Table) -> str:
+    """A line per row and arm, with the values of the seeds."""
+    baseline = baseline_of(recipe)
+    header = ["measure", "series", "take", "of", "arm", "seeds", "mean", "low", "high"]
+    header += ["iqm", "iqm_low", "iqm_high", f"minus_{baseline}", "minus_low", "minus_high"]
+    header += ["p", "p_permutation", "p_holm", "values"]
+    rows = []
+    for row, of_row in table.items():
+        for arm, cell in of_row.items():
+            tested = cell.against
+            line = [row.label, row.series, row.take, row.of, arm, str(cell.estimate.n)]
+            line += _numbers(cell.estimate) + _numbers(robust(cell.values))
+            line += _numbers(tested.estimate if tested else None)
+            line += map(plain_number, (tested.p, tested.permutation) if tested else (None, None))
+            line += [plain_number(cell.corrected)]
+            line += [" ".join(map(plain_number, cell.values.values()))]
+            rows.append(line)
     return to_csv(header, rows)
 
 
-def table_markdown(recipe: Recipe, table: Mapping[Row, Mapping[str, Cell]]) -> str:
-    """The table for people: means with 95% intervals; bold where an arm differs from the baseline.
+def _numbers(estimate: Estimate | None) -> list[str]:
+    bounds = (estimate.mean, estimate.low, estimate.high) if estimate else (None,) * 3
+    return [plain_number(value) for value in bounds]
 
-    Bold means that the 95% interval of the difference leaves out 0. The heads tell how many seeds
-    there are, a cell where it rests on fewer.
+
+def table_markdown(table: Table) -> str:
+    """The table for people: means with 95% intervals; bold where an arm differs from the baseline
+    after correction for the number of differences.
+
+    Where there are seeds enough, the interquartile mean and its bootstrap interval stand below. The
+    heads tell how many seeds there are, a cell where it rests on fewer.
     """
-    arms = list(dict.fromkeys(arm for own in table.values() for arm in own))
+    arms = list(dict.fromkeys(arm for of_row in table.values() for arm in of_row))
     seeds = {arm: max(o[arm].estimate.n for o in table.values() if arm in o) for arm in arms}
     heads = [f"{arm} (n={seeds[arm]})" for arm in arms]
     lines = [f"| measure | {' | '.join(heads)} |", f"|---|{'---|' * len(arms)}"]
-    for row, own in table.items():
-        if own:
-            shown = [_shown(own[arm], seeds[arm]) if arm in own else "-" for arm in arms]
+    for row, of_row in table.items():
+        if of_row:
+            shown = [_shown(of_row[arm], seeds[arm]) if arm in of_row else "-" for arm in arms]
             lines.append(f"| {row.label} | {' | '.join(shown)} |")
-    missing = [row.label for row, own in table.items() if not own]
+    missing = [row.label for row, of_row in table.items() if not of_row]
     if missing:
         lines += ["", f"Nothing is recorded of: {', '.join(missing)}."]
     return "\n".join(lines)
 
 
 def _shown(cell: Cell, seeds: int) -> str:
-    against = cell.against
-    differs = against is not None and (against.low > 0.0 or against.high < 0.0)
     text = with_interval(cell.estimate)
     if cell.estimate.n < seeds:
         text += f" (n={cell.estimate.n})"
-    return f"**{text}**" if differs else text
+    if cell.corrected < LEVEL:
+        text = f"**{text}**"
+    if middle := robust(cell.values):
+        text += f"<br>IQM {with_interval(middle)}"
+    return text
 
 
 def with_interval(estimate: Estimate) -> str:

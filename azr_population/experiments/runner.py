@@ -47,7 +47,7 @@ class Runner:
             UserError: a run failed. Those beside it were let finish; no other one was started.
         """
         waiting = deque(enumerate(runs, 1))
-        self._left = {r.name: r.arm.seconds * (r.steps - r.done) for r in runs}
+        self._left = {r.name: r.arm.seconds * r.left for r in runs}
         with self._stop_requests() as received, ThreadPoolExecutor(self._jobs) as pool:
             busy: set[Future[str | None]] = set()
             failures: list[str] = []

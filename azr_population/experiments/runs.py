@@ -20,7 +20,7 @@ from azr_population.conf.load import config_from_file, load_config
 from azr_population.conf.schema import Config
 from azr_population.diagnostics import DIAGNOSTICS, consumption, is_kept, keep, last_step
 from azr_population.errors import UserError
-from azr_population.experiments.arms import Arm, Arms
+from azr_population.experiments.arms import Arm, Arms, seed_numbers
 from azr_population.experiments.recipe import Recipe
 from azr_population.runs import RunDirectory
 
@@ -37,6 +37,8 @@ class PlannedRun:
     """All but `run.dir` and `run.steps`."""
     base: Path | None = None
     """A nano base that has to be there first."""
+    is_origin: bool = False
+    """Whether it is only there for others to be forked from."""
 
     @property
     def name(self) -> str:
@@ -52,6 +54,12 @@ class PlannedRun:
     def done(self) -> int:
         """Steps that are recorded; 0 where there is no run."""
         return last_step(RunDirectory(self.path))
+
+    @property
+    def left(self) -> int:
+        """Steps that are to be played; a fork has those before it for nothing."""
+        begin = self.arm.origin[1] if self.arm.origin else 0
+        return self.steps - max(begin, self.done)
 
     @property
     def started(self) -> bool:
@@ -73,29 +81,46 @@ def plan_runs(
     recipe: Recipe,
     arms: Arms,
     names: Sequence[str],
-    seeds: int,
+    seeds: int | str,
     steps: int,
     out: Path,
     kept: Path | None = None,
 ) -> list[PlannedRun]:
-    """All runs at nano scale, seed by seed: after the first seed every arm has been seen.
+    """All runs at nano scale, seed by seed: after the first seed every arm has been seen. Runs that
+    others are forked from come first.
 
     A run that is not finished in `out` is taken from the folder `kept` if it is there.
     """
     home = out / recipe.name if recipe.own_runs else out
+    if recipe.settings != "nano":
+        home = out / recipe.settings
+    chosen = [arms.find(name) for name in names]
+    origins = dict.fromkeys(arm.origin for arm in chosen if arm.origin)
+    wanted = [
+        (arms.find(name), step, True, seed)
+        for seed in seed_numbers(seeds)
+        for name, step in origins
+        if name not in names  # whose own run serves, if its checkpoint of that step stays
+    ]
+    wanted += [
+        (arm, steps * arm.times, False, seed) for seed in seed_numbers(seeds) for arm in chosen
+    ]
     planned = []
-    for seed in range(1, seeds + 1):
-        for name in names:
-            arm = arms.find(name)
-            base = out / "bases" / arm.base if arm.base else None
-            overrides = (*arms.scales["nano"].common, *arm.nano, *recipe.overrides, f"seed={seed}")
-            if base is not None:
-                overrides += (f"base.path={base}",)
-            run = PlannedRun(arm, seed, steps, home / name / f"seed_{seed}", overrides, base)
-            if kept is not None and not recipe.own_runs and not run.finished:
-                elsewhere = replace(run, path=kept / name / f"seed_{seed}")
-                run = elsewhere if elsewhere.finished else run
-            planned.append(run)
+    for arm, length, is_origin, seed in wanted:
+        base = out / "bases" / arm.base if arm.base else None
+        common = arms.scales[recipe.settings].common
+        overrides = (*common, *arm.nano, *recipe.overrides, f"seed={seed}")
+        if base is not None:
+            overrides += (f"base.path={base}",)
+        if arm.origin:
+            other, step = arm.origin
+            overrides += (f"run.fork={home / other / f'seed_{seed}'}@{step}",)
+        place = Path(arm.name) / f"seed_{seed}"
+        run = PlannedRun(arm, seed, length, home / place, overrides, base, is_origin)
+        if kept is not None and not recipe.own_runs and not run.finished:
+            elsewhere = replace(run, path=kept / place)
+            run = elsewhere if elsewhere.finished else run
+        planned.append(run)
     return planned
 
 
@@ -139,6 +164,9 @@ def other_values(run: PlannedRun) -> str:
         if config.base.path:
             path = Path(config.base.path)
             config.base.path = path.name if run.is_kept else str(path.resolve())
+        if config.run.fork:
+            path = Path(config.run.fork)
+            config.run.fork = path.name if run.is_kept else str(path.resolve())
     found = differences(stored, wanted, REPEATED)
     told = ", ".join(f"{key}={one} instead of {other}" for key, one, other in found[:6])
     return f"{told} and {len(found) - 6} more" if len(found) > 6 else told
@@ -166,10 +194,11 @@ def _clear_half_made(path: Path) -> None:
 
 
 def runs_there(planned: Sequence[PlannedRun]) -> dict[str, list[RunDirectory]]:
-    """The runs that have records, by arm, in order of their seeds."""
+    """The runs that have records, by arm, in order of their seeds; without those that are only
+    there for others to be forked from."""
     found: dict[str, list[RunDirectory]] = {}
     for run in planned:
-        if run.started and run.done:
+        if run.started and run.done and not run.is_origin:
             found.setdefault(run.arm.name, []).append(RunDirectory(run.path))
     return found
 

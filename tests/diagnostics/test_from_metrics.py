@@ -17,6 +17,7 @@ NAMES = (
     *("halstead_volume", "proposal_tokens", "answer_tokens", "exam_mean", "exam_best"),
     *("exam_worst", "mu", "sigma", "win_rate", "coverage", "coverage_per_task", "entropy"),
     *("seconds", "proposal_reward", "cells_per_step"),
+    *("fitness_skill", "student_slope", "teacher_slope"),
 )
 
 

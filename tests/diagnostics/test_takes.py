@@ -1,5 +1,7 @@
 import math
 
+import pytest
+
 from azr_population.diagnostics.takes import TAKES
 
 RISING = [(step, float(step)) for step in range(1, 21)]
@@ -34,6 +36,7 @@ def test_one_step_is_enough_for_every_take():
         "change": 0.0,
         "end": 3.0,
         "gain": 0.0,
+        "area": 3.0,
         "lowest": 3.0,
         "highest": 3.0,
     }
@@ -45,3 +48,10 @@ def test_a_curve_that_ends_early_has_no_late_value():
     assert math.isnan(TAKES["change"](RISING[:10], 20))
     assert math.isnan(TAKES["early"](RISING[10:], 20))
     assert TAKES["late"](RISING[10:], 20) == 19.5
+
+
+def test_the_area_is_the_mean_height_between_unequal_steps():
+    assert TAKES["area"]([(1, 0.2), (25, 0.2), (100, 0.4)], 100) == pytest.approx(
+        (24 * 0.2 + 75 * 0.3) / 99
+    )
+    assert TAKES["area"]([(25, 0.3)], 100) == 0.3

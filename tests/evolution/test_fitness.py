@@ -21,5 +21,5 @@ def test_a_member_without_rewards_is_the_least_fit() -> None:
 
 
 def test_unknown_names_list_the_valid_ones() -> None:
-    with pytest.raises(UserError, match="conservative_rating, mu, mean_reward"):
+    with pytest.raises(UserError, match="conservative_rating, mu, blind, mean_reward"):
         FITNESS.find("elo")

@@ -8,7 +8,7 @@ from azr_population.conf.inside_azr import register_arms
 from azr_population.conf.load import load_config
 from azr_population.diagnostics import DIAGNOSTICS
 from azr_population.errors import UserError
-from azr_population.experiments.arms import read_arms, recipes_folder
+from azr_population.experiments.arms import read_arms, recipes_folder, seed_numbers
 from azr_population.experiments.recipe import read_recipe, recipe_names
 
 ISSUE = [
@@ -25,7 +25,24 @@ ISSUE = [
     "ablation_population_size",
     "ablation_rows",
     "ablation_shaping",
+    "programme1_roles",
+    "programme2_rows",
+    "programme3_arms_race",
+    "programme4_fitness",
 ]
+
+
+def test_a_programme_says_first_what_it_is_to_show():
+    arms = read_arms()
+    for name in recipe_names():
+        recipe = read_recipe(name, arms)
+        if recipe.settings == "programme":
+            assert recipe.primary and recipe.decision
+            assert "exam.seed=1121" in arms.scales["programme"].common
+            seeds = seed_numbers(recipe.seeds or arms.scales["programme"].seeds)
+            assert min(seeds) == 11
+            for arm in recipe.arms:
+                assert not arms.find(arm).fork or recipe.paired
 
 
 def test_every_recipe_is_there_in_the_order_of_the_paper():
@@ -56,6 +73,7 @@ def test_the_overrides_of_every_arm_compose(name):
     assert arm.seconds > 0
     first = load_config([*arms.scales["nano"].common, *arms.find("single").nano])
     factor = {"single_double": 2, "single_octuple": 8}.get(name, 1)
+    load_config([*arms.scales["programme"].common, *arm.nano])
     assert config.population.rows == factor * first.population.rows, "rows per member are equal"
     assert config.population.attempts == first.population.attempts
 

@@ -1,0 +1,124 @@
+"""What a recipe sets out to show, written before it is played, and every other test of its table.
+
+The primary hypotheses are tested as they are written. All other differences of the table are one
+family, corrected by Holm: with so many of them some would leave out 0 by luck.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from azr_population.diagnostics import Estimate, difference, interval
+from azr_population.diagnostics.significance import (
+    holm,
+    interquartile_mean,
+    p_value,
+    permutation_p,
+)
+
+Values = Mapping[str, float]
+"""One number per seed, by the name of the run's folder."""
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Primary:
+    """A hypothesis that decides: `arm` lies above `than` in `measure`, by more than `margin`."""
+
+    hypothesis: str
+    measure: str
+    """The label of a row of the recipe's table."""
+    arm: str
+    than: str = ""
+    """Empty: the measure itself lies above the margin."""
+    margin: float = 0.0
+    looks: Mapping[int, float] = field(default_factory=dict)
+    """Level at each number of seeds at which it is looked at; without any, 0.05."""
+
+    def level(self, seeds: int) -> float | None:
+        """The level at so many seeds; None where no look was planned."""
+        return self.looks.get(seeds) if self.looks else LEVEL
+
+
+@dataclass(frozen=True)
+class Test:
+    """One difference between two arms (or of one from 0) and how surprising it would be."""
+
+    estimate: Estimate
+    p: float
+    permutation: float | None
+
+
+def test(a: Values, b: Values | None, paired: bool, level: float = LEVEL) -> Test:
+    """The difference of `a` to `b`, or to 0 where that is None; paired over the seeds of both."""
+    if b is None:
+        first, second = list(a.values()), None
+        estimate = interval(first, 1 - level)
+    else:
+        shared = [seed for seed in a if seed in b]
+        first = [a[seed] for seed in shared] if paired else list(a.values())
+        second = [b[seed] for seed in shared] if paired else list(b.values())
+        estimate = difference(first, second, paired, 1 - level)
+    return Test(estimate, p_value(first, second, paired), permutation_p(first, second, paired))
+
+
+def verdict(primary: Primary, estimate: Estimate, level: float | None) -> str:
+    """What the interval says of the hypothesis."""
+    if level is None:
+        looks = ", ".join(map(str, primary.looks))
+        return f"not decided: looks were planned at {looks} seeds, here are {estimate.n}"
+    if math.isnan(estimate.low):
+        return "not decided: one seed has no interval"
+    if estimate.low > primary.margin:
+        return "shown"
+    return "refuted" if estimate.high < primary.margin else "not shown"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A primary hypothesis and what came out; `test` is None where an arm has no value."""
+
+    primary: Primary
+    test: Test | None
+    verdict: str
+    p: float
+    """Corrected for the other primary hypotheses, unless all have to hold together."""
+
+
+def answers(
+    primaries: Sequence[Primary],
+    values: Mapping[str, Mapping[str, Values]],
+    paired: bool,
+    together: bool,
+) -> list[Answer]:
+    """The primary hypotheses tested; `values` are those of each measure by arm and seed.
+
+    A verdict of one of several goes by the corrected level, Bonferroni's, which has intervals;
+    together they are tested at the full one.
+    """
+    tested: list[tuple[Primary, Test | None, str]] = []
+    for primary in primaries:
+        of_measure = values[primary.measure]
+        a, b = of_measure.get(primary.arm), of_measure.get(primary.than)
+        if a is None or (primary.than and b is None):
+            tested.append((primary, None, "not decided: nothing was measured"))
+            continue
+        level = primary.level(min(len(a), len(b or a)))
+        share = 1 if together else len(primaries)
+        result = test(a, b, paired, (level or LEVEL) / share)
+        tested.append((primary, result, verdict(primary, result.estimate, level)))
+    raw = [result.p if result else math.nan for _, result, _ in tested]
+    corrected = raw if together else holm(raw)
+    return [Answer(*one, p) for one, p in zip(tested, corrected, strict=True)]
+
+
+def correct(tests: Sequence[Test]) -> list[float]:
+    """The p-values of a family of tests, corrected by Holm."""
+    return holm([one.p for one in tests])
+
+
+def robust(values: Values) -> Estimate | None:
+    """See `interquartile_mean`."""
+    return interquartile_mean(list(values.values()))

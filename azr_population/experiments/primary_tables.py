@@ -1,0 +1,60 @@
+"""The primary hypotheses of a recipe as they were written, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from azr_population.experiments.hypotheses import Answer, answers
+from azr_population.experiments.recipe import Recipe, Row
+from azr_population.experiments.results_tables import Table, plain_number, to_csv, with_interval
+
+COLUMNS = ("hypothesis", "measure", "arm", "than", "margin", "seeds", "difference", "low", "high")
+
+
+def primary_tables(recipe: Recipe, table: Table) -> tuple[str, str]:
+    """(Markdown, CSV)."""
+    values: Mapping[str, Mapping[str, Mapping[str, float]]] = {
+        row.label: {arm: cell.values for arm, cell in of_row.items()}
+        for row, of_row in table.items()
+    }
+    found = answers(recipe.primary, values, recipe.paired, recipe.together)
+    lines = ["## What was to be shown, written before it was played", ""]
+    lines += [_line(answer, recipe.rows) for answer in found]
+    if len(found) > 1:
+        lines += ["", _together(recipe)]
+    if recipe.decision:
+        lines += ["", f"Decision: {recipe.decision}"]
+    return "\n".join(lines), to_csv([*COLUMNS, "p", "p_permutation", "verdict"], map(_row, found))
+
+
+def _line(answer: Answer, rows: tuple[Row, ...]) -> str:
+    primary, result = answer.primary, answer.test
+    what = f"`{primary.arm}`" + (f" minus `{primary.than}`" if primary.than else "")
+    above = f" (above {primary.margin:g}?)" if primary.margin else ""
+    line = f"- {primary.hypothesis} {primary.measure}, {what}{above}: "
+    if result is None:
+        return line + f"**{answer.verdict}**."
+    told = f"{with_interval(result.estimate)}, n={result.estimate.n}, p={answer.p:.2g}"
+    if result.permutation is not None:
+        told += f", by permutation {result.permutation:.2g}"
+    return f"{line}{told}: **{answer.verdict}**."
+
+
+def _together(recipe: Recipe) -> str:
+    if recipe.together:
+        return "All of them have to hold at once, so that each is tested at its full level."
+    return "p is corrected by Holm for their number, the intervals by Bonferroni."
+
+
+def _row(answer: Answer) -> list[str]:
+    primary, result = answer.primary, answer.test
+    estimate = result.estimate if result else None
+    bounds = (estimate.mean, estimate.low, estimate.high) if estimate else (None,) * 3
+    return [
+        *(primary.hypothesis, primary.measure, primary.arm, primary.than, f"{primary.margin:g}"),
+        str(estimate.n if estimate else 0),
+        *map(plain_number, bounds),
+        plain_number(answer.p),
+        plain_number(result.permutation if result else None),
+        answer.verdict,
+    ]
