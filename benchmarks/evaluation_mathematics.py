@@ -47,8 +47,13 @@ def made_up(problems: list[MathProblem]) -> Iterator[tuple[MathProblem, str, str
         text = TEXTS[place % len(TEXTS)]
         yield problem, "gold", text % problem.gold
         order = [*problems[place + 1 :], *problems[:place]]
-        other = next(p.gold for p in order if normal(p.gold) != normal(problem.gold))
+        other = next(p.gold for p in order if _value(p.gold) != _value(problem.gold))
         yield problem, "shuffled", text % other
+
+
+def _value(gold: str) -> str:
+    """The answer without the variable that it is the value of: 5 for x=5."""
+    return normal(gold).rpartition("=")[2].strip()
 
 
 def recorded(

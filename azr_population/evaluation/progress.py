@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from time import monotonic
 from typing import Protocol
 
 from rich.console import Console
@@ -16,6 +18,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+_SECONDS_BETWEEN = 60.0
+"""Of lines, where there is no terminal."""
+
 
 class Advance(Protocol):
     """Told how many more are done."""
@@ -24,7 +29,7 @@ class Advance(Protocol):
 
 
 class View:
-    """Bars on a terminal; elsewhere a line when something begins."""
+    """Bars on a terminal, lines elsewhere; both say how long it still takes."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
@@ -37,7 +42,8 @@ class View:
     def bar(self, title: str, total: int) -> Iterator[Advance]:
         """Shows that so many are to be done, while inside."""
         if not self.console.is_terminal:
-            self.say(f"{title}: {total}")
+            yield self._lines(title, total)
+            return
         with Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -46,8 +52,24 @@ class View:
             TextColumn("left"),
             TimeRemainingColumn(),
             console=self.console,
-            disable=not self.console.is_terminal,
             transient=True,
         ) as progress:
             task = progress.add_task(title, total=total)
             yield lambda count: progress.advance(task, count)
+
+    def _lines(self, title: str, total: int) -> Advance:
+        """A line at the beginning, and one a minute with the time that is left at this pace."""
+        self.say(f"{title}: {total}")
+        began = said = monotonic()
+        done = 0
+
+        def advance(count: int) -> None:
+            nonlocal done, said
+            done += count
+            now = monotonic()
+            if done and now - said >= _SECONDS_BETWEEN:
+                said = now
+                left = timedelta(seconds=round((now - began) / done * (total - done)))
+                self.say(f"{title}: {done} of {total}, {left} left")
+
+        return advance
