@@ -67,9 +67,9 @@ class GrowingCache(Cache):
         self._map(lambda buffer: buffer[indices])
 
     def _map(self, change: Any) -> None:
-        for layer, pair in self._buffers.items():
-            keys, values = (self._grown(change(old[:, :, : self._length])) for old in pair)
-            self._buffers[layer] = (keys, values)
+        # The room goes along: one copy of whole rows is faster than two of what is filled.
+        for layer, (keys, values) in self._buffers.items():
+            self._buffers[layer] = (change(keys), change(values))
 
     def _place(self, buffer: Tensor | None, new: Tensor) -> Tensor:
         if buffer is None:

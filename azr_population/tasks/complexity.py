@@ -6,6 +6,7 @@ import ast
 import math
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 
 from radon.visitors import ComplexityVisitor, HalsteadVisitor
 
@@ -45,9 +46,17 @@ def measure(program: str, tree: ast.Module | None = None) -> Complexity | None:
 
     `tree` is the program's, where the caller has it already.
     """
-    tree = tree or parse(program)
-    if tree is None:
-        return None
+    return _measured(program) if tree is None else _measure(program, tree)
+
+
+@lru_cache(maxsize=1024)
+def _measured(program: str) -> Complexity | None:
+    """A step asks for each of its tasks several times."""
+    tree = parse(program)
+    return _measure(program, tree) if tree else None
+
+
+def _measure(program: str, tree: ast.Module) -> Complexity | None:
     try:
         cyclomatic = int(ComplexityVisitor.from_ast(tree).total_complexity)
     except RecursionError:
