@@ -107,7 +107,7 @@ def _parser() -> Parser:
     )
     from azr_population.evaluation import evaluate_command
     from azr_population.experiments.recipe_command import add_arguments
-    from azr_population.measuring import exam_command
+    from azr_population.measuring import crossplay_command, exam_command
 
     add_arguments(recipe)
     recipe.set_defaults(run=_recipe)
@@ -139,6 +139,15 @@ def _parser() -> Parser:
     )
     exam_command.add_arguments(exam)
     exam.set_defaults(run=exam_command.run)
+
+    crossplay = commands.add_parser(
+        "crossplay",
+        help="stored teachers against stored students of one or several runs",
+        description=crossplay_command.DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    crossplay_command.add_arguments(crossplay)
+    crossplay.set_defaults(run=crossplay_command.run)
 
     doctor = commands.add_parser("doctor", help="what this machine has, and what works here")
     doctor.set_defaults(run=_doctor)

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
     from azr_population.experiments.evaluations import evaluate
     from azr_population.experiments.results import draw
-    from azr_population.experiments.runner import Runner, build_base
+    from azr_population.experiments.runner import Runner, build_base, play_each_other
     from azr_population.experiments.runs import check_runs, keep_runs, plan_runs
 
     out = arguments.out or Path("runs/recipes/nano")
@@ -111,6 +111,9 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
             if code:
                 say(f"go on with: {resume_command(arguments)}")
                 return code
+        if recipe.crossplay:
+            for one in planned:
+                play_each_other(one, recipe.crossplay, say)
     elif not any(one.started for one in planned):
         raise UserError(
             f"there is no run of {recipe.name} in {out}; leave out --draw to play them, or "

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from azr_population.diagnostics.from_crossplay import CROSSPLAY
 from azr_population.errors import UserError
 from azr_population.experiments.runs import PlannedRun
 from azr_population.runs.formatting import duration
@@ -167,3 +168,17 @@ def build_base(path: Path, minutes: float, seed: int, say: Callable[[str], None]
     code = subprocess.run(command, check=False).returncode
     if code:
         raise UserError(f"the base {path} could not be made (exit code {code})")
+
+
+def play_each_other(run: PlannedRun, every: int, say: Callable[[str], None]) -> None:
+    """Lets the members that a finished run has stored at every so many steps play each other,
+    unless they have."""
+    if run.is_kept or not run.finished or (run.path / CROSSPLAY).is_file():
+        return
+    say(f"{run.name}: cross-play of the snapshots of every {every} steps")
+    typed = ["crossplay", str(run.path), "--every", str(every)]
+    command = [sys.executable, "-m", "azr_population.cli", *typed]
+    environment = {"OMP_NUM_THREADS": "1", **os.environ}
+    code = subprocess.run(command, check=False, env=environment, stdout=subprocess.DEVNULL)
+    if code.returncode:
+        raise UserError(f"the cross-play of {run.path} failed (exit code {code.returncode})")

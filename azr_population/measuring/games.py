@@ -1,0 +1,97 @@
+"""Every stored teacher's tasks against every stored student: who solves how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azr_population.conf.schema import Config
+from azr_population.engines.engine import Sampling
+from azr_population.engines.text import TextEngine
+from azr_population.errors import UserError
+from azr_population.local_engine import open_referee
+from azr_population.measuring.outcome import Outcome
+from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
+from azr_population.population.streams import Streams
+from azr_population.referee import Referee
+from azr_population.runs import RunDirectory
+from azr_population.selfplay.exam import Exam
+from azr_population.selfplay.phases import judge_proposals
+from azr_population.tasks.formats import FORMATS, Format
+from azr_population.tasks.task import Task, TaskType
+
+
+def play(paths: Sequence[str | Path], every: int, tasks: int, attempts: int, seed: int) -> Outcome:
+    """All stored teachers of these runs propose `tasks` each, and all stored students attempt them.
+
+    Where a task has one right answer its probability is the solve rate, elsewhere the share of
+    right answers among `attempts`. Arguments: see `stored_members` for `every`.
+
+    Raises:
+        UserError: a run is missing, has no snapshots, or another base or format than the first.
+    """
+    runs = [RunDirectory(path) for path in paths]
+    configs = [stored_config(run, []) for run in runs]
+    _refuse_strangers(runs, configs)
+    members = [one for run in runs for one in stored_members(run, every)]
+    teachers = [one for one in members if one.proposes]
+    students = [one for one in members if one.solves]
+    config, streams = configs[0], Streams(seed)
+    format = FORMATS[config.base.format]()
+    with open_referee(config) as referee, engine_for(config, runs[0]) as engine:
+        proposed = [
+            _proposals(engine, referee, format, config, one, tasks, streams) for one in teachers
+        ]
+        asked = [task for own in proposed for task in own]
+        exam = Exam(asked, attempts, seed)
+        rates: list[NDArray[np.float64]] = []
+        for student in students:
+            # Its label, because members of several runs have the same names.
+            member = replace(student.load(engine), name=student.label)
+            scores = exam.sit(engine, referee, format, [member], seed, student.step).scores
+            rates.append(np.array(scores[member.name]))
+    ends = np.cumsum([len(own) for own in proposed])[:-1]
+    by_teacher = [
+        np.stack(list(part)) for part in zip(*(np.split(r, ends) for r in rates), strict=True)
+    ]
+    return Outcome(tuple(teachers), tuple(students), tuple(by_teacher), tasks)
+
+
+def _refuse_strangers(runs: Sequence[RunDirectory], configs: Sequence[Config]) -> None:
+    first = (runs[0].environment().get("base"), configs[0].base.format)
+    for run, config in zip(runs, configs, strict=True):
+        if (run.environment().get("base"), config.base.format) != first:
+            raise UserError(f"{run.path} was played on another base than {runs[0].path}")
+    labels = [run.path.resolve().name for run in runs]
+    if len(set(labels)) < len(labels):
+        raise UserError(f"two runs are called {', '.join(labels)}; rename a folder")
+
+
+def _proposals(
+    engine: TextEngine,
+    referee: Referee,
+    format: Format,
+    config: Config,
+    teacher: StoredMember,
+    count: int,
+    streams: Streams,
+) -> list[Task]:
+    """The valid ones of the teacher's proposals, which are split evenly over the task types."""
+    teacher.load(engine)
+    kinds = [TaskType(config.task.types[n % len(config.task.types)]) for n in range(count)]
+    written = engine.generate(
+        [format.propose_prompt(kind, []) for kind in kinds],
+        [0] * count,
+        Sampling(tuple(format.max_new_tokens(kind, "propose") for kind in kinds)),
+        streams.integer(f"crossplay {teacher.label}", teacher.step),
+    )
+    parsed = [
+        format.parse_proposal(kind, one.text) if one.finished else None
+        for kind, (one,) in zip(kinds, written, strict=True)
+    ]
+    verdicts = judge_proposals([one for one in parsed if one], referee, config.task)
+    return [verdict for verdict in verdicts if isinstance(verdict, Task)]

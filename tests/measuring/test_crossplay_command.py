@@ -1,0 +1,38 @@
+"""Cross-play of a run on the nano base, from the command line."""
+
+import csv
+import json
+
+from azr_population.cli import main
+from azr_population.diagnostics import series
+from azr_population.runs import RunDirectory
+
+
+def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run, capsys):
+    assert main(["crossplay", str(stored_run), "--every", "2", "--tasks", "8"]) == 0
+    told = capsys.readouterr().out
+    assert "6 teachers of 8 proposals each, 6 students" in told and "points per 100 steps" in told
+    found = json.loads((stored_run / "crossplay.json").read_text())
+    assert found["students"][0]["member"] == "stored/student_0@2"
+    assert all(0 <= one["tasks"] <= 8 for one in found["teachers"])
+    with (stored_run / "crossplay.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 36
+    assert all(row["solve_rate"] == "" or 0 <= float(row["solve_rate"]) <= 1 for row in rows)
+    assert (stored_run / "crossplay.html").read_text().count("<rect") == sum(
+        row["solve_rate"] != "" for row in rows
+    )
+    ((step, slope),) = series(RunDirectory(stored_run), "student_slope")
+    assert step == 5 and slope == found["slopes"]["student"]
+
+
+def test_it_is_the_same_again_and_mistakes_are_told(stored_run, tmp_path, capsys):
+    typed = ["crossplay", str(stored_run), "--every", "4", "--tasks", "4"]
+    for name in ("a", "b"):
+        assert main([*typed, "--out", str(tmp_path / f"{name}.json")]) == 0
+    assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
+    capsys.readouterr()
+    assert main(["crossplay", str(stored_run), str(stored_run), "--every", "4"]) == 2
+    assert "two runs are called" in capsys.readouterr().err
+    assert main(["crossplay", str(stored_run), "--tasks", "0"]) == 2
+    assert "--tasks 0 is too small" in capsys.readouterr().err

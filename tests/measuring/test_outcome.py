@@ -1,0 +1,76 @@
+"""What a cross-play says, from made-up solve rates whose answer is known."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from azr_population.measuring.outcome import Outcome
+from azr_population.measuring.stored import StoredMember
+from azr_population.members import Rating, RatingSystem
+
+
+def members(role, *steps, rating=None):
+    return tuple(
+        StoredMember("run", step, f"{role}_{n}", Path(), rating) for n, step in enumerate(steps)
+    )
+
+
+def outcome_of(rates, teachers=(10, 20), students=(10, 20)):
+    return Outcome(
+        members("teacher", *teachers),
+        members("student", *students),
+        tuple(rates),
+        rates[0].shape[1],
+    )
+
+
+def sampled(probability, tasks=4000, seed=1):
+    """Solve rates of 0 and 1 with these chances, [S, tasks]."""
+    draws = np.random.default_rng(seed).random((len(probability), tasks))
+    return (draws < np.array(probability)[:, None]).astype(float)
+
+
+def test_ratings_are_those_that_made_the_rates():
+    difficulty, ability = np.array([-1.0, 0.0, 2.0]), np.array([-0.5, 0.5])
+    chance = 1 / (1 + np.exp(difficulty[:, None] - ability))
+    found = outcome_of([sampled(row, seed=n) for n, row in enumerate(chance)], (1, 2, 3))
+    ours = found.rasch
+    assert ours[0] == pytest.approx(difficulty, abs=0.1)
+    assert ours[1] == pytest.approx(ability, abs=0.1)
+    assert found.residuals() < 2 and found.cycles() == 0
+
+
+def test_an_order_that_turns_round_is_no_rating():
+    found = outcome_of([sampled([0.9, 0.1]), sampled([0.1, 0.9], seed=2)])
+    assert found.cycles() == 1.0 and found.residuals() > 20
+    # Within noise nothing turns.
+    few = outcome_of([sampled([0.5, 0.5], 8), sampled([0.5, 0.5], 8, seed=2)])
+    assert few.cycles() == 0
+
+
+def test_slopes_are_against_the_earliest_of_the_other_side():
+    rates = [np.tile([[0.2], [0.3]], 10), np.tile([[0.1], [0.25]], 10)]
+    slopes = outcome_of(rates, (50, 100), (50, 100)).slopes()["run"]
+    assert slopes["student"] == pytest.approx(0.2) and slopes["teacher"] == pytest.approx(0.2)
+    assert outcome_of(rates, (50, 50), (50, 50)).slopes() == {"run": {}}
+
+
+def test_calibration_is_of_those_that_were_rated_at_one_step():
+    strong, weak = Rating(35.0, 1.0), Rating(15.0, 1.0)
+    teachers = (*members("teacher", 10, rating=weak), *members("teacher", 20, rating=weak))
+    students = members("student", 10, rating=strong)
+    rates = (np.array([[1.0, 1.0, 1.0, 0.0]]), np.zeros((1, 4)))
+    skill, constant, games = Outcome(teachers, students, rates, 4).calibration()
+    p = RatingSystem().win_probability(strong, weak)
+    assert games == 4 and constant == pytest.approx(0.1875)
+    assert skill == pytest.approx((3 * (1 - p) ** 2 + p**2) / 4)
+    unrated = Outcome(members("teacher", 1), members("student", 1), rates[:1], 4).calibration()
+    assert unrated[2] == 0 and math.isnan(unrated[0])
+
+
+def test_a_teacher_without_a_valid_task_is_left_out():
+    found = outcome_of([sampled([0.5, 0.7]), np.zeros((2, 0))])
+    assert math.isnan(found.rasch[0][1]) and math.isfinite(found.rasch[0][0])
+    assert np.isnan(found.matrix[1]).all() and math.isfinite(found.residuals())
