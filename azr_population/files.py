@@ -54,10 +54,11 @@ def open_own(path: Path, flags: int) -> int:
         raise
 
 
-def refuse_links(folder: Path, below: Sequence[str]) -> None:
-    """Raises `UserError` for a symbolic link in `folder`, or anywhere in its subfolders `below`.
+def refuse_unplain(folder: Path, below: Sequence[str]) -> None:
+    """Raises `UserError` for what is neither a file nor a folder in `folder`, or anywhere in its
+    subfolders `below`: a link leads elsewhere, and a pipe is waited for without end.
 
-    The folder itself may be one: whoever wants a run on another disk links the whole.
+    The folder itself may be a link: whoever wants a run on another disk links the whole.
     """
     inside = [path for name in below for path in (folder / name).rglob("*")]
     for path in (*folder.iterdir(), *inside):
@@ -66,6 +67,8 @@ def refuse_links(folder: Path, below: Sequence[str]) -> None:
                 f"{path} is a symbolic link to {os.readlink(path)}, and what is written here would "
                 "go there; put a copy in its place, or link the whole folder"
             )
+        if not path.is_dir():
+            refuse_irregular(path)
 
 
 def read_text(path: Path) -> str:

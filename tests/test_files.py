@@ -3,7 +3,7 @@ import os
 import pytest
 
 from azr_population.errors import UserError
-from azr_population.files import read_json, refuse_links, replacing_folder, write_atomically
+from azr_population.files import read_json, refuse_unplain, replacing_folder, write_atomically
 
 
 def test_a_link_is_replaced_and_not_followed(tmp_path):
@@ -58,14 +58,20 @@ def test_a_link_in_the_place_of_a_folder_is_removed_as_a_link(tmp_path):
     assert not (tmp_path / "member").is_symlink()
 
 
+def test_pipes_are_found_too(tmp_path):
+    os.mkfifo(tmp_path / "metrics.jsonl")
+    with pytest.raises(UserError, match=r"metrics\.jsonl is no regular file"):
+        refuse_unplain(tmp_path, below=())
+
+
 def test_links_are_found_where_is_written(tmp_path):
     (tmp_path / "members" / "teacher_0").mkdir(parents=True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "link").symlink_to("/")
-    refuse_links(tmp_path, below=("members",))
+    refuse_unplain(tmp_path, below=("members",))
     (tmp_path / "members" / "teacher_0" / "README.md").symlink_to("/etc/hostname")
     with pytest.raises(UserError, match=r"README\.md is a symbolic link to /etc/hostname"):
-        refuse_links(tmp_path, below=("members",))
+        refuse_unplain(tmp_path, below=("members",))
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,59 @@ def test_names_of_members_lead_nowhere(run, capsys, name):
     assert "is no name of a member" in refused(run, capsys)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("sigma", 0), ("sigma", -1), ("mu", float("nan")), ("generation", -1)]
+)
+def test_numbers_that_no_member_can_have(run, capsys, field, value):
+    edit_state(run, lambda state: state["roster"][0].update({field: value}))
+    assert "the stored members are damaged" in refused(run, capsys)
+
+
+@pytest.mark.parametrize("step", [-1, 10**12, "2", None, 2.0])
+def test_a_state_of_another_step(run, capsys, step):
+    edit_state(run, lambda state: state.update(step=step))
+    assert f"state.json is of step {step!r}" in refused(run, capsys)
+
+
+def test_tasks_that_are_no_text(run, capsys):
+    edit_state(run, lambda state: state["buffer"][0].update(program=3))
+    assert "a task holds what is no text: [3, " in refused(run, capsys)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "tasks.jsonl", "config.yaml"])
+def test_pipes_are_not_waited_for(run, capsys, name):
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    capsys.readouterr()
+    assert main(["resume", str(run), "run.steps=3"]) == 2
+    assert f"{name} is no regular file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("record", "change"),
+    [
+        ("metrics", {"phases": [1]}),
+        ("metrics", {"roles": {"x": {}}}),
+        ("metrics", {"seconds": 1e308}),
+        ("metrics", {"members": "<b>"}),
+        ("matches", {"step": 10**12}),
+        ("tasks", {"lines": 1e308}),
+        ("tasks", {"program": None}),
+        ("tasks", {"program": 3}),
+        ("lineage", {"fitness": True}),
+        ("lineage", {"options": [[1]]}),
+        ("lineage", {"generation": float("nan")}),
+    ],
+)
+def test_lines_of_another_shape_hurt_nobody(run, record, change):
+    file = run / f"{record}.jsonl"
+    whole = {"step": 2, "child": "student_0", "operator": "dare", "parents": []}
+    line = json.loads(file.read_text().splitlines()[-1]) if record != "lineage" else whole
+    file.write_text(file.read_text() + json.dumps({**line, **change}) + "\n")
+    assert main(["report", str(run)]) == 0
+
+
 @pytest.mark.parametrize("key", ["step", "roster", "rewards"])
 def test_a_state_that_lacks_something(run, capsys, key):
     edit_state(run, lambda state: state.pop(key))

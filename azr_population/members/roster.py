@@ -119,6 +119,8 @@ def _member(row: Mapping[str, Any]) -> Member:
         raise ValueError(f"{name}: slot, generation, born = {counts}")
     if not all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers):
         raise ValueError(f"{name}: mu, sigma, step sizes = {numbers}")
+    if row["sigma"] <= 0:
+        raise ValueError(f"{name}: sigma = {row['sigma']}")
     return Member(
         name=name,
         role=role,

@@ -261,7 +261,9 @@ def _chart(
 
 
 def _coincide(lines: Sequence[Record]) -> bool:
-    """Whether the two lines would lie on top of each other."""
+    """Whether there are two lines, and they would lie on top of each other."""
+    if len(lines) != 2:
+        return False
     first, second = (line["points"] for line in lines)
     return len(first) == len(second) and all(
         x == u and math.isclose(y, v, rel_tol=1e-3, abs_tol=1e-6)

@@ -118,10 +118,13 @@ def _read(step: int, path: Path, skipped: Sequence[str]) -> Checkpoint:
         refuse_irregular(path / name)
         if manifest[name] != _digest(path / name):
             raise ValueError(f"{name} does not match its checksum")
+    plain = read_json(path / "state.json")
+    if repr(plain.get("step", step)) != str(step):
+        raise ValueError(f"state.json is of step {plain['step']!r}")
     return Checkpoint(
         step=step,
         tensors=torch.load(path / "state.pt", map_location="cpu", weights_only=True),
-        plain=read_json(path / "state.json"),
+        plain=plain,
         skipped=tuple(skipped),
     )
 

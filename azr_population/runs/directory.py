@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from azr_population.errors import UserError
 from azr_population.files import (
@@ -27,7 +27,7 @@ from azr_population.files import (
     read_json,
     read_text,
     read_yaml,
-    refuse_links,
+    refuse_unplain,
     write_atomically,
 )
 from azr_population.members.member import check_name
@@ -35,6 +35,18 @@ from azr_population.members.member import check_name
 RECORDS = ("metrics", "matches", "lineage", "tasks", "exams")
 CURVES = "curves.json"
 """What may be kept of a run in place of its records; see `diagnostics.kept`."""
+
+
+_SHAPES: dict[type, tuple[str, ...]] = {
+    dict: (
+        *("roles", "members", "types", "phases", "exam", "operators"),
+        *("options", "fitness", "step_sizes"),
+    ),
+    int: ("generation",),
+    list: ("parents", "inputs", "outputs", "answers", "solved", "scores"),
+    str: ("child", "teacher", "student", "member", "operator", "program", "type"),
+}
+"""What the records' fields hold, where they hold anything."""
 
 
 class RunDirectory:
@@ -100,7 +112,7 @@ class RunDirectory:
         Raises:
             UserError: another process has it, or a link in it leads elsewhere.
         """
-        refuse_links(
+        refuse_unplain(
             self.path, below=(self.members.name, self.checkpoints.name, self.snapshots.name)
         )
         with open(self.path / ".lock", "ab", opener=_opener) as lock:
@@ -235,14 +247,25 @@ def _opener(path: str, flags: int) -> int:
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
-    """A row of a record; None for a line that is not JSON or has no step."""
+    """A row of a record; None for a line that is not JSON, has no step, or holds another kind of
+    thing than is ever written there: nobody who reads a row has to ask."""
     try:
-        row = json.loads(line)
+        row = json.loads(line, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(row, dict) or type(row.get("step")) is not int or row["step"] < 0:
+    if not isinstance(row, dict) or type(row.get("step")) is not int:
         return None
-    return row
+    fits = all(
+        row.get(key) is None or isinstance(row[key], kind)
+        for kind, keys in _SHAPES.items()
+        for key in keys
+    )
+    return row if fits and 0 <= row["step"] < 2**31 else None
+
+
+def _no_number(text: str) -> NoReturn:
+    """For NaN and Infinity, which are no JSON and which `_line` never writes."""
+    raise ValueError(text)
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -19,6 +19,8 @@ def figure(value: float, kind: str) -> str:
     that a number is the same in a sentence and in a drawing: halves are rounded up."""
     value, unit = (100.0 * value, "%") if kind == "percent" else (value, "")
     size = abs(value)
+    if size >= 1e15:  # no figure of ours; Decimal has 28 digits
+        return f"{value:.1e}{unit}"
     if unit:
         places = 1 if size < 10 else 0
     else:

@@ -40,8 +40,9 @@ def remembered(run: RunDirectory, what: str, make: Callable[[], T]) -> T:
 
 
 def number(value: Any) -> float | None:
-    """`value` as a finite float, else None."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    """`value` as a float, else None; beyond 1e100, where no figure of ours is, its square would
+    overflow."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e100:
         return None
     return float(value)
 

@@ -51,7 +51,11 @@ class TaskBuffer:
 
 
 def task_from_dict(row: dict[str, Any]) -> Task:
-    """A task from plain data with the fields of `Task`."""
+    """A task from plain data with the fields of `Task`; raises for any other."""
+    lists = [row["inputs"], row["outputs"], row.get("imports", ())]
+    texts = [row["program"], row.get("message", ""), *(text for held in lists for text in held)]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"a task holds what is no text: {texts}")
     return Task(
         type=TaskType(row["type"]),
         program=row["program"],
