@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -47,7 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     when the reader of its output went away (both as shells count signals)."""
     try:
         arguments = _parser().parse_args(argv)
-        return arguments.run(arguments)
+        code: int = arguments.run(arguments)
+        if sys.stdout:  # None where it was closed before we came
+            sys.stdout.flush()
+        return code
     except UserError as error:
         print(f"azr-population: {error}", file=sys.stderr)
         return 2
@@ -57,9 +61,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError as error:
         if error.errno is None or error.strerror != os.strerror(error.errno):
             print(f"azr-population: {error.strerror}", file=sys.stderr)
-        # The interpreter flushes what is left of the output when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_output()
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _leave_output()
+        where = error.filename or "its output"
+        print(f"azr-population: {where} cannot be written: {error.strerror}", file=sys.stderr)
+        return 2
+
+
+def _leave_output() -> None:
+    """The interpreter flushes what is left of the output when it ends, and there it would fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> Parser:

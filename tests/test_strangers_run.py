@@ -226,6 +226,21 @@ def test_a_read_only_folder_is_told(run, capsys):
         os.chmod(run, 0o700)
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "typed", [["train", "--config"], ["recipe", "--list"], ["evolve", "--list"]]
+)
+def test_output_that_cannot_be_written_is_told(typed):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, *typed.split()], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "azr-population: its output cannot be written: No space left on device\n"
+    )
+
+
 def test_a_reader_that_leaves_is_noticed(tmp_path):
     path = tmp_path / "run"
     command = shlex.join([*COMMAND, "train", *SMALL, "run.steps=30", f"run.dir={path}"])

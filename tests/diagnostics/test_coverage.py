@@ -125,7 +125,7 @@ def test_zero_valid_tasks(write: Write) -> None:
 def test_odd_tasks_are_left_out(write: Write, task: Callable[..., Row]) -> None:
     odd = [
         *(task(1, "def f(:"), task(1, "x" * 30_000), {"step": 1}, {"program": ADD}),
-        *({**task(1), "program": 7}, {**task(2), "inputs": None, "outputs": {}}),
+        *({**task(1), "program": 7}, {**task(2), "inputs": None, "outputs": None}),
     ]
     run = write(tasks=odd)
     assert coverage_map(run).tasks == 1

@@ -134,6 +134,6 @@ def test_what_the_run_noted_itself_goes_first(write: Write) -> None:
 
 def test_without_records_there_is_no_credit(write: Write) -> None:
     assert operator_credit(write()) == []
-    odd = [{"step": 5}, {"child": "student_0"}, {"step": 5, "child": "student_0", "fitness": 3}]
+    odd = [{"step": 5}, {"child": "student_0"}, {"step": 5, "child": "student_0", "fitness": None}]
     (row,) = operator_credit(write(lineage=odd))
     assert (row["operator"], row["born"], row["mean_life"]) == ("?", 1, 0.0)
