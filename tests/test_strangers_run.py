@@ -227,9 +227,7 @@ def test_a_read_only_folder_is_told(run, capsys):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-@pytest.mark.parametrize(
-    "typed", [["train", "--config"], ["recipe", "--list"], ["evolve", "--list"]]
-)
+@pytest.mark.parametrize("typed", ["train --config", "recipe --list", "evolve --list"])
 def test_output_that_cannot_be_written_is_told(typed):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
