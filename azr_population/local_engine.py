@@ -21,6 +21,7 @@ from azr_population.nano.exam import exam
 from azr_population.population.streams import Streams
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.selfplay.exam import Exam
+from azr_population.selfplay.skill import validation_exam
 from azr_population.tasks.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -81,6 +82,15 @@ def held_out_exam(config: Config) -> Exam:
     tasks = exam(config.exam.tasks_per_type, config.exam.seed)
     wanted = [task for task in tasks if str(task.type) in config.task.types]
     return Exam(wanted, config.exam.attempts, config.exam.seed)
+
+
+def fitness_exam(config: Config, reported: Exam | None) -> Exam | None:
+    """The exam that fitness goes by, never the reported one; None for any other fitness."""
+    if config.evolution.fitness != "exam_validation":
+        return None
+    tasks = exam(config.evolution.validation_tasks, config.evolution.validation_seed)
+    wanted = [task for task in tasks if str(task.type) in config.task.types]
+    return validation_exam(config, wanted, reported)
 
 
 def _worker_settings(config: Config) -> WorkerSettings:

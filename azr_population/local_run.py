@@ -24,7 +24,7 @@ from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.fork import Fork, open_fork
-from azr_population.local_engine import held_out_exam, open_engine, open_referee
+from azr_population.local_engine import fitness_exam, held_out_exam, open_engine, open_referee
 from azr_population.loggers import check_packages, open_loggers, step_figures
 from azr_population.nano import nano_base_path
 from azr_population.population.export import export_members, write_snapshot
@@ -165,7 +165,7 @@ def _selfplay(config: Config) -> Iterator[SelfPlay]:
     format = FORMATS[config.base.format]()
     exam = held_out_exam(config) if config.exam.every else None
     with open_referee(config) as referee, open_engine(config) as engine:
-        yield SelfPlay(config, engine, referee, format, exam)
+        yield SelfPlay(config, engine, referee, format, exam, fitness_exam(config, exam))
 
 
 def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
@@ -271,11 +271,10 @@ def _export_members(play: SelfPlay, directory: RunDirectory) -> None:
 
 
 def _snapshot(play: SelfPlay, directory: RunDirectory) -> None:
-    every = play.config.run.snapshot_every
+    every, roster = play.config.run.snapshot_every, play.population.roster
     if every and play.step % every == 0:
         base = str(play.config.base.path or nano_base_path())
-        read, roster = play.engine.read, play.population.roster
-        write_snapshot(roster, read, directory.snapshots, play.step, base)
+        write_snapshot(roster, play.engine.read, directory.snapshots, play.step, base)
 
 
 def _size_of_snapshots(play: SelfPlay) -> str | None:

@@ -13,6 +13,7 @@ from azr_population.conf.inside_azr import PopulationSettings
 from azr_population.conf.schema import PopulationConfig
 from azr_population.conf.setting import check_fields
 from azr_population.errors import UserError
+from azr_population.evolution.fitness import MEASURED
 from azr_population.population.population import Population
 
 
@@ -52,6 +53,11 @@ def read_settings(node: Any) -> PopulationSettings:
         check_population(settings, settings.matchmaking, settings.evolution, settings.lora.rank)
     except UserError as error:
         raise UserError(as_typed(str(error))) from error
+    if settings.evolution.fitness in MEASURED:
+        raise UserError(
+            f"population.evolution.fitness={settings.evolution.fitness} is measured in local runs "
+            "only; choose conservative_rating, mu or mean_reward"
+        )
     if settings.placement == "split" and settings.single:
         raise UserError(
             "population.placement=split needs teachers and students; the single agent is one "

@@ -79,6 +79,12 @@ class EvolutionConfig:
     it away first at the next interval. Longer than interval x members, and nobody is left to choose
     a victim from."""
     fitness: str = "conservative_rating"
+    """conservative_rating, mu, mean_reward, blind; in local runs also crossplay (every student at
+    the step's tasks of every teacher) and exam_validation (a held-out exam that nobody reports)."""
+    validation_seed: int = setting(3011, least=0)
+    """Of the exam of `exam_validation`, which leaves out the tasks of the reported one."""
+    validation_tasks: int = setting(40, least=1)
+    """Of each type in it."""
     selection: str = "truncation"
     replacement: str = "worst"
     selection_options: dict[str, float] = field(default_factory=dict)

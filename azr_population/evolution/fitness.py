@@ -36,6 +36,17 @@ def blind(member: Member, rewards: Sequence[float]) -> float:
     return 0.0
 
 
+def measured(member: Member, rewards: Sequence[float]) -> float:
+    """What the host has measured; the conservative rating of whom it has not measured."""
+    return member.rating.conservative if member.skill is None else member.skill
+
+
+MEASURED = ("exam_validation", "crossplay")
+"""Fitness that local runs measure before they replace; see `selfplay.skill`."""
+FITNESS.register("exam_validation", "the best that fitness can know; of students")(measured)
+FITNESS.register("crossplay", "every student against the step's tasks of every teacher")(measured)
+
+
 @FITNESS.register("mean_reward", "PBT's moving average of the objective, Jaderberg et al. 2017")
 def mean_reward(member: Member, rewards: Sequence[float]) -> float:
     """The mean of the interval's rewards, which depends on whom the member happened to meet."""

@@ -52,6 +52,8 @@ class Member:
     generation: int = 0
     born: int = 0
     step_sizes: dict[str, float] = field(default_factory=dict)
+    skill: float | None = None
+    """What was measured at this step for a fitness that wants more than ratings; None elsewhere."""
 
 
 def check_name(name: object) -> str:

@@ -6,19 +6,24 @@ is put together from a configuration (`local_run.py`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from azr_population.conf.schema import Config
 from azr_population.engines.text import TextEngine
+from azr_population.evolution.fitness import MEASURED
 from azr_population.evolution.replacement import Replacement
+from azr_population.members import Member
 from azr_population.population.clock import PhaseClock
 from azr_population.population.population import Population, StepRecords
+from azr_population.population.rows import Row
 from azr_population.population.training import attempts, proposals, samples
 from azr_population.population.turnover import Making, bred
 from azr_population.referee import Referee
 from azr_population.selfplay import phases
 from azr_population.selfplay.exam import Exam, Sitting
+from azr_population.selfplay.skill import by_crossplay, by_exam
 from azr_population.tasks.formats import Format
 from azr_population.tasks.held_out import HeldOut
 
@@ -33,13 +38,16 @@ class SelfPlay:
         referee: Referee,
         format: Format,
         exam: Exam | None,
+        validation: Exam | None = None,
     ) -> None:
         self.config = config
         self.engine = engine
         self.referee = referee
         self.format = format
         self.exam = exam
-        self.held_out = HeldOut(task.program for task in exam.tasks) if exam else HeldOut([])
+        self.validation = validation
+        held_out = [task.program for one in (exam, validation) if one for task in one.tasks]
+        self.held_out = HeldOut(held_out)
         self.population = Population(
             config.population,
             config.matchmaking,
@@ -89,7 +97,12 @@ class SelfPlay:
             updates = self.engine.update(credited, population.learning_rates())
             for slot, of_member in credited.items():
                 updates[slot]["rows"] = len(of_member)
+        if config.evolution.fitness in MEASURED and population.turnover.is_due(step):
+            with clock("fitness"):
+                self._measure_skill(rows)
         records = population.finish_step(rows, updates, self._make_child)
+        for member in population.roster:
+            member.skill = None
         with clock("exam"):
             sitting = self._sit_exam()
         records.metrics["seconds"] = clock.total()
@@ -111,6 +124,19 @@ class SelfPlay:
         child, making = bred(parents, recipe, seed)
         self.engine.write(replacement.victim.slot, child)
         return making
+
+    def _measure_skill(self, rows: Sequence[Row]) -> None:
+        students = self.population.roster.students
+
+        def sit(exam: Exam, members: Sequence[Member]) -> dict[str, list[float]]:
+            seed = self.config.seed
+            own = (self.engine, self.referee, self.format, members, seed, self.step)
+            return exam.sit(*own).scores
+
+        if self.validation:
+            by_exam(self.validation, students, sit)
+        else:
+            by_crossplay(rows, students, sit, self.config.population.attempts)
 
     def _sit_exam(self) -> Sitting | None:
         every = self.config.exam.every

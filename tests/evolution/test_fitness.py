@@ -21,5 +21,7 @@ def test_a_member_without_rewards_is_the_least_fit() -> None:
 
 
 def test_unknown_names_list_the_valid_ones() -> None:
-    with pytest.raises(UserError, match="conservative_rating, mu, blind, mean_reward"):
+    with pytest.raises(
+        UserError, match="conservative_rating, mu, blind, exam_validation, crossplay, mean_reward"
+    ):
         FITNESS.find("elo")

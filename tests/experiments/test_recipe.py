@@ -29,6 +29,7 @@ ISSUE = [
     "programme2_rows",
     "programme3_arms_race",
     "programme4_fitness",
+    "programme5_evolution",
 ]
 
 
