@@ -25,6 +25,8 @@ from azr_population.files import read_json, refuse_irregular
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
 PREFIX = "base_model.model."
+_DTYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+"""What factors are stored in; torch adds and multiplies no smaller floats."""
 
 UNSUPPORTED: dict[str, str] = {
     "use_dora": "DoRA adds magnitudes that dW = B A does not hold",
@@ -91,10 +93,10 @@ def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
     for name, pair in factors.items():
         if pair.A.dim() != 2 or pair.B.dim() != 2:
             raise UserError(f"{folder}: {name} is not a linear layer, which is all members hold")
-        if not (pair.A.is_floating_point() and pair.B.is_floating_point()):
+        if not {pair.A.dtype, pair.B.dtype} <= _DTYPES:
             raise UserError(
-                f"{folder}: {name} holds {pair.A.dtype} and {pair.B.dtype}; factors are floats, so "
-                "save the adapter without quantisation"
+                f"{folder}: {name} holds {pair.A.dtype} and {pair.B.dtype}; factors are floats "
+                "of 16 bits or more, so save the adapter without quantisation"
             )
         if pair.A.shape[0] != rank or pair.B.shape[1] != rank:
             raise UserError(f"{folder}: {name} has rank {pair.A.shape[0]}, its config says {rank}")
@@ -125,7 +127,8 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
     if config["r"] != int(config["r"]):
         raise UserError(f"{path}: r={config['r']} is not a whole number")
     targets = config.get("target_modules")
-    if isinstance(targets, list) and not all(isinstance(name, str) for name in targets):
+    listed = targets if isinstance(targets, list) else [targets or ""]
+    if not all(isinstance(name, str) for name in listed):
         raise UserError(f"{path}: target_modules={targets} are not all names")
     return config
 

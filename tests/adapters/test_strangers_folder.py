@@ -40,6 +40,8 @@ def edit_weights(folder, edit):
         ({"r": 4.5}, r"r=4\.5 is not a whole number"),
         ({"r": "4"}, "r='4' is not a positive number"),
         ({"lora_alpha": float("inf")}, "lora_alpha=inf is not a positive number"),
+        ({"target_modules": 7}, "target_modules=7 are not all names"),
+        ({"target_modules": {"a": 1}}, r"target_modules=\{'a': 1\} are not all names"),
         ({"target_modules": ["q_proj", 7]}, r"target_modules=\['q_proj', 7\] are not all names"),
     ],
 )
@@ -65,8 +67,9 @@ def test_a_pipe_is_not_waited_for(folder, name):
         load_adapter(folder)
 
 
-def test_quantised_factors(folder):
-    edit_weights(folder, lambda key, tensor: tensor.to(torch.int8))
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn, torch.complex64])
+def test_quantised_factors(folder, dtype):
+    edit_weights(folder, lambda key, tensor: tensor.to(dtype))
     with pytest.raises(UserError, match="factors are floats"):
         load_adapter(folder)
 
