@@ -46,6 +46,14 @@ def test_a_programme_says_first_what_it_is_to_show():
                 assert not arms.find(arm).fork or recipe.paired
 
 
+def test_the_clone_of_the_best_is_a_clone():
+    arms = read_arms()
+    common = arms.scales["programme"].common
+    evolution = load_config([*common, *arms.find("4t4s_clone").nano]).evolution
+    assert [name for name, weight in evolution.operators.items() if weight] == ["full_gaussian"]
+    assert evolution.options == {"full_gaussian": {"eps": 0}}
+
+
 def test_every_recipe_is_there_in_the_order_of_the_paper():
     assert recipe_names() == ISSUE
 
