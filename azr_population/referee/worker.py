@@ -32,7 +32,9 @@ fix_addresses(sys.argv[2:])
 from sandbox.zygote import main
 main()
 """
-_INTERPRETER = (sys.executable, "-s", "-S", "-B", "-X", "utf8")
+# From 3.13 on an AttributeError of a module looks at the current folder, which no child can reach.
+_SAFE_PATH = ("-P",) if sys.version_info >= (3, 11) else ()
+_INTERPRETER = (sys.executable, "-s", "-S", "-B", *_SAFE_PATH, "-X", "utf8")
 START_SECONDS = 60.0
 _BUFFER_BYTES = 1 << 16
 

@@ -51,9 +51,10 @@ _CLASS_NAMES = frozenset(
      "__static_attributes__", "__init__")
 )  # fmt: skip
 _FUTURE = "__future__"
+_STAR = ("*",)  # what `from m import *` asks for, in every version
 
 _NAMED_OPERATIONS = (
-    "IMPORT_STAR", "MATCH_CLASS", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "SETUP_ASYNC_WITH",
+    "MATCH_CLASS", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "SETUP_ASYNC_WITH",
     "BEFORE_ASYNC_WITH", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD",
 )  # fmt: skip
 _OPERATIONS = frozenset(opcode.opmap[n] for n in _NAMED_OPERATIONS if n in opcode.opmap)
@@ -90,6 +91,8 @@ def plainness(code: CodeType, private: frozenset[str] = frozenset()) -> Plainnes
         named.update(inner.co_names)
         operations.update(inner.co_code[::2])
     if not (_REFUSED.isdisjoint(named) and _OPERATIONS.isdisjoint(operations)):
+        return Plainness(False)
+    if any(_STAR in inner.co_consts for inner in codes):
         return Plainness(False)
     if any(name.startswith(_PREFIXES) for name in named):
         return Plainness(False)
