@@ -3,7 +3,7 @@
 import needs
 import pytest
 
-from azr_population import train as local
+from azr_population import local_run as local
 from azr_population.cli import main
 from azr_population.conf.load import load_config, to_yaml
 from azr_population.runs.checkpoint import members_digest
