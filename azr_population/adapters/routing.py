@@ -23,7 +23,7 @@ all members have equally many rows and when padding is needed; measured by `benc
 
 COPIED_TOKENS = 12
 """Tokens per member from which on a CPU applies a copy of float32 factors in the base's dtype: for
-few tokens its float32 products are twice as fast as those in bfloat16, casts included."""
+few tokens its float32 products are faster than those in bfloat16."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def causal_mask(
 ) -> Tensor | None:
     """The mask [rows, 1, queries, kv_length] that transformers' `sdpa_mask` makes of a padding mask
     [rows, kv_length], and with None where it leaves the mask out. transformers 4.53 calls the
-    mask's function through nested vmaps, a third of the time of a small base's forward."""
+    mask's function through nested vmaps, which a small base's forward feels."""
     from transformers.masking_utils import causal_mask_function, sdpa_mask
 
     ours = mask_function is causal_mask_function and not how.get("kv_offset")

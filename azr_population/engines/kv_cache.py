@@ -67,7 +67,7 @@ class GrowingCache(Cache):
         self._map(lambda buffer: buffer[indices])
 
     def _map(self, change: Any) -> None:
-        # The room goes along: one copy of whole rows is faster than two of what is filled.
+        # The room goes along, so that the next token needs no second copy.
         for layer, (keys, values) in self._buffers.items():
             self._buffers[layer] = (change(keys), change(values))
 
