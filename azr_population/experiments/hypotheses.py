@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from azr_population.diagnostics import Estimate, difference, interval
 from azr_population.diagnostics.significance import (
@@ -17,29 +17,10 @@ from azr_population.diagnostics.significance import (
     p_value,
     permutation_p,
 )
+from azr_population.experiments.recipe import LEVEL, Primary
 
 Values = Mapping[str, float]
 """One number per seed, by the name of the run's folder."""
-LEVEL = 0.05
-
-
-@dataclass(frozen=True)
-class Primary:
-    """A hypothesis that decides: `arm` lies above `than` in `measure`, by more than `margin`."""
-
-    hypothesis: str
-    measure: str
-    """The label of a row of the recipe's table."""
-    arm: str
-    than: str = ""
-    """Empty: the measure itself lies above the margin."""
-    margin: float = 0.0
-    looks: Mapping[int, float] = field(default_factory=dict)
-    """Level at each number of seeds at which it is looked at; without any, 0.05."""
-
-    def level(self, seeds: int) -> float | None:
-        """The level at so many seeds; None where no look was planned."""
-        return self.looks.get(seeds) if self.looks else LEVEL
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,28 @@ from typing import Any
 
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arms, made, read_yaml, recipes_folder
-from azr_population.experiments.hypotheses import Primary
 
 SUMMARIES = ("curves", "wallclock")
+LEVEL = 0.05  # of a test that nothing is said of
+
+
+@dataclass(frozen=True)
+class Primary:
+    """A hypothesis that decides: `arm` lies above `than` in `measure`, by more than `margin`."""
+
+    hypothesis: str
+    measure: str
+    """The label of a row of the recipe's table."""
+    arm: str
+    than: str = ""
+    """Empty: the measure itself lies above the margin."""
+    margin: float = 0.0
+    looks: Mapping[int, float] = field(default_factory=dict)
+    """Level at each number of seeds at which it is looked at; without any, 0.05."""
+
+    def level(self, seeds: int) -> float | None:
+        """The level at so many seeds; None where no look was planned."""
+        return self.looks.get(seeds) if self.looks else LEVEL
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import pytest
 
 from azr_population.diagnostics import Estimate
 from azr_population.experiments.arms import Arm, Arms, Scale, seed_numbers
-from azr_population.experiments.hypotheses import Primary, answers, verdict
-from azr_population.experiments.recipe import Recipe, Row
+from azr_population.experiments.hypotheses import answers, verdict
+from azr_population.experiments.recipe import Primary, Recipe, Row
 from azr_population.experiments.results import draw
 from azr_population.experiments.runs import plan_runs
 
