@@ -66,10 +66,6 @@ class Roster:
             names = ", ".join(self._by_name)
             raise UserError(f"there is no member {name}; this run has {names}") from None
 
-    def at(self, slot: int) -> Member:
-        """The member in a slot of the bank."""
-        return self._members[slot]
-
     def __len__(self) -> int:
         return len(self._members)
 

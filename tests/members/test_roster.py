@@ -17,9 +17,9 @@ def test_slots_run_through_teachers_then_students() -> None:
         "student_1",
         "student_2",
     ]
-    assert [roster.at(slot).slot for slot in range(5)] == list(range(5))
+    assert [member.slot for member in roster] == list(range(5))
     assert [member.name for member in roster.teachers] == ["teacher_0", "teacher_1"]
-    assert roster["student_1"] is roster.at(3)
+    assert roster["student_1"] is list(roster)[3]
     assert {role.value: len(group) for role, group in roster.sub_populations.items()} == {
         "teacher": 2,
         "student": 3,
