@@ -137,32 +137,27 @@ def _parser() -> Parser:
     compare.add_argument("--out", metavar="FILE.html", default="comparison.html")
     compare.set_defaults(run=_compare)
 
-    evaluate = commands.add_parser(
-        "evaluate",
-        help="the paper's benchmarks for members, PEFT folders or a server's models",
-        description=evaluate_command.DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    evaluate_command.add_arguments(evaluate)
-    evaluate.set_defaults(run=evaluate_command.run)
-
-    exam = commands.add_parser(
-        "exam",
-        help="a held-out exam for the members that a run has stored",
-        description=exam_command.DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    exam_command.add_arguments(exam)
-    exam.set_defaults(run=exam_command.run)
-
-    crossplay = commands.add_parser(
-        "crossplay",
-        help="stored teachers against stored students of one or several runs",
-        description=crossplay_command.DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    crossplay_command.add_arguments(crossplay)
-    crossplay.set_defaults(run=crossplay_command.run)
+    for name, module, summary in (
+        (
+            "evaluate",
+            evaluate_command,
+            "the paper's benchmarks for members, PEFT folders or a server's models",
+        ),
+        ("exam", exam_command, "a held-out exam for the members that a run has stored"),
+        (
+            "crossplay",
+            crossplay_command,
+            "stored teachers against stored students of one or several runs",
+        ),
+    ):
+        command = commands.add_parser(
+            name,
+            help=summary,
+            description=module.DESCRIPTION,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
 
     doctor = commands.add_parser("doctor", help="what this machine has, and what works here")
     doctor.set_defaults(run=_doctor)

@@ -95,9 +95,7 @@ class ChatFormat:
             )
         pairs = "\n".join(
             f"```input\n{arguments}\n```\n```output\n{value}\n```"
-            for arguments, value in zip(
-                task.inputs[: task.shown], task.outputs[: task.shown], strict=True
-            )
+            for arguments, value in task.shown_pairs
         )
         message = f"\n\nMessage: {task.message}" if task.message else ""
         return (

@@ -65,12 +65,7 @@ class NanoFormat:
             return f"{mark}{task.program}{IN}{task.inputs[0]}{OUT}"
         if task.type is TaskType.CODE_I:
             return f"{mark}{task.program}{OUT}{task.outputs[0]}{IN}"
-        pairs = "".join(
-            f"{IN}{arguments}{OUT}{value}"
-            for arguments, value in zip(
-                task.inputs[: task.shown], task.outputs[: task.shown], strict=True
-            )
-        )
+        pairs = "".join(f"{IN}{arguments}{OUT}{value}" for arguments, value in task.shown_pairs)
         return f"{mark}{pairs}{CODE}"
 
     def parse_answer(self, type: TaskType, text: str) -> str | None:

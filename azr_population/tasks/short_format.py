@@ -47,12 +47,7 @@ class ShortFormat(ChatFormat):
             return f"{program}What is f({task.inputs[0]})?"
         if task.type is TaskType.CODE_I:
             return f"{program}Find an input for which f returns {task.outputs[0]}"
-        pairs = "\n".join(
-            f"f({arguments}) == {value}"
-            for arguments, value in zip(
-                task.inputs[: task.shown], task.outputs[: task.shown], strict=True
-            )
-        )
+        pairs = "\n".join(f"f({arguments}) == {value}" for arguments, value in task.shown_pairs)
         message = f"\n{task.message}" if task.message else ""
         return f"Write a Python function f with\n{pairs}{message}"
 

@@ -56,6 +56,11 @@ class Task:
         return (len(self.inputs) + 1) // 2
 
     @property
+    def shown_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs (arguments, value) of a code_f task that the solver sees."""
+        return tuple(zip(self.inputs[: self.shown], self.outputs[: self.shown], strict=True))
+
+    @property
     def reference_answer(self) -> str:
         """The missing part: the output, the input, or the program."""
         if self.type is TaskType.CODE_O:
