@@ -72,6 +72,18 @@ class Roster:
     def __iter__(self) -> Iterator[Member]:
         return iter(self._members)
 
+    def anchor(self, mu: float) -> float:
+        """Moves every rating by the same, so that the students' mean is `mu`; returns by how much.
+
+        Only differences of ratings mean anything, and this changes none. Without it the scale would
+        drift: births hand the mu of the best to the worst, forfeits cost teachers and pay nobody.
+        """
+        students = self.students
+        moved = mu - math.fsum(member.rating.mu for member in students) / len(students)
+        for member in self:
+            member.rating = Rating(member.rating.mu + moved, member.rating.sigma)
+        return moved
+
     def to_json(self) -> list[dict[str, Any]]:
         """Plain data for a checkpoint."""
         return [

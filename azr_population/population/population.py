@@ -130,6 +130,7 @@ class Population:
         clock = PhaseClock()
         with clock("rate"):
             matches = rate_matches(self.step, self.matches, rows, self.matchmaker)
+            self.roster.anchor(self.ratings.initial.mu)
         with clock("evolve"):
             self.turnover.remember(
                 {member.name: record.mean_reward(member, rows) for member in self.roster}

@@ -81,14 +81,9 @@ class Turnover:
             generator = self._streams.numpy(f"select {role}", step)
             plans += self._training.plan(members, self.rewards, generator, step)
         self.rewards = {}
-        total = sum(member.rating.mu for member in roster)
         births = [self._replace(step, plan, make) for plan in plans]
-        # A child takes over the mu of better members than the one it replaces. Everybody moves back
-        # by the same, which changes no odds, so that replacement cannot inflate the scale.
-        gained = (sum(member.rating.mu for member in roster) - total) / len(roster)
-        for member in roster if births else ():
-            member.rating = Rating(member.rating.mu - gained, member.rating.sigma)
-        return [replace(birth, mu=birth.mu - gained).to_json() for birth in births]
+        moved = roster.anchor(self._initial.mu) if births else 0.0
+        return [replace(birth, mu=birth.mu + moved).to_json() for birth in births]
 
     def operators(self, step: int) -> dict[str, Any]:
         """What a step adds to its line of `metrics.jsonl`: the operators' credit when members were
@@ -151,6 +146,7 @@ def rate_matches(
 ) -> list[dict[str, Any]]:
     """Rates the members by their rows, match after match; the lines of `matches.jsonl`.
 
+    The ratings are anchored afterwards (`Roster.anchor`); a match is told by its own ratings.
     The single agent plays itself, which says nothing about its strength: it is not rated.
     """
     records = []

@@ -73,6 +73,27 @@ def test_ratings_follow_the_games_and_the_best_student_is_known() -> None:
     assert one.learning_rates() == {0: 1.5e-4, 1: 1.5e-4, 2: 1e-3, 3: 1e-3}
 
 
+def test_forfeits_cost_the_teacher_and_move_no_student() -> None:
+    one = population(1, 1)
+    for step in range(1, 6):
+        one.begin_step(step)
+        refused = [Row(match, TaskType.CODE_O, WRITTEN, None) for match in one.matches * 3]
+        one.reward(refused)
+        one.finish_step(refused, {}, Nursery())
+    assert one.roster["student_0"].rating.mu == 25
+    assert one.roster["teacher_0"].rating.mu < 20
+
+
+def test_the_students_mean_is_the_same_after_every_step() -> None:
+    one = population(3, 3)
+    for step in range(1, 9):
+        one.begin_step(step)
+        solved = {student.name: student.slot != 3 for student in one.roster.students}
+        one.finish_step(rows(one, solved), {}, Nursery())
+        mus = [student.rating.mu for student in one.roster.students]
+        assert sum(mus) / 3 == pytest.approx(25.0) and max(mus) - min(mus) > 1
+
+
 def test_the_worst_of_each_role_are_replaced_at_the_interval() -> None:
     one, nursery = population(), Nursery()
     one.begin_step(1)

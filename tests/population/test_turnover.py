@@ -22,7 +22,7 @@ def rated():
     """Three teachers and three students, the first the best; fitness is mu - 3 sigma."""
     roster = Roster.make(3, 3)
     for member in roster:
-        member.rating = Rating(30.0 - member.slot % 3, 1.0)
+        member.rating = Rating(26.0 - member.slot % 3, 1.0)
     return roster
 
 
@@ -76,8 +76,8 @@ def test_step_sizes_go_from_parent_to_child_and_into_the_lineage():
 def test_credit_of_a_step_compares_child_victim_and_parent():
     one, nursery, roster = turnover(), Nursery(), rated()
     one.replace(2, roster, nursery)
-    roster["teacher_2"].rating = Rating(31.0, 1.0)  # its victim had 28, its parent has 30
-    roster["student_2"].rating = Rating(28.0, 1.0)
+    roster["teacher_2"].rating = Rating(27.0, 1.0)  # its victim had 24, its parent less than 26
+    roster["student_2"].rating = Rating(24.0, 1.0)
     one.replace(4, roster, nursery)
     credit = one.operators(4)["operators"]["full_gaussian"]
     assert (credit["born"], credit["alive"], credit["judged"], credit["passed"]) == (4, 3, 2, 1)
@@ -96,13 +96,19 @@ def test_wrong_names_are_refused_when_a_run_is_put_together():
         turnover(selection="lottery")
 
 
-def test_births_do_not_inflate_the_ratings_and_change_no_odds():
+def test_births_leave_the_students_mean_where_it_began_and_change_no_odds():
     one, roster = turnover(), rated()
     before = {member.name: member.rating.mu for member in roster}
     births = one.replace(2, roster, Nursery())
     after = {member.name: member.rating.mu for member in roster}
-    assert sum(after.values()) == pytest.approx(sum(before.values()))
+    assert sum(student.rating.mu for student in roster.students) / 3 == pytest.approx(25.0)
     replaced = {birth["child"]: birth["mu"] for birth in births}
     moved = {before[name] - after[name] for name in after if name not in replaced}
     assert len({round(shift, 9) for shift in moved}) == 1 and min(moved) > 0
     assert replaced == pytest.approx({name: after[name] for name in replaced})
+
+
+def test_without_births_no_rating_moves():
+    roster = rated()
+    before = roster.to_json()
+    assert turnover().replace(1, roster, Nursery()) == [] and roster.to_json() == before
