@@ -123,6 +123,7 @@ def _parser() -> Parser:
     from azr_population.evaluation import evaluate_command
     from azr_population.experiments.recipe_command import add_arguments
     from azr_population.measuring import crossplay_command, exam_command
+    from azr_population.reading import show_command
 
     add_arguments(recipe)
     recipe.set_defaults(run=_recipe)
@@ -138,6 +139,7 @@ def _parser() -> Parser:
     compare.set_defaults(run=_compare)
 
     for name, module, summary in (
+        ("show", show_command, "what the members of a run wrote, and what became of it"),
         (
             "evaluate",
             evaluate_command,

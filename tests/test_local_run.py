@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -52,16 +53,20 @@ def records(path):
     metrics = [
         {k: v for k, v in row.items() if k not in ("seconds", "phases")} for row in run.metrics()
     ]
-    return metrics, list(run.matches()), list(run.lineage()), list(run.tasks())
+    others = (run.matches(), run.lineage(), run.tasks(), run.completions())
+    return metrics, *map(list, others)
 
 
 def test_a_run_leaves_everything_that_the_design_promises(finished):
     names = {path.name for path in finished.iterdir()}
     wanted = {"config.yaml", "environment.json", "metrics.jsonl", "matches.jsonl", "lineage.jsonl"}
     assert wanted | {"tasks.jsonl", "members", "checkpoints", "report.html"} <= names
-    metrics, matches, lineage, tasks = records(finished)
+    metrics, matches, lineage, tasks, completions = records(finished)
     assert [row["step"] for row in metrics] == [1, 2, 3, 4]
     assert len(matches) == 8 and len(lineage) == 4 and tasks
+    kept = Counter(row["step"] for row in completions)
+    assert kept[1] > 20 and kept[2] == kept[3] == kept[4] == 16
+    assert {row["verdict"] for row in completions} == {"valid", "refused", "solved", "failed"}
     members = {"teacher_0", "teacher_1", "student_0", "student_1"}
     assert {path.name for path in (finished / "members").iterdir()} == members
     assert [step for step, _ in steps(finished / "checkpoints")] == [3, 4]
@@ -87,6 +92,13 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(finished, tmp
     assert members_digest(tmp_path / "same" / "members") == members_digest(finished / "members")
     assert train(tmp_path / "other", "run.steps=1", "seed=4") == 0
     assert records(tmp_path / "other")[3] != records(finished)[3]
+
+
+def test_keeping_completions_changes_nothing_else(finished, tmp_path):
+    assert train(tmp_path / "none", "run.steps=4", "run.completions=0") == 0
+    assert not (tmp_path / "none" / "completions.jsonl").exists()
+    assert records(tmp_path / "none")[:4] == records(finished)[:4]
+    assert members_digest(tmp_path / "none" / "members") == members_digest(finished / "members")
 
 
 def test_a_run_in_two_parts_equals_a_run_in_one(finished, tmp_path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from azr_population.azr.step import Step, completions
@@ -53,7 +54,14 @@ class Judge:
         if phase == "pred":
             values = result[0].sum(dim=1).tolist()
             self._step.practice += [
-                Practice(completion.slot, TaskType(kind), completion, value > 0, value)
+                Practice(
+                    completion.slot,
+                    TaskType(kind),
+                    completion,
+                    value > 0,
+                    _reason(value > UNPARSABLE, value > 0),
+                    value,
+                )
                 for completion, value in zip(completions(kwargs["data"]), values, strict=True)
             ]
         return result
@@ -63,7 +71,7 @@ class Judge:
         self._batch = [
             Row(self._match(completion.slot, opponent), kind, completion, None)
             for completion, opponent in zip(
-                completions(data, self._manager.tokenizer),
+                completions(data, tokenizer=self._manager.tokenizer),
                 data.non_tensor_batch["opponent"],
                 strict=True,
             )
@@ -103,7 +111,7 @@ class Judge:
         students = [self._batch[index].match.student.slot for index in valid]
         # AZR repeats the list of prompts n_samples times.
         with self._group.routed(students * n_samples) as group:
-            witness = _Witness(group)
+            witness = _Witness(group, students * n_samples)
             rewards, programs = self._estimate(**{**kwargs, "rollout_actor_wg": witness})
         for row, executed in zip(self._batch, self._executed, strict=True):
             row.reason = "invalid" if executed else "unparsable"
@@ -111,24 +119,18 @@ class Judge:
             row, answer = self._batch[index], data_dicts[index]["answer"]
             row.proposal, row.task = _proposal_and_task(row.type, answer)
             row.reason = "ok"
-            written = witness.responses[place :: len(valid)]
-            texts = [
-                self._manager.tokenizer.decode(ids, skip_special_tokens=True) for ids in written
+            written = [
+                replace(
+                    one,
+                    text=self._manager.tokenizer.decode(one.token_ids, skip_special_tokens=True),
+                )
+                for one in witness.written[place :: len(valid)]
             ]
+            texts = [one.text for one in written]
+            verdicts = self._verdicts.judge(self._manager, row.type, answer, texts)
             row.answers = [
-                Answer(
-                    Completion(row.match.student.slot, (), tuple(ids), (), True),
-                    text,
-                    solved,
-                    "unparsable"
-                    if text is None
-                    else str(Reason.SOLVED if solved else Reason.WRONG),
-                )
-                for ids, (text, solved) in zip(
-                    written,
-                    self._verdicts.judge(self._manager, row.type, answer, texts),
-                    strict=True,
-                )
+                Answer(completion, text, solved, _reason(text is not None, solved))
+                for completion, (text, solved) in zip(written, verdicts, strict=True)
             ]
         self._step.population.reward(self._batch)
         for row, one in zip(self._batch, data_dicts, strict=True):
@@ -139,20 +141,23 @@ class Judge:
 class _Witness:
     """The matched students, for one difficulty estimate; remembers what they wrote."""
 
-    def __init__(self, group: PopulationGroup) -> None:
+    def __init__(self, group: PopulationGroup, slots: Sequence[int]) -> None:
         self._group = group
+        self._slots = slots
         self.world_size = group.world_size
-        self.responses: list[list[int]] = []
+        self.written: list[Completion] = []
 
     def generate_sequences(self, prompts: Any) -> Any:
         output = self._group.generate_sequences(prompts)
-        self.responses = [
-            ids[:count].tolist()
-            for ids, count in zip(
-                output.batch["responses"], map(int, self._group.generated), strict=True
-            )
-        ]
+        self.written = completions(output, self._slots)
         return output
+
+
+def _reason(read: bool, solved: bool) -> str:
+    """The word for an attempt in which an answer was read, or none."""
+    if not read:
+        return "unparsable"
+    return str(Reason.SOLVED if solved else Reason.WRONG)
 
 
 def _proposal_and_task(kind: TaskType, answer: Mapping[str, Any]) -> tuple[Proposal, Task]:

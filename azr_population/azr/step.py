@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,10 +68,17 @@ class Step:
         phase, _, kind = problem_type.partition("_")
         mask = batch.batch["response_mask"]
         rewards = batch.batch["token_level_rewards"].sum(dim=1)
+        written = completions(batch)
+        # The judge has seen this batch last; its rows get what is known only now.
+        judged: Sequence[Row | Practice] = self.rows if phase == "gen" else self.practice
+        owners: Sequence[Row | Practice | None] = judged[-len(written) :] or [None] * len(written)
         rows = [
-            TrainingRow(completion.slot, PHASES[phase], TaskType(kind), completion, reward)
-            for completion, reward in zip(completions(batch), rewards.tolist(), strict=True)
+            TrainingRow(completion.slot, PHASES[phase], TaskType(kind), completion, reward, owner)
+            for completion, reward, owner in zip(written, rewards.tolist(), owners, strict=True)
         ]
+        for row in rows:
+            if row.of is not None:
+                row.of.completion = replace(row.of.completion, logprobs=row.completion.logprobs)
         values = advantages(rows, by_token=True)
         told = torch.tensor([0.0 if value is None else value for value in values])
         batch.batch["advantages"] = told.unsqueeze(1) * mask
@@ -97,17 +105,38 @@ class Step:
         return records
 
 
-def completions(batch: DataProto, tokenizer: Any = None) -> list[Completion]:
-    """The rows' responses, as far as records and advantages need them; text with a `tokenizer`."""
-    written = response_rows(batch.batch["responses"], batch.batch["attention_mask"])
+def completions(
+    batch: DataProto, slots: Sequence[int] | None = None, tokenizer: Any = None
+) -> list[Completion]:
+    """The rows' responses, as far as records and advantages need them.
+
+    `slots` are the writers', by default the rows' `member`; there is text with a `tokenizer`, and
+    there are log-probabilities once the actor has given them. A response as long as the batch is
+    wide counts as cut off.
+    """
+    tensors = batch.batch
+    known = set(tensors.keys())
+    slots = batch.non_tensor_batch["member"] if slots is None else slots
+    written = response_rows(tensors["responses"], tensors["attention_mask"])
+    prompts = _prompts(batch) if "prompts" in known else [()] * len(written)
+    logs = tensors["old_log_probs"] if "old_log_probs" in known else None
     return [
         Completion(
             int(slot),
-            (),
+            prompt,
             tuple(ids),
-            (),
-            True,
+            () if logs is None else tuple(logs[row, : len(ids)].tolist()),
+            len(ids) < tensors["responses"].shape[1],
             tokenizer.decode(ids, skip_special_tokens=True) if tokenizer else "",
         )
-        for slot, ids in zip(batch.non_tensor_batch["member"], written, strict=True)
+        for row, (slot, prompt, ids) in enumerate(zip(slots, prompts, written, strict=True))
     ]
+
+
+def _prompts(batch: DataProto) -> list[tuple[int, ...]]:
+    """The rows' prompts; equal ones (AZR repeats them for every sample) are one tuple."""
+    ids = batch.batch["prompts"]
+    mask = batch.batch["attention_mask"][:, : ids.shape[1]]
+    known: dict[tuple[int, ...], tuple[int, ...]] = {}
+    rows = (tuple(row[kept.bool()].tolist()) for row, kept in zip(ids, mask, strict=True))
+    return [known.setdefault(row, row) for row in rows]

@@ -32,6 +32,7 @@ from azr_population.azr.worker import ROOM, BatchWorkerSettings
 from azr_population.engines.assembly import importance_cap, resolve
 from azr_population.evolution.replacement import Replacement
 from azr_population.population.export import export_members
+from azr_population.population.transcript import Transcript
 from azr_population.population.turnover import Making
 from azr_population.report.run_page import write_report
 from azr_population.workers.placement import start_groups
@@ -43,6 +44,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
     judge: Judge
     config: Any
     reward_fn: Any
+    tokenizer: Any
     global_steps: int
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -57,6 +59,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             strategy.data_len = config.data.train_batch_size * strategy.update_iteration
         super().__init__(*args, **kwargs)
         self.population = population_of(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
+        self.population.transcript = Transcript(self.settings.completions, self.tokenizer)
         self.step = Step(self.population)
         folder = Path(self.config.trainer.default_local_dir) / "population"
         self.directory = recording.open_run(

@@ -48,6 +48,8 @@ class PopulationSettings(MembersConfig):
     referee: str = setting("azr", among=("azr", "sandbox"))
     """`azr`: AZR's executor, without its in-process evals; `sandbox`: ours."""
     seed: int = setting(1, least=0)
+    completions: int = setting(16, least=0, effect=Effect.NOTHING)
+    """Completions of each step that are kept, as `run.completions` of a local run."""
     run_dir: str | None = setting(None, effect=Effect.NOTHING)
     """Where the run is recorded. Empty: `population` in AZR's trainer.default_local_dir."""
     dtype: str | None = setting(None, among=DTYPES)

@@ -15,6 +15,7 @@ from azr_population.console.lines import (
     replacement_line,
     role_line,
 )
+from azr_population.console.output import Output
 from azr_population.console.time_left import TimeLeft
 from azr_population.runs.formatting import show
 from azr_population.runs.records import Record, conservative
@@ -106,18 +107,10 @@ class PlainView:
         self._console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
-class _Output(Console):
-    """Standard output, which tells when nobody reads it any more; rich would end the process."""
-
-    def on_broken_pipe(self) -> None:
-        """Called by rich while it handles a BrokenPipeError."""
-        raise
-
-
 def view_for(console: Console | None = None) -> View:
     """The live view in a terminal that can redraw, otherwise (and with TERM=dumb) the plain one."""
     from azr_population.console.live import LiveView
 
-    console = console or _Output()
+    console = console or Output()
     live = console.is_terminal and not console.is_dumb_terminal and not os.environ.get("CI")
     return LiveView(console) if live else PlainView(console)

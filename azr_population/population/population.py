@@ -21,6 +21,7 @@ from azr_population.population.rewards import count_copies, reward_rows
 from azr_population.population.rows import Practice, Row
 from azr_population.population.shares import Dealer
 from azr_population.population.streams import Streams
+from azr_population.population.transcript import Transcript
 from azr_population.population.turnover import MakeChild, Turnover, rate_matches
 from azr_population.runs.directory import RunDirectory
 from azr_population.tasks.buffer import TaskBuffer
@@ -37,6 +38,7 @@ class StepRecords:
     notes: list[str]
     """Lines for the person watching; they are not written down."""
     exams: list[dict[str, Any]] = field(default_factory=list)
+    completions: list[dict[str, Any]] = field(default_factory=list)
 
     def append_to(self, directory: RunDirectory) -> None:
         """Writes the records; a step whose metrics are there has all of them."""
@@ -44,6 +46,8 @@ class StepRecords:
         directory.append("matches", self.matches)
         directory.append("lineage", self.lineage)
         directory.append("exams", self.exams)
+        if self.completions:  # no empty file where none are wanted
+            directory.append("completions", self.completions)
         directory.append("metrics", [self.metrics])
 
 
@@ -76,6 +80,8 @@ class Population:
         self.turnover = Turnover(evolution, self.streams, self.ratings.initial)
         self.buffer = TaskBuffer(buffer_size)
         """Valid tasks of earlier steps: one that comes again is a copy."""
+        self.transcript: Transcript | None = None
+        """What is kept of the members' own words; set by the host, which has the tokenizer."""
         self.step = 0
         self.matches: list[Match] = []
         self._dealer = Dealer([])
@@ -127,6 +133,7 @@ class Population:
             practice: attempts outside the matches.
         """
         rows = sorted(rows, key=lambda row: self.matches.index(row.match))
+        written = self._kept(rows, practice)
         clock = PhaseClock()
         with clock("rate"):
             matches = rate_matches(self.step, self.matches, rows, self.matchmaker)
@@ -143,7 +150,14 @@ class Population:
             if row.task is not None:
                 self.buffer.add(row.task)
         tasks = record.task_records(self.step, rows)
-        return StepRecords(metrics, matches, births, tasks, record.nothing_valid(rows))
+        notes = record.nothing_valid(rows)
+        return StepRecords(metrics, matches, births, tasks, notes, completions=written)
+
+    def _kept(self, rows: Sequence[Row], practice: Sequence[Practice]) -> list[dict[str, Any]]:
+        if self.transcript is None:
+            return []
+        generator = self.streams.numpy("completions", self.step)
+        return self.transcript.of_step(self.step, self.roster, rows, practice, generator)
 
     def state(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""

@@ -19,6 +19,8 @@ class Answer:
     solved: bool = False
     reason: str = "unparsable"
     reward: float = 0.0
+    advantage: float | None = None
+    """What its writer trained on; None where it did not, or learned nothing."""
 
 
 @dataclass
@@ -36,6 +38,8 @@ class Row:
     copies: int = 0
     answers: list[Answer] = field(default_factory=list)
     reward: float = 0.0
+    advantage: float | None = None
+    """As of `Answer`."""
 
     @property
     def solve_rate(self) -> float | None:
@@ -45,7 +49,7 @@ class Row:
         return sum(answer.solved for answer in self.answers) / len(self.answers)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Practice:
     """An attempt at a task that the host drew from a buffer of its own, outside the matches.
 
@@ -57,4 +61,7 @@ class Practice:
     type: TaskType
     completion: Completion
     solved: bool
+    reason: str
     reward: float
+    advantage: float | None = None
+    """As of `Answer`."""

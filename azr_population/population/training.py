@@ -11,7 +11,7 @@ import numpy as np
 from azr_population.conf.schema import PopulationConfig
 from azr_population.engines.engine import Completion, Sample
 from azr_population.population.advantages import leave_one_out, task_relative
-from azr_population.population.rows import Row
+from azr_population.population.rows import Answer, Practice, Row
 from azr_population.population.shares import shares, solving_rows
 from azr_population.tasks.task import TaskType
 
@@ -25,12 +25,14 @@ class TrainingRow(NamedTuple):
     type: TaskType
     completion: Completion
     value: float
+    of: Row | Answer | Practice | None = None
+    """Where its advantage is noted."""
 
 
 def proposals(rows: Iterable[Row]) -> list[TrainingRow]:
     """Teachers train on all their proposals."""
     return [
-        TrainingRow(row.match.teacher.slot, "propose", row.type, row.completion, row.reward)
+        TrainingRow(row.match.teacher.slot, "propose", row.type, row.completion, row.reward, row)
         for row in rows
     ]
 
@@ -57,8 +59,10 @@ def attempts(
         for row, attempt in choose_attempts(answered, count, generator):
             rewards = [answer.reward for answer in row.answers]
             value = (leave_one_out(rewards) if per_task else rewards)[attempt]
-            completion = row.answers[attempt].completion
-            drawn.append(TrainingRow(student.slot, "solve", row.type, completion, value))
+            answer = row.answers[attempt]
+            drawn.append(
+                TrainingRow(student.slot, "solve", row.type, answer.completion, value, answer)
+            )
     return drawn
 
 
@@ -85,13 +89,18 @@ def choose_attempts(
 def advantages(rows: Sequence[TrainingRow], by_token: bool = False) -> list[float | None]:
     """TRR++: values normalised over (member, phase, task type); None for what teaches nothing.
 
-    `by_token` weighs a row by its tokens, as veRL does.
+    They are also noted on what the rows are `of`. `by_token` weighs a row by its tokens, as veRL
+    does.
     """
-    return task_relative(
+    values = task_relative(
         [row.value for row in rows],
         [(row.slot, row.phase, row.type) for row in rows],
         [len(row.completion.token_ids) for row in rows] if by_token else None,
     )
+    for row, value in zip(rows, values, strict=True):
+        if row.of is not None:
+            row.of.advantage = value
+    return values
 
 
 def samples(rows: Sequence[TrainingRow]) -> dict[int, list[Sample]]:

@@ -13,6 +13,7 @@ from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.report import charts, run_tables, task_cards
 from azr_population.report.changed import changed
+from azr_population.report.completions import completions
 from azr_population.report.coverage_map import coverage
 from azr_population.report.examples import examples
 from azr_population.report.family import family
@@ -96,6 +97,7 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
             "pairs": task_cards.side_by_side(chosen),
             "solved": task_cards.hardest(chosen.solved, "Nobody solved a task yet."),
             "unsolved": task_cards.hardest(chosen.unsolved, "There is no task that nobody solved."),
+            "completions": completions(run.completions),
             "settings": sections.settings(
                 (run.path / "config.yaml").read_text(encoding="utf-8", errors="replace"),
                 run.environment(),

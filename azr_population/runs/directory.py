@@ -1,7 +1,11 @@
 """Reading and writing a run directory.
 
     config.yaml  environment.json  metrics.jsonl  matches.jsonl  lineage.jsonl  tasks.jsonl
-    exams.jsonl  members/<name>/  checkpoints/step_<n>/  snapshots/step_<n>/<name>/  report.html
+    exams.jsonl  completions.jsonl  members/<name>/  checkpoints/step_<n>/
+    snapshots/step_<n>/<name>/  report.html
+
+`completions.jsonl` is for reading (`population/transcript.py`) and bounded: when it has grown to
+32 MB it becomes `completions.older.jsonl`, in place of the one before.
 
 Each `.jsonl` file gets whole lines, flushed at the end of a step; a line torn by a crash is skipped
 by readers and cut off on resume. One process at a time writes a run (`locked`).
@@ -11,7 +15,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
 import re
 import shutil
@@ -19,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from azr_population.errors import UserError
 from azr_population.files import (
@@ -31,22 +34,13 @@ from azr_population.files import (
     write_atomically,
 )
 from azr_population.members.member import check_name
+from azr_population.runs import lines
 
-RECORDS = ("metrics", "matches", "lineage", "tasks", "exams")
+RECORDS = ("metrics", "matches", "lineage", "tasks", "exams", "completions")
+BOUNDED = {"completions": 32_000_000}
+"""Bytes at which a record's file is put aside, and the one that was aside removed."""
 CURVES = "curves.json"
 """What may be kept of a run in place of its records; see `diagnostics.kept`."""
-
-
-_SHAPES: dict[type, tuple[str, ...]] = {
-    dict: (
-        *("roles", "members", "types", "phases", "exam", "operators"),
-        *("options", "fitness", "step_sizes"),
-    ),
-    int: ("generation",),
-    list: ("parents", "inputs", "outputs", "answers", "solved", "scores"),
-    str: ("child", "teacher", "student", "member", "operator", "program", "type"),
-}
-"""What the records' fields hold, where they hold anything."""
 
 
 class RunDirectory:
@@ -140,12 +134,15 @@ class RunDirectory:
 
     def append(self, record: str, rows: Iterable[dict[str, Any]]) -> None:
         """Adds one JSON line per row to `<record>.jsonl`."""
-        text = "".join(_line(row) for row in rows)
-        path = self.path / f"{record}.jsonl"
+        text = "".join(lines.line(row) for row in rows)
+        older, path = self._files(record)
         with open(path, "a", encoding="utf-8", opener=_opener) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+            size = file.tell()
+        if size > BOUNDED.get(record, size):
+            os.replace(path, older)
 
     def truncate(self, last_step: int) -> None:
         """Drops what was recorded after `last_step`, and any torn line, from every record, and
@@ -157,22 +154,15 @@ class RunDirectory:
             if step > last_step:
                 shutil.rmtree(folder)
         for record in RECORDS:
-            path = self.path / f"{record}.jsonl"
-            if path.exists():
-                end = 0
-                with path.open("rb") as file:
-                    for line in file:
-                        row = _parse(line)
-                        if row is not None and row["step"] <= last_step and line.endswith(b"\n"):
-                            end = file.tell()
-                with open(path, "rb+", opener=_opener) as file:
-                    file.truncate(end)
-                    os.fsync(file.fileno())
+            older, path = self._files(record)
+            _truncate(path, last_step)
+            # The file was put aside after that step: it was the one written to then.
+            if _truncate(older, last_step):
+                os.replace(older, path)
 
     def copy_records(self, other: RunDirectory, last_step: int) -> None:
         """Takes over what another run recorded up to `last_step`, in place of any of its own."""
-        for record in RECORDS:
-            source = other.path / f"{record}.jsonl"
+        for source in (path for record in RECORDS for path in other._files(record)):
             if source.exists():
                 write_atomically(self.path / source.name, read_text(source))
         self.truncate(last_step)
@@ -215,23 +205,49 @@ class RunDirectory:
         """One record per member and sitting of the exam, with its score at every task."""
         return self._read("exams")
 
+    def completions(self) -> Iterator[dict[str, Any]]:
+        """One record per completion that is kept."""
+        return self._read("completions")
+
     def unreadable(self) -> dict[str, int]:
         """How many lines readers skip, for each record with any. A torn last line, which a crash
         leaves, does not count."""
         counts: Counter[str] = Counter()
         for record in RECORDS:
             for line in self._lines(record):
-                counts[record] += line.endswith(b"\n") and _parse(line) is None
+                counts[record] += line.endswith(b"\n") and lines.parse(line) is None
         return {record: count for record, count in counts.items() if count}
 
     def _read(self, record: str) -> Iterator[dict[str, Any]]:
-        return (row for line in self._lines(record) if (row := _parse(line)) is not None)
+        return (row for line in self._lines(record) if (row := lines.parse(line)) is not None)
 
     def _lines(self, record: str) -> Iterator[bytes]:
-        path = self.path / f"{record}.jsonl"
-        if path.is_file():
-            with path.open("rb") as file:
-                yield from file
+        for path in self._files(record):
+            if path.is_file():
+                with path.open("rb") as file:
+                    yield from file
+
+    def _files(self, record: str) -> tuple[Path, Path]:
+        """Where the older and the newer lines of a record are; only what is bounded has older."""
+        return self.path / f"{record}.older.jsonl", self.path / f"{record}.jsonl"
+
+
+def _truncate(path: Path, last_step: int) -> bool:
+    """Drops what comes after the last whole line of a step up to `last_step`; whether there was
+    any."""
+    if not path.exists():
+        return False
+    end = 0
+    with path.open("rb") as file:
+        for line in file:
+            row = lines.parse(line)
+            if row is not None and row["step"] <= last_step and line.endswith(b"\n"):
+                end = file.tell()
+    with open(path, "rb+", opener=_opener) as file:
+        later = os.fstat(file.fileno()).st_size > end
+        file.truncate(end)
+        os.fsync(file.fileno())
+    return later
 
 
 def steps(folder: Path) -> list[tuple[int, Path]]:
@@ -244,41 +260,3 @@ def steps(folder: Path) -> list[tuple[int, Path]]:
 
 def _opener(path: str, flags: int) -> int:
     return open_own(Path(path), flags)
-
-
-def _parse(line: bytes) -> dict[str, Any] | None:
-    """A row of a record; None for a line that is not JSON, has no step, or holds another kind of
-    thing than is ever written there: nobody who reads a row has to ask."""
-    try:
-        row = json.loads(line, parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(row, dict) or type(row.get("step")) is not int:
-        return None
-    fits = all(
-        row.get(key) is None or isinstance(row[key], kind)
-        for kind, keys in _SHAPES.items()
-        for key in keys
-    )
-    return row if fits and 0 <= row["step"] < 2**31 else None
-
-
-def _no_number(text: str) -> NoReturn:
-    """For NaN and Infinity, which are no JSON and which `_line` never writes."""
-    raise ValueError(text)
-
-
-def _line(row: dict[str, Any]) -> str:
-    """One line of strict JSON: what is not finite (a blown-up loss) becomes null."""
-    try:
-        return json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n"
-    except ValueError:
-        return json.dumps(_finite(row), separators=(",", ":")) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

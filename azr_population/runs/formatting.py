@@ -40,3 +40,13 @@ def rating(member: Record) -> str:
     """`25.1 ± 0.4`, mu and sigma of a member's metrics; `-` for a member without a rating."""
     mu, sigma = number(member.get("mu")), number(member.get("sigma"))
     return "-" if mu is None or sigma is None else f"{mu:.1f} ± {sigma:.1f}"
+
+
+def plain(value: Any) -> str:
+    """`value` as text that moves no cursor and hides nothing: what cannot be printed (control
+    characters, escape sequences, marks that turn the direction of writing) is written out as Python
+    would (`\\x1b`); line breaks and tabs stay."""
+    return "".join(
+        sign if sign.isprintable() or sign in "\n\t" else sign.encode("unicode_escape").decode()
+        for sign in str(value)
+    )

@@ -19,6 +19,7 @@ from azr_population.population.clock import PhaseClock
 from azr_population.population.population import Population, StepRecords
 from azr_population.population.rows import Row
 from azr_population.population.training import attempts, proposals, samples
+from azr_population.population.transcript import Transcript
 from azr_population.population.turnover import Making, bred
 from azr_population.referee import Referee
 from azr_population.selfplay import phases
@@ -55,6 +56,7 @@ class SelfPlay:
             config.seed,
             config.task.buffer_size,
         )
+        self.population.transcript = Transcript(config.run.completions, engine.tokenizer)
 
     @property
     def step(self) -> int:

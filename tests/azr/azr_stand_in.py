@@ -9,7 +9,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,16 @@ from azr_population.population.rows import Row
 from azr_population.population.training import TrainingRow
 from azr_population.tasks.chat_format import ChatFormat
 from azr_population.tasks.task import TaskType
+
+
+class Bytes:
+    """A tokenizer whose tokens are bytes."""
+
+    def decode(
+        self, ids: Sequence[int], skip_special_tokens: bool, clean_up_tokenization_spaces: Any = 0
+    ) -> str:
+        """The text of the bytes."""
+        return bytes(ids).decode()
 
 
 class Batch:
@@ -54,9 +64,7 @@ class Manager:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
-        self.tokenizer = SimpleNamespace(
-            decode=lambda ids, skip_special_tokens: bytes(ids).decode()
-        )
+        self.tokenizer = Bytes()
 
     def extract_input_output(self, text: str, return_input: bool, return_output: bool) -> str:
         """The answer in a response; '' where there is none."""

@@ -23,6 +23,7 @@ from azr_population.population.population import Population, StepRecords
 from azr_population.population.rewards import TEACHER_REWARDS
 from azr_population.population.rows import Row
 from azr_population.population.training import attempts, proposals
+from azr_population.population.transcript import Transcript
 from azr_population.population.turnover import Making
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.selfplay.loop import SelfPlay
@@ -36,6 +37,8 @@ RATES = {"teacher_lr": 1.5e-4, "student_lr": 1e-3, "agent_lr": 1e-3}
 
 class Script:
     """Members who propose `a + k` for four values of k, so that copies occur, and often fail."""
+
+    tokenizer = azr_stand_in.Bytes()
 
     def __init__(self) -> None:
         self.count = 0
@@ -107,6 +110,7 @@ class Local:
 
     def __init__(self, referee: Referee, config: Config) -> None:
         self.engine = Script()
+        config.run.completions = 10
         self.play = SelfPlay(config, self.engine, referee, ChatFormat(), None)  # type: ignore[arg-type]
         self.rows: list[Row] = []
         population = self.play.population
@@ -181,6 +185,9 @@ def told(records: StepRecords) -> dict[str, Any]:
         "matches": records.matches,
         "lineage": records.lineage,
         "tasks": records.tasks,
+        "completions": [
+            {k: v for k, v in row.items() if k != "advantage"} for row in records.completions
+        ],
     }
 
 
@@ -199,6 +206,7 @@ def test_both_hosts_tell_the_same(
     config.evolution.operators = {"full_gaussian": 1.0}
     local = Local(referee, config)
     inside = population_of(settings_of(config, teacher_reward=reward), 1e-6)
+    inside.transcript = Transcript(10, azr_stand_in.Bytes())
     seen: set[Any] = set()
     for _ in range(3):
         expected = local.play_step()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import needs
 import pytest
@@ -11,9 +12,11 @@ import torch
 from azr_stand_in import Batch
 
 from azr_population.azr.settings import population_of
-from azr_population.azr.step import NOBODY, Step
+from azr_population.azr.step import NOBODY, Step, completions
 from azr_population.conf.inside_azr import PopulationSettings
 from azr_population.conf.schema import EvolutionConfig
+from azr_population.population.rows import Practice
+from azr_population.tasks.task import TaskType
 
 SLOTS = [3, 1, 3, 1, 3, 2]
 REWARDS = [1.0, -0.5, 0.5, -1.0, 0.0, 1.0]
@@ -60,6 +63,34 @@ def test_advantages_are_normalised_over_the_members_own_tokens(step: Step) -> No
     assert values[5].abs().max() == 0.0, "one row has nothing to compare with"
     assert torch.equal(values != 0, made.batch["response_mask"].bool() & (values[:, :1] != 0))
     assert made.batch["returns"][2].tolist() == [0.5, 0, 0, 0, 0, 0]
+
+
+def test_what_is_known_late_is_noted_on_what_was_judged(step: Step) -> None:
+    made = batch()
+    made.batch["old_log_probs"] = -torch.arange(36.0).reshape(6, 6) - 1
+    step.practice = [
+        Practice(one.slot, TaskType.CODE_O, replace(one, text="kept"), True, "solved", 1.0)
+        for one in completions(made)  # type: ignore[arg-type]
+    ]
+    step.credit(made, "pred_code_o")  # type: ignore[arg-type]
+    assert [attempt.advantage for attempt in step.practice] == pytest.approx(
+        [value if value else None for value in made.batch["advantages"][:, 0].tolist()]
+    )
+    assert step.practice[1].completion.logprobs == (-7.0, -8.0, -9.0, -10.0, -11.0)
+    assert step.practice[3].completion.text == "kept"
+
+
+def test_equal_prompts_are_held_once_and_padding_not_at_all() -> None:
+    made = batch()
+    made.batch["prompts"] = torch.tensor([[8, 9]] * 6)
+    made.batch["attention_mask"][2, 0] = 0
+    read = completions(made)  # type: ignore[arg-type]
+    assert read[0].prompt_ids is read[1].prompt_ids and read[0].prompt_ids == (8, 9)
+    assert read[2].prompt_ids == (9,)
+    assert [one.finished for one in read] == [True] * 6
+    made.batch["responses"] = made.batch["responses"][:, :5]
+    made.batch["attention_mask"] = made.batch["attention_mask"][:, :7]
+    assert [one.finished for one in completions(made)] == [length < 5 for length in LENGTHS]  # type: ignore[arg-type]
 
 
 def test_they_are_verls(step: Step) -> None:

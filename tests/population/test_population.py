@@ -128,8 +128,8 @@ def test_practice_counts_as_written_and_not_as_played() -> None:
     one.begin_step(1)
     played = rows(one, {"student_0": False})
     practice = [
-        Practice(1, TaskType.CODE_O, WRITTEN, solved, reward)
-        for solved, reward in ((True, 1.0), (False, -0.5))
+        Practice(1, TaskType.CODE_O, WRITTEN, solved, reason, reward)
+        for solved, reason, reward in ((True, "solved", 1.0), (False, "wrong", -0.5))
     ]
     metrics = one.finish_step(
         played, {1: {"rows": 2.0, "tokens": 4.0}}, Nursery(), practice

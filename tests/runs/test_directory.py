@@ -1,7 +1,7 @@
 import pytest
 
 from azr_population.errors import UserError
-from azr_population.runs import RunDirectory
+from azr_population.runs import RunDirectory, directory
 
 
 def test_records_come_back_and_a_torn_line_is_skipped(tmp_path):
@@ -116,3 +116,46 @@ def test_a_damaged_configuration_is_named(tmp_path, content, words):
     with pytest.raises(UserError, match=words) as caught:
         RunDirectory(tmp_path).config()
     assert "\n" not in str(caught.value)
+
+
+def lines_of(path):
+    return {file.name: file.read_text() for file in path.glob("completions*")}
+
+
+def test_a_bounded_record_is_put_aside_and_a_resumed_run_has_the_same_files(tmp_path, monkeypatch):
+    monkeypatch.setitem(directory.BOUNDED, "completions", 40)
+    run = RunDirectory(tmp_path / "run")
+    run.create("", {})
+    states = {}
+    for step in range(1, 12):
+        run.append("completions", [{"step": step, "member": "teacher_0"}])
+        states[step] = lines_of(run.path)
+    assert all(len(text) < 100 for files in states.values() for text in files.values())
+    assert [row["step"] for row in run.completions()] == [9, 10, 11]
+    # Back to any step since the older file was begun, and on again.
+    for back in (10, 9):
+        run.truncate(back)
+        assert [row["step"] for row in run.completions()] == list(range(9, back + 1))
+        for step in range(back + 1, 12):
+            run.append("completions", [{"step": step, "member": "teacher_0"}])
+        assert lines_of(run.path) == states[11]
+
+
+def test_other_records_are_not_bounded(tmp_path, monkeypatch):
+    monkeypatch.setitem(directory.BOUNDED, "completions", 1)
+    run = RunDirectory(tmp_path / "run")
+    run.create("", {})
+    for step in (1, 2):
+        run.append("tasks", [{"step": step}])
+    assert [path.name for path in run.path.glob("tasks*")] == ["tasks.jsonl"]
+
+
+def test_a_fork_takes_the_older_lines_along(tmp_path, monkeypatch):
+    monkeypatch.setitem(directory.BOUNDED, "completions", 20)
+    runs = [RunDirectory(tmp_path / name) for name in "ab"]
+    for run in runs:
+        run.create("", {})
+    for step in (1, 2, 3):
+        runs[0].append("completions", [{"step": step}])
+    runs[1].copy_records(runs[0], 2)
+    assert [row["step"] for row in runs[1].completions()] == [1, 2]

@@ -20,8 +20,17 @@ from azr_population.tasks.chat_format import ChatFormat
 SPEC = LoraSpec(rank=2, alpha=2.0, target_modules=("layer",))
 
 
+class Bytes:
+    """The tokenizer of scripted members: a token is a byte."""
+
+    def decode(self, ids, skip_special_tokens=False, clean_up_tokenization_spaces=False):
+        return bytes(ids).decode()
+
+
 class ScriptedEngine:
     """`skill[slot]` is a student's chance to be right, a teacher's to propose something valid."""
+
+    tokenizer = Bytes()
 
     def __init__(self, skill, slots=None):
         self.skill = skill

@@ -1,0 +1,101 @@
+"""A completion as a person reads it in the terminal: the verdict first, then what was asked and
+written, with the programs coloured. Whatever it holds, it cannot control the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group
+from rich.syntax import Syntax
+from rich.text import Text
+
+from azr_population.runs.formatting import plain, show
+from azr_population.runs.reasons import meaning
+from azr_population.tasks.pieces import Piece, asked, is_nano, pieces
+
+STYLES = {
+    "valid": "bold green",
+    "solved": "bold green",
+    "refused": "bold red",
+    "failed": "bold yellow",
+}
+_FIRST, _LAST = 4, 14
+"""Lines that are shown of a longer prompt."""
+_PYTHON = Syntax("", "python", theme="ansi_dark", background_color="default")
+
+
+def card(row: Mapping[str, Any], whole: bool = False) -> Group:
+    """One record of `completions.jsonl`; the prompt is folded unless it is wanted `whole`."""
+    prompt = plain(row.get("prompt") or "")
+    nano = is_nano(prompt)
+    lines = body(prompt if whole else asked(prompt), nano)
+    return Group(
+        headline(row),
+        Text(_facts(row), style="dim"),
+        *([Text("prompt", style="dim"), *(lines if whole else _folded(lines))] if prompt else []),
+        Text("completion", style="dim"),
+        *(body(plain(row.get("completion") or ""), nano) or [Text("    (nothing)", style="dim")]),
+        Text(),
+    )
+
+
+def headline(row: Mapping[str, Any]) -> Text:
+    """`refused, boolean: the answer is True, False or None ...`."""
+    verdict, reason = plain(row.get("verdict") or "?"), plain(row.get("reason") or "?")
+    said = meaning(reason, row.get("finished"))
+    # A valid proposal is ok, and a solved attempt is solved.
+    word = "" if reason in (verdict, "ok") else f", {reason}"
+    return Text(verdict, STYLES.get(verdict, "bold")) + Text(
+        f"{word}: {said}" if said else word, "bold"
+    )
+
+
+def body(text: str, nano: bool) -> list[Text]:
+    """The lines of a prompt or a completion that has passed `plain`, indented."""
+    lines: list[Text] = []
+    for piece in pieces(text, nano):
+        lines += _lines(piece)
+    return lines
+
+
+def _lines(piece: Piece) -> list[Text]:
+    stripped = piece.text.strip("\n").expandtabs(4)
+    shown = _PYTHON.highlight(stripped) if piece.code else Text(stripped)
+    shown.rstrip()
+    lines = list(shown.split("\n", allow_blank=True)) if stripped else []
+    if piece.mark.startswith("`"):
+        fence = Text(piece.mark, style="dim")
+        lines = [fence, *lines, Text("```", style="dim")]
+    elif piece.mark:
+        first = lines[0] if lines else Text()
+        lines = [Text(f"{piece.mark} ", style="dim") + first, *lines[1:]]
+    return [Text("    ") + line for line in lines]
+
+
+def _folded(lines: list[Text]) -> list[Text]:
+    more = len(lines) - _FIRST - _LAST
+    if more < 2:
+        return lines
+    told = Text(f"    [... {more} lines; --full shows them ...]", style="dim")
+    return [*lines[:_FIRST], told, *lines[-_LAST:]]
+
+
+def _facts(row: Mapping[str, Any]) -> str:
+    """`step 3: teacher_0 (generation 1) proposes code_o to student_1; reward +0.50, ...`."""
+    member, type, opponent = (plain(row.get(key) or "?") for key in ("member", "type", "opponent"))
+    born = f" (generation {row['generation']})" if row.get("generation") else ""
+    alone = not row.get("opponent") or opponent == member
+    if row.get("phase") == "propose":
+        did = f"proposes {type}" if alone else f"proposes {type} to {opponent}"
+    else:
+        did = f"solves {type}" if alone else f"solves {type} by {opponent}"
+    parts = [f"reward {show(row.get('reward'), '{:+.2f}')}"]
+    if row.get("solve_rate") is not None:
+        parts.insert(0, f"solved by {show(row['solve_rate'], '{:.0%}')} of the attempts")
+    if row.get("advantage") is not None:
+        parts.append(f"advantage {show(row['advantage'], '{:+.2f}')}")
+    parts.append(f"{show(row.get('tokens'), '{:.0f}')} tokens")
+    if row.get("log_prob") is not None:
+        parts.append(f"log-probability {show(row['log_prob'], '{:.2f}')} a token")
+    return f"step {row.get('step', '?')}: {member}{born} {did}; {', '.join(parts)}"

@@ -1,0 +1,87 @@
+"""Which of a run's completions are wanted."""
+
+from __future__ import annotations
+
+import difflib
+from collections import deque
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from azr_population.errors import UserError
+from azr_population.runs import RunDirectory
+from azr_population.runs.formatting import plain
+from azr_population.runs.records import by_number, roles_of
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for; what is empty is not asked for."""
+
+    step: int | None = None
+    member: str | None = None
+    type: str | None = None
+    verdicts: Collection[str] = ()
+    limit: int = 0
+    """The newest so many; 0: all."""
+
+    def fits(self, row: Record) -> bool:
+        """Whether a record is asked for."""
+        return (
+            (self.step is None or row["step"] == self.step)
+            and (self.member is None or row.get("member") == self.member)
+            and (self.type is None or row.get("type") == self.type)
+            and (not self.verdicts or row.get("verdict") in self.verdicts)
+        )
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The records, oldest first, and how many fitted in all."""
+
+    rows: list[Record]
+    total: int
+
+
+def select(run: RunDirectory, wanted: Wanted) -> Selection:
+    """The completions of a run that fit.
+
+    Raises:
+        UserError: there is no run, it kept no completions, or not of that step or member.
+    """
+    run.refuse_curves()
+    known = run.config_file.parent
+    kept: deque[Record] = deque(maxlen=wanted.limit or None)
+    steps: set[int] = set()
+    members: set[str] = set()
+    total = 0
+    for row in run.completions():
+        steps.add(row["step"])
+        members.add(str(row.get("member")))
+        if wanted.fits(row):
+            kept.append(row)
+            total += 1
+    if not steps:
+        raise UserError(
+            f"{known} has no completions.jsonl: it has finished no step, was played with "
+            f"run.completions=0, or before completions were kept; the next steps keep theirs by: "
+            f"azr-population resume {known} run.completions=16 run.steps=N"
+        )
+    if wanted.step is not None and wanted.step not in steps:
+        span = f"steps {min(steps)} to {max(steps)}" if len(steps) > 1 else f"step {min(steps)}"
+        raise UserError(f"--step {wanted.step}: {known} has completions of {span}")
+    if wanted.member is not None and wanted.member not in members:
+        members |= set(roles_of(run))
+        if wanted.member not in members:
+            raise no_member(wanted.member, str(known), members)
+    return Selection(list(kept), total)
+
+
+def no_member(name: str, where: str, known: Iterable[str]) -> UserError:
+    """What is said of a member that is not there: those that are, and the nearest name."""
+    names = sorted(map(plain, known), key=by_number)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    meant = f"did you mean {near[0]}? " if near else ""
+    return UserError(f"there is no member {name}; {meant}{where} has {', '.join(names) or 'none'}")

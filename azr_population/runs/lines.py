@@ -1,0 +1,59 @@
+"""One line of a record, read and written."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+_SHAPES: dict[type, tuple[str, ...]] = {
+    dict: (
+        *("roles", "members", "types", "phases", "exam", "operators"),
+        *("options", "fitness", "step_sizes"),
+    ),
+    int: ("generation",),
+    list: ("parents", "inputs", "outputs", "answers", "solved", "scores"),
+    str: (
+        *("child", "teacher", "student", "member", "operator", "program", "type"),
+        *("phase", "verdict", "reason", "prompt", "completion"),
+    ),
+}
+"""What the records' fields hold, where they hold anything."""
+
+
+def parse(line: bytes) -> dict[str, Any] | None:
+    """A row of a record; None for a line that is not JSON, has no step, or holds another kind of
+    thing than is ever written there: nobody who reads a row has to ask."""
+    try:
+        row = json.loads(line, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(row, dict) or type(row.get("step")) is not int:
+        return None
+    fits = all(
+        row.get(key) is None or isinstance(row[key], kind)
+        for kind, keys in _SHAPES.items()
+        for key in keys
+    )
+    return row if fits and 0 <= row["step"] < 2**31 else None
+
+
+def _no_number(text: str) -> NoReturn:
+    """For NaN and Infinity, which are no JSON and which `line` never writes."""
+    raise ValueError(text)
+
+
+def line(row: dict[str, Any]) -> str:
+    """One line of strict JSON: what is not finite (a blown-up loss) becomes null."""
+    try:
+        return json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n"
+    except ValueError:
+        return json.dumps(_finite(row), separators=(",", ":")) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,41 @@
+"""What the words in records mean: why a proposal is no task, what became of an answer."""
+
+from __future__ import annotations
+
+MEANINGS = {
+    "ok": "it runs and passes the rules",
+    "solved": "the answer is right",
+    "wrong": "an answer was read, and is not right",
+    "unparsable": "not in the form that was asked for",
+    "invalid": "AZR's executor refused it",
+    "held_out": "a program of the exam",
+    "boolean": "the answer is True, False or None, which a coin flip finds",
+    "constant": "the answer does not depend on the input",
+    "identity": "the answer is written in the input",
+    "program_too_long": "over task.max_program_chars",
+    "output_too_long": "over task.max_output_chars",
+    "too_few_inputs": "fewer than four different inputs",
+    "syntax_error": "the program does not compile",
+    "no_function": "the program defines no f",
+    "banned": "a module or a name that is not allowed",
+    "bad_input": "the input is not the argument list of one call",
+    "error": "the program raised an exception",
+    "timeout": "the program did not end in time",
+    "memory": "the program asked for too much memory",
+    "too_large": "an output or an answer is over a bound",
+    "not_literal": "an output or an answer is no Python literal",
+    "nondeterministic": "two runs on one input gave different outputs",
+    "forbidden": "a system call that it may not make",
+    "crashed": "the program ended its process",
+    "tampered": "what came back is not what the referee writes",
+    "lost": "the referee's worker died; says nothing about the program",
+    "malformed": "the question itself could not be read",
+}
+"""The referee's words, those of the validity rules, and the hosts' own."""
+
+
+def meaning(reason: str, finished: object = True) -> str:
+    """What a reason says; empty for a word that nobody knows. `finished` is False where the limit
+    of tokens cut a completion off, which is then why it has no form."""
+    said = MEANINGS.get(reason, "")
+    return f"{said}: cut off by the limit of tokens" if said and finished is False else said

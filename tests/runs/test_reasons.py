@@ -1,0 +1,22 @@
+from azr_population.referee import Reason
+from azr_population.runs.formatting import plain
+from azr_population.runs.reasons import MEANINGS, meaning
+from azr_population.selfplay.phases import HELD_OUT
+from azr_population.tasks.validity import REFUSALS
+
+
+def test_every_word_that_a_record_can_hold_has_a_meaning():
+    words = {str(reason) for reason in Reason} | set(REFUSALS) | {HELD_OUT}
+    words |= {"unparsable", "invalid", "program_too_long", "output_too_long", "too_few_inputs"}
+    assert set(MEANINGS) == words
+
+
+def test_a_completion_that_was_cut_off_says_so():
+    assert meaning("unparsable", False).endswith(": cut off by the limit of tokens")
+    assert meaning("unparsable") == meaning("unparsable", None) == MEANINGS["unparsable"]
+    assert meaning("<b>", False) == ""
+
+
+def test_what_cannot_be_printed_is_written_out():
+    assert plain("a\tb\n\x1b[1m\x85\u2028é€") == "a\tb\n\\x1b[1m\\x85\\u2028é€"
+    assert plain(3) == "3" and plain("\ud800\U000e0041") == "\\ud800\\U000e0041"
