@@ -38,7 +38,8 @@ def judge(data: Path, completions: Path, out: Path) -> None:
     problems = {problem.id: problem for problem in read(chosen("mbpp_plus")[0], data).problems}
     rows = [json.loads(line) for line in completions.read_text().splitlines()]
     asked = [(problems[row["task_id"]], row["solution"]) for row in rows]
-    judged = FunctionJudge(References(workers=PROCESSES), PROCESSES).judge(asked)  # type: ignore[arg-type]
+    with FunctionJudge(References(workers=PROCESSES), PROCESSES) as judge:
+        judged = judge.judge(asked)  # type: ignore[arg-type]
     out.write_text(json.dumps([[v.passed, v.reason, v.base_passed] for v in judged]))
 
 

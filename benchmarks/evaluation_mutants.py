@@ -72,15 +72,15 @@ def survivor(problem: FunctionProblem, source: str, judge: FunctionJudge) -> tup
 
 def measured(problems: list[FunctionProblem], processes: int) -> dict[str, Any]:
     """Counts of reasons, and the survivors with theirs."""
-    judge = FunctionJudge(References(workers=processes), processes)
-    canonical = judge.judge([(problem, problem.canonical) for problem in problems])
-    changed = first_mutants(problems)
-    verdicts = judge.judge([(problem, source) for problem, _, source in changed])
-    survivors = []
-    for (problem, what, source), verdict in zip(changed, verdicts, strict=True):
-        if verdict.passed:
-            kind, why = survivor(problem, source, judge)
-            survivors.append({"id": problem.id, "change": what, "kind": kind, "why": why})
+    with FunctionJudge(References(workers=processes), processes) as judge:
+        canonical = judge.judge([(problem, problem.canonical) for problem in problems])
+        changed = first_mutants(problems)
+        verdicts = judge.judge([(problem, source) for problem, _, source in changed])
+        survivors = []
+        for (problem, what, source), verdict in zip(changed, verdicts, strict=True):
+            if verdict.passed:
+                kind, why = survivor(problem, source, judge)
+                survivors.append({"id": problem.id, "change": what, "kind": kind, "why": why})
     return {
         "problems": len(problems),
         "canonical": dict(Counter(verdict.reason for verdict in canonical)),

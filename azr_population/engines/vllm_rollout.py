@@ -143,6 +143,12 @@ class VllmRollout:
         self._stale_prefixes = True
         self._refuse_lost()
 
+    def close(self) -> None:
+        """End the engine and free what it holds. It generates no more."""
+        del self.llm
+        versions.free()
+        self._folder.cleanup()
+
     @contextmanager
     def asleep(self) -> Iterator[None]:
         """See `Rollout`. Sleep level 1: the weights wait in the host's memory, the cache goes."""

@@ -158,6 +158,13 @@ def sampling_params(**arguments: Any) -> Any:
     return SamplingParams(detokenize=False, logprobs=0, **arguments)
 
 
+def free() -> None:
+    """After the last reference to an `LLM` has gone: what its engine shares with the process."""
+    from vllm.distributed import cleanup_dist_env_and_memory
+
+    cleanup_dist_env_and_memory()
+
+
 def make_llm(arguments: Mapping[str, Any]) -> Any:
     """vLLM's `LLM`. Raises UserError with vLLM's reason where it refuses the base or the memory."""
     from vllm import LLM

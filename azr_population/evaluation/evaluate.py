@@ -74,6 +74,7 @@ class Result:
 
     entry: Entry
     plan: Plan
+    store: Store
     right: dict[str, dict[str, list[list[bool]]]] = field(default_factory=dict)
     """Benchmark -> contestant -> verdicts on the samples of each problem."""
     notes: list[str] = field(default_factory=list)
@@ -90,8 +91,11 @@ def evaluate(
     sampler: str,
     graders: Graders,
     view: View,
+    earlier: Sequence[Store] = (),
 ) -> Result:
     """Evaluates one entry; `sampler` is the name by which completions are kept apart.
+
+    What the stores of `earlier` entries have is not asked again: runs share their base.
 
     Raises UserError for anything that the user can mend. What is done by then is kept.
     """
@@ -101,6 +105,9 @@ def evaluate(
         for data in plan.data:
             settings = plan.settings(data, sampler)
             store.note_settings(settings_digest(settings), settings)
+        for wanted in keys.values():
+            for other in earlier:
+                store.copy(other, wanted)
         _draw(entry, plan, keys, samplers, store, view)
         for data in plan.data:
             _judge(plan, data, keys[data.benchmark.name], graders, store, entry.label, view)
@@ -206,7 +213,7 @@ def _whole(problem: Problem, drawn: Drawn) -> str:
 
 
 def _result(entry: Entry, plan: Plan, keys: Mapping[str, Keys], store: Store) -> Result:
-    result = Result(entry, plan)
+    result = Result(entry, plan, store)
     for data in plan.data:
         name = data.benchmark.name
         wanted = keys[name]

@@ -99,10 +99,12 @@ def _evaluate(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) ->
         rows=arguments.rows,
         regrade=arguments.regrade,
     )
-    view, results = View(), []
+    view = View()
+    results: list[Any] = []
     with Graders(arguments.processes) as graders:
         for entry in entries:
-            result = evaluate(entry, plan, samplers, name, graders, view)
+            earlier = [result.store for result in results]
+            result = evaluate(entry, plan, samplers, name, graders, view, earlier)
             write_atomically(entry.records / "figures.json", as_json(result))
             results.append(result)
     print(markdown(results), end="")
@@ -135,7 +137,7 @@ def _temperature(arguments: argparse.Namespace) -> tuple[float, float]:
 def _rollout(arguments: argparse.Namespace) -> tuple[str, list[Any], Callable[..., Iterator[Any]]]:
     """The name under which completions are kept, the entries, and what opens samplers for them."""
     from azr_population.evaluation.contestants import Entry, entry
-    from azr_population.evaluation.sampling.rollout_sampler import torch_samplers
+    from azr_population.evaluation.sampling.rollout_sampler import torch_samplers, vllm_samplers
     from azr_population.evaluation.sampling.server_sampler import ServerSampler
 
     kind, _, url = arguments.rollout.partition("=")
@@ -145,13 +147,9 @@ def _rollout(arguments: argparse.Namespace) -> tuple[str, list[Any], Callable[..
         records = arguments.records or Path("evaluations") / label
         made = Entry(label, records, None, server.contestants(arguments.entries))
         return "openai", [made], lambda entry, who: iter([(server, list(who))])
-    if kind == "vllm" and not url:
-        raise UserError(
-            "--rollout=vllm: there is no vLLM rollout in this version; serve the members by `vllm "
-            "serve --lora-modules` and give --rollout openai=URL, or use --rollout torch"
-        )
-    if arguments.rollout != "torch":
-        raise UserError(f"--rollout={arguments.rollout}: torch, or openai=URL")
+    local = {"torch": torch_samplers, "vllm": vllm_samplers}
+    if arguments.rollout not in local:
+        raise UserError(f"--rollout={arguments.rollout}: torch, vllm, or openai=URL")
     if not arguments.entries:
         raise UserError("name a run, a PEFT folder or a base; or --list")
     entries = [
@@ -160,8 +158,8 @@ def _rollout(arguments: argparse.Namespace) -> tuple[str, list[Any], Callable[..
     ]
     if arguments.records and len(entries) > 1:
         raise UserError("--records is for one entry; each run keeps its own by default")
-    opened = partial(torch_samplers, dtype=arguments.dtype, device=arguments.device)
-    return f"torch {arguments.dtype}", entries, opened
+    opened = partial(local[kind], dtype=arguments.dtype, device=arguments.device)
+    return f"{kind} {arguments.dtype}", entries, opened
 
 
 def _list(benchmarks: Sequence[Benchmark], folder: Path | None) -> int:

@@ -91,6 +91,13 @@ class Store:
         self._append("verdicts", [{**asdict(key), **asdict(verdict)} for key, verdict in kept])
         self.verdicts.update(kept)
 
+    def copy(self, other: Store, keys: Iterable[Key]) -> None:
+        """Keeps what another store has of these keys and this one has not."""
+        missing = [key for key in keys if key not in self.completions and key in other.completions]
+        self.add_completions((key, other.completions[key]) for key in missing)
+        judged = [key for key in missing if key in other.verdicts]
+        self.add_verdicts((key, other.verdicts[key]) for key in judged)
+
     def _append(self, name: str, rows: list[dict[str, Any]]) -> None:
         if not rows:
             return

@@ -75,6 +75,10 @@ class Referee:
         """The outcomes of raw work for callers with their own rules: `patches.referee_executor`."""
         return self._pool.run(works)
 
+    def outcomes(self, works: Iterable[Work]) -> Iterator[list[Outcome]]:
+        """As `run`, one by one in order, reading ahead in a bounded way."""
+        return self._pool.stream(works)
+
     def _answers(self, asked: Iterable[Plan[_Answer] | None]) -> Iterator[_Answer]:
         stages = Stages(asked)
         return stages.answers(self._pool.stream(stages.works()))

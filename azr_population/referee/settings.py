@@ -44,6 +44,13 @@ class RefereeSettings:
     accept_unconfined: bool = False
     """Run even where the platform cannot confine. Model-written code then runs as you."""
     modules: tuple[str, ...] = MODULES
+    part_seconds: float = 0.0
+    """CPU seconds of each part that a script of the prelude's tells of (`time_part`), 0: no limit.
+    Kept from outside the child, about to a few milliseconds."""
+    prelude: str = ""
+    """Python source of ours that each worker executes once, before it takes tasks: scripts find its
+    names in their namespaces. In it `time_part(True)` begins a part of the work, and
+    `time_part(False)` ends it."""
     required_modules: tuple[str, ...] = ()
     """Of `modules`, those whose absence is an error; they may come from site-packages."""
     banned_names: tuple[str, ...] = BANNED_NAMES
@@ -61,8 +68,9 @@ class RefereeSettings:
         for name in ("deadline", "memory_mb", "max_output_chars"):
             if not getattr(self, name) > 0:
                 raise UserError(f"referee.{name}={getattr(self, name)}: it must be above 0")
-        if self.cpu_seconds < 0:
-            raise UserError(f"referee.cpu_seconds={self.cpu_seconds}: 0 (no limit) or more")
+        for name in ("cpu_seconds", "part_seconds"):
+            if getattr(self, name) < 0:
+                raise UserError(f"referee.{name}={getattr(self, name)}: 0 (no limit) or more")
         if self.share < 1:
             raise UserError(f"referee.share={self.share}: it must be 1 or more")
         if self.workers < 0:

@@ -190,6 +190,8 @@ def _options(settings: RefereeSettings) -> dict[str, Any]:
         "banned_names": list(settings.banned_names),
         "max_output_chars": settings.max_output_chars,
         "cpu_seconds": settings.cpu_seconds,
+        "part_seconds": settings.part_seconds,
+        "prelude": settings.prelude,
         "memory_bytes": settings.memory_mb << 20,
         "region_bytes": 4096 + 96 * settings.max_output_chars,
     }

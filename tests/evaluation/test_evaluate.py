@@ -89,6 +89,20 @@ def run(entry, plan, sampler, graders):
     return evaluate(entry, plan, sampler.open, sampler.name, graders, View())
 
 
+def test_runs_of_one_base_ask_it_once(entry, plan, graders, tmp_path):
+    sampler = Ready(knows)
+    first = run(entry, plan, sampler, graders)
+    assert sampler.asked == 30
+    base, _, student = entry.contestants
+    they = (base, replace(student, weights="w7"))
+    second = replace(entry, label="other", records=tmp_path / "other", contestants=they)
+    result = evaluate(second, plan, sampler.open, "ready", graders, View(), [first.store])
+    assert sampler.asked == 40
+    assert result.right["gsm8k"]["base"] == first.right["gsm8k"]["base"]
+    kept = Store(second.records)
+    assert len(kept.completions) == len(kept.verdicts) == 20, "each run has all of its own records"
+
+
 def test_figures_of_known_answers(entry, plan, graders):
     result = run(entry, plan, Ready(knows), graders)
     lines = [line.split(",") for line in as_csv([result]).splitlines()]

@@ -26,12 +26,8 @@ WORD = problem(f"def f(x):\n    return {SECRET!r} * x\n", [[1]], [[2], [3]])
 
 @pytest.fixture(scope="module")
 def judge(references):
-    made = FunctionJudge(References(references, workers=1), workers=1, least_seconds=0.5)
-
-    def judged(asked, *solutions):
-        return made.judge([(asked, solution) for solution in solutions])
-
-    return judged
+    with FunctionJudge(References(references, workers=1), workers=1, least_seconds=0.5) as made:
+        yield lambda asked, *solutions: made.judge([(asked, solution) for solution in solutions])
 
 
 def reasons(verdicts):
@@ -155,8 +151,8 @@ def test_a_slow_canonical_solution_gives_solutions_its_time(tmp_path, monkeypatc
     assert references.of([DOUBLE, slow])[slow.id].seconds == 16.0
     quick = problem("def f(x):\n    return x", [[1]])
     assert references.of([quick])[quick.id].seconds == 1.0
-    judge = FunctionJudge(references, 1, least_seconds=1.0)
-    assert [v.passed for v in judge.judge([(slow, slow.canonical)])] == [True]
+    with FunctionJudge(references, 1, least_seconds=1.0) as judge:
+        assert [v.passed for v in judge.judge([(slow, slow.canonical)])] == [True]
     monkeypatch.setattr("azr_population.evaluation.grading.references._SECONDS", (1.0,))
     with pytest.raises(UserError, match=r"own/f: .*it takes more than 1 seconds"):
         References(tmp_path / "other", 1).of([slow])
@@ -269,9 +265,9 @@ def test_no_hostile_program_passes_and_none_escapes(references):
 
     marker = Path("/tmp/azr_population_was_here")
     marker.unlink(missing_ok=True)
-    judge = FunctionJudge(References(references, workers=2), workers=2, least_seconds=1.0)
     asked = [(WORD, source) for source in [*HOSTILE.values(), WORD.canonical]]
-    *verdicts, right = judge.judge(asked)
+    with FunctionJudge(References(references, workers=2), 2, least_seconds=1.0) as judge:
+        *verdicts, right = judge.judge(asked)
     passed = {name: v for name, v in zip(HOSTILE, verdicts, strict=True) if v.passed}
     assert not passed
     assert right.passed

@@ -67,12 +67,12 @@ def test_hostile_completions_of_mbpp_do_not_pass():
     """Each hostile program, as an answer to problems of which it knows the name and no more."""
     needs.module("evalplus", "-e '.[eval]'")
     asked = problems("mbpp_plus")[::100]
-    judge = FunctionJudge(References(workers=2), 2)
     tries = [
         (problem, kind, source.replace("def f(", f"def {problem.entry_point}("))
         for problem in asked
         for kind, source in HOSTILE.items()
     ]
-    verdicts = judge.judge([(problem, source) for problem, _, source in tries])
+    with FunctionJudge(References(workers=2), 2) as judge:
+        verdicts = judge.judge([(problem, source) for problem, _, source in tries])
     passed = [(p.id, kind) for (p, kind, _), v in zip(tries, verdicts, strict=True) if v.passed]
     assert not passed

@@ -1,6 +1,7 @@
 import time
 
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
+from azr_population.referee.sandbox.wire import SCRIPT, Call, Work
 
 ENDLESS = "def f(n):\n    while True:\n        n += 1"
 
@@ -23,3 +24,47 @@ def test_answers_behind_one_that_hangs_are_still_graded():
     with Referee(settings) as referee:
         (grades,) = referee.grade([Question("code_i", program, ("3",), ("6",), ("1", "3", "4"))])
     assert [grade.reason for grade in grades] == [Reason.TIMEOUT, Reason.SOLVED, Reason.WRONG]
+
+
+PRELUDE = """
+def counted(parts, turns):
+    for _ in range(parts):
+        time_part(True)
+        for _ in range(turns):
+            pass
+        time_part(False)
+    return "counted"
+"""
+
+
+def test_each_part_of_a_script_has_its_time_and_their_sum_has_another():
+    """10**7 turns take a few tenths of a second on any machine that this runs on."""
+    calls = (
+        "counted(1, 10**12)",
+        "counted(40, 10**6)",
+        "counted(1000, 10**7)",
+        "time_part(0) or 5",
+    )
+    works = [Work("", (Call(SCRIPT, call),), apart=True) for call in calls]
+    settings = RefereeSettings(
+        workers=1, deadline=600.0, cpu_seconds=1.5, part_seconds=0.8, prelude=PRELUDE
+    )
+    with Referee(settings) as referee:
+        (endless,), (short,), (long,), (none,) = referee.run(works)
+    assert (short, none) == ((Reason.OK, "counted"), (Reason.OK, "5"))
+    assert endless.reason is long.reason is Reason.TIMEOUT
+    with Referee(RefereeSettings(workers=1)) as referee:
+        ((outcome,),) = referee.run([works[1]])
+    assert outcome.reason is Reason.ERROR, "no prelude, no names of it"
+
+
+def test_a_part_is_ended_long_before_the_whole():
+    work = Work("", (Call(SCRIPT, "counted(1, 10**12)"),), apart=True)
+    settings = RefereeSettings(
+        workers=1, deadline=3600.0, cpu_seconds=360.0, part_seconds=0.2, prelude=PRELUDE
+    )
+    start = time.monotonic()
+    with Referee(settings) as referee:
+        ((outcome,),) = referee.run([work])
+    assert outcome.reason is Reason.TIMEOUT
+    assert time.monotonic() - start < 180

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from azr_population.evaluation.grading import sandbox, sandboxed
+from azr_population.evaluation.grading import sandbox
 from azr_population.evaluation.grading.outputs import Forged, Output, output_of, unpack
 from azr_population.evaluation.grading.sandboxed.contests import lines_digest, stripped_lines
 from azr_population.evaluation.grading.sandboxed.values import line_of
@@ -44,9 +44,11 @@ class ContestJudge:
         """Verdicts in order; `done` is told how many more there are now."""
         verdicts: list[Verdict] = []
         with ExitStack() as stack:
-            one = stack.enter_context(sandbox.open_referee(SECONDS, self.workers, numpy=True))
+            one = stack.enter_context(
+                sandbox.open_referee("contests", SECONDS, self.workers, numpy=True)
+            )
             more = stack.enter_context(
-                sandbox.open_referee(SECONDS * _TOGETHER, self.workers, numpy=True)
+                sandbox.open_referee("contests", SECONDS * _TOGETHER, self.workers, numpy=True)
             )
             for start in range(0, len(solutions), _BATCH):
                 batch = solutions[start : start + _BATCH]
@@ -73,7 +75,7 @@ def _judged(
         running = [number for number in range(len(batch)) if number not in verdicts]
         works = [_task(*batch[n], tests[batch[n][0].id][start:stop]) for n in running]
         outcomes = sandbox.run(more if start else one, works)
-        for number, (outcome,) in zip(running, outcomes, strict=True):
+        for number, outcome in zip(running, outcomes, strict=True):
             problem, solution = batch[number]
             every = tests[problem.id]
             reason, detail = _verdict(problem, every[start:stop], outcome)
@@ -86,9 +88,7 @@ def _judged(
 
 def _task(problem: ContestProblem, solution: str, tests: Tests) -> Any:
     typed = [given for given, _ in tests]
-    return sandbox.task(
-        sandboxed.code_of("contests"), f"run_tests({solution!r}, {problem.function!r}, {typed!r})"
-    )
+    return sandbox.task(f"run_tests({solution!r}, {problem.function!r}, {typed!r})")
 
 
 def _verdict(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 
 from azr_population.evaluation.grading import sandbox
 from azr_population.evaluation.grading.evalplus_rules import first_wrong
@@ -22,16 +23,19 @@ from azr_population.referee.jobs import Outcome
 
 Solution = tuple[FunctionProblem, str]
 LEAST_SECONDS = 4.0
+INPUTS = 4.0
 TIME_FACTOR = 4.0
-"""Processor time that a solution has for the plus inputs (half of it for the base inputs): the
-least; or the factor on what was enough for the canonical one, where `SHORTEST` was not. evalplus
-gives each input 1 second by the wall, or 4 times what the canonical one took, and 60 to all."""
-_BATCH = 256
+"""Processor time that a solution has for the base inputs, and again for the plus inputs: the least,
+of which one input may take a part (`LEAST_SECONDS / INPUTS`); or, where `SHORTEST` was not enough
+for the canonical one, the factor on what was, for one input or all. evalplus gives each input 1
+second by the wall, or 4 times what the canonical one took, and 60 to all."""
+Limits = tuple[float, float]
+"""Seconds for all inputs, and for one; 0: no limit of its own."""
 _LONGEST = 200_000
 
 
 class FunctionJudge:
-    """Judges solutions; knows what is right from the canonical ones."""
+    """Judges solutions, knowing what is right from the canonical ones; a context manager."""
 
     def __init__(
         self, references: References, workers: int = 0, least_seconds: float = LEAST_SECONDS
@@ -39,6 +43,15 @@ class FunctionJudge:
         self.references = references
         self.workers = workers
         self.least_seconds = least_seconds
+        self._stack = ExitStack()
+        self._referees: dict[tuple[Limits, bool], sandbox.Referee] = {}
+
+    def __enter__(self) -> FunctionJudge:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._referees.clear()
+        self._stack.close()
 
     def judge(
         self,
@@ -60,14 +73,10 @@ class FunctionJudge:
         done(len(verdicts))
         for plus in (False, True):
             waiting = [number for number in range(len(solutions)) if number not in verdicts]
-            for batch in self._stage(plus, waiting, solutions, references):
-                final = {
-                    number: verdict
-                    for number, verdict in batch.items()
-                    if plus or not verdict.passed or not solutions[number][0].plus_inputs
-                }
-                verdicts.update(final)
-                done(len(final))
+            for number, verdict in self._stage(plus, waiting, solutions, references):
+                if plus or not verdict.passed or not solutions[number][0].plus_inputs:
+                    verdicts[number] = verdict
+                    done(1)
         return [verdicts[number] for number in range(len(solutions))]
 
     def _stage(
@@ -76,31 +85,36 @@ class FunctionJudge:
         waiting: Sequence[int],
         solutions: Sequence[Solution],
         references: dict[str, Reference],
-    ) -> Iterator[dict[int, Verdict]]:
-        """Verdicts on base or plus inputs, some at a time."""
-        groups: dict[tuple[float, bool], list[int]] = defaultdict(list)
+    ) -> Iterator[tuple[int, Verdict]]:
+        """Verdicts on base or plus inputs as they are reached."""
+        groups: dict[tuple[Limits, bool], list[int]] = defaultdict(list)
         for number in waiting:
             problem, solution = solutions[number]
-            groups[self._limit(references[problem.id], plus), "numpy" in solution].append(number)
-        for (seconds, numpy), numbers in sorted(groups.items()):
-            with sandbox.open_referee(seconds, self.workers, numpy) as referee:
-                for start in range(0, len(numbers), _BATCH):
-                    batch = numbers[start : start + _BATCH]
-                    works = [
-                        call_task(*solutions[n], [references[solutions[n][0].id].part(plus)[0]])
-                        for n in batch
-                    ]
-                    yield {
-                        n: _verdict(solutions[n], references[solutions[n][0].id], plus, outcome)
-                        for n, (outcome,) in zip(batch, sandbox.run(referee, works), strict=True)
-                    }
+            limits = self._limits(references[problem.id])
+            groups[limits, "numpy" in solution].append(number)
+        for (limits, numpy), numbers in sorted(groups.items()):
+            asked = [(solutions[number], references[solutions[number][0].id]) for number in numbers]
+            works = (call_task(*solution, [known.part(plus)[0]]) for solution, known in asked)
+            outcomes = sandbox.run(self._referee(limits, numpy), works)
+            for number, about, outcome in zip(numbers, asked, outcomes, strict=True):
+                yield number, _verdict(*about, plus, outcome)
 
-    def _limit(self, reference: Reference, plus: bool) -> float:
-        """Seconds for a solution, up to a power of two so that few referees are needed."""
-        needed = self.least_seconds if plus else self.least_seconds / 2
-        if reference.seconds > SHORTEST:
-            needed = max(needed, TIME_FACTOR * reference.seconds)
-        return float(2 ** math.ceil(math.log2(needed)))
+    def _referee(self, limits: Limits, numpy: bool) -> sandbox.Referee:
+        """Opened when it is first needed, and kept: workers take a while to start."""
+        key = limits, numpy
+        if key not in self._referees:
+            seconds, part = limits
+            self._referees[key] = self._stack.enter_context(
+                sandbox.open_referee("functions", seconds, self.workers, numpy, part)
+            )
+        return self._referees[key]
+
+    def _limits(self, reference: Reference) -> Limits:
+        """Up to a power of two where the canonical solution is slow, so that referees are few."""
+        least = self.least_seconds
+        if reference.seconds <= SHORTEST:
+            return least, least / INPUTS
+        return float(2 ** math.ceil(math.log2(max(least, TIME_FACTOR * reference.seconds)))), 0.0
 
 
 def _verdict(solution: Solution, reference: Reference, plus: bool, outcome: Outcome) -> Verdict:

@@ -90,7 +90,8 @@ class Graders:
     @cached_property
     def functions(self) -> FunctionJudge:
         """The judge of HumanEval's and MBPP's kind."""
-        return FunctionJudge(References(self._folder, self.processes), self.processes)
+        references = References(self._folder, self.processes)
+        return self._stack.enter_context(FunctionJudge(references, self.processes))
 
     @cached_property
     def contests(self) -> ContestJudge:

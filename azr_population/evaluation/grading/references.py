@@ -25,11 +25,10 @@ from azr_population.referee.jobs import Outcome
 from azr_population.referee.reasons import Reason
 from azr_population.referee.sandbox import literal
 
-_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+_SECONDS = (0.25, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 """Of processor time that a canonical solution is given for all inputs, the first that is enough.
 The sandbox shows programs no true clock, so this is how it is known what one takes."""
 SHORTEST = _SECONDS[0]
-_BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -86,15 +85,13 @@ class References:
             if not waiting:
                 return
             slow = []
-            with sandbox.open_referee(seconds, self.workers) as referee:
-                for start in range(0, len(waiting), _BATCH):
-                    batch = waiting[start : start + _BATCH]
-                    works = [call_task(p, p.canonical, sets[p.id]) for p in batch]
-                    for problem, (outcome,) in zip(batch, sandbox.run(referee, works), strict=True):
-                        if outcome.reason is Reason.TIMEOUT:
-                            slow.append(problem)
-                        else:
-                            yield problem, _reference(problem, sets[problem.id], outcome, seconds)
+            with sandbox.open_referee("functions", seconds, self.workers) as referee:
+                works = (call_task(p, p.canonical, sets[p.id]) for p in waiting)
+                for problem, outcome in zip(waiting, sandbox.run(referee, works), strict=True):
+                    if outcome.reason is Reason.TIMEOUT:
+                        slow.append(problem)
+                    else:
+                        yield problem, _reference(problem, sets[problem.id], outcome, seconds)
             waiting = slow
         if waiting:
             raise _broken(waiting[0], f"it takes more than {_SECONDS[-1]:g} seconds")
@@ -104,9 +101,9 @@ class References:
         bare = [problem for problem in problems if not problem.base_inputs]
         recorded: dict[str, list[Any]] = {}
         if bare:
-            with sandbox.open_referee(_SECONDS[-1], self.workers) as referee:
-                outcomes = sandbox.run(referee, [_recording(problem) for problem in bare])
-            for problem, (outcome,) in zip(bare, outcomes, strict=True):
+            with sandbox.open_referee("functions", _SECONDS[-1], self.workers) as referee:
+                outcomes = list(sandbox.run(referee, map(_recording, bare)))
+            for problem, outcome in zip(bare, outcomes, strict=True):
                 if outcome.reason is not Reason.OK:
                     raise _broken(problem, f"{outcome.reason} {outcome.text}")
                 recorded[problem.id] = _parsed(json.loads(outcome.text))
@@ -155,17 +152,13 @@ def call_task(problem: FunctionProblem, solution: str, sets: Sequence[list[Any]]
     import marshal
 
     inputs = [marshal.dumps(group) for group in sets]
-    return sandbox.task(
-        sandboxed.code_of("functions"),
-        f"call_all({solution!r}, {problem.entry_point!r}, {inputs!r})",
-    )
+    return sandbox.task(f"call_all({solution!r}, {problem.entry_point!r}, {inputs!r}, time_part)")
 
 
 def _recording(problem: FunctionProblem) -> Any:
     """The task that records the inputs with which a problem's test program calls."""
     return sandbox.task(
-        sandboxed.code_of("functions"),
-        f"recorded({problem.check!r}, {problem.entry_point!r}, {problem.canonical!r})",
+        f"recorded({problem.check!r}, {problem.entry_point!r}, {problem.canonical!r})"
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterable, Iterator
 
+from azr_population.evaluation.grading import sandboxed
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.referee.jobs import Outcome
 from azr_population.referee.sandbox.wire import SCRIPT, Call, Work
@@ -25,10 +27,17 @@ MAX_CHARS = 65_536
 _WALL_FACTOR = 10
 
 
-def open_referee(cpu_seconds: float, workers: int = 0, numpy: bool = False) -> Referee:
+def open_referee(
+    module: str,
+    cpu_seconds: float,
+    workers: int = 0,
+    numpy: bool = False,
+    part_seconds: float = 0.0,
+) -> Referee:
     """A referee whose tasks may take that many seconds of processor time each.
 
-    `numpy`: programs may import it, where it is installed.
+    `module`: of `sandboxed`, whose functions its tasks call. `numpy`: programs may import it, where
+    it is installed. `part_seconds`: of processor time for each input; 0 sets no limit.
     """
     extra = ("numpy",) if numpy and importlib.util.find_spec("numpy") else ()
     return Referee(
@@ -36,6 +45,8 @@ def open_referee(cpu_seconds: float, workers: int = 0, numpy: bool = False) -> R
             workers=workers,
             deadline=_WALL_FACTOR * cpu_seconds,
             cpu_seconds=cpu_seconds,
+            part_seconds=part_seconds,
+            prelude=sandboxed.text_of(module),
             memory_mb=MEMORY_MB,
             max_output_chars=MAX_CHARS,
             modules=MODULES + _MORE + extra,
@@ -45,11 +56,11 @@ def open_referee(cpu_seconds: float, workers: int = 0, numpy: bool = False) -> R
     )
 
 
-def task(source: str, *expressions: str) -> Work:
-    """Evaluates each expression after the source, in a child that it shares with nobody."""
-    return Work(source, tuple(Call(SCRIPT, text) for text in expressions), apart=True)
+def task(expression: str) -> Work:
+    """Evaluates a call of a function of the referee's module, in a child of its own."""
+    return Work("", (Call(SCRIPT, expression),), apart=True)
 
 
-def run(referee: Referee, works: list[Work]) -> list[list[Outcome]]:
-    """What came of each task: an outcome per expression, its text the expression's value."""
-    return referee.run(works)
+def run(referee: Referee, works: Iterable[Work]) -> Iterator[Outcome]:
+    """What came of each task, in order; the text of an outcome is the expression's value."""
+    return (outcome for (outcome,) in referee.outcomes(works))

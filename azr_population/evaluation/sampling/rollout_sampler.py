@@ -10,10 +10,12 @@ import torch
 from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
 from azr_population.adapters.bank import Bank
 from azr_population.adapters.peft_folder import load_adapter
+from azr_population.engines.assembly import check_rollout
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.engine import Rollout, Sampling
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_rollout import TorchRollout
+from azr_population.engines.vllm_rollout import VllmRollout
 from azr_population.errors import UserError
 from azr_population.evaluation.contestants import Contestant, Entry
 from azr_population.evaluation.prompts import Prompt
@@ -67,14 +69,49 @@ class RolloutSampler:
         return Drawn(kept, len(completion.token_ids), ended, plain)
 
 
+Served = Iterator[tuple[RolloutSampler, list[Contestant]]]
+
+
 def torch_samplers(
     entry: Entry, contestants: Sequence[Contestant], dtype: str, device: str
-) -> Iterator[tuple[RolloutSampler, list[Contestant]]]:
+) -> Served:
     """Samplers for these contestants of an entry, one for each shape of adapter among them.
 
     All contestants of a run have one shape, and so one batch. Raises UserError where an adapter
     does not fit the base.
     """
+    for model, tokenizer, bank, together in _banks(entry, contestants, dtype, device):
+        rollout = TorchRollout(model, bank, stop_ids(model, tokenizer))
+        yield _sampler("torch", rollout, tokenizer, together, _context(model)), together
+
+
+def vllm_samplers(
+    entry: Entry, contestants: Sequence[Contestant], dtype: str, device: str
+) -> Served:
+    """As `torch_samplers`, by a vLLM in this process, which is ended before the next one starts."""
+    check_rollout("vllm", 1)
+    for model, tokenizer, bank, together in _banks(entry, contestants, dtype, "cpu"):
+        rollout = VllmRollout(
+            str(entry.base),
+            len(together),
+            bank.spec.rank,
+            stop_ids(model, tokenizer),
+            dtype=dtype,
+            on_gpu=device.startswith("cuda"),
+        )
+        for slot in range(len(together)):
+            rollout.push(slot, bank.read(slot))
+        context = min(_context(model), rollout.max_model_len)
+        try:
+            yield _sampler("vllm", rollout, tokenizer, together, context), together
+        finally:
+            rollout.close()
+
+
+def _banks(
+    entry: Entry, contestants: Sequence[Contestant], dtype: str, device: str
+) -> Iterator[tuple[Any, Any, Bank, list[Contestant]]]:
+    """Base, tokenizer, and the bank in whose slots these contestants are, for each shape."""
     assert entry.base is not None
     adapters = {one.name: load_adapter(one.folder) for one in contestants if one.folder}
     shapes: dict[LoraSpec, list[Contestant]] = {}
@@ -94,10 +131,18 @@ def torch_samplers(
                 bank.write(slot, _complete(adapters[one.name], bank))
             except UserError as error:
                 raise UserError(f"{one.folder} does not fit {entry.base}: {error}") from error
-        slots = {one.name: slot for slot, one in enumerate(together)}
-        rollout = TorchRollout(model, bank, stop_ids(model, tokenizer))
-        context = int(getattr(model.config, "max_position_embeddings", 0) or 1 << 20)
-        yield RolloutSampler("torch", rollout, tokenizer, slots, context), together
+        yield model, tokenizer, bank, together
+
+
+def _sampler(
+    name: str, rollout: Rollout, tokenizer: Any, together: Sequence[Contestant], context: int
+) -> RolloutSampler:
+    slots = {one.name: slot for slot, one in enumerate(together)}
+    return RolloutSampler(name, rollout, tokenizer, slots, context)
+
+
+def _context(model: Any) -> int:
+    return int(getattr(model.config, "max_position_embeddings", 0) or 1 << 20)
 
 
 def _complete(adapter: Adapter, bank: Bank) -> Adapter:

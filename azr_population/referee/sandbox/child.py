@@ -69,7 +69,11 @@ class Runner:
     """Runs jobs. The zygote makes it; each child uses its own copy."""
 
     def __init__(
-        self, modules: frozenset[str], banned_names: frozenset[str], max_output: int
+        self,
+        modules: frozenset[str],
+        banned_names: frozenset[str],
+        max_output: int,
+        prelude: str = "",
     ) -> None:
         sys.stdin = None
         sys.stdout = sys.stderr = self.sink = _Sink()
@@ -86,6 +90,7 @@ class Runner:
         self.plain_builtins = {name: self.builtins[name] for name in plain.BUILTINS}
         self.plain_builtins["__build_class__"] = builtins.__build_class__
         self.plain_builtins["__import__"] = self.facades.importer()
+        self.prelude = self._executed(prelude) if prelude else {}
         self.programs: dict[tuple[Any, ...], Compiled] = {}
         self.executed = 0
         self.worn = False
@@ -98,6 +103,7 @@ class Runner:
         is not plain, its first call is made and no other: the next needs a child of its own.
         """
         gc.enable()
+        self.region = region
         first = 0
         for work in works:
             region.begin(first)
@@ -120,6 +126,15 @@ class Runner:
                     break
             first += len(work.calls)
         self.worn = self.worn or self.executed > _LIFE
+
+    def _executed(self, prelude: str) -> dict[str, Any]:
+        """The names that scripts find."""
+        scope = {"__builtins__": self.builtins, "__name__": "prelude", "time_part": self._time_part}
+        exec(compile(prelude, "<prelude>", "exec", dont_inherit=True), scope)
+        return {name: value for name, value in scope.items() if not name.startswith("__")}
+
+    def _time_part(self, begins: bool) -> None:
+        self.region.time_part(begins)
 
     def warm_up(self) -> None:
         """Run a program of our own a few times, in the zygote.
@@ -223,6 +238,7 @@ class Runner:
 
     def _script(self, code: CodeType, given: Arguments, namespace: dict[str, Any]) -> Result:
         """Run a script; the output is the `str` of its last expression, or what it printed."""
+        namespace |= self.prelude
         try:
             if given.code is not None:
                 exec(code, namespace)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import mmap
-from time import monotonic_ns
+from time import monotonic_ns, process_time_ns
 
 from . import wire
 
-HEAD = 64  # bytes before the frames: call in flight, its start in ns, bytes written
+HEAD = 64
+"""Bytes before the frames: call in flight, its start in ns, bytes written, processor time in ns at
+which the present part of the call began (-1: none is timed)."""
 
 
 class Region:
@@ -23,8 +25,8 @@ class Region:
         whole = memoryview(self.memory)
         self.inbox, self.view = whole[:inbox], whole[inbox:]
         whole.release()
-        self.words = self.view[:24].cast("q")
-        self.words[0] = -1
+        self.words = self.view[:32].cast("q")
+        self.words[0] = self.words[3] = -1
         self.size = size
 
     def hide(self) -> None:
@@ -34,12 +36,16 @@ class Region:
 
     def reset(self) -> None:
         """Forget the frames: the next job begins."""
-        self.words[0], self.words[2] = -1, 0
+        self.words[0], self.words[2], self.words[3] = -1, 0, -1
 
     def begin(self, call: int) -> None:
         """Note which call runs now."""
         self.words[1] = monotonic_ns()
         self.words[0] = call
+
+    def time_part(self, begins: bool) -> None:
+        """Note that a part of the call begins, or that it has ended."""
+        self.words[3] = process_time_ns() if begins else -1
 
     def put(self, call: int, status: int, text: str = "") -> None:
         """Append a frame; where it does not fit, one that says ALONE."""
@@ -59,6 +65,10 @@ class Region:
     def progress(self) -> tuple[int, int]:
         """The call in flight (-1: none yet) and when it began (monotonic ns)."""
         return self.words[0], self.words[1]
+
+    def part(self) -> int:
+        """Processor time in ns at which the present part began; negative: none is timed."""
+        return self.words[3]
 
     def frames(self) -> memoryview:
         """The bytes of all frames."""

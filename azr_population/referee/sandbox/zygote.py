@@ -88,7 +88,10 @@ def _warm(options: dict[str, Any]) -> child.Runner:
     importlib.import_module(f"{__package__}.screening")
     chance.install()
     return child.Runner(
-        frozenset(allowed), frozenset(options["banned_names"]), options["max_output_chars"]
+        frozenset(allowed),
+        frozenset(options["banned_names"]),
+        options["max_output_chars"],
+        options["prelude"],
     )
 
 
@@ -142,6 +145,7 @@ class Zygote:
     ) -> None:
         self.sock = sock
         self.cpu_seconds = options["cpu_seconds"]
+        self.part = int(options["part_seconds"] * 1e9)
         self.region_bytes = options["region_bytes"]
         self.runner = runner
         self.fresh_filter = fresh_filter
@@ -221,21 +225,29 @@ class Zygote:
         """Wait for a child's end or word; past its time, kill it. (killed, microseconds used).
 
         The child says which call is in flight and since when; by lying it gains no more than the
-        time that all calls have together.
+        time that all calls have together. So it is with the parts of a call, whose time is that of
+        the processor.
         """
         began = monotonic_ns()
         end = began + job.microseconds * 1000
         per_call = job.call_microseconds * 1000
-        limit, killed = min(end, began + per_call), False
+        limit, killed = min(end, began + per_call, began + (self.part or per_call)), False
         while not watch.within(limit - monotonic_ns()):
             _, started = region.progress()
             now = monotonic_ns()
             limit = min(end, min(max(started, began), now) + per_call)
+            if self.part:
+                limit = min(limit, now + self._part_left(watch, region))
             if now >= limit:
                 watch.kill()
                 killed = True
                 break
         return killed, min((monotonic_ns() - began) // 1000, 0xFFFFFFFF)
+
+    def _part_left(self, watch: Watch, region: Region) -> int:
+        """Nanoseconds that the present part has left; where there is none, those of a whole one."""
+        began = region.part()
+        return self.part - max(watch.processor_time() - began, 0) if began >= 0 else self.part
 
     def _taken(self) -> bool:
         """Whether the child had read its whole job: its program could not unsay it."""

@@ -6,7 +6,6 @@ its own outputs only, because nothing of what would be right is ever in the sand
 
 from __future__ import annotations
 
-import marshal
 import re
 from functools import cache
 from pathlib import Path
@@ -19,10 +18,3 @@ def text_of(module: str) -> str:
     """The source of `values` and of a module of this folder that builds on it, as one text."""
     texts = (Path(__file__).with_name(f"{name}.py").read_text() for name in ("values", module))
     return "\n".join(_OURS.sub("", text) for text in texts)
-
-
-@cache
-def code_of(module: str) -> str:
-    """A program that does what `text_of` does, compiled here once and not in every sandbox."""
-    code = compile(text_of(module), f"<{module}>", "exec", dont_inherit=True)
-    return f"import marshal\nexec(marshal.loads({marshal.dumps(code)!r}))"

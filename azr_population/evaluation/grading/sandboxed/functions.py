@@ -3,6 +3,7 @@
 import json
 import marshal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from azr_population.evaluation.grading.sandboxed.values import (
@@ -16,11 +17,13 @@ from azr_population.evaluation.grading.sandboxed.values import (
 )
 
 
-def call_all(solution: str, entry_point: str, sets: list[bytes]) -> str:
+def call_all(
+    solution: str, entry_point: str, sets: list[bytes], time_part: Callable[[bool], None]
+) -> str:
     """The outputs of a solution's function on sets of argument lists (marshalled), packed.
 
     A set has a namespace of its own and a record: `lines`, one for each input up to the first that
-    raised; `error`, what was raised.
+    raised; `error`, what was raised. `time_part` is told when the time of an input begins and ends.
     """
     sys.set_int_max_str_digits(0)
     records: list[dict[str, Any]] = []
@@ -32,8 +35,12 @@ def call_all(solution: str, entry_point: str, sets: list[bytes]) -> str:
             exec(compile(solution, "<solution>", "exec", dont_inherit=True), scope)
             function = scope[entry_point]
             for arguments in marshal.loads(inputs):
-                lines.append(line_of(function(*arguments)))
+                time_part(True)
+                value = function(*arguments)
+                time_part(False)
+                lines.append(line_of(value))
         except BaseException as raised:
+            time_part(False)
             error = described(raised)
         records.append({"lines": lines, "error": error})
     for longest in (LONGEST, 400, 40):
