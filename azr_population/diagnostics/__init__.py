@@ -2,6 +2,8 @@
 
 from azr_population.diagnostics import (  # noqa: F401  (they fill DIAGNOSTICS)
     from_crossplay,
+    from_exams,
+    from_lineage,
     from_metrics,
     from_tasks,
 )

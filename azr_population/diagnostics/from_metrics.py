@@ -26,6 +26,7 @@ _RECORDED = {
     "ast_depth": (PROPOSERS, "mean AST depth of valid programs (paper, Fig 4)"),
     "cyclomatic": (PROPOSERS, "mean McCabe complexity of valid programs (paper, Fig 4)"),
     "lines": (PROPOSERS, "mean lines of code of valid programs (paper, Fig 4)"),
+    "weight_cosine": (SOLVERS, "mean cosine of two members' dW, at exams; 1: all learned the same"),
 }
 
 
@@ -121,19 +122,20 @@ def _fitness_skill(run: RunDirectory) -> dict[str, Series]:
 
 
 def _rating(run: RunDirectory, value: Callable[[Record], float | None]) -> dict[str, Series]:
-    """A number of the rating, of members and as means of roles. A single agent has no rating."""
+    """A number of the rating, of members and as means of roles. A single agent has no rating; the
+    students' mean mu is always the same (`Roster.anchor`), so `""` is the teachers."""
     series: dict[str, Series] = {}
     roles = {name: role for name, role in roles_of(run).items() if role != "agent"}
     for name in roles:
         series[name] = _over_members(run, value, (name,))
     for role in dict.fromkeys(roles.values()):
         series[role] = _over_members(run, value, [n for n, other in roles.items() if other == role])
-    if "student" in series:
-        series[""] = series["student"]
+    if "teacher" in series:
+        series[""] = series["teacher"]
     return {name: points for name, points in series.items() if points}
 
 
-DIAGNOSTICS.register("mu", "TrueSkill points: expected skill; unnamed: students (paper, Fig 5)")(
+DIAGNOSTICS.register("mu", "TrueSkill points: expected skill; unnamed: teachers (paper, Fig 5)")(
     partial(_rating, value=lambda member: number(member.get("mu")))
 )
 DIAGNOSTICS.register("sigma", "TrueSkill points: standard deviation of the belief in mu")(

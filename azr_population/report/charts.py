@@ -46,7 +46,18 @@ _BY_DIAGNOSTIC = (
         *("space", "coverage_per_task", "Kinds per equal number of tasks", "number"),
         "so far, counting equally many tasks of every step",
     ),
+    ("standing", "weight_cosine", "Likeness of weights", "number", "mean cosine of two members' dW"),
+    (
+        *("standing", "exam_disagreement", "Disagreement at the exam", "percent"),
+        "mean difference of two students' scores at a task",
+    ),
+    (
+        *("standing", "ancestor_age", "Age of common ancestors", "number"),
+        "steps since the lines of related members parted",
+    ),
 )
+DRAWN = tuple(key for _, key, *_ in _BY_DIAGNOSTIC)
+"""The diagnostics that `diagnostic_charts` asks for."""
 _SHARED = ("solve_rate", "validity")
 """Measures drawn in two charts, by role and by task type, to the same scale."""
 _PHASE_DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 2")
@@ -122,7 +133,7 @@ def diagnostic_charts(
             )
             for role in roles
         ]
-        charts.append(_chart(where, title, form, note, lines, smooth=where != "space"))
+        charts.append(_chart(where, title, form, note, lines, smooth=key == "halstead_volume"))
     return [chart for chart in charts if chart["lines"]]
 
 

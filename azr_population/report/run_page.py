@@ -125,7 +125,7 @@ def closing_words(run_dir: Path) -> list[str]:
 
 def _series(run: RunDirectory, members: Sequence[dict[str, str]]) -> dict[tuple[str, str], Points]:
     points_of: dict[tuple[str, str], Points] = {}
-    for key in ("halstead_volume", "coverage", "coverage_per_task"):
+    for key in charts.DRAWN:
         for role in ("", *dict.fromkeys(member["role"] for member in members)):
             try:
                 points = diagnostics.series(run, key, role)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from azr_population.adapters.similarity import mean_cosine
 from azr_population.conf.schema import Config
 from azr_population.engines.text import TextEngine
 from azr_population.evolution.fitness import MEASURED
@@ -110,6 +111,9 @@ class SelfPlay:
         records.metrics["seconds"] = clock.total()
         records.metrics["phases"] = {**clock.phases, **records.metrics["phases"]}
         records.metrics["exam"] = sitting.summary() if sitting else None
+        for role, members in population.roster.sub_populations.items() if sitting else ():
+            updates_of = [self.engine.read(member.slot) for member in members]
+            records.metrics["roles"][str(role)]["weight_cosine"] = mean_cosine(updates_of)
         if self.exam:
             records.metrics["held_out"] = {
                 "refused": sum(row.reason == phases.HELD_OUT for row in rows),

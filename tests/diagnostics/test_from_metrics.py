@@ -18,6 +18,7 @@ NAMES = (
     *("exam_worst", "mu", "sigma", "win_rate", "coverage", "coverage_per_task", "entropy"),
     *("seconds", "proposal_reward", "cells_per_step"),
     *("fitness_skill", "student_slope", "teacher_slope"),
+    *("weight_cosine", "exam_disagreement", "descent_depth", "related_pairs", "ancestor_age"),
 )
 
 
@@ -66,8 +67,8 @@ def test_a_single_agent_is_both(write: Write) -> None:
 
 def test_ratings_are_means_over_a_role(write: Write) -> None:
     run = write(metrics=[population(1)])
-    assert series(run, "mu") == [(1, 23.5)] == series(run, "mu", "student")
-    assert series(run, "mu", "teacher") == [(1, 26.0)]
+    assert series(run, "mu") == [(1, 26.0)] == series(run, "mu", "teacher")
+    assert series(run, "mu", "student") == [(1, 23.5)]
     assert series(run, "sigma", "student_1") == [(1, 4.0)]
 
 

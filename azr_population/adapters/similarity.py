@@ -1,0 +1,44 @@
+"""How alike members are: the cosine of their updates dW, over all layers together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import torch
+
+from azr_population.adapters.adapter import Adapter
+
+
+def mean_cosine(adapters: Sequence[Adapter]) -> float | None:
+    """The mean over pairs of cos(dW_i, dW_j), in [-1, 1]; None where no pair has two updates.
+
+    Adapters may have different ranks; they must adapt the same layers. A member that has not
+    learned yet (dW = 0) has no direction and is left out.
+    """
+    products = inner_products(adapters)
+    norms = products.diagonal().sqrt()
+    cosines = [
+        float(products[i, j] / (norms[i] * norms[j]))
+        for i, j in combinations(range(len(adapters)), 2)
+        if norms[i] > 0 and norms[j] > 0
+    ]
+    return sum(cosines) / len(cosines) if cosines else None
+
+
+def inner_products(adapters: Sequence[Adapter]) -> torch.Tensor:
+    """<dW_i, dW_j> for every pair; float64 [P, P].
+
+    dW is never formed: <B A, D C> is the sum of (B^T D) * (A C^T), both rank by rank.
+    """
+    count = len(adapters)
+    products = torch.zeros(count, count, dtype=torch.float64)
+    for i, one in enumerate(adapters):
+        for j, other in enumerate(adapters[: i + 1]):
+            total = sum(
+                ((pair.B.double().T @ far.B.double()) * (pair.A.double() @ far.A.double().T)).sum()
+                for name, pair in one.factors.items()
+                for far in (other.factors[name],)
+            )
+            products[i, j] = products[j, i] = total * one.spec.scaling * other.spec.scaling
+    return products
