@@ -20,7 +20,9 @@ from azr_population.nano import nano_base_path
 from azr_population.nano.exam import exam
 from azr_population.population.streams import Streams
 from azr_population.referee import Referee, RefereeSettings
+from azr_population.runs import RunDirectory
 from azr_population.selfplay.exam import Exam
+from azr_population.selfplay.past import PastStudents
 from azr_population.selfplay.skill import validation_exam
 from azr_population.tasks.formats import FORMATS
 
@@ -93,6 +95,14 @@ def fitness_exam(config: Config, reported: Exam | None) -> Exam | None:
     return validation_exam(config, wanted, reported)
 
 
+def past_students(config: Config) -> PastStudents | None:
+    """The run's past opponents; None where it wants none."""
+    share, names = config.matchmaking.past, _names(config)
+    if not share:
+        return None
+    return PastStudents(RunDirectory(config.run.dir).snapshots, len(names) - 1, share)
+
+
 def _worker_settings(config: Config) -> WorkerSettings:
     from azr_population.workers.worker import WorkerSettings
 
@@ -121,8 +131,9 @@ def base_of(config: Config) -> str:
 
 
 def _names(config: Config) -> list[str]:
+    """Of the slots: the members, and behind them the place of past opponents if there are any."""
     roster = Roster.make(config.population.teachers, config.population.students)
-    return [member.name for member in roster]
+    return [member.name for member in roster] + ["past"] * (config.matchmaking.past > 0)
 
 
 def lora_of(config: Config) -> LoraSpec:

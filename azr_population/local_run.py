@@ -24,7 +24,13 @@ from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.fork import Fork, open_fork
-from azr_population.local_engine import fitness_exam, held_out_exam, open_engine, open_referee
+from azr_population.local_engine import (
+    fitness_exam,
+    held_out_exam,
+    open_engine,
+    open_referee,
+    past_students,
+)
 from azr_population.loggers import check_packages, open_loggers, step_figures
 from azr_population.nano import nano_base_path
 from azr_population.population.export import export_members, write_snapshot
@@ -165,7 +171,9 @@ def _selfplay(config: Config) -> Iterator[SelfPlay]:
     format = FORMATS[config.base.format]()
     exam = held_out_exam(config) if config.exam.every else None
     with open_referee(config) as referee, open_engine(config) as engine:
-        yield SelfPlay(config, engine, referee, format, exam, fitness_exam(config, exam))
+        yield SelfPlay(
+            config, engine, referee, format, exam, fitness_exam(config, exam), past_students(config)
+        )
 
 
 def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
@@ -257,12 +265,21 @@ def _save(play: SelfPlay, directory: RunDirectory) -> None:
     save_checkpoint(
         directory.checkpoints,
         play.step,
-        play.engine.state_dict(),
+        _state_of_members(play),
         {**play.population.state(), "config": played(play.config)},
         play.config.run.keep_checkpoints,
         play.config.run.keep_every,
     )
     _export_members(play, directory)
+
+
+def _state_of_members(play: SelfPlay) -> dict[str, Any]:
+    """The engine's state but for the slot of past opponents, who come anew in every step."""
+    slots = {member.slot for member in play.population.roster}
+    return {
+        part: {slot: value for slot, value in by_slot.items() if slot in slots}
+        for part, by_slot in play.engine.state_dict().items()
+    }
 
 
 def _export_members(play: SelfPlay, directory: RunDirectory) -> None:

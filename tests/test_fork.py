@@ -76,6 +76,29 @@ def test_a_fork_shares_the_past_and_goes_its_own_way(parent, tmp_path, capsys):
     assert same == [True, True, False, False]
 
 
+PAST = ["matchmaking.past=0.5", "run.snapshot_every=1"]
+
+
+def test_past_opponents_come_again_on_resume_and_a_fork_may_do_without_them(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert train(whole, *PAST, "run.steps=4") == 0
+    assert train(parts, *PAST, "run.steps=2") == 0
+    assert main(["resume", str(parts), "run.steps=4"]) == 0
+    assert records(parts) == records(whole)
+    guests = [row.get("past", {}).get("student", "") for row in RunDirectory(whole).metrics()]
+    assert guests[0] == "" and all("@" in name for name in guests[1:])
+    assert train(tmp_path / "fork", f"run.fork={whole}@3", "run.steps=4") == 0
+    assert "past" not in list(RunDirectory(tmp_path / "fork").metrics())[3]
+
+
+def test_past_opponents_need_snapshots_and_students(tmp_path, capsys):
+    for typed in (["matchmaking.past=0.2"], [*PAST, "population=single"]):
+        assert train(tmp_path / "none", *typed) == 2
+        assert (
+            "set run.snapshot_every=10, and a population with students" in capsys.readouterr().err
+        )
+
+
 @pytest.mark.parametrize(
     ("typed", "told"),
     [

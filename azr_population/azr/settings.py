@@ -58,6 +58,11 @@ def read_settings(node: Any) -> PopulationSettings:
             f"population.evolution.fitness={settings.evolution.fitness} is measured in local runs "
             "only; choose conservative_rating, mu or mean_reward"
         )
+    if settings.matchmaking.past:
+        raise UserError(
+            f"population.matchmaking.past={settings.matchmaking.past} is for local runs only; "
+            "leave it out"
+        )
     if settings.placement == "split" and settings.single:
         raise UserError(
             "population.placement=split needs teachers and students; the single agent is one "

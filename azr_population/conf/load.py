@@ -167,6 +167,11 @@ def check(config: Config) -> None:
             "the Hub"
         )
     check_population(config.population, config.matchmaking, config.evolution, config.base.lora.rank)
+    if config.matchmaking.past and not (config.run.snapshot_every and config.population.students):
+        raise UserError(
+            f"matchmaking.past={config.matchmaking.past} takes students of earlier snapshots, and "
+            "this run has none; set run.snapshot_every=10, and a population with students"
+        )
 
 
 def _one_of(key: str, value: str, known: Any) -> None:

@@ -115,6 +115,9 @@ class MatchmakingConfig:
     """Chance that a game between equals is a draw, as TrueSkill assumes."""
     tau: float = setting(25.0 / 300.0, least=0)
     """Drift of a skill per match, in TrueSkill points."""
+    past: float = setting(0.0, least=0, below=1)
+    """Share of each teacher's tasks that goes to, and is paid by, a student of an earlier snapshot
+    (local runs with run.snapshot_every)."""
 
 
 @dataclass

@@ -121,6 +121,19 @@ def _fitness_skill(run: RunDirectory) -> dict[str, Series]:
     return {"": series, "student": series} if series else {}
 
 
+@DIAGNOSTICS.register(
+    "past_solve_rate", "share of today's tasks solved by past opponents (matchmaking.past)"
+)
+def _past_solve_rate(run: RunDirectory) -> dict[str, Series]:
+    """Falls where teachers have outgrown the students of earlier steps."""
+    series: Series = []
+    for step in steps_of(run):
+        past = step.get("past")
+        if isinstance(past, dict) and (value := number(past.get("solve_rate"))) is not None:
+            series.append((step["step"], value))
+    return {"": series} if series else {}
+
+
 def _rating(run: RunDirectory, value: Callable[[Record], float | None]) -> dict[str, Series]:
     """A number of the rating, of members and as means of roles. A single agent has no rating; the
     students' mean mu is always the same (`Roster.anchor`), so `""` is the teachers."""

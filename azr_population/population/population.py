@@ -132,7 +132,7 @@ class Population:
             make_child: puts a child in the place of a member.
             practice: attempts outside the matches.
         """
-        rows = sorted(rows, key=lambda row: self.matches.index(row.match))
+        rows = sorted(rows, key=lambda row: (row.match.teacher.slot, row.match.student.slot))
         written = self._kept(rows, practice)
         clock = PhaseClock()
         with clock("rate"):

@@ -192,6 +192,13 @@ def task_records(step: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
+def guest_metrics(student: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """What a past opponent did with the tasks that it was given."""
+    valid = [row for row in rows if row.match.student.name == student and row.task is not None]
+    rate = mean(row.solve_rate for row in valid)
+    return {"student": student, "tasks": len(valid), "solve_rate": rate}
+
+
 def nothing_valid(rows: Sequence[Row]) -> list[str]:
     """One line, with an example, when there are proposals and none of them became a task.
 

@@ -46,7 +46,13 @@ _BY_DIAGNOSTIC = (
         *("space", "coverage_per_task", "Kinds per equal number of tasks", "number"),
         "so far, counting equally many tasks of every step",
     ),
-    ("standing", "weight_cosine", "Likeness of weights", "number", "mean cosine of two members' dW"),
+    (
+        "standing",
+        "weight_cosine",
+        "Likeness of weights",
+        "number",
+        "mean cosine of two members' dW",
+    ),
     (
         *("standing", "exam_disagreement", "Disagreement at the exam", "percent"),
         "mean difference of two students' scores at a task",

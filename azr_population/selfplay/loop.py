@@ -18,6 +18,7 @@ from azr_population.evolution.replacement import Replacement
 from azr_population.members import Member
 from azr_population.population.clock import PhaseClock
 from azr_population.population.population import Population, StepRecords
+from azr_population.population.record import guest_metrics
 from azr_population.population.rows import Row
 from azr_population.population.training import attempts, proposals, samples
 from azr_population.population.transcript import Transcript
@@ -25,6 +26,7 @@ from azr_population.population.turnover import Making, bred
 from azr_population.referee import Referee
 from azr_population.selfplay import phases
 from azr_population.selfplay.exam import Exam, Sitting
+from azr_population.selfplay.past import PastStudents
 from azr_population.selfplay.skill import by_crossplay, by_exam
 from azr_population.tasks.formats import Format
 from azr_population.tasks.held_out import HeldOut
@@ -41,6 +43,7 @@ class SelfPlay:
         format: Format,
         exam: Exam | None,
         validation: Exam | None = None,
+        past: PastStudents | None = None,
     ) -> None:
         self.config = config
         self.engine = engine
@@ -48,6 +51,7 @@ class SelfPlay:
         self.format = format
         self.exam = exam
         self.validation = validation
+        self.past = past
         held_out = [task.program for one in (exam, validation) if one for task in one.tasks]
         self.held_out = HeldOut(held_out)
         self.population = Population(
@@ -80,6 +84,9 @@ class SelfPlay:
                 streams.numpy("references", step),
                 streams.integer("propose", step),
             )
+        guest = None
+        if self.past:
+            guest = self.past.take_over(rows, step, self.engine, streams.numpy("past", step))
         with clock("verify"):
             phases.verify(rows, self.referee, config.task, self.held_out)
         with clock("solve"):
@@ -95,7 +102,8 @@ class SelfPlay:
             phases.grade(rows, self.referee)
             population.reward(rows)
         with clock("update"):
-            drawn = attempts(rows, config.population, streams.numpy("attempts", step))
+            matched = [row for row in rows if row.match in population.matches]
+            drawn = attempts(matched, config.population, streams.numpy("attempts", step))
             credited = samples([*proposals(rows), *drawn])
             updates = self.engine.update(credited, population.learning_rates())
             for slot, of_member in credited.items():
@@ -114,6 +122,8 @@ class SelfPlay:
         for role, members in population.roster.sub_populations.items() if sitting else ():
             updates_of = [self.engine.read(member.slot) for member in members]
             records.metrics["roles"][str(role)]["weight_cosine"] = mean_cosine(updates_of)
+        if guest:
+            records.metrics["past"] = guest_metrics(guest, rows)
         if self.exam:
             records.metrics["held_out"] = {
                 "refused": sum(row.reason == phases.HELD_OUT for row in rows),

@@ -155,6 +155,14 @@ def test_split_needs_even_workers_and_two_roles(host: Path) -> None:
         read_settings(config.population)
 
 
+def test_past_opponents_are_for_local_runs(host: Path) -> None:
+    config = composed(host, ["+population=2t2s", "population.matchmaking.past=0.2"])
+    with pytest.raises(
+        UserError, match=r"population\.matchmaking\.past=0\.2 is for local runs only"
+    ):
+        read_settings(config.population)
+
+
 def test_seed_files_must_hold_a_students_rows(host: Path, tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.jsonl"
     seeds.write_text("{}\n" * 60)

@@ -17,7 +17,7 @@ NAMES = (
     *("halstead_volume", "proposal_tokens", "answer_tokens", "exam_mean", "exam_best"),
     *("exam_worst", "mu", "sigma", "win_rate", "coverage", "coverage_per_task", "entropy"),
     *("seconds", "proposal_reward", "cells_per_step"),
-    *("fitness_skill", "student_slope", "teacher_slope"),
+    *("fitness_skill", "past_solve_rate", "student_slope", "teacher_slope"),
     *("weight_cosine", "exam_disagreement", "descent_depth", "related_pairs", "ancestor_age"),
 )
 
@@ -70,6 +70,12 @@ def test_ratings_are_means_over_a_role(write: Write) -> None:
     assert series(run, "mu") == [(1, 26.0)] == series(run, "mu", "teacher")
     assert series(run, "mu", "student") == [(1, 23.5)]
     assert series(run, "sigma", "student_1") == [(1, 4.0)]
+
+
+def test_past_opponents_have_a_line_of_their_own(write: Write) -> None:
+    guest = {"student": "student_0@1", "tasks": 3, "solve_rate": 0.25}
+    run = write(metrics=[population(1), {**population(2), "past": guest}, {"step": 3, "past": 1}])
+    assert series(run, "past_solve_rate") == [(2, 0.25)]
 
 
 def test_entropy_is_the_mean_over_members(write: Write) -> None:
