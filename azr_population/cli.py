@@ -123,7 +123,7 @@ def _parser() -> Parser:
     from azr_population.evaluation import evaluate_command
     from azr_population.experiments.recipe_command import add_arguments
     from azr_population.measuring import crossplay_command, exam_command
-    from azr_population.reading import show_command
+    from azr_population.reading import play_command, show_command
 
     add_arguments(recipe)
     recipe.set_defaults(run=_recipe)
@@ -140,6 +140,7 @@ def _parser() -> Parser:
 
     for name, module, summary in (
         ("show", show_command, "what the members of a run wrote, and what became of it"),
+        ("play", play_command, "try a member by hand: prompts, proposals, tasks of yours"),
         (
             "evaluate",
             evaluate_command,

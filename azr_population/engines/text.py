@@ -28,7 +28,7 @@ class TextEngine:
         """See `Rollout`; the completions have their text."""
         if not prompts:
             return []
-        groups = self.engine.generate(self._encode(prompts), slots, sampling, seed)
+        groups = self.engine.generate(self.encode(prompts), slots, sampling, seed)
         written = [one for group in groups for one in group]
         texts = self.tokenizer.batch_decode(
             [one.token_ids[:-1] if one.finished else one.token_ids for one in written],
@@ -47,7 +47,7 @@ class TextEngine:
             return []
         endings = self.tokenizer(list(answers), add_special_tokens=False)["input_ids"]
         responses = [[*ids, self.tokenizer.eos_token_id] for ids in endings]
-        chosen, _ = self.engine.log_probs(self._encode(prompts), responses, slots)
+        chosen, _ = self.engine.log_probs(self.encode(prompts), responses, slots)
         return [float(one.double().sum().exp()) for one in chosen]
 
     def update(
@@ -72,7 +72,8 @@ class TextEngine:
         """See `Learner`."""
         self.engine.load_state_dict(state)
 
-    def _encode(self, prompts: Sequence[str]) -> list[list[int]]:
+    def encode(self, prompts: Sequence[str]) -> list[list[int]]:
+        """The token ids that the engine is given for these prompts."""
         if self._chat and self.tokenizer.chat_template:
             turns = [[{"role": "user", "content": prompt}] for prompt in prompts]
             texts = self.tokenizer.apply_chat_template(

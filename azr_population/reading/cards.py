@@ -20,6 +20,14 @@ STYLES = {
     "refused": "bold red",
     "failed": "bold yellow",
 }
+_FIGURES = (
+    ("solve_rate", "solved by {} of the attempts", "{:.0%}"),
+    ("reward", "reward {}", "{:+.2f}"),
+    ("advantage", "advantage {}", "{:+.2f}"),
+    ("tokens", "{} tokens", "{:.0f}"),
+    ("log_prob", "log-probability {} a token", "{:.2f}"),
+)
+"""Key, words, format."""
 _FIRST, _LAST = 4, 14
 """Lines that are shown of a longer prompt."""
 _PYTHON = Syntax("", "python", theme="ansi_dark", background_color="default")
@@ -36,12 +44,15 @@ def card(row: Mapping[str, Any], whole: bool = False) -> Group:
         *([Text("prompt", style="dim"), *(lines if whole else _folded(lines))] if prompt else []),
         Text("completion", style="dim"),
         *(body(plain(row.get("completion") or ""), nano) or [Text("    (nothing)", style="dim")]),
+        *_outcome(row),
         Text(),
     )
 
 
 def headline(row: Mapping[str, Any]) -> Text:
     """`refused, boolean: the answer is True, False or None ...`."""
+    if "verdict" not in row:
+        return Text("no verdict: a prompt of your own is no task", "bold")
     verdict, reason = plain(row.get("verdict") or "?"), plain(row.get("reason") or "?")
     said = meaning(reason, row.get("finished"))
     # A valid proposal is ok, and a solved attempt is solved.
@@ -73,6 +84,21 @@ def _lines(piece: Piece) -> list[Text]:
     return [Text("    ") + line for line in lines]
 
 
+def _outcome(row: Mapping[str, Any]) -> list[Text]:
+    """What a program gave, or the right answer, of what was tried by hand."""
+    lines = []
+    if row.get("outputs"):
+        lines += [Text("runs", style="dim"), *body_of("\n".join(map(str, row["outputs"])))]
+    if row.get("right") is not None:
+        lines += [Text("right would be", style="dim"), *body_of(str(row["right"]))]
+    return lines
+
+
+def body_of(program: str) -> list[Text]:
+    """The lines of a program or of values, indented."""
+    return _lines(Piece("", plain(program), True))
+
+
 def _folded(lines: list[Text]) -> list[Text]:
     more = len(lines) - _FIRST - _LAST
     if more < 2:
@@ -86,16 +112,16 @@ def _facts(row: Mapping[str, Any]) -> str:
     member, type, opponent = (plain(row.get(key) or "?") for key in ("member", "type", "opponent"))
     born = f" (generation {row['generation']})" if row.get("generation") else ""
     alone = not row.get("opponent") or opponent == member
-    if row.get("phase") == "propose":
-        did = f"proposes {type}" if alone else f"proposes {type} to {opponent}"
-    else:
-        did = f"solves {type}" if alone else f"solves {type} by {opponent}"
-    parts = [f"reward {show(row.get('reward'), '{:+.2f}')}"]
-    if row.get("solve_rate") is not None:
-        parts.insert(0, f"solved by {show(row['solve_rate'], '{:.0%}')} of the attempts")
-    if row.get("advantage") is not None:
-        parts.append(f"advantage {show(row['advantage'], '{:+.2f}')}")
-    parts.append(f"{show(row.get('tokens'), '{:.0f}')} tokens")
-    if row.get("log_prob") is not None:
-        parts.append(f"log-probability {show(row['log_prob'], '{:.2f}')} a token")
-    return f"step {row.get('step', '?')}: {member}{born} {did}; {', '.join(parts)}"
+    did, by = {"propose": ("proposes", "to"), "solve": ("solves", "by")}.get(
+        str(row.get("phase")), ("writes", "for")
+    )
+    what = f"{did} {type}" if row.get("type") else did
+    if not alone:
+        what += f" {by} {opponent}"
+    parts = [
+        words.format(show(row[key], form))
+        for key, words, form in _FIGURES
+        if row.get(key) is not None
+    ]
+    when = f"step {row['step']}: " if "step" in row else ""
+    return f"{when}{member}{born} {what}; {', '.join(parts)}"
