@@ -94,6 +94,7 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
                 diagnostics.operator_credit(run), diagnostics.ready_of(run)
             ),
             "fairness": run_tables.fairness_table(diagnostics.consumption(run)),
+            "sampler": run_tables.sampler_table(metrics),
             "pairs": task_cards.side_by_side(chosen),
             "solved": task_cards.hardest(chosen.solved, "Nobody solved a task yet."),
             "unsolved": task_cards.hardest(chosen.unsolved, "There is no task that nobody solved."),

@@ -7,7 +7,7 @@ from typing import Any
 
 from azr_population.report.charts import born_at
 from azr_population.runs.formatting import duration, rating, show
-from azr_population.runs.records import by_number, conservative, number, section
+from azr_population.runs.records import by_number, conservative, mean, number, section
 from azr_population.web.sections import empty, row, table, text
 
 Record = Mapping[str, Any]
@@ -161,6 +161,40 @@ def fairness_table(consumed: Mapping[str, Record]) -> str:
         f'<p class="note">{note}</p>{table(heads, rows, "number", "consumption")}'
         f"{detail if len(each) > 1 else ''}"
     )
+
+
+_SAMPLER = (
+    ("sampler_kl", "KL, nats a token", "{:.1e}"),
+    ("sampler_ess", "effective sample size", "{:.1%}"),
+    ("sampler_capped", "tokens capped", "{:.2%}"),
+)
+
+
+def sampler_table(metrics: Sequence[Record]) -> str:
+    """How far each member's sampler was from its learner, means over steps, the worst KL beside
+    them; nothing where updates had no importance weights."""
+    recorded: dict[str, list[Record]] = {}
+    for step in metrics:
+        for name, member in section(step, "members").items():
+            if number(member.get("sampler_kl")) is not None:
+                recorded.setdefault(name, []).append(member)
+    if not recorded:
+        return ""
+    rows = []
+    for name, steps in sorted(recorded.items(), key=lambda item: by_number(item[0])):
+        cells = [
+            show(mean(number(step.get(key)) for step in steps), form) for key, _, form in _SAMPLER
+        ]
+        worst = max(number(step["sampler_kl"]) or 0.0 for step in steps)
+        role = steps[-1].get("role", "")
+        rows.append(row(_named(name, role), [*cells, f"{worst:.1e}"], "number"))
+    heads = ["member", *(words for _, words, _ in _SAMPLER), "largest KL of a step"]
+    note = (
+        "What sampled rounds otherwise than what learned. Each token's loss was weighted by "
+        "learner / sampler, at most engine.importance_cap (population.importance_cap inside AZR); "
+        "the effective sample size is the share of the tokens that such weights leave."
+    )
+    return f'<h3>Sampler and learner</h3><p class="note">{note}</p>{table(heads, rows, "number")}'
 
 
 def _counts(totals: Record) -> list[str]:

@@ -19,6 +19,23 @@ def test_consumption_is_told_per_role_and_member(write_run: Callable[..., Path])
     assert run_tables.fairness_table({}).startswith('<p class="empty">')
 
 
+def test_how_far_the_sampler_was_from_the_learner_is_told_per_member() -> None:
+    def step(kl: float | None, ess: float) -> dict[str, Any]:
+        return {
+            "members": {
+                "student_0": {"role": "student", "sampler_kl": kl, "sampler_ess": ess,
+                              "sampler_capped": 0.001},
+                "teacher_0": {"role": "teacher", "updates": 0.0},
+            }
+        }  # fmt: skip
+
+    page = run_tables.sampler_table([step(0.002, 0.98), step(0.004, 0.96), step(None, 0.0)])
+    cells = ["3.0e-03", "97.0%", "0.10%", "4.0e-03"]
+    assert "".join(f'<td class="number">{cell}</td>' for cell in cells) in page
+    assert "student_0" in page and "teacher_0" not in page
+    assert run_tables.sampler_table([step(None, 0.5)]) == run_tables.sampler_table([]) == ""
+
+
 def test_what_is_unknown_of_an_operator_is_a_dash() -> None:
     others = {"operator": "layer_wise", "born": 5, "judged": 4, "passed": 3}
     unknown = {"operator": "da<re", "born": 2, "judged": 1, "mean_rank": None}
