@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from azr_population.adapters.adapter import LoraSpec
 from azr_population.conf.schema import Config
-from azr_population.engines.assembly import RolloutSettings, importance_cap, join
+from azr_population.engines.assembly import RolloutSettings, check_served, importance_cap, join
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_base, load_tokenizer
 from azr_population.engines.text import TextEngine
@@ -48,6 +48,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
             yield TextEngine(group, tokenizer, chat)
         return
     base = str(base_folder(base_of(config)))
+    check_served(base, config.base.dtype, config.engine.device, _rollout(config))
     model, tokenizer = load_base(base, config.base.dtype, config.engine.device)
     names = _names(config)
     generator = Streams(config.seed).torch("adapters")

@@ -63,6 +63,16 @@ def check_rollout(name: str, rank: int) -> None:
         versions.lora_rank(rank)
 
 
+def check_served(base: str, dtype: str, device: str, settings: RolloutSettings) -> None:
+    """Refuses a base that what samples does not know, before its weights are read.
+
+    Raises:
+        UserError: vLLM's reason.
+    """
+    if settings.name == "vllm":
+        versions.check_base(base, dtype, device == "cuda", settings.vllm)
+
+
 def importance_cap(wanted: float | None, rollout: str, dtype: str = "float32") -> float:
     """The cap of the importance weights; empty is 2 where the sampler's log-probabilities are not
     the learner's: vLLM, or a base of another `dtype` than the members' float32. Otherwise 0: off.

@@ -16,10 +16,14 @@ from azr_population.adapters.adapter import Adapter, Factors
 from azr_population.engines.engine import BASE, Ids, Learner, Rollout, Sampling
 from azr_population.errors import UserError
 
-TOLERANCES = {"float32": 0.01, "bfloat16": 0.2, "float16": 0.05}
-"""Mean absolute difference of log-probabilities, in nats a token, that rounding explains; ours."""
+TOLERANCES = {"float32": 0.01, "bfloat16": 0.3, "float16": 0.05}
+"""Mean absolute difference of log-probabilities, in nats a token, that rounding explains; ours.
 
-_TOKENS = 16
+Measured with SmolLM2-135M under vLLM 0.8.5 on a CPU: 2e-6 in float32; in bfloat16 0.09 to 0.21, and
+0.25 to 0.55 where two members that change much were swapped.
+"""
+
+_TOKENS = 48
 
 
 class Canary:

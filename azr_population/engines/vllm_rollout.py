@@ -49,7 +49,7 @@ class VllmRollout:
         self._requests: dict[int, Any] = {}
         self._pushed = 0
         self._stale_prefixes = False
-        self._in_memory = in_memory
+        self.in_memory = in_memory
         self._kept: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor]]] = {}
         shared = Path("/dev/shm")
         self._folder = tempfile.TemporaryDirectory(
@@ -123,7 +123,7 @@ class VllmRollout:
         self._pushed += 1
         name = f"slot_{slot}_version_{self._pushed}"
         path = Path(self._folder.name) / name
-        if self._in_memory:
+        if self.in_memory:
             self._kept[str(path)] = (peft_config(adapter, self._base), peft_tensors(adapter))
         else:
             save_adapter(adapter, path, self._base)

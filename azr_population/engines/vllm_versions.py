@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -124,6 +126,7 @@ def load_from_memory(load: Load) -> None:
         if kept is None:
             return from_disk(self, request)
         config, tensors = kept
+        _refuse_modules(self._adapter_manager, tensors)
         helper = PEFTHelper.from_dict(config)
         helper.validate_legal(self.lora_config)
         mapper = getattr(self._adapter_manager.model, "hf_to_vllm_mapper", None)
@@ -141,6 +144,20 @@ def load_from_memory(load: Load) -> None:
         )
 
     manager._from_disk, manager._load_adapter = from_disk, load_adapter
+
+
+def _refuse_modules(manager: Any, tensors: Mapping[str, Tensor]) -> None:
+    """Raises ValueError for a module that vLLM adapts not: from tensors it leaves them out without
+    a word."""
+    packed = manager.packed_modules_mapping
+    known = {part for name in manager.supported_lora_modules for part in packed.get(name, [name])}
+    theirs = {name.split(".lora_")[0].rpartition(".")[2] for name in tensors}
+    # A module may be known by its whole path.
+    ends = {name.rpartition(".")[2] for name in known}
+    if unknown := sorted(theirs - ends):
+        raise ValueError(
+            f"it adapts no {', '.join(unknown)}; target_modules may be {', '.join(sorted(ends))}"
+        )
 
 
 def lora_request(name: str, number: int, path: str) -> Any:
@@ -165,15 +182,43 @@ def free() -> None:
     cleanup_dist_env_and_memory()
 
 
+def check_base(base: str, dtype: str, on_gpu: bool, options: Mapping[str, Any]) -> None:
+    """Refuses a base that vLLM does not know, and options that it does not take, before weights are
+    read: by vLLM's own configuration. Raises UserError with its reason."""
+    set_environment(on_gpu)
+    if told := untested():
+        print(f"azr-population: {told}", file=sys.stderr)
+    from vllm import EngineArgs
+
+    given = {"model": base, "dtype": dtype, "skip_tokenizer_init": True}
+    arguments = given | engine_arguments(on_gpu) | dict(options)
+    with _refusals(base):
+        EngineArgs(**arguments).create_engine_config()
+
+
 def make_llm(arguments: Mapping[str, Any]) -> Any:
     """vLLM's `LLM`. Raises UserError with vLLM's reason where it refuses the base or the memory."""
     from vllm import LLM
 
-    try:
+    with _refusals(arguments["model"]):
         return LLM(**arguments)
+
+
+@contextmanager
+def _refusals(base: str) -> Iterator[None]:
+    try:
+        yield
     except (ValueError, RuntimeError, TypeError, AssertionError) as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        reason = lines[-1] if lines else type(error).__name__
-        raise UserError(
-            f"vLLM cannot serve {arguments['model']}: {reason}; or use rollout=torch"
-        ) from error
+        raise UserError(f"vLLM cannot serve {base}: {_reason(error)}; or use rollout=torch") from (
+            error
+        )
+
+
+def _reason(error: Exception) -> str:
+    """What matters of vLLM's words: not pydantic's frame, not the names of all known models."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    told = [line for line in lines if line and not line.startswith("For further information")]
+    if not told:
+        return type(error).__name__
+    reason = re.sub(r"\s*\[type=.*|\s*Supported architectures:.*", "", told[-1])
+    return reason.removeprefix("Value error, ").rstrip(". ")

@@ -18,7 +18,7 @@ from verl.single_controller.base import Worker
 from verl.single_controller.base.decorator import Dispatch, register
 
 from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
-from azr_population.engines.assembly import RolloutSettings, join
+from azr_population.engines.assembly import RolloutSettings, check_served, join
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_base
 from azr_population.engines.data_parallel import DataParallelLearner
@@ -93,6 +93,7 @@ class EngineWorker(Worker):
         """Sets `engine`, its `learner` and the `tokenizer`; a test's worker may have others."""
         settings = self.settings
         base = str(base_folder(settings.base))
+        check_served(base, settings.dtype, settings.device, settings.rollout)
         model, self.tokenizer = load_base(base, settings.dtype, settings.device)
         streams, first = Streams(settings.seed), settings.first_member
         slots = range(first, first + settings.slots)

