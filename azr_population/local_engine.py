@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from azr_population.adapters.adapter import LoraSpec
 from azr_population.conf.schema import Config
@@ -15,6 +15,7 @@ from azr_population.engines.base_model import load_base, load_tokenizer
 from azr_population.engines.text import TextEngine
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_learner import TorchLearner
+from azr_population.errors import UserError
 from azr_population.members import Roster
 from azr_population.nano import nano_base_path
 from azr_population.nano.exam import exam
@@ -25,6 +26,7 @@ from azr_population.selfplay.exam import Exam
 from azr_population.selfplay.past import PastStudents
 from azr_population.selfplay.skill import validation_exam
 from azr_population.tasks.formats import FORMATS
+from azr_population.tasks.task import TaskType
 
 if TYPE_CHECKING:
     from azr_population.workers.worker import WorkerSettings
@@ -50,6 +52,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     base = str(base_folder(base_of(config)))
     check_served(base, config.base.dtype, config.engine.device, _rollout(config))
     model, tokenizer = load_base(base, config.base.dtype, config.engine.device)
+    check_context(config, model)
     names = _names(config)
     generator = Streams(config.seed).torch("adapters")
     learner = TorchLearner(
@@ -63,6 +66,30 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     )
     engine = join(learner, tokenizer, base, config.base.dtype, names, _rollout(config))
     yield TextEngine(engine, tokenizer, chat)
+
+
+def longest_row(config: Config) -> int:
+    """Tokens of the longest row: a prompt that proposes, or one that holds a proposal, and what is
+    written in answer."""
+    format = FORMATS[config.base.format]()
+    tokenizer = load_tokenizer(base_folder(base_of(config), weights=False))
+    longest = 0
+    for kind in map(TaskType, config.task.types):
+        prompt = len(tokenizer(format.propose_prompt(kind))["input_ids"])
+        proposal = config.engine.propose_tokens or format.max_new_tokens(kind, "propose")
+        answer = config.engine.solve_tokens or format.max_new_tokens(kind, "solve")
+        longest = max(longest, prompt + proposal + answer)
+    return longest
+
+
+def check_context(config: Config, model: Any) -> None:
+    """Refuses rows that the base has never seen the like of: it goes on with nonsense."""
+    context = getattr(model.config, "max_position_embeddings", None)
+    if context is not None and (longest := longest_row(config)) > context:
+        raise UserError(
+            f"rows of {longest} tokens (prompt, engine.propose_tokens, engine.solve_tokens) do not "
+            f"fit the base's context of {context}; lower the two, or take another base"
+        )
 
 
 def open_referee(config: Config) -> Referee:

@@ -12,16 +12,13 @@ from azr_population.conf.check import without_choice
 from azr_population.conf.schema import Config
 from azr_population.engines import torch_rollout
 from azr_population.engines.base_folder import base_folder, outline
-from azr_population.engines.base_model import load_tokenizer
 from azr_population.errors import UserError
 from azr_population.evolution.replacement import PopulationBasedTraining
-from azr_population.local_engine import base_of, lora_of
+from azr_population.local_engine import base_of, check_context, longest_row, lora_of
 from azr_population.loggers import check_packages
 from azr_population.members import Roster
 from azr_population.population.shares import proposal_rows
 from azr_population.runs import RunDirectory
-from azr_population.tasks.formats import FORMATS
-from azr_population.tasks.task import TaskType
 
 
 def plan(config: Config) -> list[str]:
@@ -33,6 +30,7 @@ def plan(config: Config) -> list[str]:
     RunDirectory(config.run.dir).refuse_unless_new()
     check_packages(config.logger.names)
     model = _outline(config)
+    check_context(config, model)
     population, exam = config.population, config.exam
     roster = Roster.make(population.teachers, population.students)
     weights = sum(parameter.numel() for parameter in model.parameters())
@@ -113,20 +111,6 @@ def _turnover(config: Config) -> str:
     return f"every {evolution.interval} steps {told} replaced, by {len(mix)} operators"
 
 
-def _longest(config: Config) -> int:
-    """Tokens of the longest row: a prompt that proposes, or one that holds a proposal, and what is
-    written in answer."""
-    format = FORMATS[config.base.format]()
-    tokenizer = load_tokenizer(base_folder(base_of(config), weights=False))
-    longest = 0
-    for kind in map(TaskType, config.task.types):
-        prompt = len(tokenizer(format.propose_prompt(kind))["input_ids"])
-        proposal = config.engine.propose_tokens or format.max_new_tokens(kind, "propose")
-        answer = config.engine.solve_tokens or format.max_new_tokens(kind, "solve")
-        longest = max(longest, prompt + proposal + answer)
-    return longest
-
-
 def _cache(config: Config, model: nn.Module) -> int:
     """Keys and values of a full batch in the torch rollout."""
     shape: Any = model.config
@@ -134,12 +118,12 @@ def _cache(config: Config, model: nn.Module) -> int:
     width = getattr(shape, "head_dim", None) or shape.hidden_size // shape.num_attention_heads
     a_token = 2 * shape.num_hidden_layers * heads * width * _bytes(config)
     rows = min(config.engine.generate_rows, max(_proposals(config), _attempts(config)))
-    return min(rows * _longest(config), torch_rollout.TOKENS) * int(a_token)
+    return min(rows * longest_row(config), torch_rollout.TOKENS) * int(a_token)
 
 
 def _logits(config: Config, model: nn.Module) -> int:
     """Logits of an update's piece, as computed, in float32, as log-softmax, and two gradients."""
-    tokens = max(config.engine.micro_batch_tokens, _longest(config))
+    tokens = max(config.engine.micro_batch_tokens, longest_row(config))
     vocabulary = cast(Any, model.config).vocab_size
     return int(tokens * vocabulary * (2 * _bytes(config) + 3 * 4))
 

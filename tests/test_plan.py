@@ -81,6 +81,7 @@ def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
         (["base=hf", "base.path={tmp}"], "is no causal LM"),
         (["base.lora.target_modules=[w_q]"], "w_q"),
         (["run.dir={tmp}"], "is not empty"),
+        (["engine.propose_tokens=500"], "do not fit the base's context of 512; lower the two"),
     ],
 )
 def test_what_would_stop_the_run_stops_the_dry_run(tmp_path, overrides, said):

@@ -61,6 +61,7 @@ _F_LEVELS = (50, 40, 10, 0)
 _CHUNK = 250
 """Groups that a child makes before it is replaced."""
 _DEADLINE = 120.0
+"""Processor seconds."""
 
 
 def from_grammar(seed: int, format: str, start: int = 0) -> Iterator[tuple[int, list[Group]]]:

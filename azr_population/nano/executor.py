@@ -7,7 +7,6 @@ the construction missed. Model-written programs go to `azr_population.referee`.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import resource
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
@@ -16,6 +15,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 MAX_VALUE_CHARS = 48
 _MEMORY_BYTES = 2**30
+_PATIENCE = 10.0
+"""Wall-clock seconds for each processor second: on a busy machine a child has to wait too."""
 
 
 def run_function(source: str, arguments: list[str]) -> list[str | None]:
@@ -45,7 +46,8 @@ def in_children(
 ) -> Iterator[T | None]:
     """`function(job)` for each job, each in a child process of its own, in order of the jobs.
 
-    None where a child died or was killed at the deadline (seconds). `function` must be picklable.
+    None where a child died or used up the deadline (processor seconds). `function` must be
+    picklable.
     """
     context = multiprocessing.get_context("spawn")
     waiting = list(jobs)[::-1]
@@ -67,7 +69,7 @@ def in_children(
             child, receiver = running.pop(0)
             result = None
             try:
-                if receiver.poll(deadline):
+                if receiver.poll(_PATIENCE * deadline):
                     result = receiver.recv()
             except EOFError:
                 result = None
@@ -84,7 +86,6 @@ def in_children(
 
 
 def _child(function: Callable[[int], Any], job: int, deadline: float, sender: Connection) -> None:
-    os.nice(10)  # whoever waits for the corpus goes first
     resource.setrlimit(resource.RLIMIT_CPU, (int(deadline) + 1, int(deadline) + 2))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     sender.send(function(job))

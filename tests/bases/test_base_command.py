@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -68,3 +71,31 @@ def test_no_room_and_no_template(base_folder, tmp_path, monkeypatch, capsys):
     (base_folder / "tokenizer_config.json").write_text(json.dumps(told))
     assert main(words) == 2
     assert "has no chat template" in capsys.readouterr().err
+
+
+def test_threads_wait_without_spinning(tmp_path):
+    words = ["base", "warm", str(tmp_path / "none"), "--out", str(tmp_path / "warm")]
+    variables = {**os.environ, "OMP_DISPLAY_ENV": "true"}
+    variables.pop("OMP_WAIT_POLICY", None)
+    done = subprocess.run(
+        [sys.executable, "-m", "azr_population.cli", *words],
+        env=variables,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "OMP_WAIT_POLICY = 'PASSIVE'" in done.stderr
+
+
+def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp_path, monkeypatch):
+    from contextlib import contextmanager
+
+    @contextmanager
+    def stopped_at_once():
+        yield [2]
+
+    monkeypatch.setattr(base_command, "_stop_requests", stopped_at_once)
+    out = tmp_path / "warm"
+    assert main(["base", "warm", str(base_folder), "--out", str(out), "--threads", "1"]) == 130
+    assert "the same command goes on" in (out / "README.md").read_text()
+    assert main(["base", "accept", str(out), "--tasks", "1", "--attempts", "1"]) == 1

@@ -108,6 +108,20 @@ def test_other_vocabularies_and_files_are_refused(tmp_path):
         read_gguf(tmp_path / "missing.gguf")
 
 
+def test_another_quantisation_is_refused(tmp_path, monkeypatch):
+    path = write_gguf(tmp_path / "tiny.gguf", make_model())
+
+    def dequantize(data, kind):
+        raise NotImplementedError(f"no rule for {kind}\nand more")
+
+    monkeypatch.setattr(gguf, "dequantize", dequantize)
+    with pytest.raises(
+        UserError, match=r"cannot be converted \(its quantisation\?\): no rule"
+    ) as e:
+        read_gguf(path)
+    assert "\n" not in str(e.value)
+
+
 def test_a_wheel_without_a_model_is_refused(tmp_path):
     wheel = tmp_path / "empty-1-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
