@@ -1,50 +1,81 @@
 #!/usr/bin/env bash
-# AZR's command with a population on CPUs, with a random base of a few thousand weights: the whole
-# machinery in minutes (matches, judging, updates, ratings, births, checkpoint, report).
-#   AZR_HOME=~/Absolute-Zero-Reasoner bash examples/azr_cpu.sh [arm] [more overrides]
+# Stock AZR against a population of adapters on a CPU, with a real base and nothing scripted: a few
+# steps of each, equal rows, then the page that compares them. Minutes a step.
+#   AZR_HOME=~/Absolute-Zero-Reasoner BASE=FOLDER bash examples/azr_cpu.sh [steps] [more overrides]
+#
+# Needs the environment of scripts/azr_pins.sh, on PATH. BASE is SmolLM2-135M warmed up on AZR's prompts:
+#   azr-population base smollm2 --out warm
+#   PYTHONPATH=$AZR_HOME python tests/azr/cpu_stock/warm_up.py warm FOLDER 15
+# ARMS="stock single" plays some of the arms.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-cd "${AZR_HOME:?name your AZR checkout}"
-arm=${1:-2t2s}
-out=${OUT:-$PWD/population_cpu}
-seeds=data/7b_coder_seed_io.jsonl
-code_f_seeds=data/7b_coder_code_f_seed_io.jsonl
+root=$(cd "$(dirname "$0")/.." && pwd)
+base=$(cd "${BASE:?name the folder of a base}" && pwd)
+steps=${1:-5}
+out=${OUT:-$PWD/azr_cpu}
 mkdir -p "$out"
-export OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
+cd "${AZR_HOME:?name your AZR checkout}"
+seeds=data/7b_coder_seed_io.jsonl
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OMP_WAIT_POLICY=passive TOKENIZERS_PARALLELISM=false
+export HF_HUB_OFFLINE=1 VLLM_USE_V1=0 VLLM_CPU_KVCACHE_SPACE=1 VLLM_TARGET_DEVICE=cpu
 
-prompts=absolute_zero_reasoner/data_construction/prompts.py
-[ -d "$out/base" ] || python "$here/tiny_base.py" "$out/base" $seeds $code_f_seeds $prompts
-# A validation set of four of AZR's seed tasks.
-[ -f "$out/test_answer.parquet" ] || python - "$out" $seeds <<'PYTHON'
+# A validation set of four of AZR's seed tasks: its loaders want a file.
+[ -f "$out/test_answer.parquet" ] || python - "$out" "$base" $seeds <<'PYTHON'
 import json, sys
 from transformers import AutoTokenizer
 from absolute_zero_reasoner.data_construction.constructor import get_pred_code_io_data
 
-out, seeds = sys.argv[1:]
+out, base, seeds = sys.argv[1:]
 rows = [json.loads(line) for line in open(seeds)][:64]
-tokenizer = AutoTokenizer.from_pretrained(f"{out}/base")
+tokenizer = AutoTokenizer.from_pretrained(base)
 get_pred_code_io_data(
-    rows, 4, "code_o", "answer_conditional", 4000, f"{out}/test_answer.parquet", "test", tokenizer
+    rows, 4, "code_o", "answer_conditional", 900, f"{out}/test_answer.parquet", "test", tokenizer
 )
 PYTHON
 
-python -m absolute_zero_reasoner.main_azr_ppo \
-    data.train_files="$out/test_answer.parquet" data.val_files="$out/test_answer.parquet" \
-    data.train_batch_size=2 data.max_prompt_length=4000 data.max_response_length=48 \
-    azr.data_selection_strategy.content_max_length=3900 \
-    azr.data_selection_strategy.io_n=1 \
-    azr.seed_dataset=$seeds azr.code_f_seed_dataset=$code_f_seeds \
-    azr.reward.n_samples=2 azr.random_print_max_programs=0 \
-    algorithm.adv_estimator=reinforce_plus_plus \
-    actor_rollout_ref.model.path="$out/base" \
-    actor_rollout_ref.rollout.name=hf \
-    actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 \
-    actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=1 \
-    actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1 \
-    reward_fn.extraction_type=answer_conditional \
-    ray_init.num_cpus=4 trainer.device=cpu trainer.n_gpus_per_node=1 trainer.logger=[console] \
-    trainer.total_training_steps=3 trainer.save_freq=2 +trainer.val_before_train=False \
-    trainer.default_local_dir="$out" \
-    +population="$arm" population.lora.rank=4 population.lora.alpha=8 \
-    population.evolution.interval=2 population.threads=1 \
-    "${@:2}"
+both=(
+    data.train_files="$out/test_answer.parquet" data.val_files="$out/test_answer.parquet"
+    data.train_batch_size=2 data.max_prompt_length=1100 data.max_response_length=160
+    azr.data_selection_strategy.content_max_length=1000 azr.data_selection_strategy.io_n=1
+    azr.problem_types='[code_i,code_o]' azr.seed_dataset=$seeds
+    azr.code_f_seed_dataset=data/7b_coder_code_f_seed_io.jsonl
+    azr.reward.n_samples=2 azr.random_print_max_programs=0
+    algorithm.adv_estimator=reinforce_plus_plus reward_fn.extraction_type=answer_conditional
+    actor_rollout_ref.model.path="$base" actor_rollout_ref.rollout.tensor_model_parallel_size=1
+    actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1
+    actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=1
+    actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1
+    ray_init.num_cpus=4 trainer.device=cpu trainer.n_gpus_per_node=1 'trainer.logger=[console]'
+    +trainer.val_before_train=False
+)
+play() {  # arm, its overrides
+    python -m absolute_zero_reasoner.main_azr_ppo "${both[@]}" \
+        trainer.default_local_dir="$out/$1" hydra.run.dir="$out/$1/hydra" "${@:2}"
+}
+
+for arm in ${ARMS:-stock single 2t2s}; do
+    if [ "$arm" = stock ]; then
+        # AZR's own worker and vLLM rollout. Ray has to believe in a GPU; tests/azr/cpu_stock tells veRL
+        # otherwise. AZR plays one step less than it is told.
+        PYTHONPATH=$root/tests/azr/cpu_stock:$AZR_HOME:${PYTHONPATH:-} RAY_OVERRIDE_RESOURCES='{"GPU": 1}' \
+            play stock trainer.total_training_steps=$((steps + 1)) \
+            actor_rollout_ref.actor.strategy=fsdp actor_rollout_ref.actor.use_torch_compile=False \
+            +actor_rollout_ref.model.override_config._attn_implementation=sdpa \
+            actor_rollout_ref.rollout.free_cache_engine=False \
+            actor_rollout_ref.rollout.enable_chunked_prefill=False \
+            critic.strategy=fsdp "${@:2}" 2>&1 | tee "$out/azr_console.log"
+    else
+        PYTHONPATH=$root:$AZR_HOME:${PYTHONPATH:-} \
+            play "$arm" trainer.total_training_steps="$steps" +population="$arm" \
+            population.rollout=torch population.threads="$OMP_NUM_THREADS" population.dtype=bfloat16 \
+            "${@:2}" 2>&1 | tee "$out/$arm.log"
+    fi
+done
+
+runs=()
+for arm in single 2t2s; do
+    for path in "$out/$arm"/*/*/*/population; do
+        [ ! -d "$path" ] || runs+=("$arm=$path")
+    done
+done
+[ ! -f "$out/azr_console.log" ] || runs+=("stock=$out/azr_console.log")
+PYTHONPATH=$root:${PYTHONPATH:-} python -m azr_population.cli compare "${runs[@]}" --out "$out/compare.html"

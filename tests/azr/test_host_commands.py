@@ -51,6 +51,13 @@ def test_azrs_own_commands_pass(name: str, arm: str, monkeypatch: pytest.MonkeyP
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+ADDED = {
+    "+trainer.val_before_train",
+    "+population",
+    "+actor_rollout_ref.model.override_config._attn_implementation",
+}
+
+
 def commands_of(script: str, folder: Path, *arguments: str) -> list[list[str]]:
     """The overrides of each AZR command that an example runs, by a `python` that only notes them.
 
@@ -64,6 +71,7 @@ def commands_of(script: str, folder: Path, *arguments: str) -> list[list[str]]:
         "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
         "CALLS": str(folder / "calls"),
         "OUT": str(folder / "out"),
+        "BASE": str(folder),
     }
     subprocess.run(
         ["bash", str(EXAMPLES / script), *arguments],
@@ -80,7 +88,7 @@ def commands_of(script: str, folder: Path, *arguments: str) -> list[list[str]]:
     [
         ("azr_coder7b_8gpus.sh", ["population.seed=2"], ["4t4s"]),
         ("azr_ab.sh", [], [None, "single", "4t4s"]),
-        ("azr_cpu.sh", ["1t1s", "trainer.total_training_steps=1"], ["1t1s"]),
+        ("azr_cpu.sh", ["2", "azr.reward.n_samples=1"], [None, "single", "2t2s"]),
     ],
 )
 def test_every_override_of_our_examples_is_one_of_azrs(
@@ -98,7 +106,7 @@ def test_every_override_of_our_examples_is_one_of_azrs(
         assert set(arguments[-1:]) <= set(overrides) and fault(overrides) is None
         # Hydra refuses a key that AZR's configuration does not have, unless it is added by a plus.
         added = [one for one in overrides if one.startswith("+")]
-        assert {one.split("=")[0] for one in added} <= {"+trainer.val_before_train", "+population"}
+        assert {one.split("=")[0] for one in added} <= ADDED
         with initialize_config_dir(folder, version_base=None):
             config = compose("azr_ppo_trainer", overrides)
         assert ("population" in config) == (arm is not None)

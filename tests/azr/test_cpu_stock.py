@@ -1,0 +1,37 @@
+"""What lets stock AZR run on a CPU; the run itself is `examples/azr_cpu.sh`, by hand."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import needs
+
+FOLDER = Path(__file__).parent / "cpu_stock"
+
+ASKED = """
+import torch
+from verl.utils import device
+from verl.utils.debug.performance import log_gpu_memory_usage, reduce_timing
+
+assert device.get_device_id() == torch.device("cpu") and device.get_nccl_backend() == "gloo"
+assert device.get_torch_device().max_memory_allocated() == 0
+state = device.get_torch_device().get_rng_state()
+first = torch.rand(1)
+device.get_torch_device().set_rng_state(state)
+assert torch.equal(torch.rand(1), first)
+log_gpu_memory_usage("at the start")
+torch.distributed.init_process_group(
+    backend="cpu:gloo,cpu:gloo", rank=0, world_size=1, store=torch.distributed.HashStore()
+)
+assert torch.distributed.get_backend() == "gloo"
+assert reduce_timing({"update": 2.5}) == {"update": 2.5}
+"""
+
+
+def test_verl_takes_the_cpu_for_its_device():
+    needs.verl()
+    variables = {"PYTHONPATH": str(FOLDER), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", ASKED], env=variables, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
