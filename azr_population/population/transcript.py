@@ -5,7 +5,8 @@ solved; nothing is computed from it. A record holds
 
     step, phase         `propose` or `solve`
     member, generation  who wrote it, before any replacement at the end of the step
-    opponent            the other member of the match; null for an attempt at a task of AZR's own
+    opponent            the other member of the match (`student_1@25`: of step 25); null for an
+                        attempt at a task of AZR's own
     type                code_o, code_i or code_f
     verdict, reason     `valid` or `refused` of a proposal, `solved` or `failed` of an attempt, and
                         the rule's or the referee's word for it
@@ -59,7 +60,9 @@ class Transcript:
         """The lines of `completions.jsonl`: proposals first, then attempts, each in their order."""
         if not self._per_step:
             return []
-        names = {member.slot: (member.name, member.generation) for member in roster}
+        # Past opponents are in no roster.
+        writers = [*roster, *(row.match.student for row in rows)]
+        names = {member.slot: (member.name, member.generation) for member in writers}
         written = [_proposal(row) for row in rows]
         written += [
             _attempt(answer, row.type, row.match.teacher.name)
