@@ -25,6 +25,7 @@ from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.fork import Fork, open_fork
 from azr_population.local_engine import (
+    base_of,
     fitness_exam,
     held_out_exam,
     open_engine,
@@ -32,7 +33,6 @@ from azr_population.local_engine import (
     past_students,
 )
 from azr_population.loggers import check_packages, open_loggers, step_figures
-from azr_population.nano import nano_base_path
 from azr_population.population.export import export_members, write_snapshot
 from azr_population.report.run_page import closing_words, write_report
 from azr_population.runs import RunDirectory
@@ -76,7 +76,7 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
     proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
-    base = fingerprint(config.base.path or nano_base_path())
+    base = fingerprint(base_of(config))
     origin = open_fork(config, base) if config.run.fork else None
     with _selfplay(config) as play:
         seeds = seed_tasks(proposals, play.referee, config.task)
@@ -117,7 +117,7 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             # A crash may have come between the checkpoint and the members' folders.
             _export_members(play, directory)
         else:
-            base = fingerprint(config.base.path or nano_base_path())
+            base = fingerprint(base_of(config))
             origin = open_fork(config, base) if config.run.fork else None
             seeds = seed_tasks(proposals, play.referee, config.task)
             _start(play, directory, seeds, origin, view)
@@ -283,15 +283,13 @@ def _state_of_members(play: SelfPlay) -> dict[str, Any]:
 
 
 def _export_members(play: SelfPlay, directory: RunDirectory) -> None:
-    base = str(play.config.base.path or nano_base_path())
-    export_members(play.population.roster, play.engine.read, directory.members, base)
+    export_members(play.population, play.engine.read, directory, base_of(play.config))
 
 
 def _snapshot(play: SelfPlay, directory: RunDirectory) -> None:
-    every, roster = play.config.run.snapshot_every, play.population.roster
+    every = play.config.run.snapshot_every
     if every and play.step % every == 0:
-        base = str(play.config.base.path or nano_base_path())
-        write_snapshot(roster, play.engine.read, directory.snapshots, play.step, base)
+        write_snapshot(play.population, play.engine.read, directory, base_of(play.config))
 
 
 def _size_of_snapshots(play: SelfPlay) -> str | None:

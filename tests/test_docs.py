@@ -16,15 +16,21 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import torch
 from printed import Printed, commands, pages
 
 import azr_population
+from azr_population.adapters.adapter import LoraSpec
+from azr_population.adapters.peft_folder import save_adapter
 from azr_population.cli import _parser, main
 from azr_population.conf.inside_azr import PopulationSettings, arms
 from azr_population.conf.load import load_config
+from azr_population.engines.base_model import load_base
+from azr_population.engines.torch_engine import make_bank
 from azr_population.evolution import evolve_command
 from azr_population.experiments.arms import read_arms
 from azr_population.experiments.recipe import read_recipe
+from azr_population.nano import nano_base_path
 
 ROOT = Path(__file__).parents[1]
 SETUP = (ROOT / "setup.py").read_text()
@@ -114,13 +120,21 @@ def somebody_elses(words):
     """Commands of the system, of git and of Ray."""
 
 
+def check_vllm(words):
+    """`vllm serve BASE` with members as paths by name; tests/vllm has vLLM's own parser."""
+    assert words[:3] == ["serve", "BASE", "--enable-lora"]
+    modules = words[words.index("--lora-modules") + 1 :]
+    assert modules and all(re.fullmatch(r"(\w+)=runs/mine/members/\1", one) for one in modules)
+
+
 CHECKS = {
     "azr-population": check_ours,
+    "vllm": check_vllm,
     "pip": check_pip,
     "python": check_python,
     "bash": check_bash,
     "pytest": check_pytest,
-    **dict.fromkeys(("sudo", "git", "export", "cd", "ray", ".", "hf"), somebody_elses),
+    **dict.fromkeys(("sudo", "git", "export", "cd", "ray", ".", "hf", "curl"), somebody_elses),
 }
 
 
@@ -182,6 +196,23 @@ def test_the_line_of_the_referee_in_readme_is_judged(tmp_path):
         **{"id": 1, "valid": True, "output": "4"},
         **{"solved": [True], "reasons": ["solved"]},
     }
+
+
+def test_the_python_of_the_serving_page_loads_members(tmp_path, monkeypatch, capsys):
+    spec = LoraSpec(4, 8.0, ("all-linear",))
+    model, _ = load_base(nano_base_path(), "float32", "cpu")
+    for number, name in enumerate(("teacher_0", "student_0")):
+        generator = torch.Generator().manual_seed(number)
+        adapter = make_bank(model, spec, [generator]).read(0)
+        save_adapter(adapter, tmp_path / "runs/mine/members" / name, str(nano_base_path()))
+    page = (ROOT / "docs" / "serving.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(1)
+    exec(code, loaded := {})
+    assert set(loaded["model"].peft_config) == {"teacher_0", "student_0"}
+    assert loaded["model"].active_adapter == "teacher_0"
+    assert capsys.readouterr().out.startswith("<PO>def f(")
 
 
 def test_every_example_is_run_by_a_test():

@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
+from azr_population.adapters.model_card import model_card
 from azr_population.errors import UserError
 from azr_population.files import read_json, refuse_irregular
 
@@ -141,7 +142,7 @@ def _write_files(
     (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     # safetensors makes its file readable to nobody else, and a server often is somebody else.
     shutil.copymode(folder / CONFIG_FILE, folder / WEIGHTS_FILE)
-    (folder / "README.md").write_text(_readme(adapter, base_model, readme), encoding="utf-8")
+    (folder / "README.md").write_text(model_card(adapter, base_model, readme), encoding="utf-8")
     for path in folder.iterdir():
         with open(path, "rb+") as file:
             os.fsync(file.fileno())
@@ -178,22 +179,6 @@ def peft_config(adapter: Adapter, base_model: str) -> dict[str, object]:
         "use_dora": False,
         "use_rslora": False,
     }
-
-
-def _readme(adapter: Adapter, base_model: str, readme: Mapping[str, object]) -> str:
-    spec = adapter.spec
-    lines = [
-        "---",
-        f"base_model: {json.dumps(base_model)}",
-        "library_name: peft",
-        "tags: [lora, population-based-training]",
-        "---",
-        "",
-        f"LoRA adapter, rank {spec.rank}, alpha {spec.alpha:g}, {len(adapter.factors)} layers.",
-        "",
-        *(f"- {key}: {value}" for key, value in readme.items()),
-    ]
-    return "\n".join(lines).rstrip() + "\n"
 
 
 def _read_tensors(path: Path) -> dict[str, torch.Tensor]:

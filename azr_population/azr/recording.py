@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
 from azr_population.console.lines import match_line, replacement_line, role_line
+from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
 from azr_population.loggers.scalars import section_figures
 from azr_population.runs import RunDirectory
@@ -34,6 +36,9 @@ def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> 
         "host": "Absolute Zero Reasoner",
         "patches": list(patches),
     }
+    # The base may lie on the workers' nodes alone.
+    with suppress(UserError, OSError):
+        told["base"] = fingerprint(str(config.actor_rollout_ref.model.path))
     directory.create(OmegaConf.to_yaml(config, resolve=True), told)
     return directory
 

@@ -242,4 +242,4 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
     def _export_members(self) -> None:
         base = str(self.config.actor_rollout_ref.model.path)
-        export_members(self.population.roster, self.group.read_member, self.directory.members, base)
+        export_members(self.population, self.group.read_member, self.directory, base)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from azr_population.adapters.model_card import NANO
 from azr_population.adapters.peft_folder import CONFIG_FILE, WEIGHTS_FILE, read_config
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
@@ -109,7 +110,7 @@ def _base_of(adapter: Path, given: Path | None) -> Path:
     named = str(read_config(adapter).get("base_model_name_or_path") or "")
     path = given or Path(named).expanduser()
     # The embedded base lies elsewhere on every machine.
-    if not given and not path.is_dir() and named.endswith("nano/weights"):
+    if not given and not path.is_dir() and named.endswith(NANO):
         path = Path(nano_base_path())
     if not path.is_dir():
         raise UserError(

@@ -11,6 +11,7 @@ from tiny_models import qwen2
 
 from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
 from azr_population.adapters.bank import Bank
+from azr_population.adapters.model_card import base_name
 from azr_population.adapters.peft_folder import load_adapter, save_adapter
 from azr_population.errors import UserError
 
@@ -73,6 +74,24 @@ def test_readme_carries_what_it_is_given(tmp_path: Path) -> None:
     text = (tmp_path / "a" / "README.md").read_text()
     assert 'base_model: "my/base"' in text
     assert "- operator: dare\n- seed: 3\n" in text
+    assert 'base = "my/base"  # its folder, or name on the Hub' in text
+
+
+@pytest.mark.parametrize(
+    ("base", "name"),
+    [
+        ("/home/me/secret/models/coder", "coder"),
+        ("./bases/smollm2", "smollm2"),
+        ("~/models/coder/", "coder"),
+        ("Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-0.5B"),
+        ("/usr/lib/python3/azr_population/nano/weights", "nano"),
+    ],
+)
+def test_a_card_names_the_base_and_not_its_path(tmp_path: Path, base: str, name: str) -> None:
+    save_adapter(adapter_of(), tmp_path / "a", base)
+    text = (tmp_path / "a" / "README.md").read_text()
+    assert f'base_model: "{name}"' in text and base_name(base) == name
+    assert ("/home" not in text) and ("/usr" not in text) and ("bases" not in text)
 
 
 def test_who_may_read_the_config_may_read_the_weights(tmp_path: Path) -> None:
