@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from azr_population.evaluation.contestants import Contestant
-from azr_population.evaluation.prompts import Prompt
+if TYPE_CHECKING:  # records and figures are read without torch
+    from azr_population.evaluation.contestants import Contestant
+    from azr_population.evaluation.prompts import Prompt
 
 
 @dataclass(frozen=True)
