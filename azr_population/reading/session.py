@@ -31,6 +31,7 @@ def session(player: Player, lines: Iterator[str], console: Output) -> None:
                 show(player.propose(task_type(rest)), console)
             elif word == "/solve":
                 type = task_type(rest)
+                console.print("the program, then /input ARGUMENTS, then /end", style="dim")
                 show(player.solve(type, *_task(lines)), console)
             elif word.startswith("/"):
                 raise UserError(f"{plain(word)} is unknown; /help lists what there is")

@@ -38,4 +38,4 @@ def meaning(reason: str, finished: object = True) -> str:
     """What a reason says; empty for a word that nobody knows. `finished` is False where the limit
     of tokens cut a completion off, which is then why it has no form."""
     said = MEANINGS.get(reason, "")
-    return f"{said}: cut off by the limit of tokens" if said and finished is False else said
+    return f"{said} (cut off by the limit of tokens)" if said and finished is False else said

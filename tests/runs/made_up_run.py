@@ -10,6 +10,7 @@ from typing import Any
 HOSTILE = "def f(x):\n    return '</script><img onerror=alert(1) src=x>' # <b>&amp; \u2028 ]]>"
 TYPES = ("code_o", "code_i", "code_f")
 OPERATORS = ("svd_subspace", "dare", "full_gaussian", "component_masking", "layer_wise")
+VERDICTS = {"refused": "boolean", "valid": "ok", "solved": "solved", "failed": "wrong"}
 Run = dict[str, list[dict[str, Any]]]
 
 
@@ -32,7 +33,7 @@ def make_run(
     mu = dict.fromkeys(names, 25.0)
     sigma = dict.fromkeys(names, 25 / 3)
     generation = dict.fromkeys(names, 0)
-    run: Run = {"metrics": [], "matches": [], "lineage": [], "tasks": []}
+    run: Run = {"metrics": [], "matches": [], "lineage": [], "tasks": [], "completions": []}
     for step in range(1, steps + 1):
         order = chance.sample(range(students), students)
         for t in range(min(teachers, students)):
@@ -55,6 +56,7 @@ def make_run(
             _task(step, i, names[i % (teachers or 1)], names[-1 - i % (students or 1)], chance)
             for i in range(tasks)
         ]
+        run["completions"] += [_completion(step, names[0], verdict) for verdict in VERDICTS]
         run["metrics"].append(_metrics(step, names, mu, sigma, generation, chance))
     return run
 
@@ -70,6 +72,24 @@ def write_run(
     for record, rows in (run if run is not None else make_run()).items():
         (folder / f"{record}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
+
+
+def _completion(step: int, member: str, verdict: str) -> dict[str, Any]:
+    return {
+        "step": step,
+        "phase": "propose" if verdict in ("refused", "valid") else "solve",
+        "member": member,
+        "type": TYPES[step % 3],
+        "verdict": verdict,
+        "reason": VERDICTS[verdict],
+        "reward": -0.5,
+        "advantage": None,
+        "log_prob": -0.25,
+        "tokens": 40,
+        "finished": True,
+        "prompt": "What is the output?\n" * 20,
+        "completion": f"So:\n```python\n{HOSTILE}\n```",
+    }
 
 
 def _match(
