@@ -12,9 +12,11 @@ ASKED = """
 import torch
 from verl.utils import device
 from verl.utils.debug.performance import log_gpu_memory_usage, reduce_timing
+from verl.utils.flops_counter import get_device_flops
 
 assert device.get_device_id() == torch.device("cpu") and device.get_nccl_backend() == "gloo"
 assert device.get_torch_device().max_memory_allocated() == 0
+assert get_device_flops() > 0
 state = device.get_torch_device().get_rng_state()
 first = torch.rand(1)
 device.get_torch_device().set_rng_state(state)

@@ -22,6 +22,7 @@ def on_device(module):
         set_rng_state = staticmethod(torch.set_rng_state)
         manual_seed = staticmethod(torch.manual_seed)
         is_available = staticmethod(lambda: True)
+        get_device_name = staticmethod(lambda *_: "CPU")
         empty_cache = staticmethod(lambda: None)
         mem_get_info = staticmethod(lambda: (0, 0))
 
