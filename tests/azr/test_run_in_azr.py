@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,15 @@ def test_a_population_plays_all_problem_types(folder: Path) -> None:
     assert {task["type"] for task in tasks if any(task["solved"])} == {"code_i", "code_o", "code_f"}
     for task in tasks:
         assert sum(task["solved"]) / len(task["solved"]) == task["solve_rate"]
+    kept = records(folder, "completions")
+    assert {row["verdict"] for row in kept} == {"valid", "refused", "solved", "failed"}
+    assert Counter(row["step"] for row in kept if row["step"] > 1) == {2: 16, 3: 16, 4: 16}
+    # AZR's prompts, whole; who trained on a row has its log-probability and its advantage.
+    assert all("```" in row["prompt"] and row["completion"] for row in kept)
+    assert all(row["log_prob"] < 0 for row in kept if row["phase"] == "propose")
+    trained = [row for row in kept if row["advantage"] is not None]
+    assert {row["phase"] for row in trained} == {"propose", "solve"}
+    assert {row["opponent"] is None for row in kept if row["phase"] == "solve"} == {True, False}
     assert "population/teacher/validity" in log and "population/student_3/mu" in log
     assert (run_directory(folder) / "report.html").is_file()
 

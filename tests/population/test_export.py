@@ -57,6 +57,7 @@ def test_a_card_tells_where_a_member_comes_from_and_no_path(run, adapter, tmp_pa
         "run": "runs/mine",
         "base": f"nano, weights {fingerprint(BASE)}",
     }
+    assert "\n\n\n" not in text
     assert str(tmp_path) not in text and BASE not in text
     teacher = (run.members / "teacher_0" / "README.md").read_text()
     assert "lineage" not in teacher and "role: teacher: proposes tasks" in teacher
