@@ -120,6 +120,8 @@ def azr_series(rows: Rows, name: str) -> Series:
     series = []
     for step in sorted(rows):
         values = [v for key, v in rows[step].items() if pattern.fullmatch(key) and math.isfinite(v)]
+        if name == "lines":
+            values = [value for value in values if value > 0]  # AZR logs 0 where nothing is valid
         if values:
             series.append((step, math.fsum(values) / len(values)))
     return series

@@ -155,3 +155,16 @@ def test_lines_of_the_real_logger_are_read() -> None:
     assert values == pytest.approx(
         {key: float(value) for key, value in metrics.items() if key != "note"}, abs=5e-4
     )
+
+
+def test_a_step_without_a_valid_program_has_no_lines() -> None:
+    rows = from_console(
+        "(TaskRunner pid=1) step:1 - gen_code_i/format_score:0.000 - "
+        "gen_code_i/gen_code_i/avg_program_lines:0.000 - "
+        "gen_code_o/gen_code_o/avg_program_lines:0.000\n"
+        "(TaskRunner pid=1) step:2 - gen_code_i/format_score:0.500 - "
+        "gen_code_i/gen_code_i/avg_program_lines:6.000 - "
+        "gen_code_o/gen_code_o/avg_program_lines:0.000\n"
+    )
+    assert azr_series(rows, "lines") == [(2, 6.0)]
+    assert azr_series(rows, "validity") == [(1, 0.0), (2, 0.5)]
