@@ -117,6 +117,8 @@ def test_pipes_are_not_waited_for(run, capsys, name):
         ("metrics", {"seconds": 1e308}),
         ("metrics", {"members": "<b>"}),
         ("matches", {"step": 10**12}),
+        ("completions", {"verdict": None, "reason": None, "prompt": None, "reward": "<b>"}),
+        ("completions", {"member": 3}),
         ("tasks", {"lines": 1e308}),
         ("tasks", {"program": None}),
         ("tasks", {"program": 3}),
@@ -187,7 +189,7 @@ def test_fewer_steps_than_were_played(run, capsys):
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("record", ["metrics", "matches", "lineage", "tasks"])
+@pytest.mark.parametrize("record", ["metrics", "matches", "lineage", "tasks", "completions"])
 def test_damaged_lines_of_a_record_hurt_nobody(run, record):
     with (run / f"{record}.jsonl").open("a") as file:
         for line in ("{}", '{"step": null}', "garbled", "[" * 50_000, '{"step": 2}'):
