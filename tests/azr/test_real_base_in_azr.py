@@ -32,7 +32,7 @@ PLAYED = [
     "data.train_batch_size=1", "data.max_prompt_length=1100", "data.max_response_length=64",
     "azr.data_selection_strategy.content_max_length=2000", "azr.reward.n_samples=1",
     "population.lora.rank=8", "population.lora.alpha=16", "population.dtype=float32",
-    "population.lora.target_modules=[q_proj,v_proj]", "population.micro_batch_tokens=2500",
+    "population.lora.target_modules=[q_proj,v_proj]", "population.micro_batch_tokens=1200",
     "population.evolution.interval=2", "population.evolution.ready=0", "population.threads=1",
     "trainer.total_training_steps=3", "trainer.save_freq=1",
 ]  # fmt: skip

