@@ -44,7 +44,7 @@ def test_a_run_that_is_resumed_has_all_records_and_goes_on_with_its_members(tmp_
     assert len((run / "lineage.jsonl").read_text().splitlines()) == 2
     for step in steps:
         for name, member in step["members"].items():
-            if member["updates"]:
+            if member.get("updates"):
                 assert member["sampler_kl"] < 1e-5 and member["sampler_ess"] > 0.999, name
     for name in names:
         after = load_adapter(run / "members" / name)
