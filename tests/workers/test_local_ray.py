@@ -160,7 +160,8 @@ def test_a_killed_worker_is_named_within_seconds_and_resume_goes_on(tmp_path: Pa
         start = time.monotonic()
         assert process.wait(90) == 2
         assert time.monotonic() - start < 60
-    (line,) = [line for line in told(run).splitlines() if "died" in line]
+    # Ray 2.46 has a line of its own about it.
+    (line,) = [line for line in told(run).splitlines() if "population's group members died" in line]
     assert f"pid {workers[0].pid} " in line and "azr-population resume" in line
     assert "Traceback" not in told(run)
     done = steps(run)
@@ -194,9 +195,6 @@ def test_a_ray_that_runs_already_is_joined_and_too_many_workers_are_refused(tmp_
             assert process.wait(300) == 2
         assert "3 workers need 3 CPUs, and Ray has 2; lower engine.workers" in told(greedy)
     assert steps(run) == 1
-    with training(greedy, *words, address=address) as process:
-        assert process.wait(300) == 2
-    assert f"RAY_ADDRESS={address} cannot be joined" in told(greedy)
 
 
 def test_workers_sample_with_vllm(tmp_path: Path) -> None:
