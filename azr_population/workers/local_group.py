@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import ray
 
 from azr_population.errors import UserError
+from azr_population.workers.address import refuse_silence
 from azr_population.workers.placement import start_groups
 from azr_population.workers.ray_engine import RayEngine
 from azr_population.workers.worker import WorkerSettings
@@ -22,6 +23,7 @@ def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator
         UserError: there is no such cluster, or it has no room.
     """
     address = os.environ.get("RAY_ADDRESS")
+    refuse_silence(address or "")
     try:
         ray.init(
             address=address,
