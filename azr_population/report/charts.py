@@ -191,7 +191,9 @@ def _ratings(
     metrics: Sequence[Record], members: Sequence[Record], births: Mapping[str, Sequence[int]]
 ) -> list[dict[str, Any]]:
     return [
-        _rating(metrics, members, births, "Rating mu", "expected skill, TrueSkill points", _mu),
+        _rating(
+            metrics, members, births, "Rating mu", "points from the mean student, who has 25", _mu
+        ),
         _rating(
             metrics,
             members,
