@@ -192,7 +192,12 @@ def _ratings(
 ) -> list[dict[str, Any]]:
     return [
         _rating(
-            metrics, members, births, "Rating mu", "points from the mean student, who has 25", _mu
+            metrics,
+            members,
+            births,
+            "Rating mu",
+            "TrueSkill points, of which only differences count",
+            _mu,
         ),
         _rating(
             metrics,
