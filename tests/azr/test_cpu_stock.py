@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import needs
+import pytest
 
 FOLDER = Path(__file__).parent / "cpu_stock"
 
@@ -32,6 +34,8 @@ assert reduce_timing({"update": 2.5}) == {"update": 2.5}
 
 def test_verl_takes_the_cpu_for_its_device():
     needs.verl()
+    if not version("verl").startswith("0.4."):
+        pytest.skip("stock AZR plays on the veRL that it pins, 0.4.1, and this is another one")
     variables = {"PYTHONPATH": str(FOLDER), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", ASKED], env=variables, capture_output=True, text=True
