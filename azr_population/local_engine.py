@@ -52,7 +52,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     base = str(base_folder(base_of(config)))
     check_served(base, config.base.dtype, config.engine.device, _rollout(config))
     model, tokenizer = load_base(base, config.base.dtype, config.engine.device)
-    check_context(config, model)
+    check_context(model, longest_row(config, tokenizer))
     names = _names(config)
     generator = Streams(config.seed).torch("adapters")
     learner = TorchLearner(
@@ -68,11 +68,10 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     yield TextEngine(engine, tokenizer, chat)
 
 
-def longest_row(config: Config) -> int:
+def longest_row(config: Config, tokenizer: Any) -> int:
     """Tokens of the longest row: a prompt that proposes, or one that holds a proposal, and what is
     written in answer."""
     format = FORMATS[config.base.format]()
-    tokenizer = load_tokenizer(base_folder(base_of(config), weights=False))
     longest = 0
     for kind in map(TaskType, config.task.types):
         prompt = len(tokenizer(format.propose_prompt(kind))["input_ids"])
@@ -82,10 +81,10 @@ def longest_row(config: Config) -> int:
     return longest
 
 
-def check_context(config: Config, model: Any) -> None:
+def check_context(model: Any, longest: int) -> None:
     """Refuses rows that the base has never seen the like of: it goes on with nonsense."""
     context = getattr(model.config, "max_position_embeddings", None)
-    if context is not None and (longest := longest_row(config)) > context:
+    if context is not None and longest > context:
         raise UserError(
             f"rows of {longest} tokens (prompt, engine.propose_tokens, engine.solve_tokens) do not "
             f"fit the base's context of {context}; lower the two, or take another base"

@@ -12,6 +12,7 @@ from azr_population.conf.check import without_choice
 from azr_population.conf.schema import Config
 from azr_population.engines import torch_rollout
 from azr_population.engines.base_folder import base_folder, outline
+from azr_population.engines.base_model import load_tokenizer
 from azr_population.errors import UserError
 from azr_population.evolution.replacement import PopulationBasedTraining
 from azr_population.local_engine import base_of, check_context, longest_row, lora_of
@@ -30,7 +31,7 @@ def plan(config: Config) -> list[str]:
     RunDirectory(config.run.dir).refuse_unless_new()
     check_packages(config.logger.names)
     model = _outline(config)
-    check_context(config, model)
+    check_context(model, _longest(config))
     population, exam = config.population, config.exam
     roster = Roster.make(population.teachers, population.students)
     weights = sum(parameter.numel() for parameter in model.parameters())
@@ -69,7 +70,8 @@ def memory(config: Config, model: nn.Module) -> dict[str, int]:
         "members": learned,
         "AdamW": 2 * learned,
     }
-    cache, update = _cache(config, model), _logits(config, model)
+    longest = _longest(config)
+    cache, update = _cache(config, model, longest), _logits(config, model, longest)
     return held | ({"update": update} if update > cache else {"KV cache": cache})
 
 
@@ -111,19 +113,23 @@ def _turnover(config: Config) -> str:
     return f"every {evolution.interval} steps {told} replaced, by {len(mix)} operators"
 
 
-def _cache(config: Config, model: nn.Module) -> int:
+def _longest(config: Config) -> int:
+    return longest_row(config, load_tokenizer(base_folder(base_of(config), weights=False)))
+
+
+def _cache(config: Config, model: nn.Module, longest: int) -> int:
     """Keys and values of a full batch in the torch rollout."""
     shape: Any = model.config
     heads = getattr(shape, "num_key_value_heads", None) or shape.num_attention_heads
     width = getattr(shape, "head_dim", None) or shape.hidden_size // shape.num_attention_heads
     a_token = 2 * shape.num_hidden_layers * heads * width * _bytes(config)
     rows = min(config.engine.generate_rows, max(_proposals(config), _attempts(config)))
-    return min(rows * longest_row(config), torch_rollout.TOKENS) * int(a_token)
+    return min(rows * longest, torch_rollout.TOKENS) * int(a_token)
 
 
-def _logits(config: Config, model: nn.Module) -> int:
+def _logits(config: Config, model: nn.Module, longest: int) -> int:
     """Logits of an update's piece, as computed, in float32, as log-softmax, and two gradients."""
-    tokens = max(config.engine.micro_batch_tokens, longest_row(config))
+    tokens = max(config.engine.micro_batch_tokens, longest)
     vocabulary = cast(Any, model.config).vocab_size
     return int(tokens * vocabulary * (2 * _bytes(config) + 3 * 4))
 

@@ -29,16 +29,14 @@ def mean_cosine(adapters: Sequence[Adapter]) -> float | None:
 def inner_products(adapters: Sequence[Adapter]) -> torch.Tensor:
     """<dW_i, dW_j> for every pair; float64 [P, P].
 
-    dW is never formed: <B A, D C> is the sum of (B^T D) * (A C^T), both rank by rank.
+    dW is never formed: <B A, D C> is the sum of (B^T D) * (A C^T), rank by rank. All members'
+    factors are laid side by side, so that one product holds every pair.
     """
-    count = len(adapters)
-    products = torch.zeros(count, count, dtype=torch.float64)
-    for i, one in enumerate(adapters):
-        for j, other in enumerate(adapters[: i + 1]):
-            total = sum(
-                ((pair.B.double().T @ far.B.double()) * (pair.A.double() @ far.A.double().T)).sum()
-                for name, pair in one.factors.items()
-                for far in (other.factors[name],)
-            )
-            products[i, j] = products[j, i] = total * one.spec.scaling * other.spec.scaling
-    return products
+    ranks = [adapter.spec.rank for adapter in adapters]
+    overlap = torch.zeros(sum(ranks), sum(ranks), dtype=torch.float64)
+    for name in adapters[0].factors:
+        A = torch.cat([one.factors[name].A.double() for one in adapters])
+        B = torch.cat([one.factors[name].B.double() * one.spec.scaling for one in adapters], dim=1)
+        overlap += (B.T @ B) * (A @ A.T)
+    members = torch.block_diag(*(torch.ones(1, rank, dtype=torch.float64) for rank in ranks))
+    return members @ overlap @ members.T

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 from rich.console import Console
 
 
@@ -11,3 +14,11 @@ class Output(Console):
     def on_broken_pipe(self) -> None:
         """Called by rich while it handles a BrokenPipeError."""
         raise
+
+
+def plain_output() -> Output:
+    """Standard output that prints what it is given: no markup, and signs that a terminal does not
+    know are written out and do not end the command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    return Output(highlight=False, markup=False, emoji=False, soft_wrap=True)

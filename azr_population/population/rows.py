@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from azr_population.engines.engine import Completion
@@ -47,6 +48,11 @@ class Row:
         if self.task is None or not self.answers:
             return None
         return sum(answer.solved for answer in self.answers) / len(self.answers)
+
+
+def matches_of(rows: Iterable[Row]) -> list[Match]:
+    """The matches that these rows belong to, in the order in which they occur."""
+    return list({id(row.match): row.match for row in rows}.values())
 
 
 @dataclass

@@ -11,7 +11,7 @@ import numpy as np
 from azr_population.conf.schema import PopulationConfig
 from azr_population.engines.engine import Completion, Sample
 from azr_population.population.advantages import leave_one_out, task_relative
-from azr_population.population.rows import Answer, Practice, Row
+from azr_population.population.rows import Answer, Practice, Row, matches_of
 from azr_population.population.shares import shares, solving_rows
 from azr_population.tasks.task import TaskType
 
@@ -44,7 +44,7 @@ def attempts(
     task types: first one attempt of every task in random order, then a second of each, and so on,
     because different tasks teach more than repeated ones."""
     per_task = config.solver_baseline == "task"
-    matches = list({id(row.match): row.match for row in rows}.values())
+    matches = matches_of(rows)
     played = Counter(match.student.name for match in matches)
     met: Counter[str] = Counter()
     drawn: list[TrainingRow] = []

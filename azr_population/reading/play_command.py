@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import sys
 from pathlib import Path
@@ -58,16 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Returns the exit code 0."""
     # Imported late: every command of the command line has this module's arguments.
-    from azr_population.console.output import Output
+    from azr_population.console.output import plain_output
     from azr_population.errors import UserError
     from azr_population.reading.player import How, open_player
     from azr_population.reading.session import session, show, typed
 
     if arguments.samples < 1 or arguments.temperature < 0 or arguments.max_tokens < 0:
         raise UserError("--samples begins at 1, --temperature and --max-tokens at 0")
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    console = Output(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    console = plain_output()
     how = How(arguments.samples, arguments.temperature, arguments.max_tokens, arguments.seed)
     with open_player(
         arguments.path, arguments.member, arguments.base, arguments.format, how

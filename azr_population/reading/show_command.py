@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import sys
 
@@ -48,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Returns the exit code 0."""
     # Imported late: every command of the command line has this module's arguments.
-    from azr_population.console.output import Output
+    from azr_population.console.output import plain_output
     from azr_population.errors import UserError
     from azr_population.reading.cards import card
     from azr_population.reading.select import Wanted, select
@@ -65,10 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         for row in chosen.rows:
             print(json.dumps(row))
     else:
-        # A terminal that knows few letters must not end the command.
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")
-        console = Output(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        console = plain_output()
         for row in chosen.rows:
             console.print(card(row, arguments.full))
         if len(chosen.rows) < chosen.total:

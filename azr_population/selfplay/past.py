@@ -18,7 +18,7 @@ from azr_population.adapters.peft_folder import load_adapter
 from azr_population.engines.text import TextEngine
 from azr_population.matchmaking import Match
 from azr_population.members import Member, Role
-from azr_population.population.rows import Row
+from azr_population.population.rows import Row, matches_of
 from azr_population.runs.directory import steps
 
 
@@ -52,7 +52,7 @@ class PastStudents:
         then, folder = stored[int(generator.integers(len(stored)))]
         engine.write(self._slot, load_adapter(folder))
         past = Member(f"{folder.name}@{then}", Role.STUDENT, self._slot)
-        for match in {id(row.match): row.match for row in rows}.values():
+        for match in matches_of(rows):
             of_match = [row for row in rows if row.match is match]
             count = round(self._share * len(of_match))
             for i in generator.permutation(len(of_match))[:count]:
