@@ -206,6 +206,7 @@ def _of_directory(path: Path) -> Run:
     # A base is its path, as in a log, or the name of one that ships: "hf" without the path, as in
     # what is kept of a run, names none.
     name, where = settings.pop("base.name", None), settings.pop("base.path", None)
+    where = where or settings.get("actor_rollout_ref.model.path")  # of a run inside AZR
     if where or name not in (None, "hf"):
         settings["base"] = where or name
     if weights := environment.get("base"):

@@ -11,7 +11,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from azr_population.runs.formatting import plain, show
-from azr_population.runs.reasons import meaning
+from azr_population.runs.reasons import meaning, verdict_words
 from azr_population.tasks.pieces import Piece, asked, is_nano, pieces
 
 STYLES = {
@@ -55,10 +55,9 @@ def headline(row: Mapping[str, Any]) -> Text:
         return Text("no verdict: a prompt of your own is no task", "bold")
     verdict, reason = plain(row.get("verdict") or "?"), plain(row.get("reason") or "?")
     said = meaning(reason, row.get("finished"))
-    # A valid proposal is ok, and a solved attempt is solved.
-    word = "" if reason in (verdict, "ok") else f", {reason}"
+    more = verdict_words(verdict, reason).removeprefix(verdict)
     return Text(verdict, STYLES.get(verdict, "bold")) + Text(
-        f"{word}: {said}" if said else word, "bold"
+        f"{more}: {said}" if said else more, "bold"
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from azr_population.report.programs import marked
 from azr_population.runs.formatting import plain, show
-from azr_population.runs.reasons import meaning
+from azr_population.runs.reasons import meaning, verdict_words
 from azr_population.tasks.pieces import asked, is_nano, pieces
 from azr_population.web.sections import empty, text
 
@@ -62,14 +62,14 @@ def _completion(row: Record) -> str:
     verdict, reason = map(plain, _kind(row))
     does = "proposes" if row.get("phase") == "propose" else "solves"
     said = meaning(reason, row.get("finished"))
-    word = "" if reason in (verdict, "ok") else f", {reason.replace('_', ' ')}"
+    words = verdict_words(verdict, reason)
     prompt = plain(row.get("prompt") or "")
     facts = [f"reward {show(row.get('reward'), '{:+.2f}')}"]
     facts.append(f"advantage {show(row.get('advantage'), '{:+.2f}', 'none')}")
     facts.append(f"{show(row.get('tokens'), '{:.0f}')} tokens")
     facts.append(f"log-probability {show(row.get('log_prob'), '{:.2f}')} a token")
     return (
-        f'<details><summary><span class="{_STYLE.get(verdict, "no")}">{text(verdict + word)}</span>'
+        f'<details><summary><span class="{_STYLE.get(verdict, "no")}">{text(words)}</span>'
         f" {text(plain(row.get('member') or '?'))} {does} {text(plain(row.get('type') or '?'))}"
         f'</summary><p class="note">{text(f"{said}; " if said else "")}{text(", ".join(facts))}</p>'
         f'<pre class="calls">{_code(_tail(asked(prompt)), is_nano(prompt))}</pre>'

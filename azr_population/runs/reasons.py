@@ -39,3 +39,9 @@ def meaning(reason: str, finished: object = True) -> str:
     of tokens cut a completion off, which is then why it has no form."""
     said = MEANINGS.get(reason, "")
     return f"{said} (cut off by the limit of tokens)" if said and finished is False else said
+
+
+def verdict_words(verdict: str, reason: str) -> str:
+    """`refused, too few inputs`. The verdict alone where the reason says no more: a valid proposal
+    is ok, and a solved attempt is solved."""
+    return verdict if reason in (verdict, "ok") else f"{verdict}, {reason.replace('_', ' ')}"

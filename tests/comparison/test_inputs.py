@@ -80,6 +80,14 @@ def test_the_base_is_its_path_or_the_name_of_one_that_ships(tmp_path: Path) -> N
     assert [arm.runs[0].settings for arm in arms] == [{"base": "nano"}, {"base": "/models/x"}]
 
 
+def test_the_base_of_a_run_inside_azr_is_that_of_verls_settings(tmp_path: Path) -> None:
+    config = "actor_rollout_ref: {model: {path: /models/x}}\n"
+    for name in ("azr", "other"):
+        write_run(tmp_path / name, {}, config=config)
+    for arm in arms_of([str(tmp_path / "azr"), str(tmp_path / "other")]):
+        assert arm.runs[0].settings["base"] == "/models/x"
+
+
 def test_the_base_is_told_by_its_weights_where_they_are_known(tmp_path: Path) -> None:
     for name, weights in (("a", "1234"), ("b", "1234"), ("c", "5678")):
         config = f"base: {{name: hf, path: /models/{name}}}\n"
