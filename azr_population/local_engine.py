@@ -108,18 +108,17 @@ def open_referee(config: Config) -> Referee:
 
 def held_out_exam(config: Config) -> Exam:
     """The exam that the run's `exam` group describes, of the task types that it plays."""
-    tasks = exam(config.exam.tasks_per_type, config.exam.seed)
-    wanted = [task for task in tasks if str(task.type) in config.task.types]
-    return Exam(wanted, config.exam.attempts, config.exam.seed)
+    tasks = exam(config.exam.tasks_per_type, config.exam.seed, config.task.types)
+    return Exam(tasks, config.exam.attempts, config.exam.seed)
 
 
 def fitness_exam(config: Config, reported: Exam | None) -> Exam | None:
     """The exam that fitness goes by, never the reported one; None for any other fitness."""
     if config.evolution.fitness != "exam_validation":
         return None
-    tasks = exam(config.evolution.validation_tasks, config.evolution.validation_seed)
-    wanted = [task for task in tasks if str(task.type) in config.task.types]
-    return validation_exam(config, wanted, reported)
+    evolution = config.evolution
+    tasks = exam(evolution.validation_tasks, evolution.validation_seed, config.task.types)
+    return validation_exam(config, tasks, reported)
 
 
 def past_students(config: Config) -> PastStudents | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from random import Random
 
 from azr_population.nano.corpus import draw_example
@@ -17,15 +18,16 @@ LEVELS = (0, 1, 2, 3, 4)
 _MAX_OUTPUT_CHARS = 48
 
 
-def exam(n_per_type: int, seed: int) -> list[Task]:
-    """`n_per_type` tasks of each type, in order of type and rising difficulty.
+def exam(n_per_type: int, seed: int, types: Collection[str] = tuple(TaskType)) -> list[Task]:
+    """`n_per_type` tasks of each of the `types`, in order of type and rising difficulty.
 
     Every program is in the held-out bucket (`corpus.is_held_out`) and different from the others;
-    all of a run's default rules for valid tasks hold. The same numbers give the same exam. Programs
-    are of our own grammar and run in this process.
+    all of a run's default rules for valid tasks hold. The same numbers give the same exam, and the
+    tasks of a type do not depend on which others there are. Programs are of our own grammar and run
+    in this process.
     """
     tasks: list[Task] = []
-    for type in TaskType:
+    for type in filter(types.__contains__, TaskType):
         rng = Random(f"nano exam {seed} {type}")
         grammar = Grammar(rng)
         seen: set[str] = set()

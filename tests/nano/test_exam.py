@@ -21,3 +21,9 @@ def test_the_exam_is_fixed_held_out_and_graded():
 
 def test_a_small_exam_spans_the_levels():
     assert len(exam(len(LEVELS), seed=1)) == 3 * len(LEVELS)
+
+
+def test_a_type_has_the_same_tasks_whichever_others_there_are():
+    whole = exam(5, seed=3)
+    assert exam(5, 3, ["code_i", "code_o"]) == whole[:10]
+    assert exam(5, 3, ["code_f"]) == whole[10:]
