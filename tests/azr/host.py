@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+
+import ray_heads
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
@@ -141,42 +142,6 @@ def run(
     return ended(folder, start(folder, extra, variables), timeout)
 
 
-@contextmanager
-def ray_head(folder: Path, cpus: int) -> Iterator[str]:
-    """A Ray that runs already, of one node, as on a cluster's head; its address.
-
-    It is started in AZR's checkout, because workers on a cluster take the folder and the variables
-    of the `ray start` of their node.
-    """
-    ports = []
-    for _ in range(3):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            ports.append(free.getsockname()[1])
-    command = [
-        str(Path(sys.executable).parent / "ray"), "start", "--head", "--block",
-        f"--port={ports[0]}", f"--ray-client-server-port={ports[1]}",
-        f"--dashboard-agent-listen-port={ports[2]}", "--min-worker-port=0", "--max-worker-port=0",
-        "--include-dashboard=false", "--disable-usage-stats", f"--num-cpus={cpus}",
-        "--object-store-memory=100000000",
-    ]  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="head", dir="/tmp") as short:
-        with (folder / "head.log").open("w") as log:
-            head = subprocess.Popen(
-                [*command, f"--temp-dir={short}"],
-                cwd=AZR_HOME,
-                env=environment(folder),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        try:
-            while "This command will now block" not in (folder / "head.log").read_text():
-                with suppress(subprocess.TimeoutExpired):
-                    head.wait(0.2)
-                if head.poll() is not None:
-                    raise RuntimeError((folder / "head.log").read_text())
-            yield f"127.0.0.1:{ports[0]}"
-        finally:
-            # It ends the processes that it started, and only those.
-            head.terminate()
-            head.wait(60)
+def ray_head(folder: Path, cpus: int) -> AbstractContextManager[str]:
+    """A Ray that runs already, started in AZR's checkout; its address."""
+    return ray_heads.ray_head(folder / "head.log", cpus, environment(folder), Path(AZR_HOME))

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ray_heads import ray_head
 
 from azr_population.adapters.peft_folder import load_adapter
 
@@ -33,19 +33,24 @@ def needs_ray():
     pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
 
 
+def environment() -> dict[str, str]:
+    """One thread, and nothing of the caller's Ray."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    # By itself Ray gives way to everything else on the machine (15).
+    return kept | {"OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
+
+
 @contextlib.contextmanager
 def training(run: Path, *words: str, address: str = "") -> Iterator[subprocess.Popen[str]]:
     """The command line, in a process group of its own as a terminal would make it; with `address`
     it joins the Ray there."""
     # Sockets in Ray's folder have names of about 70 characters, and 107 are allowed.
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
         with (run.parent / f"{run.name}.log").open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "azr_population.cli", *words],
-                # By itself Ray gives way to everything else on the machine (15).
-                env=kept
-                | {"RAY_TMPDIR": folder, "OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
+                env=environment()
+                | {"RAY_TMPDIR": folder}
                 | ({"RAY_ADDRESS": address} if address else {}),
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -67,40 +72,6 @@ def told(run: Path) -> str:
 def train(run: Path, *words: str, address: str = "") -> None:
     with training(run, "train", f"run.dir={run}", *SMALL, *words, address=address) as process:
         assert process.wait(1200) == 0, told(run)[-3000:]
-
-
-@contextlib.contextmanager
-def ray_head(log: Path) -> Iterator[str]:
-    """A Ray of one node with two CPUs that runs already; its address."""
-    ports = []
-    for _ in range(3):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            ports.append(free.getsockname()[1])
-    command = [
-        str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", "--num-cpus=2",
-        f"--port={ports[0]}", f"--ray-client-server-port={ports[1]}",
-        f"--dashboard-agent-listen-port={ports[2]}", "--min-worker-port=0", "--max-worker-port=0",
-        "--include-dashboard=false", "--disable-usage-stats", "--object-store-memory=100000000",
-    ]  # fmt: skip
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
-    with tempfile.TemporaryDirectory(prefix="head", dir="/tmp") as folder, log.open("w") as out:
-        head = subprocess.Popen(
-            [*command, f"--temp-dir={folder}"],
-            env=kept | {"OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"},
-            stdout=out,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            while "This command will now block" not in log.read_text():
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    head.wait(0.2)
-                assert head.poll() is None, log.read_text()
-            yield f"127.0.0.1:{ports[0]}"
-        finally:
-            # It ends the processes that it started, and only those.
-            head.terminate()
-            head.wait(60)
 
 
 def steps(run: Path) -> int:
@@ -188,7 +159,7 @@ def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
 
 def test_a_ray_that_runs_already_is_joined_and_too_many_workers_are_refused(tmp_path: Path) -> None:
     run, greedy = tmp_path / "run", tmp_path / "greedy"
-    with ray_head(tmp_path / "head.log") as address:
+    with ray_head(tmp_path / "head.log", 2, environment()) as address:
         train(run, "engine=ray", "engine.workers=2", "run.steps=1", address=address)
         words = ["train", f"run.dir={greedy}", *SMALL, "engine=ray", "engine.workers=3"]
         with training(greedy, *words, address=address) as process:

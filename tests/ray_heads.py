@@ -1,0 +1,55 @@
+"""A Ray of one node that runs already when a test starts, as on a cluster's head."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def ray_head(
+    log: Path, cpus: int, environment: Mapping[str, str], cwd: Path | None = None
+) -> Iterator[str]:
+    """Its address; it writes to `log`. Workers take the folder and the variables of the `ray start`
+    of their node."""
+    port, client_port, agent_port = _free_ports(3)
+    command = [
+        str(Path(sys.executable).parent / "ray"), "start", "--head", "--block",
+        f"--port={port}", f"--ray-client-server-port={client_port}",
+        f"--dashboard-agent-listen-port={agent_port}", "--min-worker-port=0", "--max-worker-port=0",
+        "--include-dashboard=false", "--disable-usage-stats", f"--num-cpus={cpus}",
+        "--object-store-memory=100000000",
+    ]  # fmt: skip
+    # Sockets in Ray's folder have names of about 70 characters, and 107 are allowed.
+    with tempfile.TemporaryDirectory(prefix="head", dir="/tmp") as folder, log.open("w") as out:
+        head = subprocess.Popen(
+            [*command, f"--temp-dir={folder}"],
+            cwd=cwd,
+            env=dict(environment),
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            while "This command will now block" not in log.read_text():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    head.wait(0.2)
+                if head.poll() is not None:
+                    raise RuntimeError(log.read_text())
+            yield f"127.0.0.1:{port}"
+        finally:
+            # It ends the processes that it started, and only those.
+            head.terminate()
+            head.wait(60)
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for free in sockets:
+            free.bind(("127.0.0.1", 0))
+        return [free.getsockname()[1] for free in sockets]
