@@ -14,8 +14,9 @@ from typing import Any
 
 import torch
 
+from azr_population import local_state
 from azr_population.conf.check import without_choice
-from azr_population.conf.differences import RESUMABLE, differences, played, touches_only
+from azr_population.conf.differences import RESUMABLE, differences, touches_only
 from azr_population.conf.load import config_from_file, to_yaml
 from azr_population.conf.schema import Config
 from azr_population.console.stopping import stop_requests
@@ -23,7 +24,7 @@ from azr_population.console.view import View, view_for
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
-from azr_population.fork import Fork, open_fork
+from azr_population.fork import open_fork
 from azr_population.local_engine import (
     base_of,
     fitness_exam,
@@ -33,22 +34,19 @@ from azr_population.local_engine import (
     past_students,
 )
 from azr_population.loggers import check_packages, open_loggers, step_figures
-from azr_population.population.export import export_members, write_snapshot
+from azr_population.population.population import StepRecords
 from azr_population.report.run_page import closing_words, write_report
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import (
-    Checkpoint,
     last_step,
     load_latest,
     members_digest,
-    save_checkpoint,
     steps,
 )
 from azr_population.selfplay.loop import SelfPlay
 from azr_population.selfplay.phases import seed_tasks
 from azr_population.tasks.formats import FORMATS
 from azr_population.tasks.seed_file import read_seed_file
-from azr_population.tasks.task import Task
 from azr_population.versions import environment
 
 
@@ -83,7 +81,7 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
         known = {**_environment(), "base": base}
         directory.create(to_yaml(config), known | ({"fork": origin.told} if origin else {}))
         with directory.locked():
-            _start(play, directory, seeds, origin, view)
+            local_state.start(play, directory, seeds, origin, view)
             return _play(play, directory, view)
 
 
@@ -113,46 +111,18 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
                 view.on_note(
                     f"checkpoint {damaged} is damaged; going on from step {checkpoint.step}"
                 )
-            _load(play, checkpoint, directory)
+            local_state.load(play, checkpoint, directory)
             # A crash may have come between the checkpoint and the members' folders.
-            _export_members(play, directory)
+            local_state.export(play, directory)
         else:
             base = fingerprint(base_of(config))
             origin = open_fork(config, base) if config.run.fork else None
             seeds = seed_tasks(proposals, play.referee, config.task)
-            _start(play, directory, seeds, origin, view)
+            local_state.start(play, directory, seeds, origin, view)
         directory.truncate(play.step)
         # What a later resume goes by, such as more steps.
         write_atomically(directory.path / "config.yaml", to_yaml(config))
         return _play(play, directory, view)
-
-
-def _load(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:
-    """Puts the state of a checkpoint in place, which may come from anybody.
-
-    Raises:
-        UserError: it lacks something, or is of another configuration than config.yaml.
-    """
-    before = checkpoint.plain.get("config", {})
-    for key, value in played(play.config).items():
-        if key in before and before[key] != value:
-            raise UserError(
-                f"{directory.path}/config.yaml says {key}={value}, and its checkpoint of step "
-                f"{checkpoint.step} was played with {key}={before[key]}; put that back, or start a "
-                "run of its own"
-            )
-    _put_in_place(play, checkpoint, directory)
-
-
-def _put_in_place(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:
-    try:
-        play.engine.load_state_dict(checkpoint.tensors)
-        play.population.load_state(checkpoint.plain)
-    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        raise UserError(
-            f"{directory.checkpoints}/step_{checkpoint.step} is damaged ({error!r}); move it away "
-            "to go on from the one before"
-        ) from error
 
 
 def refuse_changes(stored: Config, wanted: Config) -> None:
@@ -191,9 +161,9 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         }
     )
     smallest = min(play.config.population.teachers, play.config.population.students)
-    for line in (without_choice(play.config.evolution, smallest), _size_of_snapshots(play)):
-        if line:
-            view.on_note(line)
+    notes = without_choice(play.config.evolution, smallest), local_state.size_of_snapshots(play)
+    for note in filter(None, notes):
+        view.on_note(note)
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}
     stopped_by: list[int] = []
     try:
@@ -201,19 +171,13 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
             while play.step < steps and not stopped_by:
                 records = play.play_step()
                 records.append_to(directory)
-                for match in records.matches:
-                    view.on_match(match)
-                for birth in records.lineage:
-                    view.on_replacement(birth)
-                for note in records.notes:
-                    view.on_note(note)
-                view.on_step(records.metrics)
+                _show(records, view)
                 loggers.log(play.step, step_figures(records.metrics, len(records.lineage)))
                 # Before the checkpoint, so that no resume goes on behind a missing one.
-                _snapshot(play, directory)
+                local_state.take_snapshot(play, directory)
                 due = play.step % play.config.run.checkpoint_every == 0
                 if due or play.step == steps or stopped_by:
-                    _save(play, directory)
+                    local_state.save(play, directory)
         stopped = play.step < steps
         result |= {
             "status": "interrupted" if stopped else "finished",
@@ -247,63 +211,14 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
     return 128 + stopped_by[0] if stopped else 0
 
 
-def _start(
-    play: SelfPlay, directory: RunDirectory, seeds: Sequence[Task], origin: Fork | None, view: View
-) -> None:
-    """The state before the first step: that of the base, or of the run it is forked from."""
-    if origin:
-        view.on_note(origin.line)
-        _put_in_place(play, origin.checkpoint, origin.run)
-        directory.copy_records(origin.run, origin.checkpoint.step)
-    for task in () if origin else seeds:
-        play.population.buffer.add(task)
-    _save(play, directory)
-
-
-def _save(play: SelfPlay, directory: RunDirectory) -> None:
-    """The checkpoint first, because it is what a resume reads; then the members' folders."""
-    save_checkpoint(
-        directory.checkpoints,
-        play.step,
-        _state_of_members(play),
-        {**play.population.state(), "config": played(play.config)},
-        play.config.run.keep_checkpoints,
-        play.config.run.keep_every,
-    )
-    _export_members(play, directory)
-
-
-def _state_of_members(play: SelfPlay) -> dict[str, Any]:
-    """The engine's state but for the slot of past opponents, who come anew in every step."""
-    slots = {member.slot for member in play.population.roster}
-    return {
-        part: {slot: value for slot, value in by_slot.items() if slot in slots}
-        for part, by_slot in play.engine.state_dict().items()
-    }
-
-
-def _export_members(play: SelfPlay, directory: RunDirectory) -> None:
-    export_members(play.population, play.engine.read, directory, base_of(play.config))
-
-
-def _snapshot(play: SelfPlay, directory: RunDirectory) -> None:
-    every = play.config.run.snapshot_every
-    if every and play.step % every == 0:
-        write_snapshot(play.population, play.engine.read, directory, base_of(play.config))
-
-
-def _size_of_snapshots(play: SelfPlay) -> str | None:
-    """What the snapshots that are to come will take; None where there are none."""
-    run, roster = play.config.run, play.population.roster
-    if not run.snapshot_every:
-        return None
-    count = run.steps // run.snapshot_every - play.step // run.snapshot_every
-    pairs = play.engine.read(0).factors.values()
-    size = sum(pair.A.nbytes + pair.B.nbytes for pair in pairs) * len(roster) * count
-    return (
-        f"run.snapshot_every={run.snapshot_every}: {count} snapshots of {len(roster)} members to "
-        f"come, {size / 1e6:.1f} MB in {run.dir}/snapshots"
-    )
+def _show(records: StepRecords, view: View) -> None:
+    for match in records.matches:
+        view.on_match(match)
+    for birth in records.lineage:
+        view.on_replacement(birth)
+    for note in records.notes:
+        view.on_note(note)
+    view.on_step(records.metrics)
 
 
 def _environment() -> dict[str, Any]:

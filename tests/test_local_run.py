@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-import azr_population.local_run
+import azr_population.local_state
 from azr_population.cli import main
 from azr_population.nano import nano_base_path
 from azr_population.runs import RunDirectory
@@ -159,13 +159,13 @@ def test_a_crash_between_checkpoint_and_members_is_mended(finished, tmp_path):
 def test_a_crash_after_a_step_and_before_its_checkpoint_is_mended(finished, tmp_path, monkeypatch):
     path = tmp_path / "run"
 
-    def crash(play, directory, original=azr_population.local_run._save):
+    def crash(play, directory, original=azr_population.local_state.save):
         if play.step == 3:
             raise RuntimeError("the machine went down")
         original(play, directory)
 
     with monkeypatch.context() as patched:
-        patched.setattr(azr_population.local_run, "_save", crash)
+        patched.setattr(azr_population.local_state, "save", crash)
         with pytest.raises(RuntimeError, match="went down"):
             train(path, "run.steps=4", "run.checkpoint_every=1")
     assert [row["step"] for row in RunDirectory(path).metrics()] == [1, 2, 3]
@@ -183,7 +183,7 @@ def test_a_crash_before_the_first_checkpoint_keeps_the_seed_tasks(tmp_path, monk
         raise OSError("the machine went down")
 
     with monkeypatch.context() as patched:
-        patched.setattr(azr_population.local_run, "_save", crash)
+        patched.setattr(azr_population.local_state, "save", crash)
         with pytest.raises(OSError, match="went down"):
             train(path, f"task.seed_file={seeds}", "run.steps=0")
     assert main(["resume", str(path)]) == 0
