@@ -77,13 +77,14 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
     from azr_population.experiments.evaluations import evaluate
     from azr_population.experiments.results import draw
     from azr_population.experiments.runner import Runner, build_base, play_each_other
-    from azr_population.experiments.runs import check_runs, keep_runs, plan_runs
+    from azr_population.experiments.runs import check_runs, keep_runs, of_settings, plan_runs
 
     out = arguments.out or Path("runs/recipes/nano")
     scale = arms.scales[recipe.settings]
     steps = arguments.steps or recipe.steps or scale.steps
     seeds = arguments.seeds or recipe.seeds or scale.seeds
-    chosen, kept = chosen_arms(recipe, arms, arguments.arms), recipes_folder() / "runs" / "nano"
+    chosen = chosen_arms(recipe, arms, arguments.arms)
+    kept = of_settings(recipes_folder() / "runs" / "nano", recipe)
     planned = plan_runs(recipe, arms, chosen, seeds, steps, out, kept if arguments.kept else None)
     results = results_folder(recipe, arguments, out)
     if not arguments.draw:

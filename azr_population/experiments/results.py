@@ -231,7 +231,7 @@ def versions(
         "scale": scale,
         "steps": steps,
         "seeds": sorted({run.seed for run in planned}),
-        "common": list(arms.scales[scale].common),
+        "common": list(arms.scales[recipe.settings if scale == "nano" else scale].common),
         "overrides": list(recipe.overrides) if scale == "nano" else [],
         "arms": own,
         "runs": {run.name: run.done for run in planned},

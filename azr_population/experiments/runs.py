@@ -91,9 +91,7 @@ def plan_runs(
 
     A run that is not finished in `out` is taken from the folder `kept` if it is there.
     """
-    home = out / recipe.name if recipe.own_runs else out
-    if recipe.settings != "nano":
-        home = out / recipe.settings
+    home = out / recipe.name if recipe.own_runs else of_settings(out, recipe)
     chosen = [arms.find(name) for name in names]
     origins = dict.fromkeys(arm.origin for arm in chosen if arm.origin)
     wanted = [
@@ -122,6 +120,11 @@ def plan_runs(
             run = elsewhere if elsewhere.finished else run
         planned.append(run)
     return planned
+
+
+def of_settings(folder: Path, recipe: Recipe) -> Path:
+    """Where in `folder` the runs of the recipe's settings lie, which other recipes share."""
+    return folder if recipe.settings == "nano" else folder / recipe.settings
 
 
 def check_runs(planned: Sequence[PlannedRun], resume: bool) -> None:

@@ -1,6 +1,7 @@
 """What a recipe sets out to show, and the correction of all the rest."""
 
 import csv
+import json
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from azr_population.experiments.arms import Arm, Arms, Scale, seed_numbers
 from azr_population.experiments.hypotheses import answers, verdict
 from azr_population.experiments.recipe import Primary, Recipe, Row
 from azr_population.experiments.results import draw
-from azr_population.experiments.runs import plan_runs
+from azr_population.experiments.runs import of_settings, plan_runs
 
 SEEDS = [f"seed_{n}" for n in range(11, 17)]
 
@@ -80,6 +81,7 @@ def test_origins_of_forks_are_planned_first_unless_their_own_run_serves(programm
         ("other seed 12", 4, False),
     ]
     home = tmp_path / "programme"
+    assert home == of_settings(tmp_path, recipe)
     assert planned[2].path == home / "kept" / "seed_11"
     assert planned[2].overrides[-1] == f"run.fork={home}/one/seed_11@2"
     assert planned[0].overrides[0] == "exam.attempts=2"
@@ -121,6 +123,7 @@ def test_the_summary_begins_with_what_was_to_be_shown(programme, fake_run, metri
     rows = {(r["measure"], r["arm"]): r for r in csv.DictReader((folder / "table.csv").open())}
     assert rows["rate", "long"]["p_holm"] == "" and rows["rate", "long"]["iqm"] == "0.90135"
     assert float(rows["exam", "long"]["p_holm"]) > 0.5
+    assert json.loads((folder / "versions.json").read_text())["common"] == ["exam.attempts=2"]
 
 
 def test_bold_is_for_what_is_left_after_the_correction(programme, fake_run, metrics, tmp_path):

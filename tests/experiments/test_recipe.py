@@ -30,6 +30,7 @@ ISSUE = [
     "programme3_arms_race",
     "programme4_fitness",
     "programme5_evolution",
+    "programme6_short_race",
 ]
 
 
