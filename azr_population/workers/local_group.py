@@ -34,8 +34,12 @@ def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator
         )
     except Exception as error:  # Ray raises no narrower one when a node does not start in time.
         reason = str(error).strip().splitlines()[0]
-        told = f"RAY_ADDRESS={address} cannot be joined" if address else "Ray does not start here"
-        raise UserError(f"{told}: {reason}") from error
+        if not address:
+            raise UserError(f"Ray does not start here: {reason}") from error
+        raise UserError(
+            f"RAY_ADDRESS={address} cannot be joined: {reason}; if it asks for a token, which Ray "
+            "does by itself where there is a ~/.ray/auth_token, set RAY_AUTH_MODE=token"
+        ) from error
     try:
         (group,) = start_groups("colocated", settings, 0, 0, [workers])
         way_on = f"azr-population resume {run_dir} goes on from the last checkpoint"
