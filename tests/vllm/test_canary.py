@@ -48,7 +48,8 @@ def test_an_old_version_that_a_prefix_cache_kept(pair, monkeypatch):
     adapter = pair.loud(7)
     path = served.lora_path
     pair.learner.write(3, adapter)
-    pair.rollout._kept[path] = (pair.rollout._kept[path][0], peft_tensors(adapter))
+    kept = vllm_versions.IN_MEMORY
+    kept[path] = (kept[path][0], peft_tensors(adapter))
     pair.rollout.push(3, adapter)
     pair.rollout._stale_prefixes = False
     with pytest.raises(UserError, match=f"does not serve student_1 .*{FIGURES}"):
