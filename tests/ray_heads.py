@@ -1,14 +1,28 @@
-"""A Ray of one node that runs already when a test starts, as on a cluster's head."""
+"""Ray in tests: the variables it is started with, and one of a single node that runs already when a
+test starts, as on a cluster's head."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+
+def environment() -> dict[str, str]:
+    """One thread, and nothing of the caller's Ray."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    return kept | {
+        "OMP_NUM_THREADS": "1",
+        # By itself Ray gives way to everything else on the machine (15), and tests take for ever.
+        "RAY_worker_niceness": "0",
+        # Ray 2.60 asks for a token where whoever runs the tests has one.
+        "RAY_AUTH_MODE": "disabled",
+    }
 
 
 @contextlib.contextmanager

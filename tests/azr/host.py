@@ -88,20 +88,16 @@ def overrides(folder: Path) -> list[str]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """One thread, a Ray of its own, and nothing of the caller's Ray."""
+    """One thread, and a Ray of its own."""
     short = Path(tempfile.gettempdir()) / f"azr{os.getpid()}"
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
-    return kept | {
+    return ray_heads.environment() | {
         "AZR_HOME": AZR_HOME,
-        "OMP_NUM_THREADS": "1",
         # The tree that these tests lie in, before a copy that may be installed.
         "PYTHONPATH": os.pathsep.join([AZR_HOME, str(HERE.parents[1]), str(HERE)]),
         "RAY_TMPDIR": str(short),
         "RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": "200000000",
         "RAY_DEDUP_LOGS": "0",
-        # By itself Ray gives way to everything else on the machine (15), and tests take for ever.
-        "RAY_worker_niceness": "0",
-        # And kills its workers where others have filled the memory.
+        # By itself Ray kills its workers where others have filled the memory.
         "RAY_memory_monitor_refresh_ms": "0",
         "HYDRA_FULL_ERROR": "1",
         "TOKENIZERS_PARALLELISM": "false",

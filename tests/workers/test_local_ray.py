@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ray_heads import ray_head
+from ray_heads import environment, ray_head
 
 from azr_population.adapters.peft_folder import load_adapter
 
@@ -31,15 +31,6 @@ SMALL = [
 def needs_ray():
     pytest.importorskip("ray", reason="ray is not installed (extra: verl)")
     pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
-
-
-def environment() -> dict[str, str]:
-    """One thread, and nothing of the caller's Ray."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
-    # By itself Ray gives way to everything else on the machine (15).
-    quiet = {"OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
-    # Ray 2.60 asks for a token where whoever runs the tests has one.
-    return kept | quiet | {"RAY_AUTH_MODE": "disabled"}
 
 
 @contextlib.contextmanager
