@@ -149,8 +149,11 @@ class VllmRollout:
         """End the engine and free what it holds. It generates no more."""
         del self.llm
         versions.free()
-        for request in self._requests.values():
-            versions.IN_MEMORY.pop(request.lora_path, None)
+        # Those that were refused too.
+        for path in [
+            path for path in versions.IN_MEMORY if Path(path).parent == Path(self._folder.name)
+        ]:
+            del versions.IN_MEMORY[path]
         self._folder.cleanup()
 
     @contextmanager
