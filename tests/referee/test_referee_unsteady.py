@@ -73,12 +73,17 @@ def test_fixed_addresses_are_the_same_in_every_worker_and_on_every_start():
 
 
 def test_random_addresses_differ_between_the_two_runs():
-    with Referee(SETTINGS["addresses at random"]) as referee:
-        found = reasons(referee, FIXED)
-        assert len(referee._pool._seats) == 2
-    assert found["hash of a builtin"] is Reason.NONDETERMINISTIC
-    # The others are of the interpreter's own data, which lies still unless it is built to move.
-    assert set(found.values()) <= {Reason.NONDETERMINISTIC, Reason.OK}
+    # The hash of a builtin mixes two addresses whose random bits partly cancel out: two workers
+    # agree on it once in thirty starts.
+    hashes = []
+    for _ in range(5):
+        with Referee(SETTINGS["addresses at random"]) as referee:
+            found = reasons(referee, FIXED)
+            assert len(referee._pool._seats) == 2
+        hashes.append(found["hash of a builtin"])
+        # The others are of the interpreter's own data, which lies still unless it is built to move.
+        assert set(found.values()) <= {Reason.NONDETERMINISTIC, Reason.OK}
+    assert Reason.NONDETERMINISTIC in hashes
 
 
 def test_a_verdict_on_chance_is_the_same_every_time():
