@@ -58,6 +58,8 @@ class Scale:
     seeds: int | str
     """How many, from 1; or which, as 11-22."""
     common: tuple[str, ...] = ()
+    slower: float = 1.0
+    """How many times an arm's `seconds` a step takes."""
     command: str = ""
     """AZR's own command, run in its checkout; empty at nano scale."""
 

@@ -98,7 +98,7 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
             f"{recipe.name}: {len(planned)} runs of {steps} steps, "
             f"{len(planned) - len(todo)} of them finished already "
             f"({sum(one.is_kept for one in planned)} kept in recipes/runs); "
-            f"about {estimate(one.arm.seconds * one.left for one in todo)} of one "
+            f"about {estimate(one.seconds_left for one in todo)} of one "
             "core to go"
         )
         for base in dict.fromkeys(one.base for one in todo if one.base):
@@ -136,7 +136,7 @@ def _refuse_to_play(recipe: Recipe, missing: Sequence[PlannedRun]) -> None:
         reason = f"at {missing[0].steps} steps: {', '.join(names[:4])}{', ...' * (len(names) > 4)}"
     raise UserError(
         f"{len(missing)} runs of {recipe.name} are not kept, {reason}; leave out --kept to play "
-        f"them ({estimate(run.arm.seconds * run.left for run in missing)} of one "
+        f"them ({estimate(run.seconds_left for run in missing)} of one "
         "core), or draw what there is by --draw"
     )
 
@@ -258,7 +258,7 @@ def recipe_time(recipe: Recipe, arms: Arms) -> str:
     played = sum(arm.seconds * (steps * arm.times - (arm.origin or ("", 0))[1]) for arm in used)
     origins = dict.fromkeys(arm.origin for arm in used if arm.origin)
     played += sum(arms.find(name).seconds * step for name, step in origins)
-    seconds = played * len(seed_numbers(seeds)) + 60.0 * recipe.minutes
+    seconds = played * scale.slower * len(seed_numbers(seeds)) + 60.0 * recipe.minutes
     return estimate([seconds, 60.0 * sum(arms.bases[name].minutes for name in bases)])
 
 

@@ -48,7 +48,7 @@ class Runner:
             UserError: a run failed. Those beside it were let finish; no other one was started.
         """
         waiting = deque(enumerate(runs, 1))
-        self._left = {r.name: r.arm.seconds * r.left for r in runs}
+        self._left = {run.name: run.seconds_left for run in runs}
         with self._stop_requests() as received, ThreadPoolExecutor(self._jobs) as pool:
             busy: set[Future[str | None]] = set()
             failures: list[str] = []

@@ -39,6 +39,8 @@ class PlannedRun:
     """A nano base that has to be there first."""
     is_origin: bool = False
     """Whether it is only there for others to be forked from."""
+    slower: float = 1.0
+    """See `Scale`."""
 
     @property
     def name(self) -> str:
@@ -60,6 +62,11 @@ class PlannedRun:
         """Steps that are to be played; a fork has those before it for nothing."""
         begin = self.arm.origin[1] if self.arm.origin else 0
         return self.steps - max(begin, self.done)
+
+    @property
+    def seconds_left(self) -> float:
+        """An estimate, on one core."""
+        return self.arm.seconds * self.slower * self.left
 
     @property
     def started(self) -> bool:
@@ -106,15 +113,17 @@ def plan_runs(
     planned = []
     for arm, length, is_origin, seed in wanted:
         base = out / "bases" / arm.base if arm.base else None
-        common = arms.scales[recipe.settings].common
-        overrides = (*common, *arm.nano, *recipe.overrides, f"seed={seed}")
+        scale = arms.scales[recipe.settings]
+        overrides = (*scale.common, *arm.nano, *recipe.overrides, f"seed={seed}")
         if base is not None:
             overrides += (f"base.path={base}",)
         if arm.origin:
             other, step = arm.origin
             overrides += (f"run.fork={home / other / f'seed_{seed}'}@{step}",)
         place = Path(arm.name) / f"seed_{seed}"
-        run = PlannedRun(arm, seed, length, home / place, overrides, base, is_origin)
+        run = PlannedRun(
+            arm, seed, length, home / place, overrides, base, is_origin, scale.slower
+        )
         if kept is not None and not recipe.own_runs and not run.finished:
             elsewhere = replace(run, path=kept / place)
             run = elsewhere if elsewhere.finished else run

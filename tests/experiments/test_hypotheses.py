@@ -63,9 +63,16 @@ def programme():
         "one": Arm("one", "one", ("population=single",)),
         "long": Arm("long", "long", ("population=single",), times=2),
         "kept": Arm("kept", "kept", ("population=single",), fork="one@2"),
-        "other": Arm("other", "other", ("population=single", "population.rows=24"), fork="one@2"),
+        "other": Arm(
+            "other",
+            "other",
+            ("population=single", "population.rows=24"),
+            seconds=2.0,
+            fork="one@2",
+        ),
     }
-    scales = {"nano": Scale(9, 1), "programme": Scale(4, "11-16", ("exam.attempts=2",))}
+    programme = Scale(4, "11-16", ("exam.attempts=2",), slower=3.0)
+    scales = {"nano": Scale(9, 1), "programme": programme}
     return Arms(scales, made)
 
 
@@ -80,6 +87,7 @@ def test_origins_of_forks_are_planned_first_unless_their_own_run_serves(programm
         ("kept seed 12", 4, False),
         ("other seed 12", 4, False),
     ]
+    assert planned[3].seconds_left == 3.0 * 2.0 * (4 - 2)
     home = tmp_path / "programme"
     assert home == of_settings(tmp_path, recipe)
     assert planned[2].path == home / "kept" / "seed_11"
