@@ -57,7 +57,7 @@ class Settings:
     learning_rate: float = 3e-4
     rising_steps: int = 20
     max_grad_norm: float = 1.0
-    task_share: float = 0.25
+    task_share: float = 0.15
     """Share of the groups that come from seed files, where there are any."""
 
 
