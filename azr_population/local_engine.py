@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from azr_population.adapters.adapter import LoraSpec
 from azr_population.conf.schema import Config
 from azr_population.engines.assembly import RolloutSettings, check_served, importance_cap, join
-from azr_population.engines.base_folder import base_folder
+from azr_population.engines.base_folder import base_folder, outline
 from azr_population.engines.base_model import load_base, load_tokenizer
 from azr_population.engines.text import TextEngine
 from azr_population.engines.torch_engine import make_bank
@@ -41,10 +41,12 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     """
     chat = FORMATS[config.base.format].chat
     if config.engine.name == "ray":
+        folder = base_folder(base_of(config))
+        tokenizer = load_tokenizer(folder)
+        check_context(outline(folder), longest_row(config, tokenizer))
         # Imported late: Ray and veRL take seconds and are not installed everywhere.
         from azr_population.workers.local_group import ray_engine
 
-        tokenizer = load_tokenizer(base_folder(base_of(config)))
         settings = _worker_settings(config)
         with ray_engine(settings, config.engine.workers, config.run.dir) as group:
             yield TextEngine(group, tokenizer, chat)
@@ -53,7 +55,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     check_served(base, config.base.dtype, config.engine.device, _rollout(config))
     model, tokenizer = load_base(base, config.base.dtype, config.engine.device)
     check_context(model, longest_row(config, tokenizer))
-    names = _names(config)
+    names = slot_names(config)
     generator = Streams(config.seed).torch("adapters")
     learner = TorchLearner(
         model,
@@ -123,7 +125,7 @@ def fitness_exam(config: Config, reported: Exam | None) -> Exam | None:
 
 def past_students(config: Config) -> PastStudents | None:
     """The run's past opponents; None where it wants none."""
-    share, names = config.matchmaking.past, _names(config)
+    share, names = config.matchmaking.past, slot_names(config)
     if not share:
         return None
     return PastStudents(RunDirectory(config.run.dir).snapshots, len(names) - 1, share)
@@ -132,7 +134,7 @@ def past_students(config: Config) -> PastStudents | None:
 def _worker_settings(config: Config) -> WorkerSettings:
     from azr_population.workers.worker import WorkerSettings
 
-    engine, names = config.engine, _names(config)
+    engine, names = config.engine, slot_names(config)
     return WorkerSettings(
         base=base_of(config),
         slots=len(names),
@@ -156,7 +158,7 @@ def base_of(config: Config) -> str:
     return str(config.base.path or nano_base_path())
 
 
-def _names(config: Config) -> list[str]:
+def slot_names(config: Config) -> list[str]:
     """Of the slots: the members, and behind them the place of past opponents if there are any."""
     roster = Roster.make(config.population.teachers, config.population.students)
     return [member.name for member in roster] + ["past"] * (config.matchmaking.past > 0)

@@ -15,7 +15,7 @@ from azr_population.engines.base_folder import base_folder, outline
 from azr_population.engines.base_model import load_tokenizer
 from azr_population.errors import UserError
 from azr_population.evolution.replacement import PopulationBasedTraining
-from azr_population.local_engine import base_of, check_context, longest_row, lora_of
+from azr_population.local_engine import base_of, check_context, longest_row, lora_of, slot_names
 from azr_population.loggers import check_packages
 from azr_population.members import Roster
 from azr_population.population.shares import proposal_rows
@@ -63,12 +63,13 @@ def plan(config: Config) -> list[str]:
 def memory(config: Config, model: nn.Module) -> dict[str, int]:
     """Bytes by what needs them, by arithmetic; the cache and the update are the most they can be,
     and never at the same time, so the larger counts."""
-    bank = Bank(model, lora_of(config), config.population.members)
-    learned = sum(factor.numel() for factor in bank.parameters_of(0)) * 4 * bank.slots
+    bank = Bank(model, lora_of(config), len(slot_names(config)))
+    a_member = sum(factor.numel() for factor in bank.parameters_of(0)) * 4
     held = {
         "base": sum(p.numel() * p.element_size() for p in model.parameters()),
-        "members": learned,
-        "AdamW": 2 * learned,
+        "members": a_member * bank.slots,
+        # Past opponents have a place and do not learn.
+        "AdamW": 2 * a_member * config.population.members,
     }
     longest = _longest(config)
     cache, update = _cache(config, model, longest), _logits(config, model, longest)

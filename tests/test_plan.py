@@ -41,19 +41,33 @@ def test_it_tells_as_many_rows_as_a_step_trains_on(tmp_path):
         assert sum(member["trained_rows"] for member in step["members"].values()) <= 8
 
 
-def test_the_memory_is_that_of_the_tensors():
+@pytest.mark.parametrize("past", [0, 1])
+def test_the_memory_is_that_of_the_tensors(past):
+    """Past opponents have a place among the members and no optimizer."""
     from azr_population.local_engine import open_engine
 
-    config = load_config(["population=2t2s", "base.dtype=bfloat16", "base.lora.rank=4"])
+    overrides = ["population=2t2s", "base.dtype=bfloat16", "base.lora.rank=4"]
+    config = load_config([*overrides, f"matchmaking.past={0.2 * past}", "run.snapshot_every=1"])
     with open_engine(config) as text:
         model = text.engine.learner.model
         parts = memory(config, model)
         factors = [
-            factor for slot in range(4) for factor in text.engine.learner.bank.parameters_of(slot)
+            factor
+            for slot in range(4 + past)
+            for factor in text.engine.learner.bank.parameters_of(slot)
         ]
     assert parts["base"] == sum(p.numel() * 2 for p in model.parameters())
     assert parts["members"] == sum(factor.numel() * 4 for factor in factors)
-    assert parts["AdamW"] == 2 * parts["members"]
+    assert parts["AdamW"] == 2 * parts["members"] * 4 / (4 + past)
+
+
+def test_a_row_beyond_the_context_is_refused_before_workers_are_started(tmp_path):
+    from azr_population.local_engine import open_engine
+
+    config = load_config(["engine.propose_tokens=500", f"run.dir={tmp_path}"])
+    config.engine.name = "ray"  # which needs not be installed for this
+    with pytest.raises(UserError, match="do not fit the base's context of 512"), open_engine(config):
+        pass
 
 
 def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
