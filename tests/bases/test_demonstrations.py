@@ -53,7 +53,7 @@ def test_what_is_proposed_parses_and_runs_and_is_not_of_the_exam(groups):
             assert proposal.program == program
             assert None not in run_function(program, list(proposal.inputs))
             seen[program] += 1
-    assert len(seen) > 0.97 * sum(seen.values()) > 250
+    assert len(seen) > 0.97 * sum(seen.values()) > 200
 
 
 def test_answers_are_right(groups):
