@@ -66,7 +66,10 @@ def test_a_row_beyond_the_context_is_refused_before_workers_are_started(tmp_path
 
     config = load_config(["engine.propose_tokens=500", f"run.dir={tmp_path}"])
     config.engine.name = "ray"  # which needs not be installed for this
-    with pytest.raises(UserError, match="do not fit the base's context of 512"), open_engine(config):
+    with (
+        pytest.raises(UserError, match="do not fit the base's context of 512"),
+        open_engine(config),
+    ):
         pass
 
 

@@ -55,8 +55,8 @@ _SIZES = {("propose", O): 3, ("propose", I): 3, ("solve", O): 6, ("solve", I): 4
 """Demonstrations in a group, where more than one: programs to propose, questions about one."""
 
 _LEVELS = {"propose": (5, 55, 28, 12), "solve": (15, 48, 26, 11)}
-"""Weights of programs with 0, 1, 2 and 3 statements before the return. Few without any: there are so
-few such programs that proposing them means repeating them."""
+"""Weights of programs with 0, 1, 2 and 3 statements before the return. Few without any: there are
+so few such programs that proposing them means repeating them."""
 
 _F_LEVELS = (50, 40, 10, 0)
 _CHUNK = 250

@@ -121,9 +121,7 @@ def plan_runs(
             other, step = arm.origin
             overrides += (f"run.fork={home / other / f'seed_{seed}'}@{step}",)
         place = Path(arm.name) / f"seed_{seed}"
-        run = PlannedRun(
-            arm, seed, length, home / place, overrides, base, is_origin, scale.slower
-        )
+        run = PlannedRun(arm, seed, length, home / place, overrides, base, is_origin, scale.slower)
         if kept is not None and not recipe.own_runs and not run.finished:
             elsewhere = replace(run, path=kept / place)
             run = elsewhere if elsewhere.finished else run
