@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Stock AZR against a population of adapters on a CPU, with a real base and nothing scripted: a few
 # steps of each, equal rows, then the page that compares them. Minutes a step.
-#   AZR_HOME=~/Absolute-Zero-Reasoner BASE=FOLDER bash examples/azr_cpu.sh [steps] [more overrides]
-#
-# Needs the environment of scripts/azr_pins.sh, on PATH. BASE is SmolLM2-135M warmed up on AZR's prompts:
+#   bash scripts/azr_pins.sh ENV && export PATH=$PWD/ENV/bin:$PATH AZR_HOME=~/Absolute-Zero-Reasoner
 #   azr-population base smollm2 --out warm
-#   PYTHONPATH=$AZR_HOME python tests/azr/cpu_stock/warm_up.py warm FOLDER 15
-# ARMS="stock single" plays some of the arms.
+#   PYTHONPATH=$AZR_HOME python tests/azr/cpu_stock/warm_up.py warm azr_base 15
+#   BASE=azr_base bash examples/azr_cpu.sh [steps] [more overrides]
+#
+# The base is SmolLM2-135M, warmed up on AZR's own prompts. ARMS="stock single" plays some of the arms.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 base=$(cd "${BASE:?name the folder of a base}" && pwd)
 steps=${1:-5}
 out=${OUT:-$PWD/azr_cpu}
-mkdir -p "$out"
+mkdir -p "$out" && out=$(cd "$out" && pwd)
+arms=${ARMS:-stock single 2t2s}
 cd "${AZR_HOME:?name your AZR checkout}"
 seeds=data/7b_coder_seed_io.jsonl
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OMP_WAIT_POLICY=passive TOKENIZERS_PARALLELISM=false
@@ -52,7 +53,7 @@ play() {  # arm, its overrides
         trainer.default_local_dir="$out/$1" hydra.run.dir="$out/$1/hydra" "${@:2}"
 }
 
-for arm in ${ARMS:-stock single 2t2s}; do
+for arm in $arms; do
     if [ "$arm" = stock ]; then
         # AZR's own worker and vLLM rollout. Ray has to believe in a GPU; tests/azr/cpu_stock tells veRL
         # otherwise. AZR plays one step less than it is told.
@@ -72,10 +73,12 @@ for arm in ${ARMS:-stock single 2t2s}; do
 done
 
 runs=()
-for arm in single 2t2s; do
+for arm in ${arms//stock/}; do
     for path in "$out/$arm"/*/*/*/population; do
         [ ! -d "$path" ] || runs+=("$arm=$path")
     done
 done
 [ ! -f "$out/azr_console.log" ] || runs+=("stock=$out/azr_console.log")
-PYTHONPATH=$root:${PYTHONPATH:-} python -m azr_population.cli compare "${runs[@]}" --out "$out/compare.html"
+if [ "${#runs[@]}" -gt 1 ]; then
+    PYTHONPATH=$root:${PYTHONPATH:-} python -m azr_population.cli compare "${runs[@]}" --out "$out/compare.html"
+fi

@@ -9,15 +9,15 @@ import sys
 
 import torch
 from peft import PeftModel
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from azr_population.nano import nano_base_path
 
 base = nano_base_path()
-tokenizer = AutoTokenizer.from_pretrained(base)
+tokenizer = PreTrainedTokenizerFast.from_pretrained(base)
 model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), sys.argv[1])
 torch.manual_seed(1)
 prompts = tokenizer(["<PO>"] * 5, return_tensors="pt", add_special_tokens=False)
 for tokens in model.generate(**prompts, do_sample=True, max_new_tokens=160):
-    program, arguments = tokenizer.decode(tokens[1:]).split("<in>")
+    program, _, arguments = tokenizer.decode(tokens[1:]).partition("<in>")
     print(f"{program}\n>>> f({arguments.split('<eos>')[0]})\n")

@@ -112,6 +112,13 @@ def from_console(text: str) -> Rows:
     return {step: values for step, values in rows.items() if values}
 
 
+def last_step(rows: Rows) -> int:
+    """The last step that was played; 0 before the first. The validation at a run's end has the
+    number of a step that is not."""
+    played = re.compile("|".join(KEYS.values()))
+    return max((step for step in rows if any(map(played.fullmatch, rows[step]))), default=0)
+
+
 def azr_series(rows: Rows, name: str) -> Series:
     """One of our diagnostics as AZR logged it, empty if AZR does not log it."""
     if name not in KEYS:

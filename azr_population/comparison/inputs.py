@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from azr_population import diagnostics
-from azr_population.comparison.azr_log import Rows, azr_series, read_azr_log
+from azr_population.comparison.azr_log import Rows, azr_series, last_step, read_azr_log
 from azr_population.conf.differences import REPEATED, touches_only
 from azr_population.diagnostics import Series
 from azr_population.errors import UserError
@@ -53,7 +53,7 @@ class Run:
         """The last step recorded; 0 before the first. Read once, so that a page about a run that
         goes on says one thing throughout."""
         if self.directory is None:
-            return max(self.log, default=0)
+            return last_step(self.log)
         return diagnostics.last_step(self.directory)
 
     @property

@@ -59,5 +59,7 @@ def flat(node: Any, prefix: str = "") -> dict[str, Any]:
 
 @cache
 def _effects() -> dict[str, Effect]:
-    """Of both hosts, whose keys have the same effects where both have them."""
-    return effects(PopulationSettings, "population.") | effects(Config)
+    """Of both hosts, whose keys have the same effects where both have them, and of AZR's own keys
+    that a run records."""
+    place = {"trainer.default_local_dir": Effect.NOTHING}
+    return place | effects(PopulationSettings, "population.") | effects(Config)

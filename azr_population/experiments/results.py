@@ -210,8 +210,11 @@ def versions(
     from azr_population.nano import nano_base_path
 
     here = environment()
-    weights = {"nano": Path(nano_base_path()) / "model.safetensors"}
-    weights |= {run.base.name: run.base / "model.safetensors" for run in planned if run.base}
+    weights = {run.base.name: run.base / "model.safetensors" for run in planned if run.base}
+    common = next((run.wanted.base for run in planned if scale == "nano" and not run.base), None)
+    if common:
+        folder = Path(common.path or nano_base_path())
+        weights |= {common.name: folder / "model.safetensors"}
     own = {
         arm.name: list((arm.nano if scale == "nano" else arm.azr) or ())
         for arm in (arms.find(run.arm.name) for run in planned)

@@ -8,7 +8,13 @@ import needs
 import numpy
 import pytest
 
-from azr_population.comparison.azr_log import KEYS, azr_series, from_console, read_azr_log
+from azr_population.comparison.azr_log import (
+    KEYS,
+    azr_series,
+    from_console,
+    last_step,
+    read_azr_log,
+)
 from azr_population.diagnostics import DIAGNOSTICS
 from azr_population.errors import UserError
 
@@ -41,6 +47,14 @@ def test_the_console_is_read_step_by_step() -> None:
         "pred_code_f/accuracy": 0.5,
         "val/test_score/code": 0.625,
     }
+
+
+def test_a_validation_at_the_end_is_no_step() -> None:
+    rows = from_console(
+        CONSOLE.replace("step:3 - gen_code_i/form", "step:3 - val/test_score/c:0.5")
+    )
+    assert list(rows) == [0, 1, 2, 3] and last_step(rows) == 2
+    assert last_step({0: {"val/test_score/code": 0.5}}) == 0
 
 
 @pytest.mark.parametrize("torn", ["step:3 - gen_co", "step:3 - actor/entropy:0.2", "step:3"])

@@ -21,7 +21,7 @@ def run(name: str = "run", versions: dict[str, str] | None = None, **changes: An
     return Run(
         Path(name),
         None,
-        {1: {name: 0.5}},
+        {1: {"actor/entropy": 0.5, name: 0.5}},
         settings,
         {"torch": "2.7"} if versions is None else versions,
     )
@@ -70,8 +70,12 @@ def test_seeds_that_are_not_alike_and_a_seed_twice() -> None:
 
 
 def test_a_stopped_run_and_unequal_steps() -> None:
-    short = Run(Path("short"), None, {5: {}}, SAME | {"run.steps": 9}, {"torch": "2.7"})
-    long = Run(Path("long"), None, {9: {}}, SAME | {"run.steps": 9}, {"torch": "2.7"})
+    short = Run(
+        Path("short"), None, {5: {"actor/entropy": 0.5}}, SAME | {"run.steps": 9}, {"torch": "2.7"}
+    )
+    long = Run(
+        Path("long"), None, {9: {"actor/entropy": 0.5}}, SAME | {"run.steps": 9}, {"torch": "2.7"}
+    )
     warnings = differences([Arm("a", (short,)), Arm("b", (long,))]).warnings
     assert "a, short: 5 of 9 steps are recorded; it goes on or was stopped." in warnings
     assert any("verdicts and budgets are taken at step 5" in warning for warning in warnings)
