@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import RayActorError, RayError, RayTaskError
 
 from azr_population.errors import UserError
 
@@ -28,11 +28,15 @@ def watched(name: str, workers: Any, call: Callable[[], Any], way_on: str) -> An
         way_on: what the user can do after a death.
 
     Raises:
-        UserError: a worker died. Errors of living workers are raised as they are.
+        UserError: a worker died, or raised one itself. Other errors of living workers are raised as
+            they are.
     """
     try:
         return call()
     except RayError as error:
+        if isinstance(error, RayTaskError) and isinstance(error.cause, UserError):
+            # Ray's is a UserError too, whose message is the worker's whole traceback.
+            raise error.cause from error
         deaths = _deaths(workers)
         if not deaths:
             raise
