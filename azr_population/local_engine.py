@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from azr_population.adapters.adapter import LoraSpec
 from azr_population.conf.schema import Config
 from azr_population.engines.assembly import RolloutSettings, check_served, importance_cap, join
-from azr_population.engines.base_folder import base_folder, outline
+from azr_population.engines.base_folder import base_folder, context_of, outline
 from azr_population.engines.base_model import load_base, load_tokenizer
-from azr_population.engines.text import TextEngine
+from azr_population.engines.text import TextEngine, encode
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.errors import UserError
@@ -26,7 +26,7 @@ from azr_population.selfplay.exam import Exam
 from azr_population.selfplay.past import PastStudents
 from azr_population.selfplay.skill import validation_exam
 from azr_population.tasks.formats import FORMATS
-from azr_population.tasks.task import TaskType
+from azr_population.tasks.task import Task, TaskType
 
 if TYPE_CHECKING:
     from azr_population.workers.worker import WorkerSettings
@@ -71,25 +71,49 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
 
 
 def longest_row(config: Config, tokenizer: Any) -> int:
-    """Tokens of the longest row: a prompt that proposes, or one that holds a proposal, and what is
-    written in answer."""
+    """Tokens of the longest row: a prompt that proposes and the proposal, or a prompt that holds a
+    proposal and what is written in answer. The chat template counts, and so do `task.references`,
+    as what they can be at most."""
     format = FORMATS[config.base.format]()
+
+    def tokens(prompt: str) -> int:
+        return len(encode(tokenizer, [prompt], format.chat)[0])
+
     longest = 0
     for kind in map(TaskType, config.task.types):
-        prompt = len(tokenizer(format.propose_prompt(kind))["input_ids"])
-        proposal = config.engine.propose_tokens or format.max_new_tokens(kind, "propose")
-        answer = config.engine.solve_tokens or format.max_new_tokens(kind, "solve")
-        longest = max(longest, prompt + proposal + answer)
+        proposal, answer = row_limits(config, kind)
+        bare = format.propose_prompt(kind)
+        shown = format.propose_prompt(kind, [Task(kind, "", (), ())] * config.task.references)
+        program = config.task.max_program_chars
+        if not config.task.seed_file:
+            program = min(program, proposal)  # Somebody wrote it in so many tokens.
+        programs = config.task.references * program if shown != bare else 0
+        longest = max(
+            longest,
+            tokens(shown) + programs + proposal,
+            # Solving is asked for in about as many words.
+            tokens(bare) + proposal + answer,
+        )
     return longest
+
+
+def row_limits(config: Config, kind: TaskType) -> tuple[int, int]:
+    """Tokens of the longest proposal of such a task, and of the longest answer to it."""
+    format, engine = FORMATS[config.base.format](), config.engine
+    return (
+        engine.propose_tokens or format.max_new_tokens(kind, "propose"),
+        engine.solve_tokens or format.max_new_tokens(kind, "solve"),
+    )
 
 
 def check_context(model: Any, longest: int) -> None:
     """Refuses rows that the base has never seen the like of: it goes on with nonsense."""
-    context = getattr(model.config, "max_position_embeddings", None)
+    context = context_of(model)
     if context is not None and longest > context:
         raise UserError(
-            f"rows of {longest} tokens (prompt, engine.propose_tokens, engine.solve_tokens) do not "
-            f"fit the base's context of {context}; lower the two, or take another base"
+            f"rows of {longest} tokens (prompt with task.references, engine.propose_tokens, "
+            f"engine.solve_tokens) do not fit the base's context of {context}; lower these, or "
+            "take another base"
         )
 
 

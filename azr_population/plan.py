@@ -15,11 +15,19 @@ from azr_population.engines.base_folder import base_folder, outline
 from azr_population.engines.base_model import load_tokenizer
 from azr_population.errors import UserError
 from azr_population.evolution.replacement import PopulationBasedTraining
-from azr_population.local_engine import base_of, check_context, longest_row, lora_of, slot_names
+from azr_population.local_engine import (
+    base_of,
+    check_context,
+    longest_row,
+    lora_of,
+    row_limits,
+    slot_names,
+)
 from azr_population.loggers import check_packages
 from azr_population.members import Roster
 from azr_population.population.shares import proposal_rows
 from azr_population.runs import RunDirectory
+from azr_population.tasks.task import TaskType
 
 
 def plan(config: Config) -> list[str]:
@@ -72,7 +80,7 @@ def memory(config: Config, model: nn.Module) -> dict[str, int]:
         "AdamW": 2 * a_member * config.population.members,
     }
     longest = _longest(config)
-    cache, update = _cache(config, model, longest), _logits(config, model, longest)
+    cache, update = _cache(config, model, longest), _logits(config, model)
     return held | ({"update": update} if update > cache else {"KV cache": cache})
 
 
@@ -128,9 +136,11 @@ def _cache(config: Config, model: nn.Module, longest: int) -> int:
     return min(rows * longest, torch_rollout.TOKENS) * int(a_token)
 
 
-def _logits(config: Config, model: nn.Module, longest: int) -> int:
-    """Logits of an update's piece, as computed, in float32, as log-softmax, and two gradients."""
-    tokens = max(config.engine.micro_batch_tokens, longest)
+def _logits(config: Config, model: nn.Module) -> int:
+    """Logits of an update's piece, as computed, in float32, as log-softmax, and two gradients; a
+    row that is a piece by itself has them of what was written only."""
+    written = max(max(row_limits(config, TaskType(kind))) for kind in config.task.types)
+    tokens = max(config.engine.micro_batch_tokens, written)
     vocabulary = cast(Any, model.config).vocab_size
     return int(tokens * vocabulary * (2 * _bytes(config) + 3 * 4))
 

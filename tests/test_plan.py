@@ -5,6 +5,7 @@ import pytest
 from azr_population.cli import main
 from azr_population.conf.load import load_config
 from azr_population.errors import UserError
+from azr_population.nano import nano_base_path
 from azr_population.plan import memory, plan, size
 from azr_population.runs import RunDirectory
 
@@ -73,12 +74,46 @@ def test_a_row_beyond_the_context_is_refused_before_workers_are_started(tmp_path
         pass
 
 
+def test_references_and_the_chat_template_are_part_of_a_row():
+    from azr_population.engines.base_model import load_tokenizer
+    from azr_population.local_engine import longest_row
+
+    tokenizer = load_tokenizer(nano_base_path())
+    chat = ["base=hf", f"base.path={nano_base_path()}", "engine.propose_tokens=100"]
+    few, many = (
+        longest_row(load_config([*chat, "engine.solve_tokens=1", f"task.references={n}"]), tokenizer)
+        for n in (1, 3)
+    )
+    fences = len(tokenizer("```python\n\n```\n", add_special_tokens=False)["input_ids"])
+    assert abs(many - few - 2 * (100 + fences)) <= 4
+    # A seed task may be as long as a task may be.
+    config = load_config([*chat, "task.references=3", "task.seed_file=tasks.jsonl"])
+    assert longest_row(config, tokenizer) > 3 * config.task.max_program_chars == 12_000
+    # Other formats show none.
+    nano = [longest_row(load_config([f"task.references={n}"]), tokenizer) for n in (0, 6)]
+    assert nano[0] == nano[1] <= 512
+    plain = longest_row(load_config(chat), tokenizer)
+    tokenizer.chat_template = (
+        "{{ 'You are a helpful assistant. ' * 20 }}"
+        "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    )
+    assert longest_row(load_config(chat), tokenizer) > plain + 60
+
+
+def test_the_defaults_for_a_larger_base_fit_the_context_of_qwen():
+    from azr_population.engines.base_model import load_tokenizer
+    from azr_population.local_engine import longest_row
+
+    tokenizer = load_tokenizer(nano_base_path())
+    config = load_config(["base=hf", f"base.path={nano_base_path()}"])
+    # Prompts have several times as many tokens in nano's tokenizer.
+    assert longest_row(config, tokenizer) < 32_768
+
+
 def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
     """docs/azr.md, Memory: the same base and members."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    from azr_population.nano import nano_base_path
 
     sizes = {"hidden_size": 3584, "intermediate_size": 18_944, "num_hidden_layers": 28}
     heads = {"num_attention_heads": 28, "num_key_value_heads": 4, "vocab_size": 152_064}
@@ -98,7 +133,7 @@ def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
         (["base=hf", "base.path={tmp}"], "is no causal LM"),
         (["base.lora.target_modules=[w_q]"], "w_q"),
         (["run.dir={tmp}"], "is not empty"),
-        (["engine.propose_tokens=500"], "do not fit the base's context of 512; lower the two"),
+        (["engine.propose_tokens=500"], "do not fit the base's context of 512; lower these"),
     ],
 )
 def test_what_would_stop_the_run_stops_the_dry_run(tmp_path, overrides, said):

@@ -161,19 +161,20 @@ def agent_rows(config: Any, settings: PopulationSettings) -> int:
 
 
 def check_base(config: Any, settings: PopulationSettings) -> None:
-    """Refuses a local base without the layers that the adapters are to sit on.
+    """Refuses a local base without the layers that the adapters are to sit on, and rows that are
+    longer than its context.
 
     Builds the base without weights. A hub name that is not downloaded yet is left to the workers.
 
     Raises:
-        UserError: no such layers, or a folder that holds no causal LM.
+        UserError: no such layers, too long rows, or a folder that holds no causal LM.
     """
     folder = Path(str(config.actor_rollout_ref.model.path)).expanduser()
     if not folder.is_dir():
         return
     from azr_population.adapters.adapter import LoraSpec
     from azr_population.adapters.bank import target_layers
-    from azr_population.engines.base_folder import outline
+    from azr_population.engines.base_folder import context_of, outline
 
     try:
         model = outline(folder)
@@ -185,6 +186,14 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
     lora = settings.lora
     # Raises where there are none, with the names that there are.
     target_layers(model, LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules)))
+    prompt, response = config.data.max_prompt_length, config.data.max_response_length
+    context = context_of(model)
+    if context is not None and prompt + response > context:
+        raise UserError(
+            f"data.max_prompt_length={prompt} and data.max_response_length={response} make rows of "
+            f"{prompt + response} tokens, and the context of {folder} is {context}; lower the two, "
+            "or take another base"
+        )
 
 
 def check_worker(settings: PopulationSettings) -> None:

@@ -61,3 +61,12 @@ def outline(folder: Path) -> Any:
     with torch.device("meta"):
         model: nn.Module = AutoModelForCausalLM.from_config(description)
     return model
+
+
+def context_of(model: Any) -> int | None:
+    """Tokens of the longest row that the base was trained for; None where its configuration does
+    not tell it, or stretches it (RoPE scaling)."""
+    scaling = getattr(model.config, "rope_scaling", None) or {}
+    if scaling.get("rope_type") in ("yarn", "linear", "dynamic"):
+        return None
+    return getattr(model.config, "max_position_embeddings", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from azr_population.adapters.adapter import Adapter
 from azr_population.engines.engine import Completion, Engine, Sample, Sampling, Updates
@@ -74,11 +74,16 @@ class TextEngine:
 
     def encode(self, prompts: Sequence[str]) -> list[list[int]]:
         """The token ids that the engine is given for these prompts."""
-        if self._chat and self.tokenizer.chat_template:
-            turns = [[{"role": "user", "content": prompt}] for prompt in prompts]
-            texts = self.tokenizer.apply_chat_template(
-                turns, add_generation_prompt=True, tokenize=False
-            )
-            # The template writes the special tokens itself.
-            return self.tokenizer(texts, add_special_tokens=False)["input_ids"]
-        return self.tokenizer(list(prompts), add_special_tokens=self._chat)["input_ids"]
+        return encode(self.tokenizer, prompts, self._chat)
+
+
+def encode(tokenizer: Any, prompts: Sequence[str], chat: bool) -> list[list[int]]:
+    """Prompts as token ids; for `chat` see `TextEngine`."""
+    if chat and tokenizer.chat_template:
+        turns = [[{"role": "user", "content": prompt}] for prompt in prompts]
+        texts = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+        # The template writes the special tokens itself.
+        ids = tokenizer(texts, add_special_tokens=False)["input_ids"]
+    else:
+        ids = tokenizer(list(prompts), add_special_tokens=chat)["input_ids"]
+    return cast(list[list[int]], ids)

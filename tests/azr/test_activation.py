@@ -175,13 +175,22 @@ def test_seed_files_must_hold_a_students_rows(host: Path, tmp_path: Path) -> Non
     assert preflight.agent_rows(config, read_settings(config.population)) == 50
 
 
-def test_a_base_without_the_layers_is_refused(tmp_path: Path) -> None:
+def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path: Path) -> None:
     from transformers import GPT2Config
 
     GPT2Config(n_embd=32, n_layer=1, n_head=2).save_pretrained(tmp_path)
-    config = OmegaConf.create({"actor_rollout_ref": {"model": {"path": str(tmp_path)}}})
+    config = OmegaConf.create(
+        {
+            "actor_rollout_ref": {"model": {"path": str(tmp_path)}},
+            "data": {"max_prompt_length": 1000, "max_response_length": 24},
+        }
+    )
     settings = PopulationSettings()
     preflight.check_base(config, settings)
+    config.data.max_response_length = 25
+    with pytest.raises(UserError, match=r"data\.max_response_length=25 make rows of 1025 .* 1024"):
+        preflight.check_base(config, settings)
+    config.data.max_response_length = 24
     settings.lora.target_modules = ["q_proj"]
     with pytest.raises(UserError, match="q_proj"):
         preflight.check_base(config, settings)
