@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from azr_population.adapters.adapter import LoraSpec
+from azr_population.conf.check import check_made
 from azr_population.conf.schema import Config
 from azr_population.engines.assembly import RolloutSettings, check_served, importance_cap, join
 from azr_population.engines.base_folder import base_folder, context_of, outline
@@ -179,6 +180,8 @@ def _worker_settings(config: Config) -> WorkerSettings:
 
 
 def base_of(config: Config) -> str:
+    """The base's folder, or its name on the Hub. Raises UserError: see `check_made`."""
+    check_made(config.base)
     return str(config.base.path or nano_base_path())
 
 

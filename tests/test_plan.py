@@ -81,7 +81,9 @@ def test_references_and_the_chat_template_are_part_of_a_row():
     tokenizer = load_tokenizer(nano_base_path())
     chat = ["base=hf", f"base.path={nano_base_path()}", "engine.propose_tokens=100"]
     few, many = (
-        longest_row(load_config([*chat, "engine.solve_tokens=1", f"task.references={n}"]), tokenizer)
+        longest_row(
+            load_config([*chat, "engine.solve_tokens=1", f"task.references={n}"]), tokenizer
+        )
         for n in (1, 3)
     )
     fences = len(tokenizer("```python\n\n```\n", add_special_tokens=False)["input_ids"])
@@ -131,6 +133,7 @@ def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
     ("overrides", "said"),
     [
         (["base=hf", "base.path={tmp}"], "is no causal LM"),
+        (["base=smollm2", "base.path=./none"], "make it by `azr-population base smollm2`"),
         (["base.lora.target_modules=[w_q]"], "w_q"),
         (["run.dir={tmp}"], "is not empty"),
         (["engine.propose_tokens=500"], "do not fit the base's context of 512; lower these"),

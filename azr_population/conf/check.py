@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
-from azr_population.conf.schema import EvolutionConfig, MatchmakingConfig, MembersConfig
+from azr_population.conf.schema import (
+    BaseConfig,
+    EvolutionConfig,
+    MatchmakingConfig,
+    MembersConfig,
+)
 from azr_population.errors import UserError
 from azr_population.evolution.breeding import get_operator, rehearse
 from azr_population.evolution.replacement import PopulationBasedTraining
@@ -65,3 +71,17 @@ def without_choice(evolution: EvolutionConfig, smallest: int) -> str | None:
         f"evolution.ready={evolution.ready} leaves no choice of a victim: with {smallest} members "
         f"and evolution.interval={evolution.interval} it has to be below {lifetimes}"
     )
+
+
+def check_made(base: BaseConfig) -> None:
+    """Refuses the base of `base=smollm2` where nobody has made it; of others, see `base_folder`.
+
+    Raises:
+        UserError: with the command that makes it.
+    """
+    path = base.path or ""
+    if base.name == "smollm2" and path.startswith(".") and not Path(path).is_dir():
+        raise UserError(
+            f"base.path={path} is not there yet; make it by `azr-population base smollm2`, or give "
+            "the folder where it lies"
+        )

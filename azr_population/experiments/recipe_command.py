@@ -77,7 +77,13 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
     from azr_population.experiments.evaluations import evaluate
     from azr_population.experiments.results import draw
     from azr_population.experiments.runner import Runner, build_base, play_each_other
-    from azr_population.experiments.runs import check_runs, keep_runs, of_settings, plan_runs
+    from azr_population.experiments.runs import (
+        check_bases,
+        check_runs,
+        keep_runs,
+        of_settings,
+        plan_runs,
+    )
 
     out = arguments.out or Path("runs/recipes/nano")
     scale = arms.scales[recipe.settings]
@@ -94,6 +100,7 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
         todo = [one for one in planned if not one.finished]
         if arguments.kept and todo:
             _refuse_to_play(recipe, todo)
+        check_bases(todo)
         say(
             f"{recipe.name}: {len(planned)} runs of {steps} steps, "
             f"{len(planned) - len(todo)} of them finished already "

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
+from azr_population.conf.check import check_made
 from azr_population.conf.differences import REPEATED, differences, flat, touches_only
 from azr_population.conf.load import config_from_file, load_config
 from azr_population.conf.schema import Config
@@ -150,6 +151,12 @@ def check_runs(planned: Sequence[PlannedRun], resume: bool) -> None:
                 )
         elif run.path.is_dir() and any(run.path.iterdir()):
             _clear_half_made(run.path)
+
+
+def check_bases(planned: Sequence[PlannedRun]) -> None:
+    """Refuses a base that somebody has to make first, before any run is played (`UserError`)."""
+    for run in {run.arm.name: run for run in planned}.values():
+        check_made(run.wanted.base)
 
 
 def _check_same(run: PlannedRun) -> None:

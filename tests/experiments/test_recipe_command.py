@@ -52,6 +52,14 @@ def test_mistakes_are_told_in_one_line(typed, said, capsys, tmp_path):
     assert said in told and told.count("\n") == 1
 
 
+def test_a_base_that_is_to_be_made_first_is_told_before_a_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["recipe", "real_base", "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr()
+    assert "base.path=./bases/smollm2 is not there yet" in told.err and told.out == ""
+    assert "azr-population base smollm2" in told.err and not (tmp_path / "out").exists()
+
+
 def test_at_7b_the_commands_are_written_and_nothing_is_run(capsys, tmp_path):
     typed = ["table1_benchmarks", "--scale", "7b", "--seeds", "1", "--out", str(tmp_path)]
     assert main(["recipe", *typed]) == 0
