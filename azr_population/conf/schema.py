@@ -168,7 +168,8 @@ class BaseConfig:
     path: str | None = None
     """A Hugging Face folder, or a name on the Hub; empty means the nano base that ships."""
     format: str = "nano"
-    """`nano` (special tokens) or `chat` (instructions and fenced blocks)."""
+    """`nano` (special tokens), `chat` (instructions and fenced blocks) or `short` (a sentence; for
+    bases warmed up by `azr-population base`)."""
     dtype: str = setting("float32", among=DTYPES)
     lora: LoraConfig = field(default_factory=LoraConfig)
 
