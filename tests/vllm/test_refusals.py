@@ -41,5 +41,5 @@ def test_a_context_that_the_caches_memory_cannot_hold_is_refused(tmp_path):
     longer = nano | {"max_position_embeddings": 1_000_000}
     (tmp_path / "config.json").write_text(json.dumps(longer))
     options = {"load_format": "dummy"}
-    with pytest.raises(UserError, match=r"vLLM cannot serve .*; or use rollout=torch"):
+    with pytest.raises(UserError, match=r"vLLM cannot serve .*; or use engine.rollout=torch"):
         VllmRollout(tmp_path, 1, 8, frozenset(), dtype="float32", on_gpu=False, options=options)
