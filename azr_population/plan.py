@@ -13,7 +13,7 @@ from azr_population.conf.schema import Config
 from azr_population.engines import torch_rollout
 from azr_population.engines.base_folder import base_folder, outline
 from azr_population.engines.base_model import load_tokenizer
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 from azr_population.evolution.replacement import PopulationBasedTraining
 from azr_population.local_engine import (
     base_of,
@@ -94,7 +94,7 @@ def _outline(config: Config) -> nn.Module:
     try:
         model = outline(base_folder(base_of(config), weights=False))
     except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0].partition(". ")[0]
+        reason = first_line(error).partition(". ")[0]
         raise UserError(f"base.path={base_of(config)} is no causal LM: {reason}") from error
     return model.to(getattr(torch, config.base.dtype))
 

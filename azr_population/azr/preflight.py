@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 
 from azr_population.conf.inside_azr import PopulationSettings
 from azr_population.engines.assembly import check_rollout, resolve
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 from azr_population.tasks.task import TaskType
 from azr_population.versions import installed
 
@@ -179,7 +179,7 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
     try:
         model = outline(folder)
     except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         raise UserError(
             f"actor_rollout_ref.model.path={folder} is no causal LM: {reason}"
         ) from error

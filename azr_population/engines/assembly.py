@@ -16,7 +16,6 @@ from azr_population.engines.torch_rollout import TorchRollout
 from azr_population.errors import UserError
 from azr_population.versions import installed
 
-ROLLOUTS = ("torch", "vllm")
 IMPORTANCE_CAP = 2.0
 """Of the weights min(learner / sampler, cap) where the sampler is not quite the learner; veRL's and
 TRL's default."""

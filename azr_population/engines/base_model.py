@@ -17,7 +17,7 @@ from torch import nn
 
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_sample import check_sample
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 
 _SAMPLES, _SAMPLE_BYTES = 64, 1 << 16
 """Of a file of weights: 4 MB spread over it tell two bases apart without reading all of 15 GB."""
@@ -71,7 +71,7 @@ def load_base(path: str | Path, dtype: str, device: str) -> tuple[nn.Module, Any
             folder, **{argument: getattr(torch, dtype)}
         )
     except (OSError, ValueError, KeyError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0].partition(". ")[0]
+        reason = first_line(error).partition(". ")[0]
         raise UserError(f"base.path={path} does not load as a causal LM: {reason}") from error
     if "logits_to_keep" not in inspect.signature(model.forward).parameters:
         raise UserError(

@@ -21,7 +21,7 @@ from azr_population.adapters.adapter import Adapter, Factors
 from azr_population.adapters.peft_folder import peft_config, peft_tensors, save_adapter
 from azr_population.engines import vllm_versions as versions
 from azr_population.engines.engine import BASE, Completion, Ids, Sampling
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 
 
 class VllmRollout:
@@ -136,7 +136,7 @@ class VllmRollout:
         try:
             self.llm.llm_engine.add_lora(request)
         except (ValueError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0]
+            reason = first_line(error)
             raise UserError(f"vLLM refuses the adapter of slot {slot}: {reason}") from error
         self._requests[slot] = request
         if old is not None:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 
 SCALES = ("nano", "7b")
 T = TypeVar("T")
@@ -133,7 +133,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:
-        raise UserError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
     if not isinstance(content, dict):
         raise UserError(f"{path} is not a mapping")
     return content

@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 
 from azr_population.engines.base_sample import write_sample
+from azr_population.errors import first_line
 from azr_population.nano import corpus
 from azr_population.nano.forward import logits, may_attend, rotary_table
 from azr_population.nano.packing import Batch, Document, pack, read_document
@@ -305,7 +306,7 @@ def _loss_function(
             try:
                 return compiled(*tensors)
             except Exception as error:  # a compiler without Python's headers, say
-                reason = str(error).strip().splitlines()[0]
+                reason = first_line(error)
                 log(f"torch.compile failed, training without it, about half as fast: {reason}")
                 compiled = None
         return loss(*tensors)

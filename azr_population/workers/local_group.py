@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import ray
 
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 from azr_population.workers.address import refuse_silence
 from azr_population.workers.placement import start_groups
 from azr_population.workers.ray_engine import RayEngine
@@ -33,7 +33,7 @@ def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator
             configure_logging=False,
         )
     except Exception as error:  # Ray raises no narrower one when a node does not start in time.
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         if not address:
             raise UserError(f"Ray does not start here: {reason}") from error
         raise UserError(
