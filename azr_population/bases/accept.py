@@ -14,8 +14,10 @@ from azr_population.bases.figures import Figures
 from azr_population.bases.programs import digest, read_digests
 from azr_population.bases.writer import Writer
 from azr_population.conf.schema import TaskConfig
+from azr_population.engines.engine import Completion
 from azr_population.nano.corpus import is_held_out
 from azr_population.referee import Referee
+from azr_population.selfplay.completions import read_proposal
 from azr_population.selfplay.phases import judge_proposals
 from azr_population.selfplay.questions import question
 from azr_population.tasks.complexity import measure
@@ -62,9 +64,7 @@ def _measure(
 ) -> Figures:
     written = writer.propose(type, n)
     refused: Counter[str] = Counter()
-    tasks = valid_tasks(
-        referee, writer.format, type, [completion.text for completion in written], rules, refused
-    )
+    tasks = valid_tasks(referee, writer.format, type, written, rules, refused)
     complexity = [measured for task in tasks if (measured := measure(task.program)) is not None]
     answers = Counter(task.reference_answer for task in tasks)
     return Figures(
@@ -87,12 +87,12 @@ def valid_tasks(
     referee: Referee,
     format: Format,
     type: TaskType,
-    texts: Sequence[str],
+    written: Sequence[Completion],
     rules: TaskConfig,
     refused: Counter[str],
 ) -> list[Task]:
-    """What parses, executes and passes the rules; why not is counted in `refused`."""
-    parsed = [format.parse_proposal(type, text) for text in texts]
+    """What is finished, parses, executes and passes the rules; why not is counted in `refused`."""
+    parsed = [read_proposal(format, type, completion) for completion in written]
     proposals = [proposal for proposal in parsed if proposal is not None]
     refused["form"] += len(parsed) - len(proposals)
     verdicts = judge_proposals(proposals, referee, rules)

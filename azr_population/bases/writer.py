@@ -10,6 +10,7 @@ import torch
 from azr_population.adapters.adapter import LoraSpec
 from azr_population.engines.engine import Completion, Sampling
 from azr_population.engines.torch_engine import TorchEngine
+from azr_population.selfplay.completions import read_answer
 from azr_population.tasks.formats import FORMATS
 from azr_population.tasks.task import Task, TaskType
 
@@ -48,10 +49,7 @@ class Writer:
             self.format.max_new_tokens(type, "solve"), 0.0 if greedy else 1.0, n=attempts
         )
         written = self._write([self.format.solve_prompt(task) for task in tasks], sampling)
-        answers = [
-            self.format.parse_answer(type, completion.text) if completion.finished else None
-            for completion in written
-        ]
+        answers = [read_answer(self.format, type, completion) for completion in written]
         return [answers[i : i + attempts] for i in range(0, len(answers), attempts)]
 
     def _write(self, prompts: Sequence[str], sampling: Sampling) -> list[Completion]:

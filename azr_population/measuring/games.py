@@ -19,6 +19,7 @@ from azr_population.measuring.stored import StoredMember, engine_for, stored_con
 from azr_population.population.streams import Streams
 from azr_population.referee import Referee
 from azr_population.runs import RunDirectory
+from azr_population.selfplay.completions import read_proposal
 from azr_population.selfplay.exam import Exam
 from azr_population.selfplay.phases import judge_proposals
 from azr_population.tasks.formats import FORMATS, Format
@@ -90,8 +91,8 @@ def _proposals(
         streams.integer(f"crossplay {teacher.label}", teacher.step),
     )
     parsed = [
-        format.parse_proposal(kind, one.text) if one.finished else None
-        for kind, (one,) in zip(kinds, written, strict=True)
+        read_proposal(format, kind, completion)
+        for kind, (completion,) in zip(kinds, written, strict=True)
     ]
     verdicts = judge_proposals([one for one in parsed if one], referee, config.task)
     return [verdict for verdict in verdicts if isinstance(verdict, Task)]

@@ -21,6 +21,7 @@ from azr_population.referee import Referee
 from azr_population.runs import RunDirectory
 from azr_population.runs.reasons import meaning
 from azr_population.runs.records import config_of
+from azr_population.selfplay.completions import read_answer, read_proposal
 from azr_population.selfplay.phases import judge_proposals
 from azr_population.selfplay.questions import question
 from azr_population.tasks.formats import FORMATS, Format
@@ -93,9 +94,7 @@ class Player:
         ]
 
     def _judged(self, type: TaskType, completion: Completion) -> Record:
-        proposal = None
-        if completion.finished:
-            proposal = self.format.parse_proposal(type, completion.text)
+        proposal = read_proposal(self.format, type, completion)
         if proposal is None:
             return {"verdict": "refused", "reason": "unparsable"}
         (task,) = judge_proposals([proposal], self.referee, self.config.task)
@@ -105,9 +104,7 @@ class Player:
         return {"verdict": "valid", "reason": "ok", "outputs": runs}
 
     def _graded(self, task: Task, completion: Completion) -> Record:
-        answer = None
-        if completion.finished:
-            answer = self.format.parse_answer(task.type, completion.text)
+        answer = read_answer(self.format, task.type, completion)
         if answer is None:
             return {"verdict": "failed", "reason": "unparsable", "right": task.reference_answer}
         ((grade,),) = self.referee.grade([question(task, [answer])])

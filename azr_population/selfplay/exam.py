@@ -19,6 +19,7 @@ from azr_population.engines.text import TextEngine
 from azr_population.members import Member
 from azr_population.population.streams import Streams
 from azr_population.referee import Referee
+from azr_population.selfplay.completions import read_answer
 from azr_population.selfplay.questions import question
 from azr_population.tasks.formats import Format
 from azr_population.tasks.task import Task, TaskType
@@ -128,7 +129,7 @@ def _solve(
     prompts = [format.solve_prompt(task) for task in tasks]
     completions = engine.generate(prompts, [member.slot] * len(tasks), sampling, seed)
     answers = [
-        [format.parse_answer(task.type, one.text) if one.finished else None for one in group]
+        [read_answer(format, task.type, completion) for completion in group]
         for task, group in zip(tasks, completions, strict=True)
     ]
     questions = [

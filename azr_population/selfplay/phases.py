@@ -13,6 +13,7 @@ from azr_population.population.population import Population
 from azr_population.population.rows import Answer, Row
 from azr_population.population.shares import proposal_rows, shares
 from azr_population.referee import Program, Referee
+from azr_population.selfplay.completions import read_answer, read_proposal
 from azr_population.selfplay.questions import question
 from azr_population.tasks.formats import Format
 from azr_population.tasks.held_out import HeldOut
@@ -60,7 +61,7 @@ def propose(
             match,
             type,
             completion,
-            format.parse_proposal(type, completion.text) if completion.finished else None,
+            read_proposal(format, type, completion),
         )
         for (match, type), (completion,) in zip(wanted, completions, strict=True)
     ]
@@ -149,8 +150,7 @@ def solve(
     )
     for (row, _), drawn in zip(chosen, completions, strict=True):
         row.answers = [
-            Answer(one, format.parse_answer(row.type, one.text) if one.finished else None)
-            for one in drawn
+            Answer(completion, read_answer(format, row.type, completion)) for completion in drawn
         ]
 
 

@@ -7,6 +7,7 @@ from azr_population.bases.accept import accept, valid_tasks
 from azr_population.bases.figures import TARGETS, Figures, missed, print_table
 from azr_population.bases.programs import digest, write_digests
 from azr_population.conf.schema import TaskConfig
+from azr_population.engines.engine import Completion
 from azr_population.nano import nano_base_path
 from azr_population.referee import Referee
 from azr_population.tasks.nano_format import NanoFormat
@@ -37,6 +38,10 @@ GOOD = Figures(
 )
 
 
+def finished(text):
+    return Completion(0, (), (1, 2), (-1.0, -1.0), True, text)
+
+
 @pytest.mark.parametrize("format", [NanoFormat(), ShortFormat()])
 def test_proposals_are_executed_and_refusals_counted(format):
     if isinstance(format, NanoFormat):
@@ -45,12 +50,14 @@ def test_proposals_are_executed_and_refusals_counted(format):
         texts = [f"```python\n{a}\n```\n```input\n{b}\n```" for a, b in PROPOSALS]
     refused = Counter()
     with Referee() as referee:
-        tasks = valid_tasks(
-            referee, format, TaskType.CODE_O, [*texts, "def f(n)"], TaskConfig(), refused
-        )
+        written = [
+            *map(finished, [*texts, "def f(n)"]),
+            replace(finished(texts[0]), finished=False),
+        ]
+        tasks = valid_tasks(referee, format, TaskType.CODE_O, written, TaskConfig(), refused)
     assert [(task.inputs, task.outputs) for task in tasks] == [(("3",), ("4",))]
     assert refused == {
-        "form": 1, "boolean": 1, "constant": 1, "identity": 1, "syntax_error": 1, "error": 1,
+        "form": 2, "boolean": 1, "constant": 1, "identity": 1, "syntax_error": 1, "error": 1,
     }  # fmt: skip
 
 
