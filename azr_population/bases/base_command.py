@@ -173,12 +173,14 @@ def accept_base(
     from azr_population.bases.accept import accept
     from azr_population.bases.figures import TARGETS, missed, print_table
     from azr_population.bases.seeds import seed_programs
-    from azr_population.bases.warmup import format_of
+    from azr_population.engines.base_folder import base_folder
+    from azr_population.engines.base_model import load_tokenizer
+    from azr_population.tasks.base_format import own_format
 
     if n < 1 or attempts < 1:
         raise UserError("--tasks and --attempts must be at least 1")
-    folder = Path(path).expanduser()
-    format = format or format_of(folder)
+    folder = base_folder(path)
+    format = format or own_format(folder, load_tokenizer(folder))
     figures = accept(folder, format, n, seed, attempts, seed_programs(seeds))
     targets = TARGETS.get(format, {})
     print_table(figures, targets, f"{folder.name}, {n} proposals per type, 95% intervals")

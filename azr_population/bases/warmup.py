@@ -27,13 +27,13 @@ from azr_population.engines.base_sample import write_sample
 from azr_population.errors import UserError
 from azr_population.nano.forward import may_attend
 from azr_population.nano.packing import Batch, Document, pack
+from azr_population.tasks.base_format import WARMUP_LOG
 from azr_population.tasks.formats import FORMATS
 from azr_population.tasks.task import Task
 
 STATE = "warmup_state.pt"
 """In the folder of a warm-up that is not finished: masters and moments, 12 bytes a weight."""
 
-LOG = "warmup.json"
 SAMPLE = "def f(a):\n    b = {'x': 12}\n    return [v + b['x'] for v in a]"
 """What the base has to read and score as it did when it was written; `engines/base_sample.py`."""
 
@@ -83,14 +83,6 @@ class Progress:
 def unfinished(folder: Path) -> bool:
     """Whether the folder holds a warm-up that was stopped."""
     return (folder / STATE).exists()
-
-
-def format_of(folder: Path) -> str:
-    """The format of the prompts that a base was warmed up on; `nano` for one without a warm-up."""
-    path = folder / LOG
-    if not path.is_file():
-        return "nano"
-    return str(json.loads(path.read_text(encoding="utf-8"))["settings"]["format"])
 
 
 def bytes_needed(model: Any) -> int:
@@ -272,7 +264,7 @@ def _save(
         scratch,
     )
     scratch.replace(out / STATE)
-    (out / LOG).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    (out / WARMUP_LOG).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 def save_base(model: Any, tokenizer: Any, out: Path) -> None:

@@ -24,6 +24,7 @@ from azr_population.runs.records import config_of
 from azr_population.selfplay.completions import read_answer, read_proposal
 from azr_population.selfplay.phases import judge_proposals
 from azr_population.selfplay.questions import question
+from azr_population.tasks.base_format import own_format
 from azr_population.tasks.formats import FORMATS, Format
 from azr_population.tasks.task import Proposal, Task, TaskType
 
@@ -149,7 +150,7 @@ def open_player(
         path: the run, the PEFT folder or the base's folder.
         member: its name; `base` for the base without any. A PEFT folder needs none.
         base: the base's folder, in place of the one that the member names.
-        format: a name of `FORMATS`; by default the run's, or what the tokenizer tells.
+        format: a name of `FORMATS`; by default the run's, or the base's own.
 
     Raises:
         UserError: one of them is not there, or they do not fit together.
@@ -161,9 +162,7 @@ def open_player(
     config = config_from_file(run.config_file) if stored else Config()
     config.referee.workers = 1
     sampler, _ = next(torch_samplers(found, [contestant], config.base.dtype, "cpu"))
-    marks = sampler.tokenizer("<PO>", add_special_tokens=False)["input_ids"]
-    name = format or stored or ("nano" if len(marks) == 1 else "chat")
-    used = FORMATS[name]()
+    used = FORMATS[format or stored or own_format(found.base, sampler.tokenizer)]()
     with open_referee(config) as referee:
         # Its own warning of a long prompt would stand beside ours.
         sampler.tokenizer.model_max_length = 1 << 40

@@ -99,3 +99,19 @@ def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp
     assert main(["base", "warm", str(base_folder), "--out", str(out), "--threads", "1"]) == 130
     assert "the same command goes on" in (out / "README.md").read_text()
     assert main(["base", "accept", str(out), "--tasks", "1", "--attempts", "1"]) == 1
+
+
+def test_without_a_format_a_base_is_asked_in_its_own(base_folder, monkeypatch, capsys):
+    asked = []
+
+    def accept(folder, format, *rest):
+        asked.append(format)
+        return {}
+
+    monkeypatch.setattr("azr_population.bases.accept.accept", accept)
+    for log in (None, "short", "azr"):
+        if log:
+            (base_folder / "warmup.json").write_text(json.dumps({"settings": {"format": log}}))
+        main(["base", "accept", str(base_folder)])
+    assert asked == ["chat", "short"]
+    assert "name one by --format" in capsys.readouterr().err
