@@ -8,6 +8,8 @@ from pathlib import Path
 from azr_population.errors import UserError
 from azr_population.tasks.task import Proposal, TaskType
 
+_NAME_ONE = "name an AZR *_seed_io.jsonl file"
+
 
 def read_seed_file(path: str | Path) -> list[Proposal]:
     """Proposals from a seed file, one per line and task type.
@@ -22,9 +24,13 @@ def read_seed_file(path: str | Path) -> list[Proposal]:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise UserError(f"task.seed_file={path} cannot be read: {error.strerror}") from error
+        raise UserError(
+            f"seed file {path} cannot be read: {error.strerror}; {_NAME_ONE}"
+        ) from error
     except UnicodeDecodeError as error:
-        raise UserError(f"task.seed_file={path} is not UTF-8 text: {error.reason}") from error
+        raise UserError(
+            f"seed file {path} is not UTF-8 text: {error.reason}; {_NAME_ONE}"
+        ) from error
     proposals: list[Proposal] = []
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -33,7 +39,7 @@ def read_seed_file(path: str | Path) -> list[Proposal]:
             except (ValueError, KeyError, TypeError) as error:
                 detail = f"field {error} is missing" if isinstance(error, KeyError) else error
                 raise UserError(
-                    f"task.seed_file={path}, line {number}: {detail}; mend or remove the line"
+                    f"seed file {path}, line {number}: {detail}; mend or remove the line"
                 ) from error
     return proposals
 
@@ -41,13 +47,11 @@ def read_seed_file(path: str | Path) -> list[Proposal]:
 def _proposals(row: object) -> list[Proposal]:
     if not isinstance(row, dict):
         raise ValueError("not a JSON object")
-    program, imports = _text(row, "snippet"), tuple(row.get("imports") or ())
+    program = _text(row, "snippet")
+    imports = _texts(row, "imports") if row.get("imports") is not None else ()
     if "inputs" in row:
-        inputs = row["inputs"]
-        if not isinstance(inputs, list) or not all(isinstance(text, str) for text in inputs):
-            raise ValueError("field 'inputs' is not a list of strings")
-        message = row.get("message", "")
-        return [Proposal(TaskType.CODE_F, program, tuple(inputs), message, imports)]
+        message = _text(row, "message") if "message" in row else ""
+        return [Proposal(TaskType.CODE_F, program, _texts(row, "inputs"), message, imports)]
     argument = _text(row, "input")
     return [
         Proposal(type, program, (argument,), "", imports)
@@ -60,3 +64,10 @@ def _text(row: dict[str, object], name: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"field {name!r} is not a string")
     return value
+
+
+def _texts(row: dict[str, object], name: str) -> tuple[str, ...]:
+    value = row[name]
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError(f"field {name!r} is not a list of strings")
+    return tuple(value)

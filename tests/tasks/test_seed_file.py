@@ -32,6 +32,10 @@ def test_both_kinds_of_line(tmp_path):
         ({"input": "1"}, "field 'snippet' is missing"),
         ({"snippet": "x"}, "field 'input' is missing"),
         ({"snippet": "x", "input": 5}, "field 'input' is not a string"),
+        ({**FUNCTION, "message": None}, "field 'message' is not a string"),
+        ({**FUNCTION, "message": 5}, "field 'message' is not a string"),
+        ({**IO, "imports": 5}, "field 'imports' is not a list of strings"),
+        ({**IO, "imports": "import re"}, "field 'imports' is not a list of strings"),
         ({"snippet": "x", "inputs": [5]}, "field 'inputs' is not a list of strings"),
     ],
 )
@@ -42,8 +46,11 @@ def test_a_broken_line_is_named(tmp_path, line, said):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"nowhere\.jsonl cannot be read"):
+    with pytest.raises(UserError, match=r"nowhere\.jsonl cannot be read: .*; name an AZR"):
         read_seed_file(tmp_path / "nowhere.jsonl")
+    (tmp_path / "latin.jsonl").write_bytes(b"\xe9")
+    with pytest.raises(UserError, match=r"^seed file .*latin\.jsonl is not UTF-8.*; name an AZR"):
+        read_seed_file(tmp_path / "latin.jsonl")
 
 
 @pytest.mark.azr
