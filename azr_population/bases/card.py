@@ -28,7 +28,8 @@ A base for `azr-population train base=hf base.path=<this folder> base.format={se
 | warm-up | {state} |
 | prompts | `{settings.format}` |
 | programs | a typed grammar of small functions, all executed; seed files: {files} |
-| demonstrations | {progress.demonstrations:,} in {progress.tokens:,} tokens |
+| demonstrations | {progress.demonstrations:,} in {progress.tokens:,} tokens; \
+{progress.too_long:,} were longer than a row and left out |
 | steps | {progress.steps} |
 | loss (nats a token) | {fall} |
 | time | {progress.seconds / 60:.0f} minutes, of them {progress.cpu_seconds / 60:.0f} \

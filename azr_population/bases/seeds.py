@@ -29,6 +29,8 @@ def read_tasks(paths: Sequence[str | Path]) -> list[Task]:
     first = {(proposal.type, proposal.program): proposal for proposal in reversed(proposals)}
     short = [proposal for proposal in first.values() if _is_short(proposal.inputs)]
     rules = TaskConfig(max_program_chars=MAX_PROGRAM_CHARS, max_output_chars=_MAX_VALUE_CHARS)
+    if not short:
+        return []
     with Referee() as referee:
         return seed_tasks(short, referee, rules)
 

