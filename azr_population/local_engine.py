@@ -44,7 +44,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     if config.engine.name == "ray":
         folder = base_folder(base_of(config))
         tokenizer = load_tokenizer(folder)
-        check_context(outline(folder), longest_row(config, tokenizer))
+        check_context(outline(folder), longest_row(config, tokenizer, references=0))
         # Imported late: Ray and veRL take seconds and are not installed everywhere.
         from azr_population.workers.local_group import ray_engine
 
@@ -55,7 +55,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     base = str(base_folder(base_of(config)))
     check_served(base, config.base.dtype, config.engine.device, _rollout(config))
     model, tokenizer = load_base(base, config.base.dtype, config.engine.device)
-    check_context(model, longest_row(config, tokenizer))
+    check_context(model, longest_row(config, tokenizer, references=0))
     names = slot_names(config)
     generator = Streams(config.seed).torch("adapters")
     learner = TorchLearner(
@@ -71,11 +71,12 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     yield TextEngine(engine, tokenizer, chat)
 
 
-def longest_row(config: Config, tokenizer: Any) -> int:
+def longest_row(config: Config, tokenizer: Any, references: int | None = None) -> int:
     """Tokens of the longest row: a prompt that proposes and the proposal, or a prompt that holds a
-    proposal and what is written in answer. The chat template counts, and so do `task.references`,
-    as what they can be at most."""
+    proposal and what is written in answer. The chat template counts, and so do `references`
+    (`task.references` of them), as what they can be at most: far more than they mostly are."""
     format = FORMATS[config.base.format]()
+    references = config.task.references if references is None else references
 
     def tokens(prompt: str) -> int:
         return len(encode(tokenizer, [prompt], format.chat)[0])
@@ -84,11 +85,11 @@ def longest_row(config: Config, tokenizer: Any) -> int:
     for kind in map(TaskType, config.task.types):
         proposal, answer = row_limits(config, kind)
         bare = format.propose_prompt(kind)
-        shown = format.propose_prompt(kind, [Task(kind, "", (), ())] * config.task.references)
+        shown = format.propose_prompt(kind, [Task(kind, "", (), ())] * references)
         program = config.task.max_program_chars
         if not config.task.seed_file:
             program = min(program, proposal)  # Somebody wrote it in so many tokens.
-        programs = config.task.references * program if shown != bare else 0
+        programs = references * program if shown != bare else 0
         longest = max(
             longest,
             tokens(shown) + programs + proposal,
@@ -112,9 +113,8 @@ def check_context(model: Any, longest: int) -> None:
     context = context_of(model)
     if context is not None and longest > context:
         raise UserError(
-            f"rows of {longest} tokens (prompt with task.references, engine.propose_tokens, "
-            f"engine.solve_tokens) do not fit the base's context of {context}; lower these, or "
-            "take another base"
+            f"rows of {longest} tokens (prompt, engine.propose_tokens, engine.solve_tokens) do not "
+            f"fit the base's context of {context}; lower the two, or take another base"
         )
 
 

@@ -11,7 +11,7 @@ from azr_population.adapters.bank import Bank
 from azr_population.conf.check import without_choice
 from azr_population.conf.schema import Config
 from azr_population.engines import torch_rollout
-from azr_population.engines.base_folder import base_folder, outline
+from azr_population.engines.base_folder import base_folder, context_of, outline
 from azr_population.engines.base_model import load_tokenizer
 from azr_population.errors import UserError, first_line
 from azr_population.evolution.replacement import PopulationBasedTraining
@@ -39,7 +39,7 @@ def plan(config: Config) -> list[str]:
     RunDirectory(config.run.dir).refuse_unless_new()
     check_packages(config.logger.names)
     model = _outline(config)
-    check_context(model, _longest(config))
+    check_context(model, _longest(config, references=0))
     population, exam = config.population, config.exam
     roster = Roster.make(population.teachers, population.students)
     weights = sum(parameter.numel() for parameter in model.parameters())
@@ -57,6 +57,12 @@ def plan(config: Config) -> list[str]:
         lines.append(
             f"exam: {exam.tasks_per_type * kinds} tasks for each of {len(roster.students)} members "
             f"before the first step, every {exam.every}, after the last"
+        )
+    context, longest = context_of(model), _longest(config)
+    if context is not None and longest > context:
+        lines.append(
+            f"a row with {config.task.references} references of the greatest length would have "
+            f"{longest} tokens, the base's context is {context}: fewer task.references are safer"
         )
     parts = memory(config, model)
     told = ", ".join(f"{name} {size(amount)}" for name, amount in parts.items() if amount)
@@ -122,8 +128,9 @@ def _turnover(config: Config) -> str:
     return f"every {evolution.interval} steps {told} replaced, by {len(mix)} operators"
 
 
-def _longest(config: Config) -> int:
-    return longest_row(config, load_tokenizer(base_folder(base_of(config), weights=False)))
+def _longest(config: Config, references: int | None = None) -> int:
+    tokenizer = load_tokenizer(base_folder(base_of(config), weights=False))
+    return longest_row(config, tokenizer, references)
 
 
 def _cache(config: Config, model: nn.Module, longest: int) -> int:

@@ -102,6 +102,21 @@ def test_references_and_the_chat_template_are_part_of_a_row():
     assert longest_row(load_config(chat), tokenizer) > plain + 60
 
 
+def test_references_that_may_be_too_long_are_told_and_not_refused(tmp_path, monkeypatch):
+    from azr_population.engines.base_model import load_tokenizer
+    from azr_population.local_engine import longest_row
+
+    config = load_config(
+        ["base=hf", f"base.path={nano_base_path()}", f"run.dir={tmp_path / 'run'}"]
+    )
+    tokenizer = load_tokenizer(nano_base_path())
+    for references, told in [(0, True), (config.task.references, False)]:
+        context = longest_row(config, tokenizer, references)
+        for module in ("plan", "local_engine"):
+            monkeypatch.setattr(f"azr_population.{module}.context_of", lambda model, c=context: c)
+        assert any("task.references are safer" in line for line in plan(config)) == told
+
+
 def test_the_defaults_for_a_larger_base_fit_the_context_of_qwen():
     from azr_population.engines.base_model import load_tokenizer
     from azr_population.local_engine import longest_row
@@ -136,7 +151,7 @@ def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
         (["base=smollm2", "base.path=./none"], "make it by `azr-population base smollm2`"),
         (["base.lora.target_modules=[w_q]"], "w_q"),
         (["run.dir={tmp}"], "is not empty"),
-        (["engine.propose_tokens=500"], "do not fit the base's context of 512; lower these"),
+        (["engine.propose_tokens=500"], "do not fit the base's context of 512; lower the two"),
     ],
 )
 def test_what_would_stop_the_run_stops_the_dry_run(tmp_path, overrides, said):
