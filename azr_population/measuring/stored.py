@@ -14,10 +14,9 @@ from azr_population.diagnostics import last_step
 from azr_population.engines.base_model import fingerprint
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
-from azr_population.local_engine import open_engine
+from azr_population.local_engine import base_of, open_engine
 from azr_population.members import Member, Rating, Role
 from azr_population.members.member import check_name
-from azr_population.nano import nano_base_path
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import steps
 from azr_population.runs.records import number, section, steps_of
@@ -106,7 +105,7 @@ def engine_for(config: Config, run: RunDirectory) -> Iterator[TextEngine]:
         UserError: that base is not there, or is another one.
     """
     recorded = run.environment().get("base")
-    actual = fingerprint(config.base.path or nano_base_path())
+    actual = fingerprint(base_of(config))
     if recorded and recorded != actual:
         raise UserError(
             f"{run.path} was played on a base with the hash {recorded}, and this one has {actual}"

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from azr_population.cli import main
-from azr_population.measuring.stored import stored_members
+from azr_population.errors import UserError
+from azr_population.measuring.stored import engine_for, stored_config, stored_members
 from azr_population.runs import RunDirectory
 
 
@@ -53,6 +54,14 @@ def test_snapshots_that_are_not_there_are_told(stored_run, tmp_path, capsys):
     assert "has no snapshot at a multiple of 3" in capsys.readouterr().err
     assert main(["exam", str(tmp_path)]) == 2
     assert "no run at" in capsys.readouterr().err
+
+
+def test_a_base_that_is_not_made_yet_names_the_command(stored_run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = RunDirectory(stored_run)
+    config = stored_config(run, ["base.name=smollm2", "base.path=./bases/smollm2"])
+    with pytest.raises(UserError, match="azr-population base smollm2"), engine_for(config, run):
+        pass
 
 
 def test_stored_members_have_the_ratings_of_their_step(stored_run):
