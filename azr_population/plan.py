@@ -39,7 +39,8 @@ def plan(config: Config) -> list[str]:
     RunDirectory(config.run.dir).refuse_unless_new()
     check_packages(config.logger.names)
     model = _outline(config)
-    check_context(model, _longest(config, references=0))
+    tokenizer = _tokenizer(config)
+    check_context(model, longest_row(config, tokenizer, references=0))
     population, exam = config.population, config.exam
     roster = Roster.make(population.teachers, population.students)
     weights = sum(parameter.numel() for parameter in model.parameters())
@@ -58,13 +59,13 @@ def plan(config: Config) -> list[str]:
             f"exam: {exam.tasks_per_type * kinds} tasks for each of {len(roster.students)} members "
             f"before the first step, every {exam.every}, after the last"
         )
-    context, longest = context_of(model), _longest(config)
+    context, longest = context_of(model), longest_row(config, tokenizer)
     if context is not None and longest > context:
         lines.append(
             f"a row with {config.task.references} references of the greatest length would have "
             f"{longest} tokens, the base's context is {context}: fewer task.references are safer"
         )
-    parts = memory(config, model)
+    parts = memory(config, model, longest)
     told = ", ".join(f"{name} {size(amount)}" for name, amount in parts.items() if amount)
     each = f" in each of {config.engine.workers} processes" if config.engine.workers > 1 else ""
     lines.append(
@@ -74,9 +75,9 @@ def plan(config: Config) -> list[str]:
     return lines
 
 
-def memory(config: Config, model: nn.Module) -> dict[str, int]:
-    """Bytes by what needs them, by arithmetic; the cache and the update are the most they can be,
-    and never at the same time, so the larger counts."""
+def memory(config: Config, model: nn.Module, longest: int) -> dict[str, int]:
+    """Bytes by what needs them, by arithmetic, with rows of at most `longest` tokens; the cache and
+    the update are the most they can be, and never at the same time, so the larger counts."""
     bank = Bank(model, lora_of(config), len(slot_names(config)))
     a_member = sum(factor.numel() for factor in bank.parameters_of(0)) * 4
     held = {
@@ -85,7 +86,6 @@ def memory(config: Config, model: nn.Module) -> dict[str, int]:
         # Past opponents have a place and do not learn.
         "AdamW": 2 * a_member * config.population.members,
     }
-    longest = _longest(config)
     cache, update = _cache(config, model, longest), _logits(config, model)
     return held | ({"update": update} if update > cache else {"KV cache": cache})
 
@@ -128,9 +128,8 @@ def _turnover(config: Config) -> str:
     return f"every {evolution.interval} steps {told} replaced, by {len(mix)} operators"
 
 
-def _longest(config: Config, references: int | None = None) -> int:
-    tokenizer = load_tokenizer(base_folder(base_of(config), weights=False))
-    return longest_row(config, tokenizer, references)
+def _tokenizer(config: Config) -> Any:
+    return load_tokenizer(base_folder(base_of(config), weights=False))
 
 
 def _cache(config: Config, model: nn.Module, longest: int) -> int:

@@ -51,7 +51,7 @@ def test_the_memory_is_that_of_the_tensors(past):
     config = load_config([*overrides, f"matchmaking.past={0.2 * past}", "run.snapshot_every=1"])
     with open_engine(config) as text:
         model = text.engine.learner.model
-        parts = memory(config, model)
+        parts = memory(config, model, 512)
         factors = [
             factor
             for slot in range(4 + past)
@@ -136,7 +136,7 @@ def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
     heads = {"num_attention_heads": 28, "num_key_value_heads": 4, "vocab_size": 152_064}
     with torch.device("meta"):
         model = Qwen2ForCausalLM(Qwen2Config(**sizes, **heads)).to(torch.bfloat16)
-    parts = memory(load_config(["base=hf", f"base.path={nano_base_path()}"]), model)
+    parts = memory(load_config(["base=hf", f"base.path={nano_base_path()}"]), model, 32_768)
     assert [size(parts[name]) for name in ("base", "members", "AdamW")] == [
         "15.2 GB",
         "2.6 GB",

