@@ -51,12 +51,12 @@ setup(
     package_data={
         "azr_population": [
             "py.typed",
-            "conf/**/*.yaml",
-            "nano/weights/*",
-            "diagnostics/*.npy",
-            "web/*.html",
-            "web/*.css",
-            "web/*.js",
+            "config/**/*.yaml",
+            "bases/nano/weights/*",
+            "runs/diagnostics/*.npy",
+            "pages/web/*.html",
+            "pages/web/*.css",
+            "pages/web/*.js",
         ],
         "azr_population.recipes": [
             "arms.yaml",

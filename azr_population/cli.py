@@ -120,10 +120,11 @@ def _parser() -> Parser:
     recipe = commands.add_parser(
         "recipe", help="run a recipe for one of the paper's tables or figures, and draw it"
     )
-    from azr_population.evaluation import evaluate_command
     from azr_population.experiments.recipe_command import add_arguments
     from azr_population.measuring import crossplay_command, exam_command
-    from azr_population.reading import play_command, show_command
+    from azr_population.measuring.evaluation import evaluate_command
+    from azr_population.measuring.play import play_command
+    from azr_population.pages.show import show_command
 
     add_arguments(recipe)
     recipe.set_defaults(run=_recipe)
@@ -197,7 +198,7 @@ def _parser() -> Parser:
 
 def _groups() -> str:
     """The groups of the configuration with their choices, from their files."""
-    folders = sorted(path for path in (Path(__file__).parent / "conf").iterdir() if path.is_dir())
+    folders = sorted(path for path in (Path(__file__).parent / "config").iterdir() if path.is_dir())
     choices = {
         folder.name: sorted(file.stem for file in folder.glob("*.yaml")) for folder in folders
     }
@@ -205,7 +206,7 @@ def _groups() -> str:
 
 
 def _train(arguments: argparse.Namespace) -> int:
-    from azr_population.conf.load import config_from_file, load_config, to_yaml
+    from azr_population.config.load import config_from_file, load_config, to_yaml
 
     if arguments.config_file:
         config = config_from_file(Path(arguments.config_file), arguments.overrides)
@@ -215,24 +216,24 @@ def _train(arguments: argparse.Namespace) -> int:
         print(to_yaml(config), end="")
         return 0
     if arguments.dry_run:
-        from azr_population.plan import plan
+        from azr_population.hosts.local.plan import plan
 
         print(*plan(config), "nothing was started; leave out --dry-run to play", sep="\n")
         return 0
-    from azr_population.local_run import train
+    from azr_population.hosts.local.run import train
 
     return train(config, typed=arguments.overrides)
 
 
 def _resume(arguments: argparse.Namespace) -> int:
-    from azr_population.local_run import resume
+    from azr_population.hosts.local.run import resume
 
     return resume(arguments.path, arguments.overrides)
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from azr_population.report.listing import run_lines, runs_in
-    from azr_population.report.run_page import write_report
+    from azr_population.pages.report.listing import run_lines, runs_in
+    from azr_population.pages.report.run_page import write_report
 
     folder = Path(arguments.path)
     if not (folder / "config.yaml").exists() and (runs := runs_in(folder)):
@@ -250,20 +251,20 @@ def _recipe(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from azr_population.comparison.comparison_page import write_comparison
+    from azr_population.pages.comparison.comparison_page import write_comparison
 
     print(write_comparison(arguments.runs, Path(arguments.out)))
     return 0
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from azr_population.doctor import doctor
+    from azr_population.hosts.local.doctor import doctor
 
     return doctor()
 
 
 def _nano_build(arguments: argparse.Namespace) -> int:
-    from azr_population.nano.pretrain import build
+    from azr_population.bases.nano.pretrain import build
 
     build(arguments.out, minutes=arguments.minutes, seed=arguments.seed, threads=arguments.threads)
     return 0
@@ -271,13 +272,13 @@ def _nano_build(arguments: argparse.Namespace) -> int:
 
 def _nano_accept(arguments: argparse.Namespace) -> int:
     from azr_population.bases.base_command import accept_base
-    from azr_population.nano import nano_base_path
+    from azr_population.bases.nano import nano_base_path
 
     return accept_base(arguments.path or nano_base_path(), n=arguments.tasks, seed=arguments.seed)
 
 
 def _evolve(arguments: argparse.Namespace) -> int:
-    from azr_population.evolution.evolve_command import main as evolve
+    from azr_population.weights.evolve_command import main as evolve
 
     return evolve(arguments.rest)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -175,3 +176,21 @@ def _remove(path: Path) -> None:
         path.unlink()
     else:
         shutil.rmtree(path, ignore_errors=True)
+
+
+_MEMBER = re.compile(r"(teacher|student|agent)_[0-9]{1,6}")
+
+
+def check_name(name: object) -> str:
+    """`name`, if a member can have it: its role and a number, such as `teacher_0`.
+
+    Names become folders, so whatever reads one from a file asks here first.
+
+    Raises:
+        UserError: it is anything else.
+    """
+    if isinstance(name, str) and _MEMBER.fullmatch(name):
+        return name
+    raise UserError(
+        f"{name!r} is no name of a member; members are called teacher_0, student_0, ..."
+    )

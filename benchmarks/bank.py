@@ -1,6 +1,6 @@
 """Which way of routing rows to members is fastest, by tokens per member: python benchmarks/bank.py
 
-Times both ways of `azr_population.adapters.routing` in a whole forward of a random model of the
+Times both ways of `azr_population.weights.routing` in a whole forward of a random model of the
 nano base's shape, in one process and in turns, so that only the ratios carry meaning. The limits
 `GROUPED_TOKENS_EVEN` and `GROUPED_TOKENS_UNEVEN` there are read off this table.
 """
@@ -16,9 +16,9 @@ from statistics import median
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from azr_population.adapters import routing
-from azr_population.adapters.adapter import LoraSpec
-from azr_population.adapters.bank import Bank
+from azr_population.weights import routing
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.bank import Bank
 
 WAYS = {"segments": 0, "grouped": 10**9}
 

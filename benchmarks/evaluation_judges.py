@@ -24,16 +24,16 @@ from typing import Any
 from evaluation_samples import samples
 
 from azr_population import versions
-from azr_population.evaluation.benchmark import chosen
-from azr_population.evaluation.data import locate, read
+from azr_population.measuring.evaluation.benchmark import chosen
+from azr_population.measuring.evaluation.data import locate, read
 
 PROCESSES = 2
 
 
 def judge(data: Path, completions: Path, out: Path) -> None:
     """What the measured command of ours does: reads, judges, writes."""
-    from azr_population.evaluation.grading.functions import FunctionJudge
-    from azr_population.evaluation.grading.references import References
+    from azr_population.measuring.evaluation.grading.functions import FunctionJudge
+    from azr_population.measuring.evaluation.grading.references import References
 
     problems = {problem.id: problem for problem in read(chosen("mbpp_plus")[0], data).problems}
     rows = [json.loads(line) for line in completions.read_text().splitlines()]

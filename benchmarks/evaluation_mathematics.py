@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from azr_population import versions
-from azr_population.evaluation.benchmark import Benchmark, chosen
-from azr_population.evaluation.data import locate, read
-from azr_population.evaluation.grading.grade import Graders
-from azr_population.evaluation.grading.mathematics import normal
-from azr_population.evaluation.problem import MathProblem
-from azr_population.evaluation.prompts import WORDINGS
-from azr_population.evaluation.store import Store
+from azr_population.measuring.evaluation.benchmark import Benchmark, chosen
+from azr_population.measuring.evaluation.data import locate, read
+from azr_population.measuring.evaluation.grading.grade import Graders
+from azr_population.measuring.evaluation.grading.mathematics import normal
+from azr_population.measuring.evaluation.problem import MathProblem
+from azr_population.measuring.evaluation.prompts import WORDINGS
+from azr_population.measuring.evaluation.store import Store
 
 IN_AZR = {"minerva": "minerva_math"}
 """AZR's names of sets, where they differ from ours."""

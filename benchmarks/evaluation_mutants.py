@@ -20,11 +20,11 @@ from typing import Any
 from evaluation_samples import mutants
 
 from azr_population import versions
-from azr_population.evaluation.benchmark import chosen
-from azr_population.evaluation.data import read
-from azr_population.evaluation.grading.functions import FunctionJudge
-from azr_population.evaluation.grading.references import References
-from azr_population.evaluation.problem import FunctionProblem
+from azr_population.measuring.evaluation.benchmark import chosen
+from azr_population.measuring.evaluation.data import read
+from azr_population.measuring.evaluation.grading.functions import FunctionJudge
+from azr_population.measuring.evaluation.grading.references import References
+from azr_population.measuring.evaluation.problem import FunctionProblem
 
 EQUIVALENT = {
     "Mbpp/62": "changes the assert on []: it raises either way",

@@ -11,7 +11,7 @@ import copy
 import random
 from collections.abc import Iterator
 
-from azr_population.evaluation.problem import FunctionProblem
+from azr_population.measuring.evaluation.problem import FunctionProblem
 
 _COMPARE = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,

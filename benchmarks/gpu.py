@@ -27,7 +27,6 @@ import torch
 from operators import Clock, measure
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from azr_population.adapters.adapter import Adapter, LoraSpec
 from azr_population.engines import vllm_versions
 from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.data_parallel import DataParallelLearner
@@ -35,6 +34,7 @@ from azr_population.engines.engine import Completion, Rollout, Sample, Sampling
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_rollout import TorchRollout
 from azr_population.versions import installed
+from azr_population.weights.adapter import Adapter, LoraSpec
 
 MEMBERS = 8
 SHAPES = {

@@ -39,9 +39,9 @@ from operators_peers import (
     peft_call,
 )
 
-from azr_population.adapters.adapter import Adapter
-from azr_population.evolution.breeding import Operator, all_operators, get_operator
 from azr_population.versions import installed
+from azr_population.weights.adapter import Adapter
+from azr_population.weights.breeding import Operator, all_operators, get_operator
 
 Call = Callable[[], object]
 

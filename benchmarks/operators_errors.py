@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from azr_population.adapters.adapter import Adapter, Factors
-from azr_population.evolution.breeding import get_operator
+from azr_population.weights.adapter import Adapter, Factors
+from azr_population.weights.breeding import get_operator
 
 LAYER = "model.layers.0.self_attn.k_proj"
 """512 x 3584: small enough to be formed."""

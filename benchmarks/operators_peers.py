@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import torch
 
-from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
-from azr_population.evolution.breeding import Operator
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.breeding import Operator
 
 HIDDEN, KEY_VALUE, INTERMEDIATE, LAYERS = 3584, 512, 18944, 28
 SHAPES = {

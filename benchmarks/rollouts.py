@@ -34,14 +34,14 @@ import torch
 from decoding import RANKS, SHAPES, make_model
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from azr_population.adapters.adapter import LoraSpec
-from azr_population.adapters.peft_folder import save_adapter
 from azr_population.engines import vllm_versions
 from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.engine import Sampling
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_rollout import TorchRollout
 from azr_population.versions import installed
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.peft_folder import save_adapter
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 MODULES = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")

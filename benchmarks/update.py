@@ -19,12 +19,12 @@ import torch
 from decoding import CLOCKS, SHAPES, make_model
 from transformers import LlamaConfig
 
-from azr_population.adapters.adapter import LoraSpec
 from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.engine import Completion, Sample
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.versions import installed
+from azr_population.weights.adapter import LoraSpec
 
 MEMBERS, PROMPT = 8, 16
 

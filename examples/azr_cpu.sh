@@ -3,7 +3,7 @@
 # steps of each, equal rows, then the page that compares them. Minutes a step.
 #   bash scripts/azr_pins.sh ENV && export PATH=$PWD/ENV/bin:$PATH AZR_HOME=~/Absolute-Zero-Reasoner
 #   azr-population base smollm2 --out warm
-#   PYTHONPATH=$AZR_HOME python tests/azr/cpu_stock/warm_up.py warm azr_base 15
+#   PYTHONPATH=$AZR_HOME python tests/hosts/azr/cpu_stock/warm_up.py warm azr_base 15
 #   BASE=azr_base bash examples/azr_cpu.sh [steps] [more overrides]
 #
 # The base is SmolLM2-135M, warmed up on AZR's own prompts. ARMS="stock single" plays some of the arms.
@@ -55,9 +55,9 @@ play() {  # arm, its overrides
 
 for arm in $arms; do
     if [ "$arm" = stock ]; then
-        # AZR's own worker and vLLM rollout. Ray has to believe in a GPU; tests/azr/cpu_stock tells veRL
+        # AZR's own worker and vLLM rollout. Ray has to believe in a GPU; tests/hosts/azr/cpu_stock tells veRL
         # otherwise. AZR plays one step less than it is told.
-        PYTHONPATH=$root/tests/azr/cpu_stock:$AZR_HOME:${PYTHONPATH:-} RAY_OVERRIDE_RESOURCES='{"GPU": 1}' \
+        PYTHONPATH=$root/tests/hosts/azr/cpu_stock:$AZR_HOME:${PYTHONPATH:-} RAY_OVERRIDE_RESOURCES='{"GPU": 1}' \
             play stock trainer.total_training_steps=$((steps + 1)) \
             actor_rollout_ref.actor.strategy=fsdp actor_rollout_ref.actor.use_torch_compile=False \
             +actor_rollout_ref.model.override_config._attn_implementation=sdpa \

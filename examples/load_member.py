@@ -11,7 +11,7 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
-from azr_population.nano import nano_base_path
+from azr_population.bases.nano import nano_base_path
 
 base = nano_base_path()
 tokenizer = PreTrainedTokenizerFast.from_pretrained(base)

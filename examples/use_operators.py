@@ -10,8 +10,8 @@ import sys
 
 import torch
 
-from azr_population.adapters.peft_folder import load_adapter, read_config, save_adapter
-from azr_population.evolution.breeding import get_operator
+from azr_population.weights.breeding import get_operator
+from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
 first, second, out = sys.argv[1:]
 generator = torch.Generator().manual_seed(1)

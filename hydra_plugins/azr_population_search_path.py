@@ -19,15 +19,15 @@ class AzrPopulationSearchPath(SearchPathPlugin):
         An override of ours that is unknown ends the process here, with exit code 1 and one line.
         """
         if not any(HOST in element.path for element in search_path.get_path() if element.path):
-            if ours := sys.modules.get("azr_population.conf.inside_azr"):
+            if ours := sys.modules.get("azr_population.config.inside_azr"):
                 ours.forget_arms()
             return
-        from azr_population.conf.inside_azr import register_arms
+        from azr_population.config.inside_azr import register_arms
 
         register_arms()
         if any(argument.lstrip("+").startswith("population") for argument in sys.argv[1:]):
-            from azr_population.azr.activation import stop
-            from azr_population.azr.command_line import fault
+            from azr_population.hosts.azr.activation import stop
+            from azr_population.hosts.azr.command_line import fault
 
             if told := fault(sys.argv[1:]):
                 stop(told)

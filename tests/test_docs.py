@@ -20,17 +20,17 @@ import torch
 from printed import Printed, commands, pages
 
 import azr_population
-from azr_population.adapters.adapter import LoraSpec
-from azr_population.adapters.peft_folder import save_adapter
+from azr_population.bases.nano import nano_base_path
 from azr_population.cli import _parser, main
-from azr_population.conf.inside_azr import PopulationSettings, arms
-from azr_population.conf.load import load_config
+from azr_population.config.inside_azr import PopulationSettings, arms
+from azr_population.config.load import load_config
 from azr_population.engines.base_model import load_base
 from azr_population.engines.torch_engine import make_bank
-from azr_population.evolution import evolve_command
 from azr_population.experiments.arms import read_arms
 from azr_population.experiments.recipe import read_recipe
-from azr_population.nano import nano_base_path
+from azr_population.weights import evolve_command
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.peft_folder import save_adapter
 
 ROOT = Path(__file__).parents[1]
 SETUP = (ROOT / "setup.py").read_text()
@@ -273,7 +273,7 @@ def test_the_python_that_reads_a_run(members, tmp_path, monkeypatch):
 
 
 def test_the_python_of_the_nano_base():
-    text = (ROOT / "azr_population/nano/weights/README.md").read_text()
+    text = (ROOT / "azr_population/bases/nano/weights/README.md").read_text()
     names = {}
     exec("\n".join(re.findall(r"^    (.*)", text, re.MULTILINE)), names)
     assert names["model"].config.vocab_size >= len(names["tokenizer"])

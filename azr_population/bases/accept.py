@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from azr_population.bases.figures import Figures
+from azr_population.bases.nano.corpus import is_held_out
 from azr_population.bases.programs import digest, read_digests
 from azr_population.bases.writer import Writer
-from azr_population.conf.schema import TaskConfig
+from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.completions import read_proposal
+from azr_population.domains.code.complexity import measure
+from azr_population.domains.code.formats import Format
+from azr_population.domains.code.questions import question
+from azr_population.domains.code.task import Task, TaskType
 from azr_population.engines.engine import Completion
-from azr_population.nano.corpus import is_held_out
+from azr_population.method.phases import judge_proposals
 from azr_population.referee import Referee
-from azr_population.selfplay.completions import read_proposal
-from azr_population.selfplay.phases import judge_proposals
-from azr_population.selfplay.questions import question
-from azr_population.tasks.complexity import measure
-from azr_population.tasks.formats import Format
-from azr_population.tasks.task import Task, TaskType
 
 
 def accept(

@@ -225,8 +225,8 @@ def accept_base(
 
 
 def _own_format(folder: Path) -> str:
+    from azr_population.domains.code.base_format import own_format
     from azr_population.engines.base_model import load_tokenizer
-    from azr_population.tasks.base_format import own_format
 
     try:
         tokenizer = load_tokenizer(folder)

@@ -13,13 +13,13 @@ from functools import partial
 from itertools import count
 from random import Random
 
-from azr_population.nano.corpus import Example, draw_example
-from azr_population.nano.executor import in_children
-from azr_population.nano.grammar import Grammar
-from azr_population.tasks.chat_format import CODE_F_INPUTS
-from azr_population.tasks.formats import FORMATS, Format
-from azr_population.tasks.task import Proposal, Task, TaskType
-from azr_population.tasks.validity import REFUSALS, accept
+from azr_population.bases.nano.corpus import Example, draw_example
+from azr_population.bases.nano.executor import in_children
+from azr_population.bases.nano.grammar import Grammar
+from azr_population.domains.code.chat_format import CODE_F_INPUTS
+from azr_population.domains.code.formats import FORMATS, Format
+from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.code.validity import REFUSALS, accept
 
 O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
 

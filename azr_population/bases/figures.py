@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from azr_population.diagnostics.statistics import Estimate, interval
-from azr_population.tasks.task import TaskType
+from azr_population.domains.code.task import TaskType
+from azr_population.runs.diagnostics.statistics import Estimate, interval
 
 O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
 

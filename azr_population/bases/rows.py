@@ -1,6 +1,6 @@
 """Demonstrations to token rows: what several prompts have in common is read once.
 
-A group becomes one document of `azr_population.nano.packing`: the common beginning, then each
+A group becomes one document of `azr_population.bases.nano.packing`: the common beginning, then each
 demonstration's rest in a branch that reads the beginning and itself.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from azr_population.bases.demonstrations import Group
-from azr_population.nano.packing import Document
+from azr_population.bases.nano.packing import Document
 
 SOLVE_WEIGHT = 2.0
 """Of a token of an answer in the loss; 1 of a proposal's. Answers are short."""

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from azr_population.conf.schema import TaskConfig
+from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.chat_format import CODE_F_INPUTS
+from azr_population.domains.code.seed_file import read_seed_file
+from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.method.phases import seed_tasks
 from azr_population.referee import Referee
-from azr_population.selfplay.phases import seed_tasks
-from azr_population.tasks.chat_format import CODE_F_INPUTS
-from azr_population.tasks.seed_file import read_seed_file
-from azr_population.tasks.task import Proposal, Task, TaskType
 
 MAX_PROGRAM_CHARS = 400
 _MAX_VALUE_CHARS = 60

@@ -22,14 +22,14 @@ import torch.nn.functional as F
 
 from azr_population.bases import programs
 from azr_population.bases.demonstrations import Group, from_grammar, from_tasks
+from azr_population.bases.nano.forward import may_attend
+from azr_population.bases.nano.packing import Batch, Document, pack
 from azr_population.bases.rows import encode_group
+from azr_population.domains.code.base_format import WARMUP_LOG
+from azr_population.domains.code.formats import FORMATS
+from azr_population.domains.code.task import Task
 from azr_population.engines.base_sample import write_sample
 from azr_population.errors import UserError
-from azr_population.nano.forward import may_attend
-from azr_population.nano.packing import Batch, Document, pack
-from azr_population.tasks.base_format import WARMUP_LOG
-from azr_population.tasks.formats import FORMATS
-from azr_population.tasks.task import Task
 
 STATE = "warmup_state.pt"
 """In the folder of a warm-up that is not finished: masters and moments, 12 bytes a weight."""

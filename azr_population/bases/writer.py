@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 
-from azr_population.adapters.adapter import LoraSpec
+from azr_population.domains.code.completions import read_answer
+from azr_population.domains.code.formats import FORMATS
+from azr_population.domains.code.task import Task, TaskType
 from azr_population.engines.engine import Completion, Sampling
 from azr_population.engines.torch_engine import TorchEngine
-from azr_population.selfplay.completions import read_answer
-from azr_population.tasks.formats import FORMATS
-from azr_population.tasks.task import Task, TaskType
+from azr_population.weights.adapter import LoraSpec
 
 _ROWS = 64
 """Rows decoded at once: the logits of a large vocabulary are the largest part of a step."""

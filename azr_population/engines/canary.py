@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import torch
 
-from azr_population.adapters.adapter import Adapter, Factors
 from azr_population.engines.engine import BASE, Ids, Learner, Rollout, Sampling
 from azr_population.errors import UserError
+from azr_population.weights.adapter import Adapter, Factors
 
 TOLERANCES = {"float32": 0.01, "bfloat16": 0.3, "float16": 0.05}
 """Mean absolute difference of log-probabilities, in nats a token, that rounding explains; ours.

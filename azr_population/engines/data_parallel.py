@@ -16,9 +16,9 @@ import torch
 import torch.distributed
 from torch import Tensor, nn
 
-from azr_population.adapters.bank import Bank
 from azr_population.engines.engine import Sample, Updates
 from azr_population.engines.torch_learner import TorchLearner
+from azr_population.weights.bank import Bank
 
 PIECES = 8
 """A member's rows are cut into at least so many, whatever the number of ranks."""

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from azr_population.adapters.bank import Bank
 from azr_population.engines.engine import Sampling
+from azr_population.weights.bank import Bank
 
 # Rows are taken out of the batch when at most this share of it is still being written: moving the
 # cache costs about as much as one decoding step.

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from azr_population.adapters.adapter import Adapter
+from azr_population.weights.adapter import Adapter
 
 Ids = Sequence[int]
 """Token ids of one prompt or of one completion."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import Tensor
 
-from azr_population.adapters.adapter import Adapter
 from azr_population.engines.canary import Canary
 from azr_population.engines.engine import (
     Completion,
@@ -18,6 +17,7 @@ from azr_population.engines.engine import (
     Sampling,
     Updates,
 )
+from azr_population.weights.adapter import Adapter
 
 
 class LocalEngine:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from azr_population.adapters.bank import Bank
 from azr_population.engines.batching import slot_batches
 from azr_population.engines.engine import Ids
+from azr_population.weights.bank import Bank
 
 
 @torch.no_grad()

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from azr_population.adapters.adapter import Adapter
 from azr_population.engines.engine import Completion, Engine, Sample, Sampling, Updates
+from azr_population.weights.adapter import Adapter
 
 
 class TextEngine:

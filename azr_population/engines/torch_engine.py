@@ -13,8 +13,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from azr_population.adapters.adapter import LoraSpec
-from azr_population.adapters.bank import Bank
 from azr_population.engines import torch_rollout
 from azr_population.engines.attention import use_strided_attention
 from azr_population.engines.base_model import load_base, stop_ids
@@ -23,6 +21,8 @@ from azr_population.engines.local import LocalEngine
 from azr_population.engines.text import TextEngine
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import TorchRollout
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.bank import Bank
 
 
 class TorchEngine(TextEngine):

@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from azr_population.adapters.adapter import Adapter, Factors
-from azr_population.adapters.bank import Bank
 from azr_population.engines.engine import Ids, Sample, Updates
 from azr_population.engines.log_probs import log_probs
 from azr_population.engines.policy_gradient import (
@@ -23,6 +21,8 @@ from azr_population.engines.policy_gradient import (
     micro_batches,
     policy_loss,
 )
+from azr_population.weights.adapter import Adapter, Factors
+from azr_population.weights.bank import Bank
 
 
 class TorchLearner:

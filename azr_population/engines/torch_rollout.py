@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from azr_population.adapters.adapter import Adapter
-from azr_population.adapters.bank import Bank
 from azr_population.engines.batching import slot_batches
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import Completion, Ids, Sampling
+from azr_population.weights.adapter import Adapter
+from azr_population.weights.bank import Bank
 
 ROWS, TOKENS = 512, 393_216
 """Most rows of a batch, and most tokens that its KV cache can grow to (docs/azr.md, Memory)."""

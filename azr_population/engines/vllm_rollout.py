@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 
-from azr_population.adapters.adapter import Adapter, Factors
-from azr_population.adapters.peft_folder import peft_config, peft_tensors, save_adapter
 from azr_population.engines import vllm_versions as versions
 from azr_population.engines.engine import BASE, Completion, Ids, Sampling
 from azr_population.errors import UserError, first_line
+from azr_population.weights.adapter import Adapter, Factors
+from azr_population.weights.peft_folder import peft_config, peft_tensors, save_adapter
 
 
 class VllmRollout:

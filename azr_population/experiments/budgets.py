@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from azr_population.diagnostics import consumption
 from azr_population.experiments.results_tables import Runs, to_csv
 from azr_population.runs import RunDirectory
+from azr_population.runs.diagnostics import consumption
 from azr_population.runs.records import config_of
 
 COLUMNS = {

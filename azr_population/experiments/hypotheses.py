@@ -10,14 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from azr_population.diagnostics import Estimate, difference, interval
-from azr_population.diagnostics.significance import (
+from azr_population.experiments.recipe import LEVEL, Primary
+from azr_population.runs.diagnostics import Estimate, difference, interval
+from azr_population.runs.diagnostics.significance import (
     holm,
     interquartile_mean,
     p_value,
     permutation_p,
 )
-from azr_population.experiments.recipe import LEVEL, Primary
 
 Values = Mapping[str, float]
 """One number per seed, by the name of the run's folder."""

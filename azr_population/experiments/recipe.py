@@ -130,7 +130,9 @@ def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
     Raises:
         UserError: there is none (the message lists those that are), or its file has a mistake.
     """
-    from azr_population.diagnostics.takes import TAKES  # late: every command has recipe's arguments
+    from azr_population.runs.diagnostics.takes import (
+        TAKES,  # late: every command has recipe's arguments
+    )
 
     names = recipe_names(folder)
     begin_so = [known for known in names if known.startswith(name)]

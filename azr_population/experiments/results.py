@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from azr_population.diagnostics import last_step
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arms
 from azr_population.experiments.budgets import budgets_tables
@@ -35,6 +34,7 @@ from azr_population.experiments.runs import (
 from azr_population.experiments.wallclock import ratio_estimates, wallclock_tables
 from azr_population.files import write_atomically
 from azr_population.runs import RunDirectory
+from azr_population.runs.diagnostics import last_step
 from azr_population.versions import environment
 
 _EXTREMES = ("exam_best", "exam_worst")
@@ -98,7 +98,7 @@ def _curves(
     recipe: Recipe, runs: Runs, lengths: Mapping[str, int], folder: Path
 ) -> tuple[str, dict[str, str]]:
     """(the summary's body, CSV texts by file name); the figures are written."""
-    from azr_population.diagnostics.plots import curves
+    from azr_population.runs.diagnostics.plots import curves
 
     whole = reached(runs, lengths)
     table = make_table(recipe, whole, lengths)
@@ -141,7 +141,7 @@ def _curves(
 
 
 def _wallclock(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[str, dict[str, str]]:
-    from azr_population.diagnostics.plots import bars
+    from azr_population.runs.diagnostics.plots import bars
 
     baseline = recipe.baseline or recipe.arms[0]
     text, files = wallclock_tables(runs, steps, baseline)
@@ -207,7 +207,7 @@ def versions(
     recipe: Recipe, arms: Arms, planned: Sequence[PlannedRun], steps: int, scale: str
 ) -> dict[str, Any]:
     """What made the results: command, commit, packages, base, and the overrides of every arm."""
-    from azr_population.nano import nano_base_path
+    from azr_population.bases.nano import nano_base_path
 
     here = environment()
     weights = {run.base.name: run.base / "model.safetensors" for run in planned if run.base}

@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from azr_population.diagnostics import Estimate, Series, band, interval, series
-from azr_population.diagnostics.takes import TAKES
 from azr_population.experiments.hypotheses import LEVEL, Test, Values, correct, robust, test
 from azr_population.experiments.recipe import Figure, Recipe, Row
 from azr_population.runs import RunDirectory
+from azr_population.runs.diagnostics import Estimate, Series, band, interval, series
+from azr_population.runs.diagnostics.takes import TAKES
 
 Runs = Mapping[str, Sequence[RunDirectory]]
 """The runs of each arm, one per seed."""

@@ -21,9 +21,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from azr_population.diagnostics.from_crossplay import CROSSPLAY
 from azr_population.errors import UserError
 from azr_population.experiments.runs import PlannedRun
+from azr_population.runs.diagnostics.from_crossplay import CROSSPLAY
 from azr_population.runs.formatting import duration
 
 _STEP = re.compile(r"step (\d+)/(\d+) \| ([\d.]+) s,")

@@ -15,15 +15,15 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from azr_population.conf.check import check_made
-from azr_population.conf.differences import REPEATED, differences, flat, touches_only
-from azr_population.conf.load import config_from_file, load_config
-from azr_population.conf.schema import Config
-from azr_population.diagnostics import DIAGNOSTICS, consumption, is_kept, keep, last_step
+from azr_population.config.differences import REPEATED, differences, flat, touches_only
+from azr_population.config.load import config_from_file, load_config
+from azr_population.config.schema import Config
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arm, Arms, seed_numbers
 from azr_population.experiments.recipe import Recipe
+from azr_population.method.check import check_made
 from azr_population.runs import RunDirectory
+from azr_population.runs.diagnostics import DIAGNOSTICS, consumption, is_kept, keep, last_step
 
 
 @dataclass(frozen=True)

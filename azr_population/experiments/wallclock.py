@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import mean, median
 
-from azr_population.diagnostics import Estimate, interval
 from azr_population.experiments.results_tables import (
     Runs,
     number,
@@ -19,6 +18,7 @@ from azr_population.experiments.results_tables import (
     with_interval,
 )
 from azr_population.runs import RunDirectory
+from azr_population.runs.diagnostics import Estimate, interval
 from azr_population.runs.records import Record, section, steps_of
 from azr_population.runs.records import number as finite
 

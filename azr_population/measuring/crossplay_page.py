@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from azr_population.measuring.outcome import Outcome
-from azr_population.web.document import document
-from azr_population.web.sections import text
+from azr_population.pages.web.document import document
+from azr_population.pages.web.sections import text
 
 _CELL, _MARGIN = 26, 190
 

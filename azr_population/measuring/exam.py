@@ -11,14 +11,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from azr_population.diagnostics import Estimate, difference, interval
+from azr_population.domains.code.formats import FORMATS
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
-from azr_population.local_engine import held_out_exam, open_referee
+from azr_population.hosts.local.engine import held_out_exam, open_referee
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
-from azr_population.members import Member, Role
+from azr_population.method.members import Member, Role
 from azr_population.runs import RunDirectory
-from azr_population.tasks.formats import FORMATS
+from azr_population.runs.diagnostics import Estimate, difference, interval
 
 
 @dataclass(frozen=True)

@@ -9,21 +9,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from azr_population.conf.schema import Config
+from azr_population.config.schema import Config
+from azr_population.domains.code.completions import read_proposal
+from azr_population.domains.code.formats import FORMATS, Format
+from azr_population.domains.code.task import Task, TaskType
 from azr_population.engines.engine import Sampling
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
-from azr_population.local_engine import open_referee
+from azr_population.hosts.local.engine import open_referee
 from azr_population.measuring.outcome import Outcome
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
-from azr_population.population.streams import Streams
+from azr_population.method.exam import Exam
+from azr_population.method.phases import judge_proposals
 from azr_population.referee import Referee
 from azr_population.runs import RunDirectory
-from azr_population.selfplay.completions import read_proposal
-from azr_population.selfplay.exam import Exam
-from azr_population.selfplay.phases import judge_proposals
-from azr_population.tasks.formats import FORMATS, Format
-from azr_population.tasks.task import Task, TaskType
+from azr_population.runs.streams import Streams
 
 
 def play(paths: Sequence[str | Path], every: int, tasks: int, attempts: int, seed: int) -> Outcome:

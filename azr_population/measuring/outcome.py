@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azr_population.measuring.stored import StoredMember
-from azr_population.members import RatingSystem
+from azr_population.method.members import RatingSystem
 
 Matrix = NDArray[np.float64]
 _RIDGE = 1e-3

@@ -7,19 +7,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from azr_population.adapters.peft_folder import load_adapter
-from azr_population.conf.load import config_from_file
-from azr_population.conf.schema import Config
-from azr_population.diagnostics import last_step
+from azr_population.config.load import config_from_file
+from azr_population.config.schema import Config
 from azr_population.engines.base_model import fingerprint
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
-from azr_population.local_engine import base_of, open_engine
-from azr_population.members import Member, Rating, Role
-from azr_population.members.member import check_name
+from azr_population.files import check_name
+from azr_population.hosts.local.engine import base_of, open_engine
+from azr_population.method.members import Member, Rating, Role
 from azr_population.runs import RunDirectory
+from azr_population.runs.diagnostics import last_step
 from azr_population.runs.directory import steps
 from azr_population.runs.records import number, section, steps_of
+from azr_population.weights.peft_folder import load_adapter
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
     exams.jsonl  completions.jsonl  members/<name>/  checkpoints/step_<n>/
     snapshots/step_<n>/<name>/  report.html
 
-`completions.jsonl` is for reading (`population/transcript.py`) and bounded: when it has grown to
+`completions.jsonl` is for reading (`method/transcript.py`) and bounded: when it has grown to
 32 MB it becomes `completions.older.jsonl`, in place of the one before.
 
 Each `.jsonl` file gets whole lines, flushed at the end of a step; a line torn by a crash is skipped
@@ -26,6 +26,7 @@ from typing import Any
 
 from azr_population.errors import UserError
 from azr_population.files import (
+    check_name,
     open_own,
     read_json,
     read_text,
@@ -33,7 +34,6 @@ from azr_population.files import (
     refuse_unplain,
     write_atomically,
 )
-from azr_population.members.member import check_name
 from azr_population.runs import lines
 
 RECORDS = ("metrics", "matches", "lineage", "tasks", "exams", "completions")

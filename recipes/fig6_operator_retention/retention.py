@@ -30,10 +30,10 @@ from typing import Any
 import torch
 from school import School
 
-from azr_population.adapters.adapter import Adapter
-from azr_population.adapters.peft_folder import load_adapter, save_adapter
-from azr_population.evolution.breeding import PAPER_CODES, all_operators, breed
 from azr_population.referee import Referee
+from azr_population.weights.adapter import Adapter
+from azr_population.weights.breeding import PAPER_CODES, all_operators, breed
+from azr_population.weights.peft_folder import load_adapter, save_adapter
 
 EVALUATE = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20)
 CONTROLS = ("untouched", "again", "reset")

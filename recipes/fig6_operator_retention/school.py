@@ -14,25 +14,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from azr_population.adapters.adapter import Adapter, LoraSpec
-from azr_population.conf.schema import TaskConfig
+from azr_population.bases.nano import nano_base_path
+from azr_population.bases.nano.corpus import draw_example
+from azr_population.bases.nano.exam import exam
+from azr_population.bases.nano.grammar import Grammar
+from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.chat_format import ChatFormat
+from azr_population.domains.code.formats import Format
+from azr_population.domains.code.nano_format import NanoFormat
+from azr_population.domains.code.questions import question
+from azr_population.domains.code.seed_file import read_seed_file
+from azr_population.domains.code.task import Task, TaskType
 from azr_population.engines.engine import Completion, Sample, Sampling
 from azr_population.engines.torch_engine import TorchEngine
-from azr_population.nano import nano_base_path
-from azr_population.nano.corpus import draw_example
-from azr_population.nano.exam import exam
-from azr_population.nano.grammar import Grammar
-from azr_population.population.advantages import leave_one_out, task_relative
-from azr_population.population.rewards import student_reward
-from azr_population.population.streams import Streams
+from azr_population.method.advantages import leave_one_out, task_relative
+from azr_population.method.phases import seed_tasks
+from azr_population.method.rewards import student_reward
 from azr_population.referee import Referee
-from azr_population.selfplay.phases import seed_tasks
-from azr_population.selfplay.questions import question
-from azr_population.tasks.chat_format import ChatFormat
-from azr_population.tasks.formats import Format
-from azr_population.tasks.nano_format import NanoFormat
-from azr_population.tasks.seed_file import read_seed_file
-from azr_population.tasks.task import Task, TaskType
+from azr_population.runs.streams import Streams
+from azr_population.weights.adapter import Adapter, LoraSpec
 
 O = TaskType.CODE_O  # noqa: E741
 SLOT = 0

@@ -5,14 +5,14 @@ import pytest
 
 from azr_population.bases.accept import accept, valid_tasks
 from azr_population.bases.figures import TARGETS, Figures, missed, print_table
+from azr_population.bases.nano import nano_base_path
 from azr_population.bases.programs import digest, write_digests
-from azr_population.conf.schema import TaskConfig
+from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.nano_format import NanoFormat
+from azr_population.domains.code.short_format import ShortFormat
+from azr_population.domains.code.task import TaskType
 from azr_population.engines.engine import Completion
-from azr_population.nano import nano_base_path
 from azr_population.referee import Referee
-from azr_population.tasks.nano_format import NanoFormat
-from azr_population.tasks.short_format import ShortFormat
-from azr_population.tasks.task import TaskType
 
 PROPOSALS = [
     ("def f(n):\n    return n + 1", "3"),

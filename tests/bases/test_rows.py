@@ -4,9 +4,9 @@ import torch
 from tiny_chat_base import make_model
 
 from azr_population.bases.demonstrations import Demonstration, Group, _chunk
+from azr_population.bases.nano.forward import may_attend
+from azr_population.bases.nano.packing import pack
 from azr_population.bases.rows import SOLVE_WEIGHT, encode_group
-from azr_population.nano.forward import may_attend
-from azr_population.nano.packing import pack
 
 GROUP = Group("solve", (Demonstration("abc1", "x"), Demonstration("abc22", "yz")), ("abc",))
 

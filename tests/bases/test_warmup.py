@@ -8,8 +8,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from azr_population.bases import warmup
 from azr_population.bases.programs import digest, read_digests
 from azr_population.bases.warmup import STATE, Settings, unfinished, warm_up
+from azr_population.domains.code.base_format import own_format
 from azr_population.errors import UserError
-from azr_population.tasks.base_format import own_format
 
 SHORT = Settings(minutes=5, tokens=60_000, threads=1, rows=4, length=1024, learning_rate=1e-2)
 

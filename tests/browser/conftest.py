@@ -16,8 +16,8 @@ import needs
 import pytest
 from made_up_run import make_run, write_run
 
-from azr_population.comparison.comparison_page import write_comparison
-from azr_population.report.run_page import write_report
+from azr_population.pages.comparison.comparison_page import write_comparison
+from azr_population.pages.report.run_page import write_report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 

@@ -5,8 +5,8 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
-from azr_population.adapters.adapter import LoraSpec
 from azr_population.engines.torch_engine import TorchEngine
+from azr_population.weights.adapter import LoraSpec
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz 0123456789"
 

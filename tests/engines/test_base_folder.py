@@ -5,10 +5,10 @@ import shutil
 import huggingface_hub
 import pytest
 
+from azr_population.bases.nano import nano_base_path
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import fingerprint, load_base
 from azr_population.errors import UserError
-from azr_population.nano import nano_base_path
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM
 
+from azr_population.bases.nano import nano_base_path
 from azr_population.engines.base_model import _SAMPLE_BYTES, align, fingerprint, load_base
-from azr_population.nano import nano_base_path
 
 
 @pytest.fixture

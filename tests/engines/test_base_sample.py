@@ -5,10 +5,10 @@ import json
 import pytest
 import torch
 
+from azr_population.bases.nano import nano_base_path
 from azr_population.engines.base_model import load_base
 from azr_population.engines.base_sample import FILE, check_sample, write_sample
 from azr_population.errors import UserError
-from azr_population.nano import nano_base_path
 
 TEXT = "abc de 12"
 

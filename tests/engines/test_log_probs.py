@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from azr_population.adapters.adapter import LoraSpec
 from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, Sample
 from azr_population.engines.torch_engine import make_bank
+from azr_population.weights.adapter import LoraSpec
 
 
 def learner(micro_batch_tokens: int = 100) -> DataParallelLearner:

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import pytest
 
-from azr_population.conf.load import load_config, to_yaml
+from azr_population.config.load import load_config, to_yaml
 from azr_population.experiments.arms import Arm, Arms, Scale
 from azr_population.experiments.recipe import Recipe
 from azr_population.runs import RunDirectory

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from azr_population.diagnostics import Estimate
 from azr_population.experiments.arms import Arm, Arms, Scale, seed_numbers
 from azr_population.experiments.hypotheses import answers, verdict
 from azr_population.experiments.recipe import Primary, Recipe, Row
 from azr_population.experiments.results import draw
 from azr_population.experiments.runs import of_settings, plan_runs
+from azr_population.runs.diagnostics import Estimate
 
 SEEDS = [f"seed_{n}" for n in range(11, 17)]
 

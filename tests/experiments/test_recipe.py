@@ -3,13 +3,13 @@
 import pytest
 from hydra import compose, initialize
 
-from azr_population.azr.settings import read_settings
-from azr_population.conf.inside_azr import register_arms
-from azr_population.conf.load import load_config
-from azr_population.diagnostics import DIAGNOSTICS
+from azr_population.config.inside_azr import register_arms
+from azr_population.config.load import load_config
 from azr_population.errors import UserError
 from azr_population.experiments.arms import read_arms, recipes_folder, seed_numbers
 from azr_population.experiments.recipe import read_recipe, recipe_names
+from azr_population.hosts.azr.settings import read_settings
+from azr_population.runs.diagnostics import DIAGNOSTICS
 
 ISSUE = [
     "table1_benchmarks",

@@ -7,13 +7,13 @@ from dataclasses import replace
 import needs
 import pytest
 
-from azr_population.diagnostics import Estimate, interval
 from azr_population.errors import UserError
 from azr_population.experiments.azr_commands import plan_azr_runs
 from azr_population.experiments.recipe import Figure, Row
 from azr_population.experiments.results import draw
 from azr_population.experiments.results_tables import number, with_interval
 from azr_population.experiments.runs import keep_runs, plan_runs
+from azr_population.runs.diagnostics import Estimate, interval
 
 
 @pytest.fixture

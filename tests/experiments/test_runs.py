@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from azr_population.cli import main
-from azr_population.diagnostics import consumption, last_step, series
 from azr_population.errors import UserError
 from azr_population.experiments.budgets import learning_rates
 from azr_population.experiments.runs import check_runs, keep_runs, plan_runs, runs_there
 from azr_population.runs import RunDirectory
+from azr_population.runs.diagnostics import consumption, last_step, series
 
 
 @pytest.fixture

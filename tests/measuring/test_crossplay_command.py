@@ -4,8 +4,8 @@ import csv
 import json
 
 from azr_population.cli import main
-from azr_population.diagnostics import series
 from azr_population.runs import RunDirectory
+from azr_population.runs.diagnostics import series
 
 
 def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run, capsys):

@@ -8,7 +8,7 @@ import pytest
 
 from azr_population.measuring.outcome import Outcome
 from azr_population.measuring.stored import StoredMember
-from azr_population.members import Rating, RatingSystem
+from azr_population.method.members import Rating, RatingSystem
 
 
 def members(role, *steps, rating=None):

@@ -1,8 +1,8 @@
+from azr_population.domains.code.validity import REFUSALS
+from azr_population.method.phases import HELD_OUT
 from azr_population.referee import Reason
 from azr_population.runs.formatting import plain
 from azr_population.runs.reasons import MEANINGS, meaning
-from azr_population.selfplay.phases import HELD_OUT
-from azr_population.tasks.validity import REFUSALS
 
 
 def test_every_word_that_a_record_can_hold_has_a_meaning():

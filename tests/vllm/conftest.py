@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
+from azr_population.bases.nano import nano_base_path
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_learner import TorchLearner
-from azr_population.nano import nano_base_path
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
 SLOTS = 4
 NAMES = ["teacher_0", "teacher_1", "student_0", "student_1"]

@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 import torch
 
-from azr_population.adapters.adapter import LoraSpec
-from azr_population.adapters.peft_folder import peft_tensors
 from azr_population.engines import vllm_rollout, vllm_versions
 from azr_population.errors import UserError
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.peft_folder import peft_tensors
 
 pytestmark = pytest.mark.slow
 

@@ -3,15 +3,18 @@
 import pytest
 import torch
 
-from azr_population.adapters.adapter import Adapter, Factors, LoraSpec
-from azr_population.adapters.peft_folder import save_adapter
+from azr_population.bases.nano import nano_base_path
 from azr_population.engines.base_model import load_base
 from azr_population.engines.torch_engine import make_bank
-from azr_population.evaluation.contestants import BASE, Contestant, Entry
-from azr_population.evaluation.prompts import Prompt
-from azr_population.evaluation.sampling.rollout_sampler import torch_samplers, vllm_samplers
-from azr_population.evaluation.sampling.sampler import Request, Settings
-from azr_population.nano import nano_base_path
+from azr_population.measuring.evaluation.contestants import BASE, Contestant, Entry
+from azr_population.measuring.evaluation.prompts import Prompt
+from azr_population.measuring.evaluation.sampling.rollout_sampler import (
+    torch_samplers,
+    vllm_samplers,
+)
+from azr_population.measuring.evaluation.sampling.sampler import Request, Settings
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.peft_folder import save_adapter
 
 pytestmark = pytest.mark.slow
 

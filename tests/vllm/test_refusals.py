@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from azr_population.adapters.adapter import Adapter, Factors
+from azr_population.bases.nano import nano_base_path
 from azr_population.engines.assembly import RolloutSettings, check_served
 from azr_population.errors import UserError
-from azr_population.nano import nano_base_path
+from azr_population.weights.adapter import Adapter, Factors
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 

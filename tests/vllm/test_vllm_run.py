@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from azr_population.adapters.peft_folder import load_adapter
+from azr_population.weights.peft_folder import load_adapter
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 

@@ -1,0 +1,201 @@
+"""The pre-training corpus: generated programs, executed, written as propose and solve documents.
+
+A document is a list of tokens with two numbers for each: its branch and its weight in the loss.
+Branch 0 is the program, branches 1, 2, ... are input/output pairs that read the program but not
+each other, so that one program serves several questions in the very form in which they are asked
+later. Every program whose hash falls into the held-out bucket is left out for the exam.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+
+from azr_population.bases.nano.executor import in_children, run_function
+from azr_population.bases.nano.grammar import Grammar
+from azr_population.domains.code.nano_format import CODE_F_INPUTS, IN, NanoFormat
+from azr_population.domains.code.task import Task, TaskType
+
+O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
+
+HELD_OUT_SHARE = 0.02
+CHUNK = 4000
+_DEADLINE = 120.0
+_PAIRS = 10
+_DULL = frozenset({"0", "1", "2", "-1", "[]", "''"})
+"""Outputs that a guess gets right too often; most pairs with them are left out of proposals."""
+
+LEVELS = {
+    ("propose", O): (34, 36, 22, 8),
+    ("propose", I): (34, 36, 22, 8),
+    ("propose", F): (78, 18, 4, 0),
+    ("solve", O): (30, 34, 24, 12),
+    ("solve", I): (32, 36, 22, 10),
+    ("solve", F): (74, 20, 6, 0),
+}
+"""Weights of programs with 0, 1, 2 and 3 statements before the return, by kind of document."""
+
+MIX = {
+    ("propose", O): 12,
+    ("propose", I): 9,
+    ("propose", F): 12,
+    ("solve", O): 36,
+    ("solve", I): 14,
+    ("solve", F): 17,
+}
+"""Weights of the kinds of documents, by number."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A program of the grammar that runs, with pairs (argument list, `repr` of the value)."""
+
+    program: str
+    level: int
+    pairs: tuple[tuple[str, str], ...]
+    failed: int = 0
+    """Arguments that it was tried on in vain."""
+
+
+def is_held_out(program: str) -> bool:
+    """Whether the program belongs to the exam: never in the corpus. A stable 2% of all texts."""
+    digest = hashlib.sha256(program.encode()).digest()
+    return int.from_bytes(digest[:4], "big") < HELD_OUT_SHARE * 2**32
+
+
+def draw_example(
+    grammar: Grammar, level: int, simple: bool, held_out: bool = False
+) -> Example | None:
+    """One program and its pairs, or None when it is not worth asking about.
+
+    Refused: programs that often fail, or whose value hardly depends on the input.
+    """
+    rng = grammar.rng
+    depth = 1 if simple and rng.random() < 0.6 else 2
+    written = grammar.program(level, depth, parameters=1 if simple and rng.random() < 0.7 else None)
+    if is_held_out(written.source) is not held_out:
+        return None
+    arguments = list(
+        dict.fromkeys(grammar.arguments(written.parameters) for _ in range(_PAIRS + 2))
+    )
+    values = run_function(written.source, arguments)
+    pairs = [(a, v) for a, v in zip(arguments, values, strict=True) if v is not None]
+    kept = [value for _, value in pairs]
+    if len(pairs) < 8 or len(set(kept)) < 5 or max(map(kept.count, kept)) > 0.4 * len(kept):
+        return None
+    if any(len(value) > 4 and value.lstrip("-").isdigit() for value in kept):
+        return None
+    return Example(written.source, level, tuple(pairs), len(arguments) - len(pairs))
+
+
+def documents(seed: int, chunk: int, size: int = CHUNK, strict: bool = False) -> list[str]:
+    """`size` documents as text, end-of-sequence tokens included; the same for the same numbers.
+
+    `strict` proposals never fail and never return an argument, on none of the inputs tried, and
+    code_f's inputs are ordered (`_spread`).
+    """
+    rng = Random(f"nano corpus {seed} {chunk}")
+    grammar = Grammar(rng)
+    kinds, weights = list(MIX), list(MIX.values())
+    texts: list[str] = []
+    while len(texts) < size:
+        phase, type = rng.choices(kinds, weights)[0]
+        level = rng.choices(range(4), LEVELS[phase, type])[0]
+        example = draw_example(grammar, level, simple=type is F)
+        if example is None:
+            continue
+        if strict and type is F:
+            example = _spread(example)
+        if strict and phase == "propose" and not _is_sound(example):
+            continue
+        text = propose_text(type, example, rng) if phase == "propose" else solve_text(type, example)
+        if text:
+            texts.append(text)
+    return texts
+
+
+def generate(
+    seed: int,
+    chunks: Sequence[int],
+    workers: int = 1,
+    size: int = CHUNK,
+    strict: bool = False,
+) -> Iterator[list[str]]:
+    """The documents of several chunks, made in killed children. A chunk that overran is skipped.
+
+    Raises:
+        RuntimeError: three chunks in a row gave nothing, so the fault is not a program's.
+    """
+    lost = 0
+    make = partial(documents, seed, size=size, strict=strict)
+    for texts in in_children(make, chunks, workers, _DEADLINE):
+        if texts is not None:
+            lost = 0
+            yield texts
+            continue
+        lost += 1
+        if lost == 3:
+            raise RuntimeError(
+                f"three corpus chunks of {size} documents in a row died or took over "
+                f"{_DEADLINE:.0f} s; what the children printed says why"
+            )
+
+
+EOS = "<eos>"
+
+
+def propose_text(type: TaskType, example: Example, rng: Random) -> str | None:
+    """A propose document: two inputs in branches of their own, or code_f's six in a row."""
+    prompt = NanoFormat().propose_prompt(type)
+    pairs = [pair for pair in example.pairs if not _is_identity(pair)]
+    if type is F:
+        if len(example.pairs) < CODE_F_INPUTS or len(pairs) < len(example.pairs) / 2:
+            return None
+        inputs = [arguments for arguments, _ in example.pairs[:CODE_F_INPUTS]]
+        return f"{prompt}{example.program}{IN}{IN.join(inputs)}{EOS}"
+    pairs = [pair for pair in pairs if pair[1] not in _DULL or rng.random() < 0.2]
+    if len(pairs) < 2:
+        return None
+    return f"{prompt}{example.program}" + "".join(f"{IN}{pair[0]}{EOS}" for pair in pairs[:2])
+
+
+def solve_text(type: TaskType, example: Example) -> str:
+    """A solve document: several questions about one program, or code_f's three pairs."""
+    format = NanoFormat()
+    if type is F:
+        inputs, outputs = zip(*example.pairs[:CODE_F_INPUTS], strict=True)
+        task = Task(type, example.program, tuple(inputs), tuple(outputs))
+        return f"{format.solve_prompt(task)}{example.program}{EOS}"
+    parts: list[str] = []
+    for arguments, value in example.pairs[:5]:
+        task = Task(type, example.program, (arguments,), (value,))
+        prompt = format.solve_prompt(task)
+        if parts:
+            prompt = prompt.split(example.program, 1)[1]
+        parts.append(prompt + (value if type is O else arguments) + EOS)
+    return "".join(parts)
+
+
+def _is_sound(example: Example) -> bool:
+    return example.failed == 0 and not any(map(_is_identity, example.pairs))
+
+
+def _spread(example: Example) -> Example:
+    """Code_f's inputs in rising order, every other one first.
+
+    The shown half then spans the same range as the hidden half. It was also meant to help a small
+    model keep its inputs apart; measured, its proposals repeat an input as often as before.
+    """
+    pairs = sorted(
+        example.pairs[:CODE_F_INPUTS], key=lambda pair: ast.literal_eval(f"({pair[0]},)")
+    )
+    return replace(example, pairs=(*pairs[0::2], *pairs[1::2]))
+
+
+def _is_identity(pair: tuple[str, str]) -> bool:
+    """Whether the value stands among the arguments already, which the validity rules refuse."""
+    return pair[1] in pair[0]

@@ -1,0 +1,113 @@
+"""The `population` group of an AZR run: what AZR's command takes after `+population=<arm>`.
+
+Values marked *ours* are neither in the paper nor in AZR.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra.core.config_store import ConfigStore
+
+from azr_population.config.schema import (
+    DTYPES,
+    EvolutionConfig,
+    LoraConfig,
+    MatchmakingConfig,
+    MembersConfig,
+)
+from azr_population.config.setting import Effect, setting
+
+CALLBACK = {"_target_": "azr_population.hosts.azr.activation.ActivatePopulation"}
+"""What Hydra calls before AZR's main function."""
+PROVIDER = "azr-population"
+STOCK = {"single": {"teacher_reward": "stock"}}
+"""Where an arm differs inside AZR: its single agent is stock AZR's, as one adapter."""
+
+
+@dataclass
+class PopulationSettings(MembersConfig):
+    """Who plays and how, inside AZR; everything else stays AZR's own configuration."""
+
+    rows: int | None = setting(None, least=1)
+    """Training rows per member per step, the same in every arm. Empty: what stock AZR's agent has,
+    that is 2 * data.train_batch_size for each problem type."""
+    student_lr: float | None = setting(None, least=0)
+    """AdamW step of students. Empty: 10 times actor.optim.lr, which AZR chose for full weights."""
+    teacher_lr: float | None = setting(None, least=0)
+    """Empty: 0.15 of the students'; at 0.3 teachers ran away (ours, recipes/RESULTS.md)."""
+    agent_lr: float | None = setting(None, least=0)
+    """Of the single agent. Empty: as students."""
+    buffer_size: int = setting(4096, least=1)
+    """Tasks remembered, so that one that comes again counts as a copy."""
+    placement: str = setting("colocated", among=("colocated", "split"))
+    """`colocated`: one worker group serves both roles; `split`: half of the workers for each."""
+    referee: str = setting("azr", among=("azr", "sandbox"))
+    """`azr`: AZR's executor, without its in-process evals; `sandbox`: ours."""
+    seed: int = setting(1, least=0)
+    completions: int = setting(16, least=0, effect=Effect.NOTHING)
+    """Completions of each step that are kept, as `run.completions` of a local run."""
+    run_dir: str | None = setting(None, effect=Effect.NOTHING)
+    """Where the run is recorded. Empty: `population` in AZR's trainer.default_local_dir."""
+    dtype: str | None = setting(None, among=DTYPES)
+    """Of the frozen base. Empty: bfloat16 on GPUs, float32 on CPUs. Adapters are float32."""
+    worker: str = "azr_population.hosts.azr.worker.PopulationWorker"
+    """The class of the workers, by its path; for engines of one's own."""
+    threads: int = setting(0, least=0, effect=Effect.SPEED)
+    """Torch threads of each worker; 0 leaves torch's own choice."""
+    rollout: str = setting("auto", among=("auto", "torch", "vllm"))
+    """What samples: `vllm`, `torch`, or `auto`: vLLM on GPUs where it is installed. vLLM takes its
+    own settings from actor_rollout_ref.rollout."""
+    importance_cap: float | None = setting(None, least=0)
+    """Cap of the importance weights learner / sampler; 0 switches them off. Empty: 2 where vLLM
+    samples, 0 otherwise."""
+    generate_rows: int = setting(256, least=1, effect=Effect.SPEED)
+    """Most rows decoded in one batch on each worker."""
+    generate_tokens: int = setting(393_216, least=1, effect=Effect.SPEED)
+    """Most tokens that a batch's KV cache can grow to on each worker (docs/azr.md, Memory)."""
+    micro_batch_tokens: int = setting(8192, least=1, effect=Effect.SPEED)
+    """Tokens (with padding) in one forward and backward on each worker."""
+    lora: LoraConfig = field(default_factory=lambda: LoraConfig(rank=32, alpha=64.0))
+    matchmaking: MatchmakingConfig = field(default_factory=MatchmakingConfig)
+    evolution: EvolutionConfig = field(default_factory=EvolutionConfig)
+
+
+def arms() -> dict[str, dict[str, Any]]:
+    """The arms of both hosts, from the YAML files of the local one, by name."""
+    files = sorted((Path(__file__).parent / "population").glob("*.yaml"))
+    return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in files}
+
+
+def register_arms() -> None:
+    """Puts the group `population` into Hydra's store, where AZR's command finds it.
+
+    Arms of a user's own may start from `/population_defaults/inside_azr`, as these do.
+    """
+    store = ConfigStore.instance()
+    evolution = Path(__file__).parent / "evolution" / "pbt.yaml"
+    # Plain values: read_settings tells mistakes in one line, and Hydra over several.
+    settings = asdict(PopulationSettings())
+    settings["evolution"] |= yaml.safe_load(evolution.read_text(encoding="utf-8"))
+    hydra = {"callbacks": {"azr_population": CALLBACK}}
+    nodes: dict[tuple[str, str], dict[str, Any]] = {
+        ("population_defaults", "inside_azr"): {"population": settings, "hydra": hydra}
+    }
+    for name, arm in arms().items():
+        members = {**arm, **STOCK.get(name, {})}
+        defaults = ["/population_defaults/inside_azr", "_self_"]
+        nodes["population", name] = {"defaults": defaults, "population": members}
+    for (group, name), node in nodes.items():
+        store.store(name, node, group=group, package="_global_", provider=PROVIDER)
+
+
+def forget_arms() -> None:
+    """Takes them out again: Hydra's store is the process's, and another application composed in it
+    has groups of its own."""
+    groups = ConfigStore.instance().repo
+    for group in ("population_defaults", "population"):
+        nodes = groups.pop(group, {})
+        if others := {k: v for k, v in nodes.items() if v.provider != PROVIDER}:
+            groups[group] = others

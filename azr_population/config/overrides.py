@@ -1,0 +1,106 @@
+"""Overrides as people type them: read by Hydra's parser, checked against the schema.
+
+Hydra takes any key behind a `+`, any key of its own, and lists of values for a sweep, none of which
+a run here has a use for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from azr_population.config.schema import Config
+from azr_population.errors import UserError
+
+_ENTRIES = re.compile(
+    r"\+{0,2}(evolution\.operators|evolution\.options|evolution\.selection_options"
+    r"|matchmaking\.options|engine\.vllm)\.([^=]+)=(.*)"
+)
+"""An entry of a field that is a dictionary, which may be new."""
+
+
+def read_override(text: str) -> Override:
+    """One `KEY=VALUE` of the command line.
+
+    Raises:
+        UserError: it is no such thing, its key is none of the schema's, or it asks for several
+            runs, for a key less, or for a key more.
+    """
+    try:
+        override = OverridesParser.create().parse_override(_with_new_entry(text))
+    except HydraException as error:
+        raise UserError(
+            f"{text} cannot be read as KEY=VALUE; quote a value that holds signs, as in "
+            "\"run.dir='runs/a=b'\""
+        ) from error
+    key = override.key_or_group
+    field = OmegaConf.select(OmegaConf.structured(Config), key, default=None)
+    if not _ENTRIES.fullmatch(text) and key not in known_keys():
+        raise unknown(key)
+    if override.is_delete():
+        raise UserError(f"{text}: no key can be taken away; leave it out for its default")
+    if override.is_sweep_override():
+        raise UserError(_several(text, key, isinstance(field, ListConfig)))
+    chooses = isinstance(field, DictConfig) and isinstance(override.value(), str)
+    if override.is_add() or (override.is_force_add() and chooses):
+        bare = text.lstrip("+")
+        raise UserError(f"{text}: leave out the plus, which only AZR's command needs: {bare}")
+    return override
+
+
+def unknown(key: str) -> UserError:
+    """What is said of a key that the schema does not have."""
+    near = difflib.get_close_matches(key, known_keys(), n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else "see azr-population train --config"
+    return UserError(f"{key} is unknown; {hint}")
+
+
+def known_keys() -> list[str]:
+    """All dotted keys of a configuration, those of its groups among them."""
+    return list(_keys(OmegaConf.structured(Config), ""))
+
+
+def _keys(node: DictConfig, prefix: str) -> list[str]:
+    keys: list[str] = []
+    for key in map(str, node):
+        keys.append(f"{prefix}{key}")
+        if isinstance(node[key], DictConfig):
+            keys += _keys(node[key], f"{prefix}{key}.")
+    return keys
+
+
+def _several(text: str, key: str, is_list: bool) -> str:
+    values = text.partition("=")[2]
+    if is_list:
+        return f"{text}: a list has brackets: {key}=[{values}]"
+    numbers = re.fullmatch(r"[\w.,+-]+", values)
+    told = values.replace(",", " ") if numbers else "1 2 3"
+    return (
+        f"{text}: a run has one value; for several runs: for v in {told}; do azr-population train "
+        f"{key}=$v run.dir=runs/{key}_$v; done"
+    )
+
+
+def _with_new_entry(text: str) -> str:
+    """An override of one entry of a dictionary, such that Hydra takes a new entry too.
+
+    Hydra refuses `evolution.options.dare.p=0.5` without `++`, and cannot parse the name of a
+    sequence of operators as a key. What an entry may be called is checked afterwards.
+    """
+    entry = _ENTRIES.fullmatch(text)
+    if not entry:
+        return text
+    node, name, value = entry.groups()
+    if "+" not in name:
+        return f"++{node}.{name}={value}"
+    if node == "evolution.options":
+        raise UserError(
+            f"{text}: options are given by operator and hold in sequences too, as in "
+            "evolution.options.full_gaussian.eps=0.1"
+        )
+    return f"++{node}={{{name}:{value}}}"

@@ -1,0 +1,278 @@
+"""The configuration of a run, one dataclass per room: each field with its default, its meaning, its
+bounds and what it changes. The YAML groups beside this file fill them.
+
+The groups of members, matches, evolution and adapters are those of both hosts; `inside_azr.py` has
+what only AZR's needs. Values marked *ours* are not in the paper or in AZR: they are what held the
+dynamics at nano scale.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from azr_population.config.setting import Effect, setting
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass
+class MembersConfig:
+    """Who plays and what for, in both hosts."""
+
+    name: str = setting("4t4s", effect=Effect.NOTHING)
+    """What pages and consoles call it. A name that tells numbers is made to tell the true ones."""
+    teachers: int = setting(4, least=0)
+    students: int = setting(4, least=0)
+    """0 teachers and 0 students is the single agent, which proposes and solves (stock AZR)."""
+    teacher_reward: str = "adversarial"
+    """adversarial, learnability, stock, or the path of a function of yours: `module.function`."""
+    duplicate_price: float = setting(0.0, least=0)
+    """Taken off a proposal's reward for each other copy of it in the step or buffer; ours."""
+
+    def __post_init__(self) -> None:
+        if re.fullmatch(r"single|\d+t\d+s", self.name):
+            self.name = "single" if self.single else f"{self.teachers}t{self.students}s"
+
+    @property
+    def members(self) -> int:
+        """How many adapters the run has."""
+        return max(1, self.teachers + self.students)
+
+    @property
+    def single(self) -> bool:
+        """Whether one agent plays both roles."""
+        return self.teachers == 0 and self.students == 0
+
+
+@dataclass
+class PopulationConfig(MembersConfig):
+    """... and with what budget per step, in a local run."""
+
+    rows: int = setting(48, least=2)
+    """Training rows per member per step, equal in every arm; the single agent splits its rows."""
+    attempts: int = setting(4, least=1)
+    """Answers drawn per valid task to estimate its solve rate (AZR's n_samples)."""
+    solver_baseline: str = setting("type", among=("type", "task"))
+    """What an attempt is compared with: `type` (all attempts at that type of task: TRR++, as in
+    AZR) or `task` (the other attempts at the same task; tasks on which all agree are left out)."""
+    duplicate_price: float = setting(0.3, least=0)
+    teacher_lr: float = setting(1.5e-4, least=0)
+    """AdamW step of teachers: 0.15 of the students'. At 0.3 they ran away (ours, RESULTS.md)."""
+    student_lr: float = setting(1e-3, least=0)
+    agent_lr: float = setting(1e-3, least=0)
+
+
+@dataclass
+class EvolutionConfig:
+    """Replacement of the worst members by children of better ones (PBT)."""
+
+    interval: int = setting(5, least=0)
+    """Steps between replacements; 0 switches evolution off."""
+    fraction: float = setting(0.25, least=0, most=1)
+    """Share of each sub-population replaced at an interval, at least one member."""
+    elites: int = setting(1, least=1)
+    """The best members of each sub-population that can never be replaced."""
+    ready: int = setting(8, least=0)
+    """Steps in which a child cannot be replaced. Its rating is widened, so mu - 3 sigma would send
+    it away first at the next interval. Longer than interval x members, and nobody is left to choose
+    a victim from."""
+    fitness: str = "conservative_rating"
+    """conservative_rating, mu, mean_reward, blind; in local runs also crossplay (every student at
+    the step's tasks of every teacher) and exam_validation (a held-out exam that nobody reports)."""
+    validation_seed: int = setting(3011, least=0)
+    """Of the exam of `exam_validation`, which leaves out the tasks of the reported one."""
+    validation_tasks: int = setting(40, least=1)
+    """Of each type in it."""
+    selection: str = "truncation"
+    replacement: str = "worst"
+    selection_options: dict[str, float] = field(default_factory=dict)
+    """Options of the selection: `top` (truncation), `size` (tournament), `base` (proportional)."""
+    widen: float = setting(25.0 / 6.0, least=0)
+    """What a child's rating deviation gains over its parents', in TrueSkill points."""
+    operators: dict[str, float] = field(default_factory=dict)
+    """Operator name -> weight in the draw; 0 or absent switches an operator off. A sequence is a
+    name too: `svd_subspace+full_gaussian` mutates what the crossover made."""
+    options: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Operator name -> its options, such as `dare: {p: 0.5}`; `azr-population evolve --list`."""
+    adaptive: bool = False
+    """Log-normal self-adaptation of the operators' step sizes: children inherit and vary them."""
+    adaptive_tau: float = setting(0.3, above=0)
+    """Standard deviation of the logarithm of a step size's change per child; ours."""
+
+
+@dataclass
+class MatchmakingConfig:
+    """Who meets whom."""
+
+    weighting: str = "balanced"
+    options: dict[str, float] = field(default_factory=dict)
+    """Options of the weighting, such as `k` of `hard`."""
+    forfeit: bool = True
+    """An invalid proposal counts as a game that its teacher lost."""
+    draw_probability: float = setting(0.1, least=0, below=1)
+    """Chance that a game between equals is a draw, as TrueSkill assumes."""
+    tau: float = setting(25.0 / 300.0, least=0)
+    """Drift of a skill per match, in TrueSkill points."""
+    past: float = setting(0.0, least=0, below=1)
+    """Share of each teacher's tasks that goes to, and is paid by, a student of an earlier snapshot
+    (local runs with run.snapshot_every)."""
+
+
+@dataclass
+class TaskConfig:
+    """Which tasks are asked for and which count as valid."""
+
+    types: list[str] = field(default_factory=lambda: ["code_o", "code_i", "code_f"])
+    refuse: list[str] = field(default_factory=lambda: ["boolean", "constant", "identity"])
+    """Guessable answers that make a task invalid; any of boolean, constant, identity."""
+    max_program_chars: int = setting(600, least=1)
+    max_output_chars: int = setting(200, least=1)
+    references: int = setting(0, least=0)
+    """Tasks from the buffer shown to a proposing teacher (AZR: 6); the nano format uses none."""
+    buffer_size: int = setting(4096, least=1)
+    seed_file: str | None = None
+    """AZR seed tasks (`*_seed_io.jsonl`) that fill the buffer before the first step."""
+
+
+@dataclass
+class RefereeConfig:
+    """Limits of the sandbox; see `azr_population.referee.RefereeSettings`."""
+
+    workers: int = setting(2, least=0, effect=Effect.NOTHING)
+    deadline: float = 10.0
+    """Wall-clock seconds for one execution: the last resort."""
+    cpu_seconds: float = 0.5
+    """CPU seconds of one execution: ends endless loops alike on a busy and on an idle machine."""
+    share: int = 16
+    """Tasks that may share a child when their programs are plain; 1: none, see RefereeSettings."""
+    memory_mb: int = 256
+    accept_unconfined: bool = False
+
+
+@dataclass
+class LoraConfig:
+    """Shape of every adapter; fields as in `peft.LoraConfig`."""
+
+    rank: int = setting(8, least=1)
+    alpha: float = setting(16.0, above=0)
+    target_modules: list[str] = field(default_factory=lambda: ["all-linear"])
+
+
+@dataclass
+class BaseConfig:
+    """The frozen base model and the way it is talked to."""
+
+    name: str = "nano"
+    path: str | None = None
+    """A Hugging Face folder, or a name on the Hub; empty means the nano base that ships."""
+    format: str = "nano"
+    """`nano` (special tokens), `chat` (instructions and fenced blocks) or `short` (a sentence; for
+    bases warmed up by `azr-population base`)."""
+    dtype: str = setting("float32", among=DTYPES)
+    lora: LoraConfig = field(default_factory=LoraConfig)
+
+
+@dataclass
+class EngineConfig:
+    """The engine that generates and trains."""
+
+    name: str = setting("torch", among=("torch", "ray"))
+    """`torch` computes in this process, `ray` in `workers` processes."""
+    workers: int = setting(1, least=1)
+    """Processes, each with the whole base (and a GPU of its own where `device` is cuda)."""
+    rollout: str = setting("torch", among=("torch", "vllm"))
+    """What samples: `torch`, or `vllm` where it is installed."""
+    vllm: dict[str, Any] = field(default_factory=dict)
+    """Arguments of `vllm.LLM`, such as gpu_memory_utilization or max_model_len."""
+    importance_cap: float | None = setting(None, least=0)
+    """Cap of the importance weights learner / sampler in an update; 0 switches them off. Empty: 2
+    where vLLM samples or the base is not float32, 0 otherwise."""
+    device: str = "cpu"
+    threads: int = setting(0, least=0, effect=Effect.SPEED)
+    """Torch threads; 0 leaves torch's own choice (one per core)."""
+    temperature: float = setting(1.0, above=0)
+    propose_tokens: int = setting(0, least=0)
+    """Longest proposal in tokens; 0 takes the format's own limit."""
+    solve_tokens: int = setting(0, least=0)
+    generate_rows: int = setting(512, least=1, effect=Effect.SPEED)
+    """Rows decoded in one batch."""
+    micro_batch_tokens: int = setting(1024, least=1, effect=Effect.SPEED)
+    """Tokens (with padding) in one forward and backward of an update."""
+    max_grad_norm: float = setting(1.0, above=0)
+    weight_decay: float = setting(0.0, least=0)
+    clip_ratio: float = setting(0.2, least=0)
+
+
+@dataclass
+class ExamConfig:
+    """A fixed exam on held-out tasks, so that student skill can be told from task drift."""
+
+    every: int = setting(10, least=0, effect=Effect.SPAN)
+    """Steps between exams, also after the first and after the last step; 0: none."""
+    tasks_per_type: int = setting(20, least=1)
+    attempts: int = setting(4, least=1)
+    """Samples at each task whose chance to be solved cannot be had exactly; temperature 1."""
+    final_attempts: int = setting(0, least=0)
+    """The same after the first and the last step, where gains are measured; 0: `attempts`."""
+    seed: int = setting(1121, least=0)
+
+
+@dataclass
+class LoggerConfig:
+    """Who else gets the figures of every step; the run does not depend on it."""
+
+    names: list[str] = field(default_factory=list)
+    """Any of tensorboard, wandb."""
+    project: str = "azr-population"
+    """Of Weights & Biases, as the fields below."""
+    entity: str | None = None
+    group: str | None = None
+    """Empty: the population's name, so that seeds of an arm are one group."""
+    run_name: str | None = None
+    mode: str | None = setting(None, among=("online", "offline", "disabled"))
+    """Empty leaves it to WANDB_MODE."""
+
+
+@dataclass
+class RunConfig:
+    """Where the run is recorded and how long it goes on."""
+
+    dir: str = "runs/demo"
+    steps: int = setting(20, least=0, effect=Effect.SPAN)
+    checkpoint_every: int = setting(5, least=1)
+    keep_checkpoints: int = setting(2, least=1)
+    """The newest ones."""
+    keep_every: int = setting(0, least=0)
+    """Steps between checkpoints that stay besides, for `run.fork`; 0: none. Each holds the members
+    and their optimizers: 3 times a snapshot."""
+    snapshot_every: int = setting(0, least=0)
+    """Steps between snapshots of the members (`snapshots/step_<n>`), for `azr-population exam` and
+    `crossplay`; 0: none. A member of the nano base takes 0.5 MB."""
+    completions: int = setting(16, least=0)
+    """Completions of each step that `completions.jsonl` keeps, of the first step all (1000 at
+    most); 0: none. Spread over verdicts, members, task types and reasons."""
+    resume: bool = False
+    fork: str | None = setting(None, effect=Effect.PLAY)
+    """RUN@STEP: go on from a checkpoint of another run (`keep_every`) under this configuration.
+    Members, optimizers, ratings, lineage and buffer are those of the checkpoint, and its records up
+    to there are copied. Draws depend on (seed, step): with the seed of the other run both draw the
+    same random numbers from there on (a pair), with another seed others."""
+
+
+@dataclass
+class Config:
+    """A whole run."""
+
+    seed: int = setting(1, least=0)
+    population: PopulationConfig = field(default_factory=PopulationConfig)
+    evolution: EvolutionConfig = field(default_factory=EvolutionConfig)
+    matchmaking: MatchmakingConfig = field(default_factory=MatchmakingConfig)
+    task: TaskConfig = field(default_factory=TaskConfig)
+    referee: RefereeConfig = field(default_factory=RefereeConfig)
+    base: BaseConfig = field(default_factory=BaseConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    exam: ExamConfig = setting(factory=ExamConfig, effect=Effect.MEASURE)
+    logger: LoggerConfig = setting(factory=LoggerConfig, effect=Effect.NOTHING)
+    run: RunConfig = setting(factory=RunConfig, effect=Effect.NOTHING)

@@ -1,0 +1,1 @@
+"""What members are asked and how it is judged: one folder for each domain of tasks."""

@@ -1,0 +1,66 @@
+"""The tasks that were found valid so far: references for proposals, and what counts as new."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from azr_population.domains.code.task import Task, TaskType
+
+
+class TaskBuffer:
+    """A bounded set of tasks, oldest out first. Equal tasks are kept once."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._tasks: OrderedDict[Task, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __contains__(self, task: Task) -> bool:
+        return task in self._tasks
+
+    def add(self, task: Task) -> None:
+        """Puts a task in, as the newest."""
+        self._tasks[task] = None
+        self._tasks.move_to_end(task)
+        if len(self._tasks) > self._capacity:
+            self._tasks.popitem(last=False)
+
+    def sample(self, type: TaskType, count: int, generator: np.random.Generator) -> list[Task]:
+        """Up to `count` different tasks of one type, uniformly."""
+        if count == 0:
+            return []
+        pool = [task for task in self._tasks if task.type is type]
+        chosen = generator.choice(len(pool), size=min(count, len(pool)), replace=False)
+        return [pool[int(index)] for index in chosen]
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Plain data for a checkpoint, oldest first."""
+        return [{**asdict(task), "type": str(task.type)} for task in self._tasks]
+
+    def load_list(self, rows: list[dict[str, Any]]) -> None:
+        """The inverse of `to_list`."""
+        self._tasks.clear()
+        for row in rows:
+            self.add(task_from_dict(row))
+
+
+def task_from_dict(row: dict[str, Any]) -> Task:
+    """A task from plain data with the fields of `Task`; raises for any other."""
+    lists = [row["inputs"], row["outputs"], row.get("imports", ())]
+    texts = [row["program"], row.get("message", ""), *(text for held in lists for text in held)]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"a task holds what is no text: {texts}")
+    return Task(
+        type=TaskType(row["type"]),
+        program=row["program"],
+        inputs=tuple(row["inputs"]),
+        outputs=tuple(row["outputs"]),
+        message=row.get("message", ""),
+        imports=tuple(row.get("imports", ())),
+    )

@@ -1,0 +1,98 @@
+"""How the nano base is asked: special tokens between program, arguments and value.
+
+Pure functions of strings; the corpus that the base is pre-trained on is written with the same ones,
+so that prompts and training documents cannot drift apart. The grammar of a document:
+
+    propose   <PO> or <PI>   program<in>args
+              <PF>           program<in>args, six times <in>args
+    solve     <SO>program<in>args<out>               value
+              <SI>program<out>value<in>              args
+              <SF><in>args<out>value ... <code>      program
+
+Left of the gap is the prompt, right of it the completion, which an end-of-sequence token ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from azr_population.domains.code.task import Proposal, Task, TaskType
+
+IN, OUT, CODE = "<in>", "<out>", "<code>"
+PROPOSE = {TaskType.CODE_O: "<PO>", TaskType.CODE_I: "<PI>", TaskType.CODE_F: "<PF>"}
+SOLVE = {TaskType.CODE_O: "<SO>", TaskType.CODE_I: "<SI>", TaskType.CODE_F: "<SF>"}
+MARKS = (*PROPOSE.values(), *SOLVE.values(), IN, OUT, CODE)
+"""The marks that are single tokens of the nano tokenizer."""
+
+CODE_F_INPUTS = 6
+"""Inputs of a code_f proposal; the solver sees the first half with their outputs."""
+
+_MAX_NEW_TOKENS = {
+    ("propose", TaskType.CODE_O): 160,
+    ("propose", TaskType.CODE_I): 160,
+    ("propose", TaskType.CODE_F): 224,
+    ("solve", TaskType.CODE_O): 48,
+    ("solve", TaskType.CODE_I): 48,
+    ("solve", TaskType.CODE_F): 128,
+}
+
+
+class NanoFormat:
+    """Prompts for the nano base. `references` are not shown to it: its context is too short."""
+
+    chat: ClassVar[bool] = False
+
+    def propose_prompt(self, type: TaskType, references: Sequence[Task] = ()) -> str:
+        """One mark: the type of task that is wanted."""
+        return PROPOSE[type]
+
+    def parse_proposal(self, type: TaskType, text: str) -> Proposal | None:
+        """The program and its arguments, or None unless there are exactly as many as wanted.
+
+        Inputs of code_f that repeat one another are dropped.
+        """
+        program, *inputs = text.split(IN)
+        wanted = CODE_F_INPUTS if type is TaskType.CODE_F else 1
+        if len(inputs) != wanted or not program.strip() or _marked(text.replace(IN, "")):
+            return None
+        return Proposal(type, program, tuple(dict.fromkeys(text.strip() for text in inputs)))
+
+    def solve_prompt(self, task: Task) -> str:
+        """What the solver is given, up to where its answer begins."""
+        mark = SOLVE[task.type]
+        if task.type is TaskType.CODE_O:
+            return f"{mark}{task.program}{IN}{task.inputs[0]}{OUT}"
+        if task.type is TaskType.CODE_I:
+            return f"{mark}{task.program}{OUT}{task.outputs[0]}{IN}"
+        pairs = "".join(f"{IN}{arguments}{OUT}{value}" for arguments, value in task.shown_pairs)
+        return f"{mark}{pairs}{CODE}"
+
+    def parse_answer(self, type: TaskType, text: str) -> str | None:
+        """The answer as it stands, or None when it is empty or holds a mark."""
+        if _marked(text) or not text.strip():
+            return None
+        return text if type is TaskType.CODE_F else text.strip()
+
+    def gold_answer(self, task: Task) -> str | None:
+        """The output of code_o; the base has seen values as `repr` writes them and in no other way.
+
+        Many inputs may give an output, and many programs.
+        """
+        return task.outputs[0] if task.type is TaskType.CODE_O else None
+
+    def write_proposal(self, task: Task) -> str:
+        """See `azr_population.domains.code.formats.Format`."""
+        return task.program + "".join(f"{IN}{arguments}" for arguments in task.inputs)
+
+    def write_answer(self, task: Task) -> str:
+        """See `Format`."""
+        return task.reference_answer
+
+    def max_new_tokens(self, type: TaskType, phase: str) -> int:
+        """Longest useful completion in tokens; `phase` is `propose` or `solve`."""
+        return _MAX_NEW_TOKENS[phase, type]
+
+
+def _marked(text: str) -> bool:
+    return any(mark in text for mark in MARKS)

@@ -1,0 +1,107 @@
+"""When a proposal becomes a task: the rules that refuse guessable answers, each by name.
+
+The referee has the first word (it runs, it ends, it is deterministic, its outputs are literals);
+these rules have the second. They look at source text and literals only and run nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection
+
+from azr_population.domains.code.task import Proposal, Task, TaskType
+
+MIN_CODE_F_INPUTS = 4
+"""Different inputs that a code_f task needs: two to show and two to hide, or it says nothing."""
+
+
+def _boolean(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
+    """True, False or None: a coin flip solves half of these."""
+    return any(output in ("True", "False", "None") for output in outputs)
+
+
+def _constant(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
+    """The answer does not depend on the input: no parameter is read, or all outputs are equal.
+
+    With a single input this is a look at the text; a program that reads its parameter in vain
+    passes.
+    """
+    if len(outputs) > 1:
+        return len(set(outputs)) == 1
+    return not _reads_a_parameter(proposal.program)
+
+
+def _identity(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
+    """Every answer is written in its own input already."""
+    return all(
+        output in _arguments(source)
+        for source, output in zip(proposal.inputs, outputs, strict=True)
+    )
+
+
+REFUSALS: dict[str, Callable[[Proposal, tuple[str, ...]], bool]] = {
+    "boolean": _boolean,
+    "constant": _constant,
+    "identity": _identity,
+}
+
+
+def refuse_before(proposal: Proposal, max_program_chars: int) -> str | None:
+    """A reason to refuse a proposal unexecuted, or None."""
+    if len(proposal.program) > max_program_chars:
+        return "program_too_long"
+    if proposal.type is TaskType.CODE_F and len(set(proposal.inputs)) < MIN_CODE_F_INPUTS:
+        return "too_few_inputs"
+    return None
+
+
+def accept(
+    proposal: Proposal, outputs: tuple[str, ...], refuse: Collection[str], max_output_chars: int
+) -> Task | str:
+    """The task, or the name of the rule that refuses it.
+
+    `outputs` are what the referee saw, one literal per input.
+    """
+    if any(len(output) > max_output_chars for output in outputs):
+        return "output_too_long"
+    for name in refuse:
+        if REFUSALS[name](proposal, outputs):
+            return name
+    return Task(
+        type=proposal.type,
+        program=proposal.program,
+        inputs=proposal.inputs,
+        outputs=outputs,
+        message=proposal.message,
+        imports=proposal.imports,
+    )
+
+
+def _reads_a_parameter(program: str) -> bool:
+    try:
+        tree = ast.parse(program)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    functions = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "f"]
+    if not functions:
+        return False
+    entry = functions[-1]
+    arguments = entry.args
+    names = {a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs}
+    names.update(a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None)
+    return any(
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
+        for statement in entry.body
+        for node in ast.walk(statement)
+    )
+
+
+def _arguments(source: str) -> set[str]:
+    """The `repr` of each argument in an argument list of literals."""
+    try:
+        call = ast.parse(f"f({source})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        values = list(call.args) + [keyword.value for keyword in call.keywords]
+        return {repr(ast.literal_eval(value)) for value in values}
+    except (SyntaxError, ValueError, TypeError, AssertionError, RecursionError, MemoryError):
+        return set()

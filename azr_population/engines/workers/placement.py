@@ -1,0 +1,126 @@
+"""Worker groups: which processes there are, and which members each of them holds."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ray
+from verl.single_controller.ray import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
+
+from azr_population.engines.workers.lost_workers import watched
+from azr_population.engines.workers.worker import EngineWorker, WorkerSettings
+from azr_population.errors import UserError
+
+
+@dataclass(frozen=True)
+class Group:
+    """A worker group and the range of roster slots that it holds."""
+
+    name: str
+    workers: Any
+    first: int
+    count: int
+    places: tuple[str, ...] = ()
+    """Where each rank runs: its node, and its GPU where it has one."""
+
+    def __contains__(self, slot: object) -> bool:
+        return isinstance(slot, int) and self.first <= slot < self.first + self.count
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the driver takes of Ray's room, and what to say to the user where it is too little."""
+
+    driver: int = 0
+    """CPUs of the driver, where Ray counts it."""
+    cpus: str = "lower engine.workers"
+    gpus: str = "lower engine.workers"
+    nodes: str = "lower engine.workers"
+
+
+def start_groups(
+    placement: str,
+    settings: WorkerSettings,
+    teachers: int,
+    students: int,
+    workers_on_nodes: list[int],
+    worker_class: type[EngineWorker] = EngineWorker,
+    room: Room | None = None,
+) -> list[Group]:
+    """Starts the worker groups and loads the base in all of them.
+
+    `colocated`: one group with all members on all workers. `split`: proposers hold the teachers on
+    the first half of each node's workers, solvers the students on the second half.
+    `settings.slots` is the number of all members.
+
+    Raises:
+        UserError: Ray has not the CPUs or GPUs for so many workers.
+    """
+    if placement == "colocated":
+        shares = [("members", 0, settings.slots, workers_on_nodes)]
+    else:
+        half = [count // 2 for count in workers_on_nodes]
+        shares = [("proposers", 0, teachers, half), ("solvers", teachers, students, half)]
+    _refuse_unless_there_is_room(
+        settings.device, [count for *_, on_nodes in shares for count in on_nodes], room or Room()
+    )
+    groups = []
+    for name, first, count, on_nodes in shares:
+        pool = RayResourcePool(
+            process_on_nodes=on_nodes,
+            use_gpu=settings.device == "cuda",
+            max_colocate_count=1,
+            # Ray knows placement groups by name, so two runs on one Ray need two names.
+            name_prefix=f"population_{name}_{uuid.uuid4().hex[:8]}_",
+        )
+        names = settings.names[first : first + count]
+        own = replace(settings, slots=count, first_member=first, names=names)
+        workers = RayWorkerGroup(
+            resource_pool=pool,
+            ray_cls_with_init=RayClassWithInitArgs(cls=ray.remote(worker_class), settings=own),
+            device_name=settings.device,
+        )
+        groups.append(Group(name, workers, first, count))
+    return [_loaded(group) for group in groups]
+
+
+def _loaded(group: Group) -> Group:
+    """The group when every rank has its base."""
+    places = watched(
+        group.name,
+        group.workers,
+        group.workers.init_model,
+        "it was loading the base: see that node's memory, and what Ray says above",
+    )
+    return replace(group, places=tuple(places))
+
+
+def _refuse_unless_there_is_room(device: str, on_nodes: list[int], room_for: Room) -> None:
+    """Ray would wait for ever for what the cluster does not have.
+
+    `on_nodes` are numbers of workers that have to be on one node each.
+    """
+    gpus = device == "cuda"
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    needed = {"CPU": sum(on_nodes) + room_for.driver} | ({"GPU": sum(on_nodes)} if gpus else {})
+    for kind, count in needed.items():
+        there = sum(node.get(kind, 0) for node in nodes)
+        if there < count:
+            who = f"{sum(on_nodes)} workers{' and the trainer' * bool(room_for.driver)}"
+            key = room_for.cpus if kind == "CPU" else room_for.gpus
+            raise UserError(
+                f"{who} need {count} {kind}s, and Ray has {there:g}; {key}, or join more nodes"
+            )
+    room = [int(min(node.get("CPU", 0), node.get("GPU", 0) if gpus else 1e9)) for node in nodes]
+    for count in sorted(on_nodes, reverse=True):
+        # The fullest node that still takes them.
+        fits = min((free for free in room if free >= count), default=None)
+        if fits is None:
+            raise UserError(
+                f"{count} workers have to be on one node, and Ray's nodes have room for "
+                f"{', '.join(map(str, sorted(room, reverse=True)))} (each needs a CPU"
+                f"{' and a GPU' if gpus else ''}); {room_for.nodes}"
+            )
+        room[room.index(fits)] -= count

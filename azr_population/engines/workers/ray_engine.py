@@ -1,0 +1,129 @@
+"""An engine over a group of processes: rows are dealt out, members are the same on every rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import ray
+from torch import Tensor
+
+from azr_population.engines.data_parallel import piece_tokens
+from azr_population.engines.engine import Completion, Ids, Sample, Sampling, Updates
+from azr_population.engines.policy_gradient import length, pieces
+from azr_population.engines.workers.lost_workers import watched
+from azr_population.engines.workers.placement import Group
+from azr_population.weights.adapter import Adapter
+
+
+class RayEngine:
+    """An `Engine` whose rows are computed by the ranks of `group`.
+
+    What a row draws depends on its number and not on its rank, and gradients are summed, so that
+    the number of ranks changes nothing but the rounding. `way_on` is what the user can do after a
+    worker's death.
+    """
+
+    def __init__(self, group: Group, micro_batch_tokens: int, way_on: str) -> None:
+        self.group = group
+        self._micro_batch_tokens = micro_batch_tokens
+        self._way_on = way_on
+
+    def generate(
+        self,
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int] | None = None,
+    ) -> list[list[Completion]]:
+        """See `Rollout`."""
+        if not prompts:
+            return []
+        numbers = list(rows) if rows is not None else list(range(len(prompts)))
+        limits = sampling.limits(len(prompts))
+        hands = self._dealt([len(prompt) for prompt in prompts], slots)
+        parts = [
+            {
+                "prompts": [prompts[row] for row in hand],
+                "slots": [slots[row] for row in hand],
+                "sampling": replace(sampling, max_new_tokens=tuple(limits[row] for row in hand)),
+                "seed": seed,
+                "rows": [numbers[row] for row in hand],
+            }
+            for hand in hands
+        ]
+        groups: list[list[Completion]] = [[] for _ in prompts]
+        for hand, written in zip(hands, self._call("generate_rows", parts), strict=True):
+            for row, group in zip(hand, written, strict=True):
+                groups[row] = group
+        return groups
+
+    def update(
+        self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
+    ) -> Updates:
+        """See `Learner`; each member's rows are dealt out in the pieces in which they go through
+        the model, so that the number of ranks changes no piece."""
+        hands: list[dict[int, list[Sample]]] = [{} for _ in range(self._ranks)]
+        for slot, own in samples.items():
+            limit = piece_tokens(sum(map(length, own)), self._micro_batch_tokens)
+            for hand in hands:
+                hand[slot] = []
+            for number, piece in enumerate(pieces(own, limit)):
+                hands[number % self._ranks][slot] += piece
+        parts = [{"samples": hand, "learning_rates": dict(learning_rates)} for hand in hands]
+        updates: Updates = self._call("update_rows", parts)[0]
+        return updates
+
+    def log_probs(
+        self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """See `Learner`."""
+        hands = self._dealt([len(prompt) for prompt in prompts], slots)
+        parts = [
+            {
+                "prompts": [prompts[row] for row in hand],
+                "responses": [responses[row] for row in hand],
+                "slots": [slots[row] for row in hand],
+            }
+            for hand in hands
+        ]
+        both: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
+        for hand, found in zip(hands, self._call("log_prob_rows", parts), strict=True):
+            for into, values in zip(both, found, strict=True):
+                into.update(zip(hand, values, strict=True))
+        chosen, entropies = ([into[row] for row in range(len(prompts))] for into in both)
+        return chosen, entropies
+
+    def read(self, slot: int) -> Adapter:
+        """See `Learner`; on the CPU."""
+        return self._call("read_member", slot)[0]
+
+    def write(self, slot: int, adapter: Adapter) -> None:
+        """See `Learner`."""
+        self._call("write_member", slot, adapter)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Learner`."""
+        return self._call("state_dict")[0]
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `Learner`."""
+        self._call("load_state_dict", state)
+
+    @property
+    def _ranks(self) -> int:
+        return int(self.group.workers.world_size)
+
+    def _dealt(self, lengths: Sequence[int], slots: Sequence[int]) -> list[list[int]]:
+        """The rows of each rank: as many long ones of each member as any other rank's."""
+        order = sorted(range(len(lengths)), key=lambda row: (slots[row], lengths[row]))
+        return [order[rank :: self._ranks] for rank in range(self._ranks)]
+
+    def _call(self, method: str, *arguments: Any) -> list[Any]:
+        def call() -> list[Any]:
+            found = getattr(self.group.workers, method)(*arguments)
+            return ray.get(found) if found and isinstance(found[0], ray.ObjectRef) else found
+
+        return watched(self.group.name, self.group.workers, call, self._way_on)

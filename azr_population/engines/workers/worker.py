@@ -1,0 +1,177 @@
+"""One process of a worker group: the frozen base, the group's members, their methods under veRL.
+
+Written against `verl.single_controller` (Worker, register, Dispatch) alone, so that it does not
+depend on veRL's own trainers and workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+import torch
+import torch.distributed
+from torch import Tensor
+from verl.single_controller.base import Worker
+from verl.single_controller.base.decorator import Dispatch, register
+
+from azr_population.engines.assembly import RolloutSettings, check_served, join
+from azr_population.engines.base_folder import base_folder
+from azr_population.engines.base_model import load_base
+from azr_population.engines.data_parallel import DataParallelLearner
+from azr_population.engines.engine import Completion, Updates
+from azr_population.engines.local import LocalEngine
+from azr_population.engines.torch_engine import make_bank
+from azr_population.runs.streams import Streams
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.breeding import Making, bred
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """What a worker is made from; plain data, because it travels through Ray."""
+
+    base: str
+    """Folder of the base, or its name on the hub."""
+    slots: int
+    first_member: int
+    """The slot in the roster of the group's first member; its weights are drawn accordingly."""
+    device: str
+    dtype: str
+    lora: LoraSpec
+    seed: int
+    threads: int = 0
+    rollout: RolloutSettings = field(default_factory=RolloutSettings)
+    importance_cap: float = 0.0
+    names: tuple[str, ...] = ()
+    """Of the group's members, by slot."""
+    micro_batch_tokens: int = 8192
+    max_grad_norm: float = 1.0
+    weight_decay: float = 0.0
+    clip_ratio: float = 0.2
+    gradient_checkpointing: bool = False
+
+
+class EngineWorker(Worker):
+    """The members of one worker group on one rank.
+
+    Methods that take rows (`ALL_TO_ALL`) are called with a list that has each rank's part.
+    """
+
+    engine: LocalEngine
+    learner: DataParallelLearner
+    tokenizer: Any
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        super().__init__()
+        self.settings = settings
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def init_model(self) -> str:
+        """Joins the group, loads the base and draws the members, the same on every rank.
+
+        Returns where the rank runs: its node, and its GPU where it has one.
+        """
+        settings = self.settings
+        if settings.threads:
+            torch.set_num_threads(settings.threads)
+        if self.world_size > 1 and not torch.distributed.is_initialized():
+            torch.distributed.init_process_group(
+                "nccl" if settings.device == "cuda" else "gloo",
+                rank=self.rank,
+                world_size=self.world_size,
+            )
+        self.make_engine()
+        if settings.gradient_checkpointing:
+            self.learner.use_gradient_checkpointing()
+        gpus = "".join(f" GPU {gpu}" for gpu in ray.get_gpu_ids())
+        return f"{ray.util.get_node_ip_address()}{gpus}"
+
+    def make_engine(self) -> None:
+        """Sets `engine`, its `learner` and the `tokenizer`; a test's worker may have others."""
+        settings = self.settings
+        base = str(base_folder(settings.base))
+        check_served(base, settings.dtype, settings.device, settings.rollout)
+        model, self.tokenizer = load_base(base, settings.dtype, settings.device)
+        streams, first = Streams(settings.seed), settings.first_member
+        slots = range(first, first + settings.slots)
+        bank = make_bank(model, settings.lora, [streams.torch(f"adapter {slot}") for slot in slots])
+        self.learner = DataParallelLearner(
+            model,
+            bank,
+            micro_batch_tokens=settings.micro_batch_tokens,
+            max_grad_norm=settings.max_grad_norm,
+            weight_decay=settings.weight_decay,
+            clip_ratio=settings.clip_ratio,
+            importance_cap=settings.importance_cap,
+        )
+        names = settings.names or [f"slot {slot}" for slot in range(settings.slots)]
+        self.engine = join(
+            self.learner, self.tokenizer, base, settings.dtype, names, settings.rollout
+        )
+
+    @register(dispatch_mode=Dispatch.ALL_TO_ALL, blocking=False)
+    def generate_rows(self, part: Mapping[str, Any]) -> list[list[Completion]]:
+        """`part` are the arguments of `Engine.generate` by name."""
+        return self.engine.generate(**part)
+
+    @register(dispatch_mode=Dispatch.ALL_TO_ALL, blocking=False)
+    def log_prob_rows(self, part: Mapping[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
+        """`part` are the arguments of `Learner.log_probs` by name."""
+        return self.engine.log_probs(**part)
+
+    @register(dispatch_mode=Dispatch.ALL_TO_ALL, blocking=False)
+    def update_rows(self, part: Mapping[str, Any]) -> Updates:
+        """`part` are the arguments of `Learner.update` by name; every rank has every member."""
+        return self.engine.update(**part)
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def read_member(self, slot: int) -> Adapter | None:
+        """A copy of the member's factors on the CPU, from the first rank; None from the others."""
+        return _on_cpu(self.engine.read(slot)) if self.rank == 0 else None
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def write_member(self, slot: int, adapter: Adapter) -> None:
+        """Replaces the member's factors on every rank and starts its optimizer afresh."""
+        self.engine.write(slot, adapter)
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def evolve(
+        self, slot: int, parents: Sequence[int], recipe: Mapping[str, Any], seed: int
+    ) -> Making:
+        """Puts a child of `parents` (slots, the better one first) in the place of `slot`.
+
+        `recipe` are keywords of `breed`: mix, options, adapt, inherited. Bred on the CPU of every
+        rank from the same seed, then sent from the first rank, so that ranks cannot drift apart.
+        """
+        child, making = bred(
+            [_on_cpu(self.engine.read(parent)) for parent in parents], recipe, seed
+        )
+        self.learner.write(slot, child)
+        self.learner.share(slot)
+        self.engine.push([slot])
+        return making
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def state_dict(self) -> dict[str, Any] | None:
+        """See `Learner`; from the first rank, None from the others."""
+        return self.engine.state_dict() if self.rank == 0 else None
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `Learner`."""
+        self.engine.load_state_dict(state)
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def digest(self) -> str:
+        """SHA-256 over all members on this rank."""
+        return self.learner.digest()
+
+
+def _on_cpu(adapter: Adapter) -> Adapter:
+    return Adapter(
+        adapter.spec,
+        {name: Factors(pair.A.cpu(), pair.B.cpu()) for name, pair in adapter.factors.items()},
+    )

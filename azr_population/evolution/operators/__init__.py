@@ -1,5 +1,0 @@
-"""The weight-space operators; importing this registers them."""
-
-from azr_population.evolution.operators import crossovers, mutations
-
-__all__ = ["crossovers", "mutations"]

@@ -1,0 +1,101 @@
+"""The Hydra callback that puts the population into an AZR run. Without it nothing of ours runs.
+
+Hydra calls it in the driver, before AZR's main function, because the `population` group names it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
+
+class ActivatePopulation(Callback):
+    """Checks the host and the configuration, then puts our trainer in the place of AZR's."""
+
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Hydra's hook.
+
+        Hydra turns exceptions of callbacks into warnings and would go on with stock AZR, so every
+        failure ends the process here, with exit code 1 and one line.
+        """
+        try:
+            activate(config)
+        except Exception as error:
+            stop(f"{type(error).__name__}: {error}" if _unexpected(error) else str(error))
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """As `on_run_start`; a sweep would share one `__main__` among its arms."""
+        stop("+population does not work with --multirun; start each arm by itself")
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+        """Hydra's hook, in the driver, when AZR's main function has returned or raised.
+
+        What the user can mend, wherever it was raised, ends the process with exit code 1 and its
+        line as the last one, in place of tracebacks of Ray, Hydra and AZR. All other errors go on
+        to them, because a traceback is what they need.
+        """
+        if job_return.status is JobStatus.FAILED and (told := mendable(job_return._return_value)):
+            import ray
+
+            # Ray still has output of its processes to print; ours comes after it.
+            ray.shutdown()
+            stop(told)
+
+
+def activate(config: DictConfig) -> None:
+    """Replaces `__main__.CodeIORayPPOTrainer`, which AZR's TaskRunner takes with it to its process.
+
+    Raises:
+        UserError: the host, the configuration or the base is not one that we can work with.
+    """
+    from azr_population.hosts.azr import preflight
+    from azr_population.hosts.azr.settings import read_settings
+
+    settings = read_settings(config.population)
+    main = sys.modules["__main__"]
+    preflight.check_host(main)
+    preflight.check_config(config, settings)
+    preflight.check_worker(settings)
+    preflight.check_base(config, settings)
+
+    from azr_population.hosts.azr.trainer import PopulationTrainer
+    from azr_population.hosts.azr.upstream import apply_patches
+
+    apply_patches(settings.referee)
+    main.CodeIORayPPOTrainer = PopulationTrainer  # type: ignore[attr-defined]
+
+
+def mendable(error: BaseException) -> str | None:
+    """What to tell the user about an error of the driver, in one line; None for a defect."""
+    from ray.exceptions import RayActorError, RayTaskError
+
+    from azr_population.engines.workers.lost_workers import cause_of_death
+    from azr_population.errors import UserError
+
+    if isinstance(error, RayTaskError):
+        error = error.cause
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, RayActorError):
+        # The driver itself waits for one actor only.
+        return (
+            f"AZR's TaskRunner (trainer and executor) died: {cause_of_death(error)}; the same "
+            "command with trainer.resume_mode=auto goes on from the last checkpoint"
+        )
+    return None
+
+
+def stop(message: str) -> NoReturn:
+    """Ends the process with one line and exit code 1."""
+    print(f"azr-population: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    raise SystemExit(1)
+
+
+def _unexpected(error: Exception) -> bool:
+    from azr_population.errors import UserError
+
+    return not isinstance(error, UserError)

@@ -1,0 +1,174 @@
+"""AZR's reward manager, judging each proposal by the student that its teacher was matched with."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.engines.engine import Completion
+from azr_population.hosts.azr.step import Step, completions
+from azr_population.hosts.azr.verdicts import Verdicts
+from azr_population.method.matchmaking import Match
+from azr_population.method.rewards import UNPARSABLE
+from azr_population.method.rows import Answer, Practice, Row
+from azr_population.referee import Reason
+
+if TYPE_CHECKING:
+    import torch
+
+    from azr_population.hosts.azr.facade import PopulationGroup
+
+
+class Judge:
+    """Stands in the place of AZR's reward manager; prompts, parsing and scores stay its own.
+
+    What it learns goes to the `step`: the proposals as rows, the attempts at AZR's own tasks as
+    practice. A valid proposal is worth what the population says; to what is above 0 AZR adds its
+    other rewards.
+    """
+
+    def __init__(self, reward_fn: Any, step: Step, group: PopulationGroup) -> None:
+        self._step = step
+        self._group = group
+        # A patch may have wrapped the manager to hand it more arguments.
+        wrapped = isinstance(reward_fn, functools.partial)
+        self._arguments: dict[str, Any] = dict(reward_fn.keywords) if wrapped else {}
+        self._manager = copy.copy(reward_fn.func if wrapped else reward_fn)
+        self._estimate = self._manager._get_problem_generator_rewards_and_valid_programs
+        self._data_dict = self._manager._get_data_dict
+        self._batch: list[Row] = []
+        self._verdicts = Verdicts(None)
+        self._executed: list[bool] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """AZR's call: (reward tensor [rows, R], metrics, valid programs, correct predictions)."""
+        phase, _, kind = (kwargs.get("problem_type") or "").partition("_")
+        if phase == "gen":
+            return self._judge_proposals(TaskType(kind), kwargs)
+        result = self._manager(*args, **{**self._arguments, **kwargs})
+        if phase == "pred":
+            values = result[0].sum(dim=1).tolist()
+            self._step.practice += [
+                Practice(
+                    completion.slot,
+                    TaskType(kind),
+                    completion,
+                    value > 0,
+                    _reason(value > UNPARSABLE, value > 0),
+                    value,
+                )
+                for completion, value in zip(completions(kwargs["data"]), values, strict=True)
+            ]
+        return result
+
+    def _judge_proposals(self, kind: TaskType, kwargs: Mapping[str, Any]) -> Any:
+        data = kwargs["data"]
+        self._batch = [
+            Row(self._match(completion.slot, opponent), kind, completion, None)
+            for completion, opponent in zip(
+                completions(data, tokenizer=self._manager.tokenizer),
+                data.non_tensor_batch["opponent"],
+                strict=True,
+            )
+        ]
+        self._verdicts, self._executed = Verdicts(kwargs["executor"]), []
+        manager = copy.copy(self._manager)
+        manager._get_data_dict = self._watched_data_dict
+        manager._get_problem_generator_rewards_and_valid_programs = self._matched_estimate
+        result = manager(**{**self._arguments, **kwargs, "executor": self._verdicts})
+        tensor: torch.Tensor = result[0]
+        for index, row in enumerate(self._batch):
+            # AZR pays one price, -0.5, wherever a reward is not above 0, and -1 without its format.
+            if row.reward <= 0 and tensor[index].sum() > UNPARSABLE:
+                tensor[index, len(row.completion.token_ids) - 1] = row.reward
+            paid = float(tensor[index].sum())
+            # Only where AZR has added something: its tensor is float32.
+            if not math.isclose(paid, row.reward, rel_tol=1e-6):
+                row.reward = paid
+        self._step.rows += self._batch
+        return result
+
+    def _match(self, teacher: int, student: int) -> Match:
+        matches = self._step.population.matches
+        return next(m for m in matches if (m.teacher.slot, m.student.slot) == (teacher, student))
+
+    def _watched_data_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """AZR's, which tells a proposal that does not parse and one that does not run alike."""
+        before = self._verdicts.checked
+        data_dict = self._data_dict(*args, **kwargs)
+        self._executed.append(self._verdicts.checked > before)
+        return data_dict
+
+    def _matched_estimate(self, *args: Any, **kwargs: Any) -> Any:
+        """In the place of AZR's difficulty estimate: the same, with the matched students."""
+        data_dicts, n_samples = kwargs["data_dicts"], kwargs["n_samples"]
+        valid = [index for index, data in enumerate(data_dicts) if data["code_validity"]]
+        students = [self._batch[index].match.student.slot for index in valid]
+        # AZR repeats the list of prompts n_samples times.
+        with self._group.routed(students * n_samples) as group:
+            witness = _Witness(group, students * n_samples)
+            rewards, programs = self._estimate(**{**kwargs, "rollout_actor_wg": witness})
+        for row, executed in zip(self._batch, self._executed, strict=True):
+            row.reason = "invalid" if executed else "unparsable"
+        for place, index in enumerate(valid):
+            row, answer = self._batch[index], data_dicts[index]["answer"]
+            row.proposal, row.task = _proposal_and_task(row.type, answer)
+            row.reason = "ok"
+            written = [
+                replace(
+                    one,
+                    text=self._manager.tokenizer.decode(one.token_ids, skip_special_tokens=True),
+                )
+                for one in witness.written[place :: len(valid)]
+            ]
+            texts = [one.text for one in written]
+            verdicts = self._verdicts.judge(self._manager, row.type, answer, texts)
+            row.answers = [
+                Answer(completion, text, solved, _reason(text is not None, solved))
+                for completion, (text, solved) in zip(written, verdicts, strict=True)
+            ]
+        self._step.population.reward(self._batch)
+        for row, one in zip(self._batch, data_dicts, strict=True):
+            rewards[one["uid"]]["accuracy"] = 0.0 if row.task is None else row.reward
+        return rewards, programs
+
+
+class _Witness:
+    """The matched students, for one difficulty estimate; remembers what they wrote."""
+
+    def __init__(self, group: PopulationGroup, slots: Sequence[int]) -> None:
+        self._group = group
+        self._slots = slots
+        self.world_size = group.world_size
+        self.written: list[Completion] = []
+
+    def generate_sequences(self, prompts: Any) -> Any:
+        output = self._group.generate_sequences(prompts)
+        self.written = completions(output, self._slots)
+        return output
+
+
+def _reason(read: bool, solved: bool) -> str:
+    """The word for an attempt in which an answer was read, or none."""
+    if not read:
+        return "unparsable"
+    return str(Reason.SOLVED if solved else Reason.WRONG)
+
+
+def _proposal_and_task(kind: TaskType, answer: Mapping[str, Any]) -> tuple[Proposal, Task]:
+    """Our record of one of AZR's valid programs."""
+    several = kind is TaskType.CODE_F
+    proposal = Proposal(
+        type=kind,
+        program=answer["snippet"],
+        inputs=tuple(answer["inputs"]) if several else (answer["input"],),
+        message=answer.get("message", ""),
+        imports=tuple(answer["imports"]),
+    )
+    outputs = tuple(answer["outputs"]) if several else (answer["output"],)
+    return proposal, Task(**vars(proposal), outputs=outputs)

@@ -1,0 +1,69 @@
+"""The run directory of an AZR run, as a local run has it, and figures for AZR's logger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from azr_population.engines.base_model import fingerprint
+from azr_population.errors import UserError
+from azr_population.hosts.loggers.scalars import section_figures
+from azr_population.pages.console.lines import match_line, replacement_line, role_line
+from azr_population.runs import RunDirectory
+from azr_population.versions import environment
+
+
+def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:
+    """The run directory at `path`, new, or the one that is there when the run goes on.
+
+    Raises:
+        UserError: there is something there already and AZR was told not to resume.
+    """
+    directory = RunDirectory(path)
+    if resumes and (path / "config.yaml").is_file():
+        return directory
+    if (path / "config.yaml").is_file():
+        raise UserError(
+            f"{path} holds a run already; go on with it by trainer.resume_mode=auto, or give "
+            "another trainer.experiment_name or population.run_dir"
+        )
+    told = {
+        **environment("verl", "ray", "vllm"),
+        "host": "Absolute Zero Reasoner",
+        "patches": list(patches),
+    }
+    # The base may lie on the workers' nodes alone.
+    with suppress(UserError, OSError):
+        told["base"] = fingerprint(str(config.actor_rollout_ref.model.path))
+    directory.create(OmegaConf.to_yaml(config, resolve=True), told)
+    return directory
+
+
+def figures(step: Mapping[str, Any], births: int) -> dict[str, float]:
+    """The numbers of a step for AZR's logger: `population/<member, role or task type>/<name>`.
+
+    Times are left out, since AZR logs its own.
+    """
+    types = {
+        kind: {key: counts.get(key) for key in ("validity", "solve_rate", "unique")}
+        for kind, counts in step["types"].items()
+    }
+    return section_figures({**step["roles"], **step["members"], **types}, births)
+
+
+def lines(
+    step: Mapping[str, Any],
+    matches: Sequence[Mapping[str, Any]],
+    births: Sequence[Mapping[str, Any]],
+    notes: Sequence[str] = (),
+) -> list[str]:
+    """The step as plain lines for the console."""
+    shown = [match_line(match) for match in matches]
+    shown += [replacement_line(birth) for birth in births]
+    shown += notes
+    shown += [role_line(role, figures) for role, figures in step["roles"].items()]
+    return [f"population step {step['step']}: {line}" for line in shown]

@@ -1,0 +1,77 @@
+"""From the `population` node of an AZR run to checked settings, and to its population."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from azr_population.config.inside_azr import PopulationSettings
+from azr_population.config.schema import PopulationConfig
+from azr_population.config.setting import check_fields
+from azr_population.errors import UserError
+from azr_population.method.check import check_population
+from azr_population.method.evolution.fitness import MEASURED
+from azr_population.method.population import Population
+
+
+def population_of(settings: PopulationSettings, actor_lr: float) -> Population:
+    """The population that the settings describe, with what they leave to AZR's `actor_lr`."""
+    student = 10.0 * actor_lr if settings.student_lr is None else settings.student_lr
+    config = PopulationConfig(
+        name=settings.name,
+        teachers=settings.teachers,
+        students=settings.students,
+        teacher_reward=settings.teacher_reward,
+        duplicate_price=settings.duplicate_price,
+        student_lr=student,
+        teacher_lr=0.15 * student if settings.teacher_lr is None else settings.teacher_lr,
+        agent_lr=student if settings.agent_lr is None else settings.agent_lr,
+    )
+    return Population(
+        config, settings.matchmaking, settings.evolution, settings.seed, settings.buffer_size
+    )
+
+
+def read_settings(node: Any) -> PopulationSettings:
+    """The checked settings of a config's `population` node.
+
+    Raises:
+        UserError: an unknown key, a value of the wrong type, or one that no run can work with.
+    """
+    try:
+        merged = OmegaConf.merge(OmegaConf.structured(PopulationSettings), node)
+        settings = OmegaConf.to_object(merged)
+    except OmegaConfBaseException as error:
+        lines = str(error).strip().splitlines()
+        raise UserError(f"population: {lines[0]}") from error
+    assert isinstance(settings, PopulationSettings)
+    check_fields(settings, "population.")
+    try:
+        check_population(settings, settings.matchmaking, settings.evolution, settings.lora.rank)
+    except UserError as error:
+        raise UserError(as_typed(str(error))) from error
+    if settings.evolution.fitness in MEASURED:
+        raise UserError(
+            f"population.evolution.fitness={settings.evolution.fitness} is measured in local runs "
+            "only; choose conservative_rating, mu or mean_reward"
+        )
+    if settings.matchmaking.past:
+        raise UserError(
+            f"population.matchmaking.past={settings.matchmaking.past} is for local runs only; "
+            "leave it out"
+        )
+    if settings.placement == "split" and settings.single:
+        raise UserError(
+            "population.placement=split needs teachers and students; the single agent is one "
+            "member, use population.placement=colocated"
+        )
+    return settings
+
+
+def as_typed(message: str) -> str:
+    """A message about a local run's keys (`evolution.ready`), with the keys that AZR's command
+    takes (`population.evolution.ready`)."""
+    return re.sub(r"(?<![\w.])(?=(evolution|matchmaking)[.:])", "population.", message)

@@ -1,0 +1,142 @@
+"""The step that AZR's loop is playing, as its population sees it.
+
+AZR computes one batch per problem type and role. `assign` says whom its rows belong to, the judge
+(`judging.py`) fills in rows and practice, `credit` writes the advantages, and `finish` ends the
+step when the members have been updated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from azr_population.domains.code.task import TaskType
+from azr_population.engines.engine import Completion
+from azr_population.hosts.azr.tokens import response_rows
+from azr_population.method.population import Population, StepRecords
+from azr_population.method.rows import Practice, Row
+from azr_population.method.training import TrainingRow, advantages
+from azr_population.method.turnover import MakeChild
+
+if TYPE_CHECKING:
+    from verl import DataProto
+
+PHASES = {"gen": "propose", "pred": "solve"}
+"""What AZR's problem types (`gen_code_o`) begin with."""
+NOBODY = -1
+"""The opponent of rows that are no proposals."""
+
+
+class Step:
+    """What has come of the step so far."""
+
+    def __init__(self, population: Population) -> None:
+        self.population = population
+        self.rows: list[Row] = []
+        self.practice: list[Practice] = []
+        self._learning: Counter[int] = Counter()
+        self._started = 0.0
+
+    def begin(self, number: int) -> None:
+        """Draws the matches of a new step."""
+        self.population.begin_step(number)
+        self.rows, self.practice = [], []
+        self._learning.clear()
+        self._started = time.perf_counter()
+
+    def assign(self, batch: DataProto, problem_type: str) -> list[int]:
+        """Sets the `opponent` of every row; returns the slots of those who write them."""
+        slots = [int(slot) for slot in batch.non_tensor_batch["member"]]
+        opponents = [NOBODY] * len(slots)
+        if problem_type.startswith("gen"):
+            opponents = [match.student.slot for match in self.population.deal(slots)]
+        batch.non_tensor_batch["opponent"] = np.array(opponents, dtype=object)
+        return slots
+
+    def credit(self, batch: DataProto, problem_type: str) -> None:
+        """Overwrites `advantages` and `returns` [rows, R] by the population's.
+
+        AZR has one baseline for each problem type and role (TRR++); here each member has its own.
+        Rows that teach nothing get 0.
+        """
+        phase, _, kind = problem_type.partition("_")
+        mask = batch.batch["response_mask"]
+        rewards = batch.batch["token_level_rewards"].sum(dim=1)
+        written = completions(batch)
+        # The judge has seen this batch last; its rows get what is known only now.
+        judged: Sequence[Row | Practice] = self.rows if phase == "gen" else self.practice
+        owners: Sequence[Row | Practice | None] = judged[-len(written) :] or [None] * len(written)
+        rows = [
+            TrainingRow(completion.slot, PHASES[phase], TaskType(kind), completion, reward, owner)
+            for completion, reward, owner in zip(written, rewards.tolist(), owners, strict=True)
+        ]
+        for row in rows:
+            if row.of is not None:
+                row.of.completion = replace(row.of.completion, logprobs=row.completion.logprobs)
+        values = advantages(rows, by_token=True)
+        told = torch.tensor([0.0 if value is None else value for value in values])
+        batch.batch["advantages"] = told.unsqueeze(1) * mask
+        batch.batch["returns"] = rewards.unsqueeze(1) * mask
+        self._learning.update(
+            row.slot for row, value in zip(rows, values, strict=True) if value is not None
+        )
+
+    def finish(
+        self,
+        updates: Mapping[int, Mapping[str, float]],
+        make_child: MakeChild,
+        timing: Mapping[str, float],
+    ) -> StepRecords:
+        """Ratings, births and records; `timing` is AZR's, in seconds."""
+        updates = {
+            slot: {**figures, "rows": self._learning[slot]} for slot, figures in updates.items()
+        }
+        records = self.population.finish_step(self.rows, updates, make_child, self.practice)
+        records.metrics["seconds"] = time.perf_counter() - self._started
+        timed = {name.replace("/", " "): seconds for name, seconds in timing.items()}
+        records.metrics["phases"] = {**timed, **records.metrics["phases"]}
+        records.metrics["exam"] = None
+        return records
+
+
+def completions(
+    batch: DataProto, slots: Sequence[int] | None = None, tokenizer: Any = None
+) -> list[Completion]:
+    """The rows' responses, as far as records and advantages need them.
+
+    `slots` are the writers', by default the rows' `member`; there is text with a `tokenizer`, and
+    there are log-probabilities once the actor has given them. A response as long as the batch is
+    wide counts as cut off.
+    """
+    tensors = batch.batch
+    known = set(tensors.keys())
+    slots = batch.non_tensor_batch["member"] if slots is None else slots
+    written = response_rows(tensors["responses"], tensors["attention_mask"])
+    prompts = _prompts(batch) if "prompts" in known else [()] * len(written)
+    logs = tensors["old_log_probs"] if "old_log_probs" in known else None
+    return [
+        Completion(
+            int(slot),
+            prompt,
+            tuple(ids),
+            () if logs is None else tuple(logs[row, : len(ids)].tolist()),
+            len(ids) < tensors["responses"].shape[1],
+            tokenizer.decode(ids, skip_special_tokens=True) if tokenizer else "",
+        )
+        for row, (slot, prompt, ids) in enumerate(zip(slots, prompts, written, strict=True))
+    ]
+
+
+def _prompts(batch: DataProto) -> list[tuple[int, ...]]:
+    """The rows' prompts; equal ones (AZR repeats them for every sample) are one tuple."""
+    ids = batch.batch["prompts"]
+    mask = batch.batch["attention_mask"][:, : ids.shape[1]]
+    known: dict[tuple[int, ...], tuple[int, ...]] = {}
+    rows = (tuple(row[kept.bool()].tolist()) for row, kept in zip(ids, mask, strict=True))
+    return [known.setdefault(row, row) for row in rows]

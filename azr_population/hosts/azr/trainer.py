@@ -1,0 +1,245 @@
+"""AZR's trainer with a population in the place of its one model. `fit` stays AZR's.
+
+AZR's TaskRunner makes it, in its own Ray process. Overridden are: the start of workers, the loaders
+(whose rows get members), the computing of a batch (routing, matches, advantages by member),
+validation (which student sits it) and checkpoints (the run directory goes with them).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absolute_zero_reasoner.trainer.ppo.azr_ray_trainer import CodeIORayPPOTrainer
+from hydra.utils import get_class
+from omegaconf import OmegaConf, open_dict
+from verl import DataProto
+
+from azr_population.engines.assembly import importance_cap, resolve
+from azr_population.engines.workers.placement import start_groups
+from azr_population.hosts.azr import recording
+from azr_population.hosts.azr.batches import batch_size, one_after_the_other, shared_out
+from azr_population.hosts.azr.facade import PopulationGroup
+from azr_population.hosts.azr.judging import Judge
+from azr_population.hosts.azr.preflight import agent_rows
+from azr_population.hosts.azr.settings import population_of, read_settings
+from azr_population.hosts.azr.step import Step
+from azr_population.hosts.azr.upstream import apply_patches
+from azr_population.hosts.azr.vllm_options import rollout_settings
+from azr_population.hosts.azr.worker import ROOM, BatchWorkerSettings
+from azr_population.method.evolution.replacement import Replacement
+from azr_population.method.export import export_members
+from azr_population.method.transcript import Transcript
+from azr_population.pages.report.run_page import write_report
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.breeding import Making
+
+
+class PopulationTrainer(CodeIORayPPOTrainer):
+    """`CodeIORayPPOTrainer` whose proposals come from teachers and whose answers from students."""
+
+    judge: Judge
+    config: Any
+    reward_fn: Any
+    tokenizer: Any
+    global_steps: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        config = kwargs["config"]
+        self.settings = read_settings(config.population)
+        # AZR's TaskRunner runs in a process of its own, which has not seen the driver's patches.
+        self._patches = apply_patches(self.settings.referee)
+        kwargs["device_name"] = config.trainer.get("device", "cuda")
+        strategy = config.azr.data_selection_strategy
+        with open_dict(config):
+            config.data.train_batch_size = agent_rows(config, self.settings)
+            strategy.data_len = config.data.train_batch_size * strategy.update_iteration
+        super().__init__(*args, **kwargs)
+        self.population = population_of(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
+        self.population.transcript = Transcript(self.settings.completions, self.tokenizer)
+        self.step = Step(self.population)
+        folder = Path(self.config.trainer.default_local_dir) / "population"
+        self.directory = recording.open_run(
+            self.config,
+            Path(self.settings.run_dir) if self.settings.run_dir else folder.absolute(),
+            self._patches,
+            resumes=self.config.trainer.resume_mode != "disable",
+        )
+        self._timing: Mapping[str, float] = {}
+
+    @property
+    def member_rows(self) -> int:
+        """Rows that a teacher proposes, or a student solves, of each problem type in a step."""
+        rows = int(self.config.data.train_batch_size)
+        return rows if self.settings.single else 2 * rows
+
+    def init_workers(self) -> None:
+        """Starts our worker groups in the place of veRL's; there are no other workers."""
+        settings, config = self.settings, self.config
+        cuda = self.device_name == "cuda"
+        actor = config.actor_rollout_ref.actor
+        worker = BatchWorkerSettings(
+            base=str(config.actor_rollout_ref.model.path),
+            slots=settings.members,
+            first_member=0,
+            device="cuda" if cuda else "cpu",
+            dtype=settings.dtype or ("bfloat16" if cuda else "float32"),
+            lora=LoraSpec(
+                settings.lora.rank, settings.lora.alpha, tuple(settings.lora.target_modules)
+            ),
+            seed=settings.seed,
+            response_length=config.data.max_response_length,
+            threads=settings.threads,
+            rollout=rollout_settings(config, settings),
+            importance_cap=importance_cap(
+                settings.importance_cap, resolve(settings.rollout, self.device_name)
+            ),
+            names=tuple(member.name for member in self.population.roster),
+            micro_batch_tokens=settings.micro_batch_tokens,
+            max_grad_norm=actor.grad_clip,
+            weight_decay=actor.optim.weight_decay,
+            clip_ratio=actor.clip_ratio,
+            gradient_checkpointing=config.actor_rollout_ref.model.enable_gradient_checkpointing,
+        )
+        groups = start_groups(
+            settings.placement,
+            worker,
+            settings.teachers,
+            settings.students,
+            [config.trainer.n_gpus_per_node] * config.trainer.nnodes,
+            get_class(settings.worker),
+            ROOM,
+        )
+        for group in groups:
+            held = [member.name for member in self.population.roster if member.slot in group]
+            print(f"azr-population: {', '.join(held)} on {', '.join(group.places)}")
+        self.group = PopulationGroup(
+            groups,
+            max_new_tokens=config.data.max_response_length,
+            validation_temperature=OmegaConf.select(
+                config, "actor_rollout_ref.rollout.val_kwargs.temperature", default=0.0
+            ),
+            streams=self.population.streams,
+            finish_step=self._finish_step,
+            learning_rates=self.population.learning_rates,
+            state=self.population.state,
+            load_state=self.population.load_state,
+        )
+        self.actor_rollout_wg = self.group
+        self.async_rollout_mode = False
+        self.judge = Judge(self.reward_fn, self.step, self.group)
+        self.reward_fn = self.judge
+
+    def fit(self) -> None:
+        """AZR's, and the members and the report at its end."""
+        with self.directory.locked():
+            super().fit()
+        self._export_members()
+        print(f"azr-population: {write_report(self.directory.path)}")
+
+    def _validate_config(self) -> None:
+        """AZR's checks, but for those on rows and GPUs: our groups split and pad rows."""
+        whole = self.config
+        self.config = OmegaConf.merge(whole, {"trainer": {"n_gpus_per_node": 1, "nnodes": 1}})
+        try:
+            super()._validate_config()
+        finally:
+            self.config = whole
+
+    def _create_train_code_gen_dataloader(
+        self, problem_type: str, data_len: int, dataset_key: Any = None, seeding: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """AZR's loader of proposal prompts, for all teachers at once; seeding is left as it is."""
+        make = super()._create_train_code_gen_dataloader
+        if seeding:
+            return make(problem_type, data_len, dataset_key, seeding)
+        self._begin_step()
+        slots = [member.slot for member in self.population.roster.teachers]
+        rows = self.member_rows * len(slots)
+        with batch_size(self.config, rows):
+            loader = make(problem_type, rows * self._iterations, dataset_key, seeding)
+        return shared_out(loader, slots)
+
+    def _create_train_code_pred_dataloader(
+        self, problem_type: str, data_len: int
+    ) -> Iterator[dict[str, Any]]:
+        """AZR's loader of tasks to solve, drawn for each student by itself.
+
+        A student of a population solves twice as many rows as the single agent, in two of AZR's own
+        draws, because a draw has no repeats and the data may hold only enough for one.
+        """
+        self._begin_step()
+        make = super()._create_train_code_pred_dataloader
+        draws = 1 if self.settings.single else 2
+        slots = [m.slot for m in self.population.roster.students for _ in range(draws)]
+        return one_after_the_other([(slot, make(problem_type, data_len)) for slot in slots])
+
+    def _compute_batch(
+        self, batch: DataProto, metrics: dict, timing_raw: dict, problem_type: str, executor: Any
+    ) -> tuple[DataProto, dict]:
+        """AZR's, with every row written by its member and advantages by member."""
+        self._begin_step()
+        self._timing = timing_raw
+        with self.group.routed(self.step.assign(batch, problem_type)):
+            batch, metrics = super()._compute_batch(
+                batch, metrics, timing_raw, problem_type, executor
+            )
+        self.step.credit(batch, problem_type)
+        return batch, metrics
+
+    def _validate(self) -> dict[str, Any]:
+        """AZR's validation, sat by the student with the best rating."""
+        self.group.default = self.population.best_student().slot
+        return super()._validate()
+
+    def _save_checkpoint(self) -> None:
+        """AZR's checkpoint, with the population in its `actor` folder, and the members' folders."""
+        # AZR's last one comes after it has counted on; resumed from there a step would be missing.
+        counted, self.global_steps = self.global_steps, self.population.step
+        try:
+            super()._save_checkpoint()
+        finally:
+            self.global_steps = counted
+        self._export_members()
+
+    def _load_checkpoint(self) -> None:
+        """AZR's, and the run directory cut back to the step of the checkpoint."""
+        super()._load_checkpoint()
+        self.directory.truncate(self.global_steps)
+
+    @property
+    def _iterations(self) -> int:
+        return int(self.config.azr.data_selection_strategy.update_iteration)
+
+    def _begin_step(self) -> None:
+        """Once per step, whichever of AZR's calls comes first: matches, and its random streams."""
+        if self.population.step == self.global_steps:
+            return
+        self.step.begin(self.global_steps)
+        self.group.begin_step(self.global_steps)
+        # AZR draws its prompts from the process's global generators, which nobody seeds or saves.
+        seed = self.population.streams.integer("azr", self.global_steps) & 0xFFFFFFFF
+        random.seed(seed)
+        np.random.seed(seed)
+
+    def _finish_step(
+        self, batch: DataProto, updates: Mapping[int, Mapping[str, float]]
+    ) -> dict[str, float]:
+        """Ratings, births and records of the step; AZR's logger gets what is returned."""
+        records = self.step.finish(updates, self._make_child, self._timing)
+        step = records.metrics
+        records.append_to(self.directory)
+        for line in recording.lines(step, records.matches, records.lineage, records.notes):
+            print(line)
+        return recording.figures(step, len(records.lineage))
+
+    def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
+        parents = [parent.slot for parent in replacement.parents]
+        return self.group.evolve(replacement.victim.slot, parents, recipe, seed)
+
+    def _export_members(self) -> None:
+        base = str(self.config.actor_rollout_ref.model.path)
+        export_members(self.population, self.group.read_member, self.directory, base)

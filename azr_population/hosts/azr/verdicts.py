@@ -1,0 +1,103 @@
+"""What AZR's executor said about each answer; AZR's estimate itself only keeps their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from azr_population.domains.code.task import TaskType
+
+
+class Verdicts:
+    """AZR's executor, which it hands every call on to, with a memory of the scores of answers."""
+
+    def __init__(self, executor: Any) -> None:
+        self._executor = executor
+        self._scores: dict[tuple[str, str, str], float | None] = {}
+        self.checked = 0
+        """How many programs it was asked to check."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._executor, name)
+
+    def check_all(self, *args: Any, **kwargs: Any) -> Any:
+        """AZR's method."""
+        self.checked += 1
+        return self._executor.check_all(*args, **kwargs)
+
+    def eval_input_prediction(
+        self, code: str, gold_output: str, agent_input: str, imports: Sequence[str] = ()
+    ) -> float | None:
+        """AZR's method."""
+        score = self._executor.eval_input_prediction(
+            code=code, gold_output=gold_output, agent_input=agent_input, imports=imports
+        )
+        self._scores[code, gold_output, agent_input] = score
+        return score
+
+    def eval_output_prediction(
+        self, code: str, gold_output: str, agent_output: str, imports: Sequence[str] = ()
+    ) -> float | None:
+        """AZR's method."""
+        score = self._executor.eval_output_prediction(
+            code=code, gold_output=gold_output, agent_output=agent_output, imports=imports
+        )
+        self._scores[code, gold_output, agent_output] = score
+        return score
+
+    def eval_k_input_prediction(
+        self, code: str, gold_output: str, k_agent_inputs: Sequence[str], imports: Any = ()
+    ) -> list[float]:
+        """AZR's method."""
+        scores = self._executor.eval_k_input_prediction(
+            code=code, gold_output=gold_output, k_agent_inputs=k_agent_inputs, imports=imports
+        )
+        for text, score in zip(k_agent_inputs, scores, strict=True):
+            self._scores[code, gold_output, text] = score
+        return scores
+
+    def eval_k_output_prediction(
+        self, code: str, gold_output: str, k_agent_outputs: Sequence[str], imports: Any = ()
+    ) -> list[float]:
+        """AZR's method."""
+        scores = self._executor.eval_k_output_prediction(
+            code=code, gold_output=gold_output, k_agent_outputs=k_agent_outputs, imports=imports
+        )
+        for text, score in zip(k_agent_outputs, scores, strict=True):
+            self._scores[code, gold_output, text] = score
+        return scores
+
+    def judge(
+        self, manager: Any, kind: TaskType, answer: Mapping[str, Any], responses: Sequence[str]
+    ) -> list[tuple[str | None, bool]]:
+        """(the answer that AZR's `manager` read in a response, whether it solved the task).
+
+        The answer is None where the response has none.
+        """
+        from absolute_zero_reasoner.rewards.code_reward import parse_code_function
+        from absolute_zero_reasoner.rewards.custom_evaluate import extract_answer
+
+        judged: list[tuple[str | None, bool]] = []
+        for response in responses:
+            text = extract_answer(
+                response, manager.reward_fn_extraction_type, boxed_retry=manager.boxed_retry
+            )
+            if kind is TaskType.CODE_F:
+                parsed, program = parse_code_function(text)
+                scores = [
+                    self._scores.get((program, output, given))
+                    for given, output in zip(
+                        answer["hidden_inputs"], answer["hidden_outputs"], strict=True
+                    )
+                ]
+                solved = bool(parsed) and bool(scores) and all(score == 1.0 for score in scores)
+                judged.append((program if parsed else None, solved))
+                continue
+            is_input = kind is TaskType.CODE_I
+            text = manager.extract_input_output(
+                text, return_input=is_input, return_output=not is_input
+            )
+            gold = answer["output"]
+            solved = self._scores.get((answer["snippet"], gold, text)) == 1.0
+            judged.append((text or None, solved))
+        return judged

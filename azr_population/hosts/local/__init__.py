@@ -1,0 +1,1 @@
+"""A run on this machine: put together, told in advance, resumed, forked."""

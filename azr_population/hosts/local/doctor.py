@@ -1,0 +1,79 @@
+"""`azr-population doctor`: what this machine has, and which of our uses therefore work."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.referee import confinement
+from azr_population.versions import installed
+
+
+def doctor() -> int:
+    """Prints the table; 0 when a local run works here, 1 when it does not."""
+    import torch
+
+    console = Console()
+    table = Table(title="what this machine has", title_justify="left")
+    for column in ("part", "found", "note"):
+        table.add_column(column, overflow="fold")
+    table.add_row("python", platform.python_version(), platform.platform())
+    gpu = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "no GPU"
+    table.add_row("torch", torch.__version__, gpu)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    table.add_row(
+        "threads",
+        f"{torch.get_num_threads()} of {cores} cores",
+        f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}",
+    )
+    for package in ("transformers", "peft", "hydra-core", "trueskill", "verl", "ray", "vllm"):
+        table.add_row(package, installed(package) or "not installed", "")
+    azr = azr_home()
+    table.add_row("AZR", str(azr) if azr else "not found", "" if azr else "set AZR_HOME")
+    table.add_section()
+    layers = confinement()
+    for layer in layers:
+        table.add_row(f"sandbox: {layer.name}", "yes" if layer.available else "no", layer.detail)
+    console.print(table)
+
+    seccomp = all(layer.available for layer in layers if layer.name == "seccomp")
+    nano = (nano_base_path() / "model.safetensors").is_file()
+    parts = {
+        "seccomp": seccomp,
+        "the nano base": nano,
+        "AZR_HOME": azr is not None,
+        "verl": installed("verl") is not None,
+        "ray": installed("ray") is not None,
+        "a GPU": torch.cuda.is_available(),
+    }
+    uses = {
+        "local runs: azr-population train": ("seccomp", "the nano base"),
+        "runs inside AZR: +population=4t4s": ("AZR_HOME", "verl", "ray"),
+        "7B bases: base=hf engine=torch_cuda": ("a GPU",),
+    }
+    for use, needs in uses.items():
+        missing = ", ".join(part for part in needs if not parts[part])
+        console.print(f"no     {use} (needs {missing})" if missing else f"works  {use}")
+    if not seccomp:
+        console.print(
+            "The sandbox needs Linux with seccomp; referee.accept_unconfined=true runs "
+            "model-written code without it, at your own risk."
+        )
+    return 0 if seccomp and nano else 1
+
+
+def azr_home() -> Path | None:
+    """The AZR checkout: `AZR_HOME`, or where `absolute_zero_reasoner` is importable from."""
+    named = os.environ.get("AZR_HOME")
+    if named:
+        path = Path(named)
+        return path if (path / "absolute_zero_reasoner").is_dir() else None
+    spec = importlib.util.find_spec("absolute_zero_reasoner")
+    places = list(spec.submodule_search_locations or []) if spec else []
+    return Path(places[0]).parent if places else None

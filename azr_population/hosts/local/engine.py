@@ -1,0 +1,206 @@
+"""What a local run is played on: the engine, in this process or a group of workers (`engine=ray`),
+the referee, the exam."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.bases.nano.exam import exam
+from azr_population.config.schema import Config
+from azr_population.domains.code.formats import FORMATS
+from azr_population.domains.code.task import Task, TaskType
+from azr_population.engines.assembly import RolloutSettings, check_served, importance_cap, join
+from azr_population.engines.base_folder import base_folder, context_of, outline
+from azr_population.engines.base_model import load_base, load_tokenizer
+from azr_population.engines.text import TextEngine, encode
+from azr_population.engines.torch_engine import make_bank
+from azr_population.engines.torch_learner import TorchLearner
+from azr_population.errors import UserError
+from azr_population.method.check import check_made
+from azr_population.method.exam import Exam
+from azr_population.method.members import Roster
+from azr_population.method.past import PastStudents
+from azr_population.method.skill import validation_exam
+from azr_population.referee import Referee, RefereeSettings
+from azr_population.runs import RunDirectory
+from azr_population.runs.streams import Streams
+from azr_population.weights.adapter import LoraSpec
+
+if TYPE_CHECKING:
+    from azr_population.engines.workers.worker import WorkerSettings
+
+
+@contextmanager
+def open_engine(config: Config) -> Iterator[TextEngine]:
+    """The engine of the run; with it end the processes that it started.
+
+    Raises:
+        UserError: the base does not load, or something cannot serve or hold it.
+    """
+    chat = FORMATS[config.base.format].chat
+    if config.engine.name == "ray":
+        folder = base_folder(base_of(config))
+        tokenizer = load_tokenizer(folder)
+        check_context(outline(folder), longest_row(config, tokenizer, references=0))
+        # Imported late: Ray and veRL take seconds and are not installed everywhere.
+        from azr_population.engines.workers.local_group import ray_engine
+
+        settings = _worker_settings(config)
+        with ray_engine(settings, config.engine.workers, config.run.dir) as group:
+            yield TextEngine(group, tokenizer, chat)
+        return
+    base = str(base_folder(base_of(config)))
+    check_served(base, config.base.dtype, config.engine.device, _rollout(config))
+    model, tokenizer = load_base(base, config.base.dtype, config.engine.device)
+    check_context(model, longest_row(config, tokenizer, references=0))
+    names = slot_names(config)
+    generator = Streams(config.seed).torch("adapters")
+    learner = TorchLearner(
+        model,
+        make_bank(model, lora_of(config), [generator] * len(names)),
+        micro_batch_tokens=config.engine.micro_batch_tokens,
+        max_grad_norm=config.engine.max_grad_norm,
+        weight_decay=config.engine.weight_decay,
+        clip_ratio=config.engine.clip_ratio,
+        importance_cap=_cap(config),
+    )
+    engine = join(learner, tokenizer, base, config.base.dtype, names, _rollout(config))
+    yield TextEngine(engine, tokenizer, chat)
+
+
+def longest_row(config: Config, tokenizer: Any, references: int | None = None) -> int:
+    """Tokens of the longest row: a prompt that proposes and the proposal, or a prompt that holds a
+    proposal and what is written in answer. The chat template counts, and so do `references`
+    (`task.references` of them), as what they can be at most: far more than they mostly are."""
+    format = FORMATS[config.base.format]()
+    references = config.task.references if references is None else references
+
+    def tokens(prompt: str) -> int:
+        return len(encode(tokenizer, [prompt], format.chat)[0])
+
+    longest = 0
+    for kind in map(TaskType, config.task.types):
+        proposal, answer = row_limits(config, kind)
+        bare = format.propose_prompt(kind)
+        shown = format.propose_prompt(kind, [Task(kind, "", (), ())] * references)
+        program = config.task.max_program_chars
+        if not config.task.seed_file:
+            program = min(program, proposal)  # Somebody wrote it in so many tokens.
+        programs = references * program if shown != bare else 0
+        longest = max(
+            longest,
+            tokens(shown) + programs + proposal,
+            # Solving is asked for in about as many words.
+            tokens(bare) + proposal + answer,
+        )
+    return longest
+
+
+def row_limits(config: Config, kind: TaskType) -> tuple[int, int]:
+    """Tokens of the longest proposal of such a task, and of the longest answer to it."""
+    format, engine = FORMATS[config.base.format](), config.engine
+    return (
+        engine.propose_tokens or format.max_new_tokens(kind, "propose"),
+        engine.solve_tokens or format.max_new_tokens(kind, "solve"),
+    )
+
+
+def check_context(model: Any, longest: int) -> None:
+    """Refuses rows that the base has never seen the like of: it goes on with nonsense."""
+    context = context_of(model)
+    if context is not None and longest > context:
+        raise UserError(
+            f"rows of {longest} tokens (prompt, engine.propose_tokens, engine.solve_tokens) do not "
+            f"fit the base's context of {context}; lower the two, or take another base"
+        )
+
+
+def open_referee(config: Config) -> Referee:
+    """The sandbox with the run's limits; a context manager."""
+    own = config.referee
+    return Referee(
+        RefereeSettings(
+            workers=own.workers,
+            deadline=own.deadline,
+            cpu_seconds=own.cpu_seconds,
+            share=own.share,
+            memory_mb=own.memory_mb,
+            accept_unconfined=own.accept_unconfined,
+        )
+    )
+
+
+def held_out_exam(config: Config) -> Exam:
+    """The exam that the run's `exam` group describes, of the task types that it plays."""
+    tasks = exam(config.exam.tasks_per_type, config.exam.seed, config.task.types)
+    return Exam(tasks, config.exam.attempts, config.exam.seed)
+
+
+def fitness_exam(config: Config, reported: Exam | None) -> Exam | None:
+    """The exam that fitness goes by, never the reported one; None for any other fitness."""
+    if config.evolution.fitness != "exam_validation":
+        return None
+    evolution = config.evolution
+    tasks = exam(evolution.validation_tasks, evolution.validation_seed, config.task.types)
+    return validation_exam(config, tasks, reported)
+
+
+def past_students(config: Config) -> PastStudents | None:
+    """The run's past opponents; None where it wants none."""
+    share, names = config.matchmaking.past, slot_names(config)
+    if not share:
+        return None
+    return PastStudents(RunDirectory(config.run.dir).snapshots, len(names) - 1, share)
+
+
+def _worker_settings(config: Config) -> WorkerSettings:
+    from azr_population.engines.workers.worker import WorkerSettings
+
+    engine, names = config.engine, slot_names(config)
+    return WorkerSettings(
+        base=base_of(config),
+        slots=len(names),
+        first_member=0,
+        device=engine.device,
+        dtype=config.base.dtype,
+        lora=lora_of(config),
+        seed=config.seed,
+        threads=engine.threads,
+        rollout=_rollout(config),
+        importance_cap=_cap(config),
+        names=tuple(names),
+        micro_batch_tokens=engine.micro_batch_tokens,
+        max_grad_norm=engine.max_grad_norm,
+        weight_decay=engine.weight_decay,
+        clip_ratio=engine.clip_ratio,
+    )
+
+
+def base_of(config: Config) -> str:
+    """The base's folder, or its name on the Hub. Raises UserError: see `check_made`."""
+    check_made(config.base)
+    return str(config.base.path or nano_base_path())
+
+
+def slot_names(config: Config) -> list[str]:
+    """Of the slots: the members, and behind them the place of past opponents if there are any."""
+    roster = Roster.make(config.population.teachers, config.population.students)
+    return [member.name for member in roster] + ["past"] * (config.matchmaking.past > 0)
+
+
+def lora_of(config: Config) -> LoraSpec:
+    lora = config.base.lora
+    return LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules))
+
+
+def _rollout(config: Config) -> RolloutSettings:
+    engine = config.engine
+    return RolloutSettings(engine.rollout, engine.generate_rows, vllm=dict(engine.vllm))
+
+
+def _cap(config: Config) -> float:
+    engine = config.engine
+    return importance_cap(engine.importance_cap, engine.rollout, config.base.dtype)

@@ -1,0 +1,83 @@
+"""Forks: a run that goes on from a checkpoint of another one, with settings of its own.
+
+Two forks of one checkpoint differ by what is set differently and by nothing before it, so that
+their difference needs far fewer seeds than that of two whole runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from azr_population.config.differences import differences
+from azr_population.config.load import config_from_file
+from azr_population.config.schema import Config
+from azr_population.errors import UserError
+from azr_population.runs import RunDirectory
+from azr_population.runs.checkpoint import Checkpoint, load_checkpoint
+
+_SHAPES = ("population.teachers", "population.students", "base.lora", "base.dtype", "base.format")
+"""Keys, or beginnings of keys, in which a fork cannot differ."""
+
+
+@dataclass(frozen=True)
+class Fork:
+    """Where a run begins."""
+
+    run: RunDirectory
+    checkpoint: Checkpoint
+    line: str
+    """For people: from where, and what differs."""
+
+    @property
+    def told(self) -> dict[str, object]:
+        """For `environment.json`."""
+        return {"run": str(self.run.path), "step": self.checkpoint.step}
+
+
+def open_fork(config: Config, base: str) -> Fork:
+    """The checkpoint that `run.fork=RUN@STEP` names; `base` is the hash of the run's base.
+
+    Raises:
+        UserError: it is missing, or its members do not fit this configuration.
+    """
+    path, at, step = str(config.run.fork).rpartition("@")
+    if not at or not step.isdecimal():
+        raise UserError(f"run.fork={config.run.fork} names no step; write RUN@STEP, as runs/a@50")
+    run = RunDirectory(Path(path))
+    run.refuse_curves()
+    parent = config_from_file(run.config_file)
+    checkpoint = load_checkpoint(run.checkpoints, int(step))
+    if config.run.steps <= checkpoint.step:
+        raise UserError(
+            f"run.steps={config.run.steps} leaves nothing to play after step {step} of run.fork; "
+            "give more"
+        )
+    changed = differences(parent, config)
+    for key, theirs, wanted in changed:
+        if key.startswith(_SHAPES):
+            raise UserError(
+                f"{key}={wanted} does not fit run.fork={config.run.fork}, which has {key}={theirs}"
+            )
+    recorded = run.environment().get("base")
+    if recorded and recorded != base:
+        raise UserError(
+            f"run.fork={config.run.fork} was played on a base with the hash {recorded}, and this "
+            f"one has {base}; set base.path to the right one"
+        )
+    return Fork(run, checkpoint, _line(config, parent, changed))
+
+
+def _line(config: Config, parent: Config, changed: list[tuple[str, object, object]]) -> str:
+    settings = [
+        f"{key}={wanted} ({theirs} there)"
+        for key, theirs, wanted in changed
+        if key not in ("run.fork", "seed")
+    ]
+    draws = (
+        f"seed {config.seed}: the same draws from there on"
+        if config.seed == parent.seed
+        else f"seed {config.seed}, not {parent.seed}: other draws from there on"
+    )
+    what = ", ".join(settings) or "no setting differs"
+    return f"forked from {config.run.fork}; {draws}; {what}"

@@ -1,0 +1,229 @@
+"""A local run from its configuration: put together, played, recorded, resumed.
+
+Not covered: runs inside AZR; they use the same pieces under veRL (the `azr` room).
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from azr_population.config.differences import RESUMABLE, differences, touches_only
+from azr_population.config.load import config_from_file, to_yaml
+from azr_population.config.schema import Config
+from azr_population.domains.code.formats import FORMATS
+from azr_population.domains.code.seed_file import read_seed_file
+from azr_population.engines.base_model import fingerprint
+from azr_population.errors import UserError
+from azr_population.files import write_atomically
+from azr_population.hosts.local import state as local_state
+from azr_population.hosts.local.engine import (
+    base_of,
+    fitness_exam,
+    held_out_exam,
+    open_engine,
+    open_referee,
+    past_students,
+)
+from azr_population.hosts.local.fork import open_fork
+from azr_population.hosts.loggers import check_packages, open_loggers, step_figures
+from azr_population.method.check import without_choice
+from azr_population.method.loop import SelfPlay
+from azr_population.method.phases import seed_tasks
+from azr_population.method.population import StepRecords
+from azr_population.pages.console.stopping import stop_requests
+from azr_population.pages.console.view import View, view_for
+from azr_population.pages.report.run_page import closing_words, write_report
+from azr_population.runs import RunDirectory
+from azr_population.runs.checkpoint import (
+    last_step,
+    load_latest,
+    members_digest,
+    steps,
+)
+from azr_population.versions import environment
+
+
+def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -> int:
+    """Starts the run that `config` describes, or goes on with it when `run.resume` is set.
+
+    `view` shows it, by default as the command line does. `typed` are the overrides that made
+    `config`: a resumed run takes only what it may change.
+
+    Returns:
+        The exit code: 0, or 128 + the signal that stopped the run after a finished step.
+
+    Raises:
+        UserError: anything about the configuration or the folder that the user can mend.
+    """
+    view = view or view_for()
+    directory = RunDirectory(config.run.dir)
+    if config.run.resume and (directory.path / "config.yaml").exists():
+        stored = config_from_file(directory.config_file)
+        refuse_changes(stored, config)
+        free = [text for text in typed if touches_only(text.split("=")[0], RESUMABLE)]
+        return resume(directory.path, free, view)
+    check_packages(config.logger.names)
+    directory.refuse_unless_new()
+    config.engine.threads = config.engine.threads or torch.get_num_threads()
+    config.run.resume = False
+    proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
+    base = fingerprint(base_of(config))
+    origin = open_fork(config, base) if config.run.fork else None
+    with _selfplay(config) as play:
+        seeds = seed_tasks(proposals, play.referee, config.task)
+        known = {**_environment(), "base": base}
+        directory.create(to_yaml(config), known | ({"fork": origin.told} if origin else {}))
+        with directory.locked():
+            local_state.start(play, directory, seeds, origin, view)
+            return _play(play, directory, view)
+
+
+def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = None) -> int:
+    """Goes on with the run in `path` from its newest sound checkpoint; returns as `train` does.
+
+    `overrides` may change what does not rewrite the past: `run.` and `exam.`, e.g. `run.steps=40`.
+    """
+    view = view or view_for()
+    directory = RunDirectory(path)
+    directory.refuse_curves()
+    stored = config_from_file(directory.config_file)
+    config = config_from_file(directory.config_file, overrides)
+    refuse_changes(stored, config)
+    if config.run.steps < (done := last_step(directory.checkpoints)):
+        raise UserError(
+            f"run.steps={config.run.steps} is less than the {done} steps that {path} has played; "
+            "give more, or start a run of its own"
+        )
+    check_packages(config.logger.names)
+    config.run.dir = str(path)
+    proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
+    with directory.locked(), _selfplay(config) as play:
+        if steps(directory.checkpoints):
+            checkpoint = load_latest(directory.checkpoints)
+            for damaged in checkpoint.skipped:
+                view.on_note(
+                    f"checkpoint {damaged} is damaged; going on from step {checkpoint.step}"
+                )
+            local_state.load(play, checkpoint, directory)
+            # A crash may have come between the checkpoint and the members' folders.
+            local_state.export(play, directory)
+        else:
+            base = fingerprint(base_of(config))
+            origin = open_fork(config, base) if config.run.fork else None
+            seeds = seed_tasks(proposals, play.referee, config.task)
+            local_state.start(play, directory, seeds, origin, view)
+        directory.truncate(play.step)
+        # What a later resume goes by, such as more steps.
+        write_atomically(directory.path / "config.yaml", to_yaml(config))
+        return _play(play, directory, view)
+
+
+def refuse_changes(stored: Config, wanted: Config) -> None:
+    """Raises `UserError` when `wanted` differs from a run's own configuration in what it plays."""
+    for key, one, other in differences(stored, wanted):
+        raise UserError(
+            f"{key}={other} differs from the run's own {key}={one}; "
+            "leave it out, or start a new run in another run.dir"
+        )
+
+
+@contextmanager
+def _selfplay(config: Config) -> Iterator[SelfPlay]:
+    """Loads the base, starts the referee and puts the population on it."""
+    torch.set_num_threads(config.engine.threads or torch.get_num_threads())
+    format = FORMATS[config.base.format]()
+    exam = held_out_exam(config) if config.exam.every else None
+    with open_referee(config) as referee, open_engine(config) as engine:
+        yield SelfPlay(
+            config, engine, referee, format, exam, fitness_exam(config, exam), past_students(config)
+        )
+
+
+def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
+    """Steps until the end or a signal; every record is on disk before a checkpoint covers it."""
+    steps = play.config.run.steps
+    loggers = open_loggers(play.config, directory, play.step, view.on_note)
+    view.on_start(
+        {
+            "name": play.config.population.name,
+            "steps": steps,
+            "step": play.step,
+            "dir": str(directory.path),
+            "members": play.population.roster.to_json(),
+            "lineage": list(directory.lineage()),
+        }
+    )
+    smallest = min(play.config.population.teachers, play.config.population.students)
+    notes = without_choice(play.config.evolution, smallest), local_state.size_of_snapshots(play)
+    for note in filter(None, notes):
+        view.on_note(note)
+    result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}
+    stopped_by: list[int] = []
+    try:
+        with stop_requests(stopped_by, lambda: play.step, view):
+            while play.step < steps and not stopped_by:
+                records = play.play_step()
+                records.append_to(directory)
+                _show(records, view)
+                loggers.log(play.step, step_figures(records.metrics, len(records.lineage)))
+                # Before the checkpoint, so that no resume goes on behind a missing one.
+                local_state.take_snapshot(play, directory)
+                due = play.step % play.config.run.checkpoint_every == 0
+                if due or play.step == steps or stopped_by:
+                    local_state.save(play, directory)
+        stopped = play.step < steps
+        result |= {
+            "status": "interrupted" if stopped else "finished",
+            "members": f"{directory.members} (SHA-256 {members_digest(directory.members)[:16]})",
+            "report": str(write_report(directory.path)),
+            "changed": closing_words(directory.path),
+        }
+    except KeyboardInterrupt:
+        result["status"] = "interrupted"
+        return 128 + (stopped_by or [signal.SIGINT])[-1]
+    except BrokenPipeError as error:
+        # Whoever read our output has gone (`| head`).
+        result["status"] = "interrupted"
+        error.strerror = (
+            f"nobody reads the output any more; stopped in step {play.step}, go on with: "
+            f"azr-population resume {directory.path}"
+        )
+        raise
+    except OSError as error:
+        raise UserError(
+            f"run.dir={directory.path} cannot be written: {error.strerror}; mend that and go on "
+            f"from step {last_step(directory.checkpoints)} with: azr-population resume "
+            f"{directory.path}"
+        ) from error
+    finally:
+        loggers.close()
+        if result["status"] != "finished":
+            result["resume"] = f"azr-population resume {directory.path}"
+        with suppress(BrokenPipeError):
+            view.on_end(result)
+    return 128 + stopped_by[0] if stopped else 0
+
+
+def _show(records: StepRecords, view: View) -> None:
+    for match in records.matches:
+        view.on_match(match)
+    for birth in records.lineage:
+        view.on_replacement(birth)
+    for note in records.notes:
+        view.on_note(note)
+    view.on_step(records.metrics)
+
+
+def _environment() -> dict[str, Any]:
+    return {
+        **environment(),
+        "threads": torch.get_num_threads(),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+    }

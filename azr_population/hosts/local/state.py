@@ -1,0 +1,107 @@
+"""What a local run keeps of its members, and how it takes that up again: checkpoints, PEFT folders,
+snapshots, and the state that a fork begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from azr_population.config.differences import played
+from azr_population.domains.code.task import Task
+from azr_population.errors import UserError
+from azr_population.hosts.local.engine import base_of
+from azr_population.hosts.local.fork import Fork
+from azr_population.method.export import export_members, write_snapshot
+from azr_population.method.loop import SelfPlay
+from azr_population.pages.console.view import View
+from azr_population.runs import RunDirectory
+from azr_population.runs.checkpoint import Checkpoint, save_checkpoint
+
+
+def start(
+    play: SelfPlay, directory: RunDirectory, seeds: Sequence[Task], origin: Fork | None, view: View
+) -> None:
+    """The state before the first step: that of the base, or of the run it is forked from."""
+    if origin:
+        view.on_note(origin.line)
+        _put_in_place(play, origin.checkpoint, origin.run)
+        directory.copy_records(origin.run, origin.checkpoint.step)
+    for task in () if origin else seeds:
+        play.population.buffer.add(task)
+    save(play, directory)
+
+
+def save(play: SelfPlay, directory: RunDirectory) -> None:
+    """The checkpoint first, because it is what a resume reads; then the members' folders."""
+    save_checkpoint(
+        directory.checkpoints,
+        play.step,
+        _state_of_members(play),
+        {**play.population.state(), "config": played(play.config)},
+        play.config.run.keep_checkpoints,
+        play.config.run.keep_every,
+    )
+    export(play, directory)
+
+
+def _state_of_members(play: SelfPlay) -> dict[str, Any]:
+    """The engine's state but for the slot of past opponents, who come anew in every step."""
+    slots = {member.slot for member in play.population.roster}
+    return {
+        part: {slot: value for slot, value in by_slot.items() if slot in slots}
+        for part, by_slot in play.engine.state_dict().items()
+    }
+
+
+def export(play: SelfPlay, directory: RunDirectory) -> None:
+    """The members as PEFT folders."""
+    export_members(play.population, play.engine.read, directory, base_of(play.config))
+
+
+def take_snapshot(play: SelfPlay, directory: RunDirectory) -> None:
+    """Stores the members if this step is one of `run.snapshot_every`'s."""
+    every = play.config.run.snapshot_every
+    if every and play.step % every == 0:
+        write_snapshot(play.population, play.engine.read, directory, base_of(play.config))
+
+
+def size_of_snapshots(play: SelfPlay) -> str | None:
+    """What the snapshots that are to come will take; None where there are none."""
+    run, roster = play.config.run, play.population.roster
+    if not run.snapshot_every:
+        return None
+    count = run.steps // run.snapshot_every - play.step // run.snapshot_every
+    pairs = play.engine.read(0).factors.values()
+    size = sum(pair.A.nbytes + pair.B.nbytes for pair in pairs) * len(roster) * count
+    return (
+        f"run.snapshot_every={run.snapshot_every}: {count} snapshots of {len(roster)} members to "
+        f"come, {size / 1e6:.1f} MB in {run.dir}/snapshots"
+    )
+
+
+def load(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:
+    """Puts the state of a checkpoint in place, which may come from anybody.
+
+    Raises:
+        UserError: it lacks something, or is of another configuration than config.yaml.
+    """
+    before = checkpoint.plain.get("config", {})
+    for key, value in played(play.config).items():
+        if key in before and before[key] != value:
+            raise UserError(
+                f"{directory.path}/config.yaml says {key}={value}, and its checkpoint of step "
+                f"{checkpoint.step} was played with {key}={before[key]}; put that back, or start a "
+                "run of its own"
+            )
+    _put_in_place(play, checkpoint, directory)
+
+
+def _put_in_place(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:
+    try:
+        play.engine.load_state_dict(checkpoint.tensors)
+        play.population.load_state(checkpoint.plain)
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise UserError(
+            f"{directory.checkpoints}/step_{checkpoint.step} is damaged ({error!r}); move it away "
+            "to go on from the one before"
+        ) from error

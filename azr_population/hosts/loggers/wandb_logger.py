@@ -1,0 +1,63 @@
+"""Weights & Biases: one run there per run here, however often it is resumed.
+
+`<run>/wandb.json` keeps the run's id and the last logged step. A resumed run keeps the id and skips
+the steps that it plays again, as their results are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from azr_population.config.schema import Config
+from azr_population.files import write_atomically
+
+INIT_SECONDS = 30.0
+"""How long a run waits for the server before it goes on without W&B, which itself waits 90 s."""
+
+
+class WandbLogger:
+    """A W&B run, online or offline by `logger.mode` or WANDB_MODE."""
+
+    def __init__(self, config: Config, path: Path) -> None:
+        """`path` is the run's folder; W&B keeps its files in `wandb` there."""
+        import wandb
+
+        self._state = path / "wandb.json"
+        known: dict[str, Any] = {"id": uuid.uuid4().hex[:8], "step": 0}
+        if self._state.is_file():
+            known |= json.loads(self._state.read_text(encoding="utf-8"))
+        self._id, self._last = str(known["id"]), int(known["step"])
+        settings = config.logger
+        self._run = wandb.init(
+            dir=str(path),
+            id=self._id,
+            resume="allow",
+            project=settings.project,
+            entity=settings.entity,
+            name=settings.run_name or f"{config.population.name} seed {config.seed}",
+            group=settings.group or config.population.name,
+            mode=settings.mode or None,  # type: ignore[arg-type]
+            config=asdict(config),
+            settings=wandb.Settings(console="off", silent=True, init_timeout=INIT_SECONDS),
+        )
+        self._remember(self._last)
+
+    def log(self, step: int, figures: Mapping[str, float]) -> None:
+        """Logs the step unless the run has it already."""
+        if step <= self._last:
+            return
+        self._run.log(dict(figures), step=step)
+        self._remember(step)
+
+    def close(self) -> None:
+        """Uploads what is left, or leaves the offline run for `wandb sync`."""
+        self._run.finish()
+
+    def _remember(self, step: int) -> None:
+        self._last = step
+        write_atomically(self._state, json.dumps({"id": self._id, "step": step}))

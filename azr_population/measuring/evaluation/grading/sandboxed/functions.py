@@ -1,0 +1,67 @@
+"""Calls the function that a solution defines, in the sandbox, as evalplus does."""
+
+import json
+import marshal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from azr_population.measuring.evaluation.grading.sandboxed.values import (
+    LONGEST,
+    LONGEST_PACKED,
+    Line,
+    described,
+    line_of,
+    packed,
+    shortened,
+)
+
+
+def call_all(
+    solution: str, entry_point: str, sets: list[bytes], time_part: Callable[[bool], None]
+) -> str:
+    """The outputs of a solution's function on sets of argument lists (marshalled), packed.
+
+    A set has a namespace of its own and a record: `lines`, one for each input up to the first that
+    raised; `error`, what was raised. `time_part` is told when the time of an input begins and ends.
+    """
+    sys.set_int_max_str_digits(0)
+    records: list[dict[str, Any]] = []
+    for inputs in sets:
+        lines: list[Line] = []
+        error = ""
+        try:
+            scope: dict[str, Any] = {}
+            exec(compile(solution, "<solution>", "exec", dont_inherit=True), scope)
+            function = scope[entry_point]
+            for arguments in marshal.loads(inputs):
+                time_part(True)
+                value = function(*arguments)
+                time_part(False)
+                lines.append(line_of(value))
+        except BaseException as raised:
+            time_part(False)
+            error = described(raised)
+        records.append({"lines": lines, "error": error})
+    for longest in (LONGEST, 400, 40):
+        for record in records:
+            record["lines"] = [shortened(line, longest) for line in record["lines"]]
+        text = packed(records)
+        if len(text) <= LONGEST_PACKED:
+            return text
+    raise ValueError("the outputs are too many")
+
+
+def recorded(check: str, entry_point: str, canonical: str) -> str:
+    """The argument lists with which `check(candidate)` calls its candidate, each as a literal."""
+    scope: dict[str, Any] = {}
+    exec(compile(canonical, "<canonical>", "exec", dont_inherit=True), scope)
+    exec(compile(check, "<check>", "exec", dont_inherit=True), scope)
+    function, seen = scope[entry_point], []
+
+    def candidate(*arguments: Any) -> Any:
+        seen.append(repr(list(arguments)))
+        return function(*arguments)
+
+    scope["check"](candidate)
+    return json.dumps(seen)

@@ -1,0 +1,1 @@
+"""Members tried by hand in the terminal."""

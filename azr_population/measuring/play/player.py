@@ -1,0 +1,184 @@
+"""One member that can be asked by hand, with the referee beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from azr_population.config.load import config_from_file
+from azr_population.config.schema import Config
+from azr_population.domains.code.base_format import own_format
+from azr_population.domains.code.completions import read_answer, read_proposal
+from azr_population.domains.code.formats import FORMATS, Format
+from azr_population.domains.code.questions import question
+from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.engines.engine import Completion, Engine, Sampling
+from azr_population.engines.text import TextEngine
+from azr_population.errors import UserError
+from azr_population.hosts.local.engine import open_referee
+from azr_population.measuring.evaluation.contestants import BASE, Contestant, Entry, entry
+from azr_population.measuring.evaluation.sampling.rollout_sampler import torch_samplers
+from azr_population.method.phases import judge_proposals
+from azr_population.pages.show.select import no_member
+from azr_population.referee import Referee
+from azr_population.runs import RunDirectory
+from azr_population.runs.reasons import meaning
+from azr_population.runs.records import config_of
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class How:
+    """How completions are drawn."""
+
+    samples: int = 1
+    temperature: float = 1.0
+    max_tokens: int = 0
+    """0: the format's own limit."""
+    seed: int = 1
+
+
+@dataclass
+class Player:
+    """A member in slot 0 of an engine. What it writes comes back as records like those of
+    `completions.jsonl`, with `outputs` or the `right` answer where they are known."""
+
+    name: str
+    engine: TextEngine
+    context: int
+    """Tokens that the base reads, prompt and completion together."""
+    format: Format
+    referee: Referee
+    config: Config
+    how: How
+    asked: int = 0
+    """Calls so far: each draws other random numbers."""
+
+    def ask(self, prompt: str) -> list[Record]:
+        """Completions of any prompt. One that asks for a proposal is judged as one."""
+        for type in TaskType:
+            if prompt == self.format.propose_prompt(type):
+                return self.propose(type)
+        limit = self.format.max_new_tokens(TaskType.CODE_F, "propose")
+        return [self._record(prompt, one) for one in self._generate(prompt, limit)]
+
+    def propose(self, type: TaskType) -> list[Record]:
+        """Proposals of this type, judged as in a run."""
+        limit = self.format.max_new_tokens(type, "propose")
+        prompt = self.format.propose_prompt(type)
+        return [
+            self._record(prompt, one, type=str(type), phase="propose", **self._judged(type, one))
+            for one in self._generate(prompt, limit)
+        ]
+
+    def solve(self, type: TaskType, program: str, inputs: Sequence[str]) -> list[Record]:
+        """Attempts at a task of the user's, which may be one that a run would refuse.
+
+        Raises:
+            UserError: the program does not run on the inputs, or they are too few.
+        """
+        if not inputs:
+            raise UserError("a task needs an input: what stands between the brackets of f(...)")
+        rules = replace(self.config.task, refuse=[], max_program_chars=10**6)
+        (task,) = judge_proposals([Proposal(type, program, tuple(inputs))], self.referee, rules)
+        if not isinstance(task, Task):
+            raise UserError(f"this is no {type} task ({task}): {meaning(task)}")
+        limit = self.format.max_new_tokens(type, "solve")
+        prompt = self.format.solve_prompt(task)
+        return [
+            self._record(prompt, one, type=str(type), phase="solve", **self._graded(task, one))
+            for one in self._generate(prompt, limit)
+        ]
+
+    def _judged(self, type: TaskType, completion: Completion) -> Record:
+        proposal = read_proposal(self.format, type, completion)
+        if proposal is None:
+            return {"verdict": "refused", "reason": "unparsable"}
+        (task,) = judge_proposals([proposal], self.referee, self.config.task)
+        if not isinstance(task, Task):
+            return {"verdict": "refused", "reason": task}
+        runs = [f"f({a}) -> {out}" for a, out in zip(task.inputs, task.outputs, strict=True)]
+        return {"verdict": "valid", "reason": "ok", "outputs": runs}
+
+    def _graded(self, task: Task, completion: Completion) -> Record:
+        answer = read_answer(self.format, task.type, completion)
+        if answer is None:
+            return {"verdict": "failed", "reason": "unparsable", "right": task.reference_answer}
+        ((grade,),) = self.referee.grade([question(task, [answer])])
+        if grade.solved:
+            return {"verdict": "solved", "reason": str(grade.reason)}
+        return {"verdict": "failed", "reason": str(grade.reason), "right": task.reference_answer}
+
+    def _generate(self, prompt: str, limit: int) -> list[Completion]:
+        (ids,) = self.engine.encode([prompt])
+        room = self.context - len(ids)
+        if room < 1 or not ids:
+            raise UserError(
+                f"the prompt has {len(ids):,} tokens, and {self.name} reads 1 to "
+                f"{self.context - 1:,} and needs room for an answer; shorten it"
+            )
+        how = self.how
+        sampling = Sampling(min(how.max_tokens or limit, room), how.temperature, n=how.samples)
+        self.asked += 1
+        (drawn,) = self.engine.generate([prompt], [0], sampling, how.seed * 1_000_003 + self.asked)
+        return drawn
+
+    def _record(self, prompt: str, completion: Completion, **told: Any) -> Record:
+        logs = completion.logprobs
+        return {
+            "member": self.name,
+            **told,
+            "log_prob": sum(logs) / len(logs) if logs else None,
+            "tokens": len(completion.token_ids),
+            "finished": completion.finished,
+            "prompt": prompt,
+            "completion": completion.text,
+        }
+
+
+@contextmanager
+def open_player(
+    path: Path, member: str | None, base: Path | None, format: str | None, how: How
+) -> Iterator[Player]:
+    """The player for a member of a run (local or inside AZR), a PEFT folder, or a bare base.
+
+    Args:
+        path: the run, the PEFT folder or the base's folder.
+        member: its name; `base` for the base without any. A PEFT folder needs none.
+        base: the base's folder, in place of the one that the member names.
+        format: a name of `FORMATS`; by default the run's, or the base's own.
+
+    Raises:
+        UserError: one of them is not there, or they do not fit together.
+    """
+    found = entry(path, "all", base, None)
+    contestant = _named(found, member, path)
+    run = RunDirectory(path)
+    stored = config_of(run, "base", "format")
+    config = config_from_file(run.config_file) if stored else Config()
+    config.referee.workers = 1
+    sampler, _ = next(torch_samplers(found, [contestant], config.base.dtype, "cpu"))
+    assert found.base is not None
+    used = FORMATS[format or stored or own_format(found.base, sampler.tokenizer)]()
+    with open_referee(config) as referee:
+        # Its own warning of a long prompt would stand beside ours.
+        sampler.tokenizer.model_max_length = 1 << 40
+        # A rollout is enough: nobody trains here.
+        engine = TextEngine(cast(Engine, sampler.rollout), sampler.tokenizer, used.chat)
+        yield Player(contestant.name, engine, sampler.context, used, referee, config, how)
+
+
+def _named(found: Entry, member: str | None, path: Path) -> Contestant:
+    """The contestant of that name; without a name the only one beside the base."""
+    by_name = {one.name: one for one in found.contestants}
+    if member in by_name:
+        return by_name[member]
+    if member is None and len(found.members) <= 1:
+        return (*found.members, by_name[BASE])[0]
+    if member is None:
+        raise UserError(f"name one of the members of {path}: {', '.join(by_name)}")
+    raise no_member(member, str(path), by_name)

@@ -1,0 +1,89 @@
+"""A conversation with a member, line by line, typed or piped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from azr_population.domains.code.task import TaskType
+from azr_population.errors import UserError
+from azr_population.measuring.play.player import Player, Record
+from azr_population.pages.console.output import Output
+from azr_population.pages.show.cards import card
+from azr_population.runs.formatting import plain
+
+HELP = """\
+/propose TYPE   a task of type code_o, code_i or code_f, judged as in a run
+/solve TYPE     a task of yours: the program, a line with /input ARGUMENTS for each input, /end
+/help /quit
+anything else is a prompt; a backslash at the end of a line goes on with the next one"""
+
+
+def session(player: Player, lines: Iterator[str], console: Output) -> None:
+    """Answers line after line until they end. A mistake is told and the session goes on."""
+    for line in lines:
+        word, *rest = line.split() or [""]
+        try:
+            if word in ("/quit", "/exit"):
+                return
+            if word == "/help":
+                console.print(HELP)
+            elif word == "/propose":
+                show(player.propose(task_type(rest)), console)
+            elif word == "/solve":
+                type = task_type(rest)
+                console.print("the program, then /input ARGUMENTS, then /end", style="dim")
+                show(player.solve(type, *_task(lines)), console)
+            elif word.startswith("/"):
+                raise UserError(f"{plain(word)} is unknown; /help lists what there is")
+            elif word:
+                show(player.ask(_whole(line, lines)), console)
+        except UserError as error:
+            console.print(str(error), style="bold red")
+
+
+def show(rows: Sequence[Record], console: Output) -> None:
+    """Prints a card for each."""
+    for row in rows:
+        console.print(card(row))
+
+
+def task_type(words: Sequence[str]) -> TaskType:
+    """The type that is named, code_o where none is; raises UserError."""
+    name = words[0] if words else "code_o"
+    try:
+        return TaskType(name)
+    except ValueError:
+        known = ", ".join(map(str, TaskType))
+        raise UserError(f"{plain(name)} is no type of task; choose from {known}") from None
+
+
+def _whole(line: str, lines: Iterator[str]) -> str:
+    parts = [line]
+    while parts[-1].endswith("\\"):
+        parts[-1] = parts[-1][:-1]
+        parts.append(next(lines, ""))
+    return "\n".join(parts)
+
+
+def _task(lines: Iterator[str]) -> tuple[str, list[str]]:
+    """Program and inputs up to the line `/end`."""
+    program: list[str] = []
+    inputs: list[str] = []
+    for line in lines:
+        if line.strip() == "/end":
+            break
+        if line.startswith("/input"):
+            inputs.append(line.removeprefix("/input").strip())
+        else:
+            program.append(line)
+    return "\n".join(program).strip("\n"), inputs
+
+
+def typed(read: Callable[[str], str], name: str) -> Iterator[str]:
+    """What a person types, until the end of input."""
+    while True:
+        try:
+            yield read(f"{name}> ")
+        except EOFError:
+            print()
+            return

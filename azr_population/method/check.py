@@ -1,0 +1,87 @@
+"""What no run could work with, local or inside AZR: refused before anything is loaded."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from azr_population.config.schema import (
+    BaseConfig,
+    EvolutionConfig,
+    MatchmakingConfig,
+    MembersConfig,
+)
+from azr_population.errors import UserError
+from azr_population.method.evolution.replacement import PopulationBasedTraining
+from azr_population.method.members import Roster
+from azr_population.method.population import matchmaker_of
+from azr_population.method.rewards import TEACHER_REWARDS
+from azr_population.weights.breeding import get_operator, rehearse
+
+
+def check_population(
+    members: MembersConfig, matchmaking: MatchmakingConfig, evolution: EvolutionConfig, rank: int
+) -> None:
+    """Checks what a population is made from; `rank` is that of its adapters. Bounds are not looked
+    at: see `setting.check_fields`.
+
+    Raises:
+        UserError: naming the key as a local run has it, the value and what would be accepted.
+    """
+    Roster.make(members.teachers, members.students)
+    TEACHER_REWARDS.find(members.teacher_reward)
+    matchmaker_of(matchmaking)
+    check_evolution(evolution, min(members.teachers, members.students), rank)
+
+
+def check_evolution(evolution: EvolutionConfig, smallest: int, rank: int) -> None:
+    """Checks the `evolution` group; `smallest` counts the members of the smaller sub-population,
+    and those of one are never replaced. Raises UserError."""
+    step = PopulationBasedTraining(evolution)
+    weights = evolution.operators
+    for name, weight in weights.items():
+        get_operator(name)
+        if not 0 <= weight < math.inf:
+            raise UserError(f"evolution.operators.{name}={weight} must be a number, at least 0")
+    if evolution.interval == 0 or smallest < 2:
+        rehearse(dict.fromkeys(weights, 0.0), evolution.options, rank)
+        return
+    used = [get_operator(name) for name, weight in weights.items() if weight > 0]
+    if not used:
+        raise UserError("evolution.operators are all 0; weigh one, or set evolution.interval=0")
+    survivors = max(smallest - max(1, step.replaced(smallest)), evolution.elites)
+    if all(operator.parents > survivors for operator in used):
+        raise UserError(
+            f"evolution.operators: all of {', '.join(operator.name for operator in used)} need two "
+            f"parents, but of {smallest} members only {survivors} survive; weigh a mutation"
+        )
+    try:
+        rehearse(weights, evolution.options, rank)
+    except UserError as error:
+        raise UserError(f"evolution: {error}") from error
+
+
+def without_choice(evolution: EvolutionConfig, smallest: int) -> str | None:
+    """A line for a run in which fitness chooses no victim, because at every replacement all members
+    but one are too young to go. None for any other run. Arguments: see `check_evolution`."""
+    lifetimes = evolution.interval * smallest
+    if not evolution.interval or smallest < 2 or lifetimes > evolution.ready:
+        return None
+    return (
+        f"evolution.ready={evolution.ready} leaves no choice of a victim: with {smallest} members "
+        f"and evolution.interval={evolution.interval} it has to be below {lifetimes}"
+    )
+
+
+def check_made(base: BaseConfig) -> None:
+    """Refuses the base of `base=smollm2` where nobody has made it; of others, see `base_folder`.
+
+    Raises:
+        UserError: with the command that makes it.
+    """
+    path = base.path or ""
+    if base.name == "smollm2" and path.startswith(".") and not Path(path).is_dir():
+        raise UserError(
+            f"base.path={path} is not there yet; make it by `azr-population base smollm2`, or give "
+            "the folder where it lies"
+        )

@@ -1,0 +1,1 @@
+"""Who is replaced by whose children: fitness, selection, replacement, credit."""

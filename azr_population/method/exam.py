@@ -1,0 +1,143 @@
+"""A fixed exam: the same held-out tasks for every member that solves, at every sitting.
+
+Self-play's own solve rate mixes skill with the drift of the tasks; the exam holds the tasks still.
+
+Where a task has one right answer, written in one way, its score is that answer's probability, which
+needs no samples. Elsewhere it is the share of right answers among samples at temperature 1, whose
+random numbers belong to (exam, run, step, member): neither who else sits nor how many they are
+changes a member's score, and two sittings share no noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from azr_population.domains.code.completions import read_answer
+from azr_population.domains.code.formats import Format
+from azr_population.domains.code.questions import question
+from azr_population.domains.code.task import Task, TaskType
+from azr_population.engines.engine import Sampling
+from azr_population.engines.text import TextEngine
+from azr_population.method.members import Member
+from azr_population.referee import Referee
+from azr_population.runs.streams import Streams
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """What came out: for each member its score in [0, 1] at each task, in the exam's order."""
+
+    types: tuple[TaskType, ...]
+    """Of the tasks."""
+    scores: dict[str, list[float]]
+    attempts: int
+    """Samples at each task that was sampled."""
+
+    def summary(self) -> dict[str, Any]:
+        """Means over tasks: `members` by name, their `mean`, `best`, `worst`, and by `types`."""
+        members = {name: _mean(scores) for name, scores in self.scores.items()}
+        return {
+            "members": members,
+            "mean": _mean(list(members.values())),
+            "best": max(members.values()),
+            "worst": min(members.values()),
+            "attempts": self.attempts,
+            "types": {
+                str(type): _mean(
+                    [
+                        score
+                        for scores in self.scores.values()
+                        for of, score in zip(self.types, scores, strict=True)
+                        if of is type
+                    ]
+                )
+                for type in dict.fromkeys(self.types)
+            },
+        }
+
+    def records(self, step: int, members: Sequence[Member]) -> list[dict[str, Any]]:
+        """The lines of `exams.jsonl`, one per member: what every later analysis starts from."""
+        return [
+            {
+                "step": step,
+                "member": member.name,
+                "generation": member.generation,
+                "attempts": self.attempts,
+                "scores": [round(score, 6) for score in self.scores[member.name]],
+            }
+            for member in members
+        ]
+
+
+class Exam:
+    """A list of tasks and how often each is attempted where answers have to be sampled."""
+
+    def __init__(self, tasks: Sequence[Task], attempts: int, seed: int) -> None:
+        """`seed` is the exam's own; see `sit` for the run's."""
+        self.tasks = list(tasks)
+        self.attempts = attempts
+        self._streams = Streams(seed)
+
+    def sit(
+        self,
+        engine: TextEngine,
+        referee: Referee,
+        format: Format,
+        members: Sequence[Member],
+        run_seed: int,
+        step: int,
+        attempts: int = 0,
+    ) -> Sitting:
+        """Every member at every task; `attempts` of 0 are the exam's own number."""
+        attempts = attempts or self.attempts
+        gold = [format.gold_answer(task) for task in self.tasks]
+        exact = [i for i, answer in enumerate(gold) if answer is not None]
+        sampled = [i for i, answer in enumerate(gold) if answer is None]
+        scores = {}
+        for member in members:
+            by_task = [0.0] * len(self.tasks)
+            likelihoods = engine.likelihoods(
+                [format.solve_prompt(self.tasks[i]) for i in exact],
+                [str(gold[i]) for i in exact],
+                [member.slot] * len(exact),
+            )
+            seed = self._streams.integer(f"exam {run_seed} {member.name}", step)
+            tasks = [self.tasks[i] for i in sampled]
+            rates = _solve(engine, referee, format, tasks, member, attempts, seed)
+            for place, score in zip([*exact, *sampled], [*likelihoods, *rates], strict=True):
+                by_task[place] = score
+            scores[member.name] = by_task
+        return Sitting(tuple(task.type for task in self.tasks), scores, attempts)
+
+
+def _solve(
+    engine: TextEngine,
+    referee: Referee,
+    format: Format,
+    tasks: Sequence[Task],
+    member: Member,
+    attempts: int,
+    seed: int,
+) -> list[float]:
+    """The share of the member's attempts at each task that solved it."""
+    sampling = Sampling(
+        tuple(format.max_new_tokens(task.type, "solve") for task in tasks),
+        n=attempts,
+    )
+    prompts = [format.solve_prompt(task) for task in tasks]
+    completions = engine.generate(prompts, [member.slot] * len(tasks), sampling, seed)
+    answers = [
+        [read_answer(format, task.type, completion) for completion in group]
+        for task, group in zip(tasks, completions, strict=True)
+    ]
+    questions = [
+        question(task, [text for text in texts if text is not None])
+        for task, texts in zip(tasks, answers, strict=True)
+    ]
+    return [sum(grade.solved for grade in grades) / attempts for grades in referee.grade(questions)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

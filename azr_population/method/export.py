@@ -1,0 +1,66 @@
+"""Members as PEFT folders: those of a run as it stands, and those of a step that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from azr_population.files import check_name, replacing_folder
+from azr_population.method.members import Member, Role
+from azr_population.method.population import Population
+from azr_population.runs.directory import RunDirectory
+from azr_population.weights.adapter import Adapter
+from azr_population.weights.model_card import base_name
+from azr_population.weights.peft_folder import save_adapter
+
+_DOES = {
+    Role.TEACHER: "proposes tasks",
+    Role.STUDENT: "solves tasks",
+    Role.AGENT: "proposes and solves tasks",
+}
+
+
+def export_members(
+    population: Population,
+    read: Callable[[int], Adapter],
+    run: RunDirectory,
+    base: str,
+    folder: Path | None = None,
+) -> None:
+    """Writes every member, read by its slot, as a PEFT folder on `base` into `folder`, by default
+    the run's members; each is put in place whole, with a card that tells where it comes from."""
+    births = {str(birth.get("child")): birth for birth in run.lineage()}
+    known = run.environment().get("base")
+    about = {
+        "run": "/".join(run.path.resolve().parts[-2:]),
+        "base": base_name(base) + (f", weights {known}" if known else ""),
+    }
+    for member in population.roster:
+        facts = card(member, population.step, births.get(member.name)) | about
+        with replacing_folder((folder or run.members) / check_name(member.name)) as place:
+            save_adapter(read(member.slot), place, base, facts)
+
+
+def card(member: Member, step: int, birth: Mapping[str, Any] | None) -> dict[str, str]:
+    """What a member's card tells of it; `birth` is its line of `lineage.jsonl`, if it has one. The
+    single agent meets nobody and has no rating."""
+    facts = {"name": f"{member.name}, after step {step}"}
+    facts["role"] = f"{member.role}: {_DOES[member.role]}"
+    if member.role is not Role.AGENT:
+        facts["rating"] = f"mu {member.rating.mu:.2f}, sigma {member.rating.sigma:.2f} (TrueSkill)"
+    facts["generation"] = str(member.generation)
+    if birth:
+        parents = ", ".join(map(str, birth.get("parents") or ()))
+        facts["lineage"] = f"{birth.get('operator')}({parents}) at step {birth['step']}"
+    return facts
+
+
+def write_snapshot(
+    population: Population, read: Callable[[int], Adapter], run: RunDirectory, base: str
+) -> None:
+    """Keeps the members of this step in `snapshots/step_<step>`: all of them or none."""
+    run.snapshots.mkdir(exist_ok=True)
+    with replacing_folder(run.snapshots / f"step_{population.step}") as folder:
+        folder.mkdir()
+        export_members(population, read, run, base, folder)

@@ -1,0 +1,60 @@
+"""Past opponents: a share of each teacher's tasks goes to, and is paid by, an earlier student.
+
+Fictitious self-play (Brown 1951; Heinrich, Lanctot and Silver 2015) answers the average of all
+earlier opponents and not the last one alone: what beats today's student and nobody else pays less.
+The earlier students are those of the run's snapshots, frozen and drawn evenly, one for each step.
+
+Not covered: they are not rated, train on nothing, and propose nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from azr_population.engines.text import TextEngine
+from azr_population.method.matchmaking import Match
+from azr_population.method.members import Member, Role
+from azr_population.method.rows import Row, matches_of
+from azr_population.runs.directory import steps
+from azr_population.weights.peft_folder import load_adapter
+
+
+class PastStudents:
+    """The stored students of a run, and the engine's slot in which one of them plays.
+
+    Args:
+        snapshots: the run's folder of `step_<n>` folders.
+        slot: a slot that belongs to no member.
+        share: of the tasks that each teacher proposes to each student, in (0, 1).
+    """
+
+    def __init__(self, snapshots: Path, slot: int, share: float) -> None:
+        self._snapshots = snapshots
+        self._slot = slot
+        self._share = share
+
+    def take_over(
+        self, rows: Sequence[Row], step: int, engine: TextEngine, generator: np.random.Generator
+    ) -> str | None:
+        """Gives a share of each match's rows to one student of an earlier step, which is put into
+        the engine; returns who it is, as `student_1@25`, or None before the first snapshot."""
+        stored = [
+            (then, folder)
+            for then, place in steps(self._snapshots)
+            if then < step
+            for folder in sorted(place.glob(f"{Role.STUDENT}_*"))
+        ]
+        if not stored:
+            return None
+        then, folder = stored[int(generator.integers(len(stored)))]
+        engine.write(self._slot, load_adapter(folder))
+        past = Member(f"{folder.name}@{then}", Role.STUDENT, self._slot)
+        for match in matches_of(rows):
+            of_match = [row for row in rows if row.match is match]
+            count = round(self._share * len(of_match))
+            for i in generator.permutation(len(of_match))[:count]:
+                of_match[i].match = Match(match.teacher, past)
+        return past.name

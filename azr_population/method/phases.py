@@ -1,0 +1,173 @@
+"""The phases of a step from proposing to grading. They fill `Row`s and change nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from azr_population.config.schema import EngineConfig, TaskConfig
+from azr_population.domains.code.completions import read_answer, read_proposal
+from azr_population.domains.code.formats import Format
+from azr_population.domains.code.held_out import HeldOut
+from azr_population.domains.code.questions import question
+from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.code.validity import accept, refuse_before
+from azr_population.engines.engine import Sampling
+from azr_population.engines.text import TextEngine
+from azr_population.method.population import Population
+from azr_population.method.rows import Answer, Row
+from azr_population.method.shares import proposal_rows, shares
+from azr_population.referee import Program, Referee
+
+
+def propose(
+    engine: TextEngine,
+    format: Format,
+    population: Population,
+    tasks: TaskConfig,
+    sampling: EngineConfig,
+    references: np.random.Generator,
+    seed: int,
+) -> list[Row]:
+    """Every teacher writes its rows of proposals, split over the task types and its matches."""
+    teachers = population.roster.teachers
+    budget = proposal_rows(population.config.rows, teachers[0].role)
+    wanted = [
+        (match, TaskType(type))
+        for type, count in zip(tasks.types, shares(budget, len(tasks.types)), strict=True)
+        for match in population.deal([t.slot for t in teachers for _ in range(count)])
+    ]
+    wanted.sort(key=lambda pair: population.matches.index(pair[0]))
+    completions = engine.generate(
+        [
+            format.propose_prompt(
+                type, population.buffer.sample(type, tasks.references, references)
+            )
+            for _, type in wanted
+        ],
+        [match.teacher.slot for match, _ in wanted],
+        Sampling(
+            tuple(
+                sampling.propose_tokens or format.max_new_tokens(type, "propose")
+                for _, type in wanted
+            ),
+            sampling.temperature,
+        ),
+        seed,
+    )
+    return [
+        Row(
+            match,
+            type,
+            completion,
+            read_proposal(format, type, completion),
+        )
+        for (match, type), (completion,) in zip(wanted, completions, strict=True)
+    ]
+
+
+HELD_OUT = "held_out"
+"""The reason why a program of the exam is no task."""
+
+
+def verify(
+    rows: Sequence[Row], referee: Referee, tasks: TaskConfig, held_out: HeldOut | None = None
+) -> None:
+    """Sets `task` and `reason` of every row whose completion parsed."""
+    parsed = []
+    for row in rows:
+        if row.proposal and held_out and held_out.is_copy(row.proposal.program):
+            row.reason = HELD_OUT
+        elif row.proposal:
+            parsed.append((row, row.proposal))
+    verdicts = judge_proposals([proposal for _, proposal in parsed], referee, tasks)
+    for (row, _), verdict in zip(parsed, verdicts, strict=True):
+        if isinstance(verdict, Task):
+            row.task, row.reason = verdict, "ok"
+        else:
+            row.reason = verdict
+
+
+def judge_proposals(
+    proposals: Sequence[Proposal], referee: Referee, tasks: TaskConfig
+) -> list[Task | str]:
+    """For each proposal the task, or the reason why it is none.
+
+    The referee runs the programs; the validity rules decide which of them are tasks.
+    """
+    verdicts: list[Task | str] = [
+        refuse_before(proposal, tasks.max_program_chars) or "" for proposal in proposals
+    ]
+    runnable = [index for index, refused in enumerate(verdicts) if not refused]
+    programs = [
+        Program(
+            proposals[i].program,
+            proposals[i].inputs,
+            proposals[i].imports,
+            literal_inputs=proposals[i].type is TaskType.CODE_F,
+        )
+        for i in runnable
+    ]
+    for index, execution in zip(runnable, referee.check(programs), strict=True):
+        verdicts[index] = (
+            accept(proposals[index], execution.outputs, tasks.refuse, tasks.max_output_chars)
+            if execution.valid
+            else execution.reason.value
+        )
+    return verdicts
+
+
+def seed_tasks(proposals: Sequence[Proposal], referee: Referee, tasks: TaskConfig) -> list[Task]:
+    """The valid tasks of a seed file, of the types that the run plays."""
+    wanted = [proposal for proposal in proposals if str(proposal.type) in tasks.types]
+    verdicts = judge_proposals(wanted, referee, tasks)
+    return [verdict for verdict in verdicts if isinstance(verdict, Task)]
+
+
+def solve(
+    rows: Sequence[Row],
+    engine: TextEngine,
+    format: Format,
+    attempts: int,
+    sampling: EngineConfig,
+    seed: int,
+) -> None:
+    """The matched student attempts every valid task `attempts` times."""
+    chosen = [(row, row.task) for row in rows if row.task is not None]
+    completions = engine.generate(
+        [format.solve_prompt(task) for _, task in chosen],
+        [row.match.student.slot for row, _ in chosen],
+        Sampling(
+            tuple(
+                sampling.solve_tokens or format.max_new_tokens(row.type, "solve")
+                for row, _ in chosen
+            ),
+            sampling.temperature,
+            n=attempts,
+        ),
+        seed,
+    )
+    for (row, _), drawn in zip(chosen, completions, strict=True):
+        row.answers = [
+            Answer(completion, read_answer(format, row.type, completion)) for completion in drawn
+        ]
+
+
+def grade(rows: Sequence[Row], referee: Referee) -> None:
+    """The referee judges the attempts. Equal answers to a task are judged once."""
+    asked = [row for row in rows if row.task is not None and row.answers]
+    texts = [
+        tuple(dict.fromkeys(a.text for a in row.answers if a.text is not None)) for row in asked
+    ]
+    questions = [
+        question(row.task, answers)
+        for row, answers in zip(asked, texts, strict=True)
+        if row.task is not None
+    ]
+    for row, answers, grades in zip(asked, texts, referee.grade(questions), strict=True):
+        verdicts = dict(zip(answers, grades, strict=True))
+        for answer in row.answers:
+            if answer.text is not None:
+                answer.solved = verdicts[answer.text].solved
+                answer.reason = verdicts[answer.text].reason.value

@@ -1,0 +1,84 @@
+"""What proposing and solving are worth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from azr_population.config.schema import PopulationConfig
+from azr_population.domains.buffer import TaskBuffer
+from azr_population.method.rows import Row
+from azr_population.registry import Registry
+
+INVALID = -0.5
+"""A proposal or answer of the right form that does not hold; AZR, equation 6."""
+UNPARSABLE = -1.0
+"""A completion of the wrong form; AZR, equation 6."""
+SOLVED = 1.0
+
+TEACHER_REWARDS: Registry[Callable[[float], float]] = Registry("population.teacher_reward")
+"""Reward of a valid task by the share of the matched student's attempts that solved it."""
+
+
+@TEACHER_REWARDS.register("adversarial", "PopuLoRA: zero-sum against the matched student")
+def adversarial(solve_rate: float) -> float:
+    """1 - solve rate: an unsolved task pays most."""
+    return 1.0 - solve_rate
+
+
+@TEACHER_REWARDS.register("learnability", "AZR, equation 4")
+def learnability(solve_rate: float) -> float:
+    """1 - solve rate, but nothing for a task that nobody solved."""
+    return 1.0 - solve_rate if solve_rate > 0 else 0.0
+
+
+@TEACHER_REWARDS.register("stock", "AZR's code, which departs from its equation 4 at both ends")
+def stock(solve_rate: float) -> float:
+    """As `learnability`, but -0.5 where that is 0: for what nobody or everybody solved."""
+    return learnability(solve_rate) or INVALID
+
+
+def student_reward(parsed: bool, solved: bool) -> float:
+    """AZR, equation 6: 1 when solved, -0.5 when wrong, -1 when not even an answer."""
+    if not parsed:
+        return UNPARSABLE
+    return SOLVED if solved else INVALID
+
+
+def teacher_reward(
+    reward: Callable[[float], float],
+    parsed: bool,
+    solve_rate: float | None,
+    copies: int,
+    duplicate_price: float,
+) -> float:
+    """The reward of one proposal; `solve_rate` is None when it is invalid.
+
+    Each of the `copies` (other proposals of the same task in the batch or the buffer) costs
+    `duplicate_price`; a valid task is never worth less than an unparsable completion. The price is
+    ours: without it teachers repeat the task that pays best.
+    """
+    if not parsed:
+        return UNPARSABLE
+    if solve_rate is None:
+        return INVALID
+    return max(UNPARSABLE, reward(solve_rate) - duplicate_price * copies)
+
+
+def count_copies(rows: Sequence[Row], known: TaskBuffer) -> None:
+    """Sets `copies`: equal tasks by the same teacher in these rows, and one if it is known."""
+    counts = Counter((row.match.teacher.name, row.task) for row in rows if row.task is not None)
+    for row in rows:
+        if row.task is not None:
+            row.copies = counts[row.match.teacher.name, row.task] - 1 + (row.task in known)
+
+
+def reward_rows(rows: Sequence[Row], config: PopulationConfig) -> None:
+    """Sets the rewards of the proposals and of every attempt."""
+    value = TEACHER_REWARDS.find(config.teacher_reward).function
+    for row in rows:
+        for answer in row.answers:
+            answer.reward = student_reward(answer.text is not None, answer.solved)
+        row.reward = teacher_reward(
+            value, row.proposal is not None, row.solve_rate, row.copies, config.duplicate_price
+        )

@@ -1,0 +1,73 @@
+"""The rows of a step: what one teacher proposed to one student and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.engines.engine import Completion
+from azr_population.method.matchmaking import Match
+
+
+@dataclass
+class Answer:
+    """One attempt of the matched student."""
+
+    completion: Completion
+    text: str | None
+    """The parsed answer; None when the completion had no answer in it."""
+    solved: bool = False
+    reason: str = "unparsable"
+    reward: float = 0.0
+    advantage: float | None = None
+    """What its writer trained on; None where it did not, or learned nothing."""
+
+
+@dataclass
+class Row:
+    """One proposal on its way through a step; the host fills it from top to bottom, and
+    `rewards.reward_rows` has the rest."""
+
+    match: Match
+    type: TaskType
+    completion: Completion
+    proposal: Proposal | None
+    task: Task | None = None
+    reason: str = "unparsable"
+    """Why there is no task; `ok` when there is one."""
+    copies: int = 0
+    answers: list[Answer] = field(default_factory=list)
+    reward: float = 0.0
+    advantage: float | None = None
+    """As of `Answer`."""
+
+    @property
+    def solve_rate(self) -> float | None:
+        """Share of the attempts that solved the task; None when there is no task."""
+        if self.task is None or not self.answers:
+            return None
+        return sum(answer.solved for answer in self.answers) / len(self.answers)
+
+
+def matches_of(rows: Iterable[Row]) -> list[Match]:
+    """The matches that these rows belong to, in the order in which they occur."""
+    return list({id(row.match): row.match for row in rows}.values())
+
+
+@dataclass
+class Practice:
+    """An attempt at a task that the host drew from a buffer of its own, outside the matches.
+
+    Inside AZR students train on these, and the attempts at proposals only estimate solve rates.
+    """
+
+    slot: int
+    """Of the student."""
+    type: TaskType
+    completion: Completion
+    solved: bool
+    reason: str
+    reward: float
+    advantage: float | None = None
+    """As of `Answer`."""

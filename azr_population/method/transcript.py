@@ -1,0 +1,166 @@
+"""The members' own words: which completions of a step are kept, and their lines.
+
+`completions.jsonl` is what a person reads to see why proposals are refused and how tasks are
+solved; nothing is computed from it. A record holds
+
+    step, phase         `propose` or `solve`
+    member, generation  who wrote it, before any replacement at the end of the step
+    opponent            the other member of the match (`student_1@25`: of step 25); null for an
+                        attempt at a task of AZR's own
+    type                code_o, code_i or code_f
+    verdict, reason     `valid` or `refused` of a proposal, `solved` or `failed` of an attempt, and
+                        the rule's or the referee's word for it
+    solve_rate          of a valid proposal: the share of the attempts that solved it
+    reward, advantage   the advantage is null for what its writer did not train on, or learned
+                        nothing from
+    log_prob            mean over the completion's tokens of the natural logarithm of the
+                        probability (temperature 1) that the sampler gave them, end of sequence
+                        included; inside AZR the actor's old one, null for attempts at proposals
+    tokens, finished    finished: it ended by itself, and not at the limit of tokens
+    prompt, completion  as the model saw and wrote them; `cut` counts the characters that were
+                        taken out of the middle of a longer one
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from azr_population.domains.code.task import TaskType
+from azr_population.engines.engine import Completion
+from azr_population.method.members import Roster
+from azr_population.method.rows import Answer, Practice, Row
+
+FIRST = 1000
+"""Most completions that are kept of the first step, of which all are wanted."""
+LONGEST = 16_000
+"""Characters that are kept of a prompt, and of a completion."""
+
+Record = dict[str, Any]
+
+
+class Transcript:
+    """Keeps `per_step` completions of every step (0: none), of the first one up to `FIRST`."""
+
+    def __init__(self, per_step: int, tokenizer: Any) -> None:
+        self._per_step = per_step
+        self._tokenizer = tokenizer
+
+    def of_step(
+        self,
+        step: int,
+        roster: Roster,
+        rows: Sequence[Row],
+        practice: Sequence[Practice],
+        generator: np.random.Generator,
+    ) -> list[Record]:
+        """The lines of `completions.jsonl`: proposals first, then attempts, each in their order."""
+        if not self._per_step:
+            return []
+        # Past opponents are in no roster.
+        writers = [*roster, *(row.match.student for row in rows)]
+        names = {member.slot: (member.name, member.generation) for member in writers}
+        written = [_proposal(row) for row in rows]
+        written += [
+            _attempt(answer, row.type, row.match.teacher.name)
+            for row in rows
+            for answer in row.answers
+        ]
+        written += [_attempt(attempt, attempt.type, None) for attempt in practice]
+        for record, completion in written:
+            record["member"], record["generation"] = names[completion.slot]
+        count = max(FIRST, self._per_step) if step == 1 else self._per_step
+        kept = choose([record for record, _ in written], count, generator)
+        return [{"step": step, **written[i][0], **self._words(written[i][1])} for i in kept]
+
+    def _words(self, completion: Completion) -> Record:
+        logs = completion.logprobs
+        text = completion.text or self._decode(completion.token_ids, True)
+        prompt, cut = _cut(self._decode(completion.prompt_ids, False))
+        text, more = _cut(text)
+        return {
+            "log_prob": sum(logs) / len(logs) if logs else None,
+            "tokens": len(completion.token_ids),
+            "finished": completion.finished,
+            "prompt": prompt,
+            "completion": text,
+            **({"cut": cut + more} if cut + more else {}),
+        }
+
+    def _decode(self, ids: Sequence[int], skip_special_tokens: bool) -> str:
+        text: str = self._tokenizer.decode(
+            list(ids),
+            skip_special_tokens=skip_special_tokens,
+            clean_up_tokenization_spaces=False,
+        )
+        return text
+
+
+def choose(records: Sequence[Record], count: int, generator: np.random.Generator) -> list[int]:
+    """The places of up to `count` records, ascending, spread over what can be seen in them.
+
+    One after the other is taken: of the verdict with fewest so far, of its member with fewest, then
+    of the task type and the reason with fewest; chance decides between equals.
+    """
+    if len(records) <= count:
+        return list(range(len(records)))
+    kinds: dict[tuple[str, ...], list[int]] = {}
+    for place in generator.permutation(len(records)).tolist():
+        one = records[place]
+        kind = (one["verdict"], one["member"], one["type"], one["reason"])
+        kinds.setdefault(kind, []).append(place)
+    taken: Counter[tuple[str, ...]] = Counter()
+    chosen: list[int] = []
+    while len(chosen) < count:
+        next_kind = min(kinds, key=lambda kind: [taken[part] for part in _parts(kind)])
+        chosen.append(kinds[next_kind].pop())
+        if not kinds[next_kind]:
+            del kinds[next_kind]
+        taken.update(_parts(next_kind))
+    return sorted(chosen)
+
+
+def _parts(kind: tuple[str, ...]) -> list[tuple[str, ...]]:
+    verdict, *others = kind
+    return [(verdict,), *((verdict, other) for other in others)]
+
+
+def _proposal(row: Row) -> tuple[Record, Completion]:
+    record = {
+        "phase": "propose",
+        "opponent": row.match.student.name,
+        "type": str(row.type),
+        "verdict": "refused" if row.task is None else "valid",
+        "reason": row.reason,
+        "solve_rate": row.solve_rate,
+        "reward": row.reward,
+        "advantage": row.advantage,
+    }
+    return record, row.completion
+
+
+def _attempt(
+    answer: Answer | Practice, type: TaskType, opponent: str | None
+) -> tuple[Record, Completion]:
+    record = {
+        "phase": "solve",
+        "opponent": opponent,
+        "type": str(type),
+        "verdict": "solved" if answer.solved else "failed",
+        "reason": answer.reason,
+        "reward": answer.reward,
+        "advantage": answer.advantage,
+    }
+    return record, answer.completion
+
+
+def _cut(text: str) -> tuple[str, int]:
+    """The text without what is too much in its middle, and how many characters that was."""
+    more = len(text) - LONGEST
+    if more <= 0:
+        return text, 0
+    half = LONGEST // 2
+    return f"{text[:half]}\n[... {more:,} characters ...]\n{text[-half:]}", more

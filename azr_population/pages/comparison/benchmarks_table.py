@@ -1,0 +1,74 @@
+"""What members achieve on benchmarks, where `azr-population evaluate` was run on the runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from azr_population.pages.comparison.inputs import Arm
+from azr_population.pages.web.sections import row, table, text
+
+FIGURES = "evaluation/figures.json"
+"""In a run's folder; `measuring/evaluation/table.py` writes it."""
+
+
+def benchmarks(arms: Sequence[Arm]) -> str:
+    """A section with a table for each k of pass@k; '' where no run was evaluated."""
+    lines = list(_lines(arms))
+    ks = sorted({line["k"] for _, _, line in lines})
+    tables = [_table([entry for entry in lines if entry[2]["k"] == k], k) for k in ks]
+    if not tables:
+        return ""
+    note = (
+        "Percent, with 95% bootstrap intervals over problems. Figures of other prompts, problems "
+        "or limits of tokens cannot be compared; docs/evaluation.md says what they are made of."
+    )
+    body = f'<p class="note">{text(note)}</p>{"".join(tables)}'
+    return f'<section id="benchmarks"><h2>Benchmarks</h2>{body}</section>'
+
+
+Line = tuple[str, bool, dict[str, Any]]
+"""Arm and run, whether its completions are greedy, a row of its figures."""
+
+
+def _lines(arms: Sequence[Arm]) -> Iterator[Line]:
+    for arm in arms:
+        for run in arm.runs:
+            figures = _read(run.path / FIGURES) if run.directory else {}
+            label = arm.name if len(arm.runs) == 1 else f"{arm.name}/{run.name}"
+            for line in figures.get("lines", ()):
+                yield label, figures.get("temperature") == 0, line
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The figures of a run; {} where there are none, or a file that is no such thing."""
+    try:
+        figures = json.loads(path.read_text(encoding="utf-8"))
+        for line in figures["lines"]:
+            [line["model"], int(line["k"])]
+            for cell in line["cells"].values():
+                [float(cell[key]) for key in ("value", "low", "high")]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return dict(figures)
+
+
+def _table(lines: Sequence[Line], k: int) -> str:
+    titles = list(dict.fromkeys(title for _, _, line in lines for title in line["cells"]))
+    rows = [
+        row(
+            text(f"{run}: {line['model']}"), [_cell(line["cells"].get(t)) for t in titles], "number"
+        )
+        for run, _, line in lines
+    ]
+    label = f"pass@{k}{', greedy' if all(greedy for _, greedy, _ in lines) else ''}"
+    return table([label, *titles], rows, "number", label)
+
+
+def _cell(cell: dict[str, Any] | None) -> str:
+    if cell is None:
+        return "-"
+    value, low, high = (100 * float(cell[key]) for key in ("value", "low", "high"))
+    return f"{value:.1f}<br><small>{low:.1f} to {high:.1f}</small>"

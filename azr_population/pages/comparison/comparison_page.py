@@ -1,0 +1,161 @@
+"""The comparison as one HTML file: the verdict first, then what differs, budgets and curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from azr_population.errors import UserError
+from azr_population.files import write_atomically
+from azr_population.pages.comparison.azr_log import OTHERWISE
+from azr_population.pages.comparison.benchmarks_table import benchmarks
+from azr_population.pages.comparison.curves import DASHES, curves
+from azr_population.pages.comparison.differences import Differences, differences
+from azr_population.pages.comparison.fairness import fairness
+from azr_population.pages.comparison.inputs import Arm, are_mixed, arms_of
+from azr_population.pages.comparison.verdict_html import (
+    has_intervals,
+    verdict_tables,
+    verdict_words,
+)
+from azr_population.pages.comparison.verdict_table import horizon, verdicts
+from azr_population.pages.web.document import document
+from azr_population.pages.web.sections import row, table, text
+
+_SCRIPTS = ("drawing.js", "layout.js", "saving.js", "lines.js", "intervals.js", "compare.js")
+
+
+_BRACKETS = "In brackets are 95% intervals over seeds."
+_WITH_INTERVALS = (
+    "Small figures are 95% intervals over seeds (Student's t; Welch's for differences). An "
+    "interval that holds zero shows no difference; it does not show that there is none. One in "
+    "twenty misses by chance, and these are not corrected for their number. The best of several "
+    "members looks good by luck too, because the exam itself picks it. Rows of the same measure "
+    "are drawn to the same scale."
+)
+_WITHOUT = (
+    "Of an arm with one seed nobody can tell how far another seed would have come out: these "
+    "differences may all be chance."
+)
+
+
+def write_comparison(arguments: Sequence[str], out: Path) -> Path:
+    """Compares the runs that the arguments name (see `arms_of`) and writes the page to `out`.
+
+    Raises:
+        UserError: the arguments do not name two arms, or `out` cannot be written.
+    """
+    arms = arms_of(arguments)
+    step = horizon(arms)
+    rows = verdicts(arms, step)
+    differing = differences(arms)
+    data = {
+        "steps": max((run.last for arm in arms for run in arm.runs), default=0),
+        "charts": curves(arms),
+        "verdicts": [verdict.to_json() for verdict in rows],
+    }
+    page = document(
+        "compare.html",
+        _SCRIPTS,
+        data,
+        title=f"{' and '.join(arm.name for arm in arms[1:])} against {arms[0].name}",
+        raw={
+            "written": text(datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")),
+            "words": verdict_words(arms, rows, step),
+            "caveat": _caveat(differing),
+            "brackets": _BRACKETS if has_intervals(rows) else "",
+            "note": _WITH_INTERVALS if has_intervals(rows) else _WITHOUT,
+            "arms": _arms(arms),
+            "verdicts": _otherwise(arms, "solve_rate", "validity") + verdict_tables(arms, rows),
+            "differences": _differences(arms, differing),
+            "benchmarks": benchmarks(arms),
+            "fairness": fairness(arms, step) + _otherwise(arms, "seconds"),
+            "curves": text(_of_curves(arms)),
+        },
+    )
+    try:
+        write_atomically(out, page)
+    except OSError as error:
+        raise UserError(f"--out {out} cannot be written: {error.strerror}") from error
+    return out
+
+
+def _arms(arms: Sequence[Arm]) -> str:
+    """The arms, with the line styles that they have in the figures."""
+    rows = []
+    for i, arm in enumerate(arms):
+        kind = "our runs" if all(run.directory for run in arm.runs) else "stock AZR log"
+        steps = sorted({run.last for run in arm.runs})
+        reach = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
+        where = "; ".join(_folders(arm))
+        mark = (
+            '<svg class="dash" viewBox="0 0 26 8" aria-hidden="true"><line x1="0" x2="26" y1="4" '
+            f'y2="4" class="line-{i % 8}" stroke-dasharray="{DASHES[i % len(DASHES)]}"/></svg>'
+        )
+        cells = [text(len(arm.independent)), text(kind), text(reach), text(where)]
+        rows.append(row(f"{mark}{text(arm.name)}", cells))
+    return table(["arm", "seeds", "what it is", "steps recorded", "read from"], rows)
+
+
+def _folders(arm: Arm) -> list[str]:
+    """Where the arm's runs lie: `runs/4t4s: seed_1, seed_2`."""
+    folders: dict[str, list[str]] = {}
+    for run in arm.runs:
+        folders.setdefault(str(run.path.parent), []).append(run.path.name)
+    return [
+        str(Path(folder, *names)) if len(names) == 1 else f"{folder}: {', '.join(names)}"
+        for folder, names in folders.items()
+    ]
+
+
+def _caveat(differing: Differences) -> str:
+    """What else differs, in short, beside the verdict."""
+    if not differing.warnings:
+        return ""
+    more = len(differing.warnings) - 1
+    others = f" ({more} more)" if more else ""
+    return (
+        f'<p class="caveat"><b>Bear in mind.</b> {text(differing.warnings[0])} '
+        f'<a href="#differences">What differs{others}</a></p>'
+    )
+
+
+def _of_curves(arms: Sequence[Arm]) -> str:
+    """How to read the curves: without a second seed there is no band."""
+    seeds = {len(arm.independent) for arm in arms}
+    if seeds == {1}:
+        return "Each line is one run. An arm with a single seed has no mean and no band."
+    alone = " An arm with a single seed has a line and no band." if 1 in seeds else ""
+    return f"Thick lines are means over an arm's seeds with 95% bands, thin lines the seeds.{alone}"
+
+
+def _differences(arms: Sequence[Arm], differing: Differences) -> str:
+    warned = "".join(f"<li>{text(line)}</li>" for line in differing.warnings)
+    parts = [f'<ul class="warnings">{warned}</ul>'] if warned else []
+    if differing.same:
+        parts.append(
+            f'<p class="fine">The same in all runs: {text(", ".join(differing.same))}.</p>'
+        )
+    if differing.rows:
+        rows = [
+            row(text(line.key), [text(line.group), *(text(value) for value in line.values)])
+            for line in differing.rows
+        ]
+        heads = ["setting", "belongs to", *(arm.name for arm in arms)]
+        open = " open" if len(rows) <= 12 else ""
+        parts.append(
+            f"<details{open}><summary>Settings and versions that differ: {len(rows)}</summary>"
+            f"{table(heads, rows)}</details>"
+        )
+    elif not warned:
+        parts.append("<p>No setting differs but the seed.</p>")
+    return "".join(parts)
+
+
+def _otherwise(arms: Sequence[Arm], *diagnostics: str) -> str:
+    """What a stock log measures differently under these names, if one is compared with our runs."""
+    if not are_mixed(arms):
+        return ""
+    told = "; ".join(OTHERWISE[name] for name in diagnostics)
+    return f'<p class="fine">A stock log measures differently: {text(told)}.</p>'

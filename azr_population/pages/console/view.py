@@ -1,0 +1,116 @@
+"""Progress while a run goes on: live tables in a terminal, plain lines anywhere else."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+from rich.console import Console
+
+from azr_population.pages.console.lines import (
+    end_lines,
+    exam_line,
+    match_line,
+    origin,
+    replacement_line,
+    role_line,
+)
+from azr_population.pages.console.output import Output
+from azr_population.pages.console.time_left import TimeLeft
+from azr_population.runs.formatting import show
+from azr_population.runs.records import Record, conservative
+
+
+class View(Protocol):
+    """What the training loop reports to. The arguments are the records that it also writes.
+
+    A view shows `-` for what a record lacks and never changes the run. `on_end` must be called
+    however the loop ends, or the terminal may be left without a cursor.
+    """
+
+    def on_start(self, run: Record) -> None:
+        """Before the first step: `name` (4t4s), `steps` (total), `step` (steps played
+        before, 0 unless resumed), `dir`, `members` (rows of `Roster.to_json`) and, if resumed,
+        `lineage` (the replacements so far)."""
+
+    def on_match(self, match: Record) -> None:
+        """A rated match, as in matches.jsonl."""
+
+    def on_replacement(self, child: Record) -> None:
+        """A replaced member, as in lineage.jsonl."""
+
+    def on_note(self, text: str) -> None:
+        """A message for the person watching, such as that the run is about to stop."""
+
+    def on_step(self, step: Record) -> None:
+        """The end of a step, as in metrics.jsonl."""
+
+    def on_end(self, result: Record) -> None:
+        """After the last step, or when stopped: `status` (finished, interrupted, failed) and any of
+        `changed` (sentences on what changed), `dir`, `members`, `report` (paths) and `resume` (the
+        command to go on)."""
+
+
+class PlainView:
+    """A line per event, for logs and pipes, and the ratings at the end."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._time = TimeLeft(0, 0)
+        self._births: dict[str, Record] = {}
+        self._members: Record = {}
+
+    def on_start(self, run: Record) -> None:
+        self._time = TimeLeft(run.get("step", 0), run.get("steps", 0))
+        self._births = {row["child"]: row for row in run.get("lineage", ())}
+        self._say(
+            f"{run.get('name', 'run')}: {len(run.get('members', ()))} members, steps "
+            f"{self._time.done + 1} to {self._time.steps}, recorded in {run.get('dir', '?')}"
+        )
+
+    def on_match(self, match: Record) -> None:
+        self._say(f"  {match_line(match)}")
+
+    def on_replacement(self, child: Record) -> None:
+        self._births[child["child"]] = child
+        self._say(f"  {replacement_line(child)}")
+
+    def on_note(self, text: str) -> None:
+        self._say(text)
+
+    def on_step(self, step: Record) -> None:
+        self._time.tick(step)
+        self._members = step.get("members") or {}
+        parts = [
+            f"step {step['step']}/{self._time.steps}",
+            f"{show(step.get('seconds'), '{:.1f}')} s, {self._time.left} left",
+            *(role_line(role, metrics) for role, metrics in (step.get("roles") or {}).items()),
+        ]
+        if step.get("exam"):
+            parts.append(exam_line(step["exam"]))
+        self._say(" | ".join(parts))
+
+    def on_end(self, result: Record) -> None:
+        for name, member in self._members.items():
+            if member.get("mu") is not None:
+                self._say(
+                    f"{name:<10} mu {member['mu']:5.1f}  sigma {member['sigma']:4.1f}  "
+                    f"conservative {conservative(member):5.1f}  "
+                    f"generation {member.get('generation', 0)} "
+                    f"{origin(self._births, name, self._time.done)}"
+                )
+        for line in end_lines(result, self._time.done, self._time.steps):
+            self._say(line)
+
+    def _say(self, line: str) -> None:
+        # soft_wrap keeps an event on one line, whatever width a log claims to have.
+        self._console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def view_for(console: Console | None = None) -> View:
+    """The live view in a terminal that can redraw, otherwise (and with TERM=dumb) the plain one."""
+    from azr_population.pages.console.live import LiveView
+
+    console = console or Output()
+    live = console.is_terminal and not console.is_dumb_terminal and not os.environ.get("CI")
+    return LiveView(console) if live else PlainView(console)

@@ -1,0 +1,295 @@
+"""What the figures of a run's page show, as plain data: line charts and the lineage.
+
+Reads records only. A record may lack anything; what is not a finite number is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from azr_population.pages.report.lines import Points, line_of, values
+from azr_population.runs.records import Record, conservative, number, roles_in, section
+
+# section, key in metrics, title, format, what it is
+_BY_ROLE = (
+    ("standing", "reward", "Mean reward", "number", "of a proposal or an attempt"),
+    ("solving", "solve_rate", "Solve rate", "percent", "of the attempts at valid tasks"),
+    ("validity", "validity", "Valid proposals", "percent", "that ran and passed the rules"),
+    ("validity", "unique", "Unique proposals", "percent", "of the valid ones"),
+    ("complexity", "ast_nodes", "AST nodes", "number", "per valid program"),
+    ("complexity", "ast_depth", "AST depth", "number", "per valid program"),
+    ("complexity", "cyclomatic", "Cyclomatic complexity", "number", "per valid program"),
+    ("complexity", "lines", "Lines of code", "number", "per valid program"),
+    ("lengths", "proposal_tokens", "Proposal length", "number", "tokens"),
+    ("lengths", "answer_tokens", "Answer length", "number", "tokens"),
+    ("training", "loss", "Loss", "number", "of the policy gradient"),
+    ("training", "grad_norm", "Gradient norm", "number", "before it is clipped"),
+    ("training", "entropy", "Entropy", "number", "nats per sampled token"),
+)
+_BY_TYPE = (
+    (
+        *("solving", "solve_rate", "Solve rate by task type", "percent"),
+        "of the attempts at valid tasks",
+    ),
+    (
+        *("validity", "validity", "Valid proposals by task type", "percent"),
+        "that ran and passed the rules",
+    ),
+)
+_BY_DIAGNOSTIC = (
+    ("complexity", "halstead_volume", "Halstead volume", "number", "bits, per valid program"),
+    ("space", "coverage", "Kinds of problems covered", "number", "so far: this can only grow"),
+    (
+        *("space", "coverage_per_task", "Kinds per equal number of tasks", "number"),
+        "so far, counting equally many tasks of every step",
+    ),
+    (
+        "standing",
+        "weight_cosine",
+        "Likeness of weights",
+        "number",
+        "mean cosine of two members' dW",
+    ),
+    (
+        *("standing", "exam_disagreement", "Disagreement at the exam", "percent"),
+        "mean difference of two students' scores at a task",
+    ),
+    (
+        *("standing", "ancestor_age", "Age of common ancestors", "number"),
+        "steps since the lines of related members parted",
+    ),
+)
+DRAWN = tuple(key for _, key, *_ in _BY_DIAGNOSTIC)
+"""The diagnostics that `diagnostic_charts` asks for."""
+_SHARED = ("solve_rate", "validity")
+"""Measures drawn in two charts, by role and by task type, to the same scale."""
+_PHASE_DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 2")
+_EXAM_DASHES = {"mean": "", "best": "7 3", "worst": "2 3"}
+
+
+def members_of(metrics: Sequence[Record]) -> list[dict[str, str]]:
+    """All members that occur, as `{"name", "role"}` in the order recorded."""
+    return [{"name": name, "role": role} for name, role in roles_in(metrics).items()]
+
+
+def line_charts(metrics: Sequence[Record], lineage: Sequence[Record] = ()) -> list[dict[str, Any]]:
+    """Every line chart that has data: its section, title, format, note and lines.
+
+    `lineage` is what the function of that name gives: a member's line is broken where it was
+    replaced. At that step its results are still those of the individual that was replaced, its
+    rating is already the child's.
+
+    Lines are those of `lines.line_of`: main ones (a role, a task type) are thick and named in the
+    legend, the others (a member) thin. `colour` names a CSS variable; roles and task types have
+    colours of their own, which nothing else has. `smooth` says whether a running mean may be drawn,
+    since single steps are noisy. Charts with the same `scale`, if they have one, share their axis.
+    """
+    members = members_of(metrics)
+    size = Counter(member["role"] for member in members)
+    births = _births(lineage)
+    charts = []
+    for where, key, title, form, note in _BY_ROLE:
+        lines = [line_of(role, role, True, values(metrics, "roles", role, key)) for role in size]
+        if key == "solve_rate" and "teacher" in size:
+            note += ": a student's own, those at a teacher's tasks"
+            if _coincide([line for line in lines if line["name"] in ("teacher", "student")]):
+                lines = [line for line in lines if line["name"] != "teacher"]
+                note += " (both roles have the same mean)"
+        lines += [
+            line_of(
+                m["name"],
+                m["role"],
+                False,
+                values(metrics, "members", m["name"], key),
+                births=births.get(m["name"], ()),
+            )
+            for m in members
+            if size[m["role"]] > 1
+        ]
+        charts.append(_chart(where, title, form, note, lines, scale=key))
+    for where, key, title, form, note in _BY_TYPE:
+        types = dict.fromkeys(type for step in metrics for type in section(step, "types"))
+        lines = [line_of(type, type, True, values(metrics, "types", type, key)) for type in types]
+        charts.append(_chart(where, title, form, note, lines, scale=key))
+    charts.append(_exam(metrics, members))
+    if len(members) > 1:  # a single agent meets nobody
+        charts += _ratings(metrics, members, births)
+    charts.append(_seconds(metrics))
+    return [chart for chart in charts if chart["lines"]]
+
+
+def diagnostic_charts(
+    series_of: Mapping[tuple[str, str], Points], members: Sequence[Mapping[str, str]]
+) -> list[dict[str, Any]]:
+    """The charts of diagnostics; `series_of` maps (diagnostic, role) to points."""
+    charts = []
+    for where, key, title, form, note in _BY_DIAGNOSTIC:
+        # Coverage is that of all proposers: the kinds covered by two roles do not add up.
+        roles = [""] if where == "space" else dict.fromkeys(member["role"] for member in members)
+        lines = [
+            line_of(
+                role or "all",
+                role or "ink",
+                True,
+                series_of.get((key, role), []),
+                grows=where == "space",
+            )
+            for role in roles
+        ]
+        charts.append(_chart(where, title, form, note, lines, smooth=key == "halstead_volume"))
+    return [chart for chart in charts if chart["lines"]]
+
+
+def lineage(children: Iterable[Record]) -> list[dict[str, Any]]:
+    """The replacements, with what the family tree and the table need."""
+    return [
+        {
+            "step": int(child["step"]),
+            "child": str(child["child"]),
+            "generation": child.get("generation"),
+            "parents": [str(name) for name in child.get("parents") or ()],
+            "operator": str(child.get("operator", "?")),
+            "options": {str(k): str(v) for k, v in (child.get("options") or {}).items()},
+            "victim": number((child.get("fitness") or {}).get("victim")),
+        }
+        for child in children
+        if number(child.get("step")) is not None and "child" in child
+    ]
+
+
+def born_at(lineage: Sequence[Record], step: int) -> set[str]:
+    """The members that were replaced at the end of this step: whoever bears the name now has not
+    played yet if it is the last one."""
+    return {str(child["child"]) for child in lineage if child.get("step") == step}
+
+
+def _exam(metrics: Sequence[Record], members: Sequence[Record]) -> dict[str, Any]:
+    exams = [(step["step"], step["exam"]) for step in metrics if isinstance(step.get("exam"), dict)]
+    takers = [member["role"] for member in members if member["role"] in ("student", "agent")]
+    colour = takers[0] if takers else "ink"
+    lines = []
+    for key in ("mean", "best", "worst") if len(takers) != 1 else ("mean",):
+        points = [(x, y) for x, exam in exams if (y := number(exam.get(key))) is not None]
+        name = key if len(takers) != 1 else colour
+        lines.append(line_of(name, colour, True, points, dash=_EXAM_DASHES[key]))
+    note = "the same held-out tasks at every sitting"
+    return _chart("solving", "Exam", "percent", note, lines, smooth=False)
+
+
+def _births(lineage: Sequence[Record]) -> dict[str, list[int]]:
+    """The steps at whose end each member was replaced."""
+    births: dict[str, list[int]] = {}
+    for child in sorted(lineage, key=lambda child: int(child["step"])):
+        births.setdefault(child["child"], []).append(child["step"])
+    return births
+
+
+def _ratings(
+    metrics: Sequence[Record], members: Sequence[Record], births: Mapping[str, Sequence[int]]
+) -> list[dict[str, Any]]:
+    return [
+        _rating(
+            metrics,
+            members,
+            births,
+            "Rating mu",
+            "TrueSkill points, of which only differences count",
+            _mu,
+        ),
+        _rating(
+            metrics,
+            members,
+            births,
+            "Conservative rating",
+            "mu - 3 sigma, TrueSkill points; from a member's first match on",
+            conservative,
+            newborn=False,
+        ),
+    ]
+
+
+def _rating(
+    metrics: Sequence[Record],
+    members: Sequence[Record],
+    births: Mapping[str, Sequence[int]],
+    title: str,
+    note: str,
+    value: Callable[[Record], float | None],
+    newborn: bool = True,
+) -> dict[str, Any]:
+    """The members' ratings and the mean of each role.
+
+    Without `newborn` a child is left out until it has played: its sigma is that of somebody unknown
+    and would make a notch in the mean at every replacement.
+    """
+    lines = []
+    for role in dict.fromkeys(member["role"] for member in members):
+        thin: list[dict[str, Any]] = []
+        by_step: dict[float, list[float]] = {}
+        for name in (m["name"] for m in members if m["role"] == role):
+            born = births.get(name, ())
+            points = [
+                (step["step"], y)
+                for step in metrics
+                if (y := value(section(step, "members").get(name, {}))) is not None
+                and (newborn or step["step"] not in born)
+            ]
+            for step, y in points:
+                by_step.setdefault(step, []).append(y)
+            # At its birth a child's rating is recorded already.
+            thin.append(line_of(name, role, False, points, births=[step - 0.5 for step in born]))
+        mean = [(x, math.fsum(ys) / len(ys)) for x, ys in sorted(by_step.items())]
+        lines += [line_of(role, role, True, mean), *thin]
+    return _chart("standing", title, "number", note, lines)
+
+
+def _mu(member: Record) -> float | None:
+    return number(member.get("mu"))
+
+
+def _seconds(metrics: Sequence[Record]) -> dict[str, Any]:
+    spent: dict[str, Points] = {}
+    for step in metrics:
+        for name, seconds in (step.get("phases") or {}).items():
+            if (y := number(seconds)) is not None:
+                spent.setdefault(str(name), []).append((step["step"], y))
+    totals = {name: math.fsum(y for _, y in points) for name, points in spent.items()}
+    least = 0.01 * math.fsum(totals.values())
+    kept = sorted((name for name in totals if totals[name] >= least), key=lambda n: -totals[n])
+    lines = [
+        line_of(name, f"part-{i % 3}", True, spent[name], dash=_PHASE_DASHES[i % 6])
+        for i, name in enumerate(kept)
+    ]
+    # Some phases are rare: a running mean would spread an exam over steps without one.
+    note = "by phase; those of less than 1% are left out"
+    return _chart("training", "Seconds per step", "number", note, lines, smooth=False)
+
+
+def _chart(
+    where: str,
+    title: str,
+    form: str,
+    note: str,
+    lines: list[dict[str, Any]],
+    smooth: bool = True,
+    scale: str = "",
+) -> dict[str, Any]:
+    return {
+        **{"section": where, "title": title, "format": form, "note": note, "smooth": smooth},
+        **({"scale": scale} if scale in _SHARED else {}),
+        "lines": [line for line in lines if line["points"]],
+    }
+
+
+def _coincide(lines: Sequence[Record]) -> bool:
+    """Whether there are two lines, and they would lie on top of each other."""
+    if len(lines) != 2:
+        return False
+    first, second = (line["points"] for line in lines)
+    return len(first) == len(second) and all(
+        x == u and math.isclose(y, v, rel_tol=1e-3, abs_tol=1e-6)
+        for (x, y), (u, v) in zip(first, second, strict=True)
+    )

@@ -1,0 +1,101 @@
+"""A few completions of a few steps, folded, for whoever wants to read what was written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from azr_population.domains.code.pieces import asked, is_nano, pieces
+from azr_population.pages.report.programs import marked
+from azr_population.pages.web.sections import empty, text
+from azr_population.runs.formatting import plain, show
+from azr_population.runs.reasons import meaning, verdict_words
+
+Record = Mapping[str, Any]
+
+STEPS, EACH, MOST = 5, 2, 16
+"""Steps that are shown, completions of each (verdict, reason) in them, and completions of a step:
+at most 80 in all, some 200 KB of a page if all are as long as they may be, seldom above 60."""
+LONGEST = 1200
+"""Characters that are shown of a prompt, and of a completion."""
+_STYLE = {"valid": "yes", "solved": "yes"}
+
+
+def completions(read: Callable[[], Iterable[Record]]) -> str:
+    """HTML: each step folded, and in it each completion. Reads the records twice."""
+    steps = _spread(sorted({row["step"] for row in read()}))
+    chosen: dict[int, dict[tuple[str, str], list[Record]]] = {step: {} for step in steps}
+    for row in read():
+        if row["step"] in chosen:
+            kind = str(row.get("verdict")), str(row.get("reason"))
+            alike = chosen[row["step"]].setdefault(kind, [])
+            if len(alike) < EACH:
+                alike.append(row)
+    if not steps:
+        return empty("None are kept (run.completions).")
+    return "".join(_step(step, kinds) for step, kinds in chosen.items())
+
+
+def _spread(steps: list[int]) -> list[int]:
+    """The first, the last, and what lies evenly between them."""
+    if len(steps) <= STEPS:
+        return steps
+    return [steps[math.floor(i * (len(steps) - 1) / (STEPS - 1))] for i in range(STEPS)]
+
+
+def _step(step: int, kinds: Mapping[tuple[str, str], list[Record]]) -> str:
+    ordered = sorted(kinds, key=lambda kind: (kind[0] not in ("refused", "valid"), kind))
+    rounds = [kinds[kind][i] for i in range(EACH) for kind in ordered if i < len(kinds[kind])]
+    shown = sorted(rounds[:MOST], key=lambda row: ordered.index(_kind(row)))
+    return (
+        f'<details class="step"><summary>Step {step}: {len(shown)} completions</summary>'
+        f"{''.join(map(_completion, shown))}</details>"
+    )
+
+
+def _kind(row: Record) -> tuple[str, str]:
+    return str(row.get("verdict")), str(row.get("reason"))
+
+
+def _completion(row: Record) -> str:
+    verdict, reason = map(plain, _kind(row))
+    does = "proposes" if row.get("phase") == "propose" else "solves"
+    said = meaning(reason, row.get("finished"))
+    words = verdict_words(verdict, reason)
+    prompt = plain(row.get("prompt") or "")
+    facts = [f"reward {show(row.get('reward'), '{:+.2f}')}"]
+    facts.append(f"advantage {show(row.get('advantage'), '{:+.2f}', 'none')}")
+    facts.append(f"{show(row.get('tokens'), '{:.0f}')} tokens")
+    facts.append(f"log-probability {show(row.get('log_prob'), '{:.2f}')} a token")
+    return (
+        f'<details><summary><span class="{_STYLE.get(verdict, "no")}">{text(words)}</span>'
+        f" {text(plain(row.get('member') or '?'))} {does} {text(plain(row.get('type') or '?'))}"
+        f'</summary><p class="note">{text(f"{said}; " if said else "")}{text(", ".join(facts))}</p>'
+        f'<pre class="calls">{_code(_tail(asked(prompt)), is_nano(prompt))}</pre>'
+        f'<pre class="program">{_code(_head(plain(row.get("completion") or "")), is_nano(prompt))}'
+        "</pre></details>"
+    )
+
+
+def _code(shown: str, nano: bool) -> str:
+    """HTML with what is code in it coloured."""
+    parts = []
+    for mark, body, code in pieces(shown, nano):
+        fenced = mark.startswith("`")
+        opening = f"{mark}\n" if fenced else f"{mark} " if mark else ""
+        closing = "\n```" if fenced else ""
+        body = body.strip("\n")
+        parts.append(f"{text(opening)}{marked(body) if code else text(body)}{text(closing)}")
+    return "\n".join(parts)
+
+
+def _head(said: str) -> str:
+    more = len(said) - LONGEST
+    return said if more <= 0 else f"{said[:LONGEST]}\n... ({more:,} more characters)"
+
+
+def _tail(said: str) -> str:
+    """The end of a prompt is what is asked."""
+    more = len(said) - LONGEST
+    return said if more <= 0 else f"({more:,} characters before) ...\n{said[-LONGEST:]}"

@@ -1,0 +1,110 @@
+"""Tasks as cards: the program, its calls, every attempt with its verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from azr_population.pages.report.examples import Examples
+from azr_population.pages.report.programs import marked
+from azr_population.pages.web.sections import cut, empty, text
+from azr_population.runs.formatting import show
+from azr_population.runs.records import number
+
+Record = Mapping[str, Any]
+
+_TYPES = {
+    "code_o": "find the output",
+    "code_i": "find an input",
+    "code_f": "find the program",
+}
+_STYLE = {True: "yes", False: "no"}
+_MARK = {True: "✓", False: "✗"}
+
+
+def side_by_side(examples: Examples) -> str:
+    """An early task beside a late one, for each task type."""
+    if not examples.pairs:
+        return empty("There is no early and late task of one type to set side by side.")
+    return "".join(
+        f'<div class="pair">{_card(early, "early")}{_card(late, "late")}</div>'
+        for early, late in examples.pairs
+    )
+
+
+def hardest(tasks: Sequence[Record], otherwise: str) -> str:
+    """A card for each task, or the words `otherwise` without any."""
+    return f'<div class="tasks">{"".join(map(_card, tasks))}</div>' if tasks else empty(otherwise)
+
+
+def _card(task: Record, when: str = "") -> str:
+    type = str(task.get("type", "?"))
+    head = f"{when}: " if when else ""
+    rate = show(task.get("solve_rate"), "{:.0%}", "not attempted")
+    facts = ", ".join(
+        words.format(known)
+        for key, words in (
+            ("ast_nodes", "{:g} AST nodes"),
+            ("ast_depth", "{:g} levels deep"),
+            ("cyclomatic", "cyclomatic complexity {:g}"),
+            ("lines", "{:g} lines"),
+        )
+        if (known := number(task.get(key))) is not None
+    )
+    message = task.get("message")
+    said = f'<p class="message">“{text(message)}”</p>' if message else ""
+    return (
+        f'<article class="task"><h3><i class="dot {text(type)}"></i>{text(head)}{text(type)} '
+        f"<small>{text(_TYPES.get(type, ''))}</small></h3>"
+        f'<p class="facts"><b>step {text(task.get("step", "?"))}</b> '
+        f"{text(_who(task))}"
+        f"<br>{text(facts)}</p>"
+        f'<pre class="program">{marked(cut(task.get("program", "")))}</pre>'
+        f'<pre class="calls">{marked(cut(_calls(task)))}</pre>{said}'
+        f"{_attempts(task, rate)}</article>"
+    )
+
+
+def _who(task: Record) -> str:
+    teacher, student = task.get("teacher", "?"), task.get("student", "?")
+    return str(teacher) if teacher == student else f"{teacher} for {student}"
+
+
+def _calls(task: Record) -> str:
+    pairs = zip(_listed(task.get("inputs")), _listed(task.get("outputs")), strict=False)
+    return "\n".join(f"f({arguments}) -> {output}" for arguments, output in pairs)
+
+
+def _attempts(task: Record, rate: str) -> str:
+    reasons, solved = _listed(task.get("reasons")), _listed(task.get("solved"))
+    shown: list[tuple[bool, Any, str]] = []
+    for i, answer in enumerate(_listed(task.get("answers"))):
+        right = i < len(solved) and solved[i] is True
+        reason = str(reasons[i]) if i < len(reasons) else ""
+        shown.append((right, answer, "solved" if right else reason or "failed"))
+    if not shown:
+        return '<p class="facts">No attempt is recorded.</p>'
+    counts = Counter((right, verdict) for right, _, verdict in shown)
+    chips = "".join(
+        f'<span class="{_STYLE[right]}">{_MARK[right]} {count} {text(verdict)}</span>'
+        for (right, verdict), count in sorted(
+            counts.items(), key=lambda item: (-item[0][0], -item[1])
+        )
+    )
+    lines = "".join(
+        f'<li class="{_STYLE[right]}"><b>{_MARK[right]} {text(verdict)}</b> {_answer(answer)}</li>'
+        for right, answer, verdict in shown
+    )
+    return (
+        f'<p class="verdicts"><b>{text(rate)} solved</b>{chips}</p>'
+        f"<details><summary>{len(shown)} attempts</summary><ul>{lines}</ul></details>"
+    )
+
+
+def _answer(answer: Any) -> str:
+    return "<em>nothing that parses</em>" if answer is None else f"<code>{text(answer)}</code>"
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else []

@@ -1,0 +1,53 @@
+"""HTML files made of one style, one script and the data, with a policy that allows no more."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from azr_population.pages.web.sections import text
+
+_WEB = Path(__file__).parent
+
+
+def document(
+    template: str, scripts: Sequence[str], data: Any, title: str, raw: Mapping[str, str]
+) -> str:
+    """The page whose body is `web/<template>`, with everything in it.
+
+    `title` is plain text, `raw` ready HTML by the template's names and `data` what the scripts
+    draw. The page works from a file, without a server or the network.
+    """
+    script = "\n".join((_WEB / file).read_text(encoding="utf-8") for file in scripts)
+    style = (_WEB / "page.css").read_text(encoding="utf-8")
+    plain = text(title)
+    body = _filled(template, **raw, title=plain, script=script, data=embedded(data))
+    policy = _policy(script, style)
+    return _filled("frame.html", title=plain, policy=policy, style=style, body=body)
+
+
+def embedded(data: Any) -> str:
+    """JSON for a script element; no character in it can end the element."""
+    encoded = json.dumps(data, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
+    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _filled(template: str, **pieces: str) -> str:
+    return Template((_WEB / template).read_text(encoding="utf-8")).substitute(pieces)
+
+
+def _policy(script: str, style: str) -> str:
+    """Allows exactly these two texts, so that anything that slips through escaping stays inert."""
+    hashes = [
+        base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+        for text in (script, style)
+    ]
+    return (
+        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
+        "base-uri 'none'; form-action 'none'"
+    )

@@ -1,0 +1,39 @@
+"""Diagnostics read from `exams.jsonl`, where every member's score at every task lies."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+from azr_population.runs.diagnostics.catalogue import DIAGNOSTICS
+from azr_population.runs.diagnostics.statistics import Series
+from azr_population.runs.directory import RunDirectory
+from azr_population.runs.records import mean, number
+
+
+@DIAGNOSTICS.register(
+    "exam_disagreement",
+    "mean absolute difference of two students' scores at a task of the exam, over pairs and tasks",
+)
+def exam_disagreement(run: RunDirectory) -> dict[str, Series]:
+    """How differently members behave. Where answers are sampled, chance adds to it, and less with
+    more attempts: compare sittings of equal length."""
+    sittings: dict[int, dict[str, list[Any]]] = {}
+    for row in run.exams():
+        sittings.setdefault(row["step"], {})[str(row.get("member"))] = row.get("scores") or []
+    series: Series = []
+    for step, scores in sorted(sittings.items()):
+        distance = mean(_distance(a, b) for a, b in combinations(scores.values(), 2))
+        if distance is not None:
+            series.append((step, distance))
+    return {"": series, "student": series} if series else {}
+
+
+def _distance(one: list[Any], other: list[Any]) -> float | None:
+    """None for lists of different exams, and for what is no score."""
+    pairs = [(number(a), number(b)) for a, b in zip(one, other, strict=False)]
+    if not pairs or len(one) != len(other):
+        return None
+    known = [abs(a - b) for a, b in pairs if a is not None and b is not None]
+    return math.fsum(known) / len(known) if len(known) == len(pairs) else None

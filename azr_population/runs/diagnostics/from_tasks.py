@@ -1,0 +1,136 @@
+"""Diagnostics read from the tasks: Halstead's volume and coverage of the problem space."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from azr_population.runs.diagnostics.catalogue import DIAGNOSTICS
+from azr_population.runs.diagnostics.coverage import placed
+from azr_population.runs.diagnostics.from_metrics import PROPOSERS
+from azr_population.runs.diagnostics.statistics import Series
+from azr_population.runs.diagnostics.task_table import TaskTable, task_table
+from azr_population.runs.directory import RunDirectory
+from azr_population.runs.records import roles_of, steps_of
+
+TASKS_PER_STEP = 12
+"""Tasks of a step that count for `coverage_per_task`. The nano single agent, which proposes 24 a
+step, always has more valid ones."""
+
+
+@DIAGNOSTICS.register("halstead_volume", "mean Halstead volume of valid programs, bits")
+def halstead(run: RunDirectory) -> dict[str, Series]:
+    """By proposer; `""` is the mean over all valid tasks of a step."""
+    table = task_table(run)
+    series: dict[str, Series] = {}
+    for name, chosen in _proposers(run, table).items():
+        known = chosen & ~np.isnan(table.halstead)
+        steps, where = np.unique(table.steps[known], return_inverse=True)
+        sums = np.bincount(where, weights=table.halstead[known], minlength=len(steps))
+        counts = np.bincount(where, minlength=len(steps))
+        series[name] = [
+            (int(step), float(value)) for step, value in zip(steps, sums / counts, strict=True)
+        ]
+    return series
+
+
+@DIAGNOSTICS.register("coverage", "cells of the CVT archive filled so far (paper, Fig 9)")
+def coverage(run: RunDirectory) -> dict[str, Series]:
+    """It grows with the number of tasks, and a population proposes several times as many a step as
+    a single agent: compare `coverage_per_task` too."""
+    table, cells = placed(run)
+    return {
+        name: _filled(_all_steps(run, table), table.steps[chosen], cells[chosen])
+        for name, chosen in _proposers(run, table).items()
+    }
+
+
+@DIAGNOSTICS.register(
+    "coverage_per_task",
+    f"cells expected to be filled so far by {TASKS_PER_STEP} random valid tasks of every step",
+)
+def coverage_per_task(run: RunDirectory) -> dict[str, Series]:
+    """Coverage at an equal number of tasks: rarefaction (Hurlbert 1971, "The nonconcept of species
+    diversity"), step by step, computed exactly.
+
+    Of a step's n tasks c lie in a cell, and k of the n miss it with probability
+    C(n - c, k) / C(n, k); all steps so far miss it with the product of these. A step of k tasks or
+    fewer counts with all of them.
+    """
+    table, cells = placed(run)
+    return {
+        name: _rarefied(_all_steps(run, table), table.steps[chosen], cells[chosen], TASKS_PER_STEP)
+        for name, chosen in _proposers(run, table).items()
+    }
+
+
+@DIAGNOSTICS.register(
+    "cells_per_step",
+    f"different cells expected among {TASKS_PER_STEP} random valid tasks of one step",
+)
+def cells_per_step(run: RunDirectory) -> dict[str, Series]:
+    """How diverse a step is by itself; steps with fewer tasks are left out."""
+    table, cells = placed(run)
+    series: dict[str, Series] = {}
+    for name, chosen in _proposers(run, table).items():
+        points: Series = []
+        for step, counts in _per_step(table.steps[chosen], cells[chosen]):
+            if sum(counts.values()) >= TASKS_PER_STEP:
+                missed = _missed(np.array(list(counts.values())), TASKS_PER_STEP)
+                points.append((step, float(np.sum(1.0 - missed))))
+        if points:
+            series[name] = points
+    return series
+
+
+def _all_steps(run: RunDirectory, table: TaskTable) -> list[int]:
+    """The run's steps, including those without a valid task: what was covered stays covered."""
+    return sorted({step["step"] for step in steps_of(run)} | set(table.steps.tolist()))
+
+
+def _filled(all_steps: list[int], steps: np.ndarray, cells: np.ndarray) -> Series:
+    _, first = np.unique(cells, return_index=True)
+    born = np.sort(steps[first])
+    totals = np.searchsorted(born, all_steps, side="right")
+    return [(step, float(total)) for step, total in zip(all_steps, totals, strict=True)]
+
+
+def _rarefied(all_steps: list[int], steps: np.ndarray, cells: np.ndarray, k: int) -> Series:
+    empty = np.ones(int(cells.max()) + 1 if len(cells) else 0)
+    tasks = dict(_per_step(steps, cells))
+    series: Series = []
+    for step in all_steps:
+        if counts := tasks.get(step):
+            empty[np.array(list(counts))] *= _missed(np.array(list(counts.values())), k)
+        series.append((step, float(np.sum(1.0 - empty))))
+    return series
+
+
+def _missed(counts: np.ndarray, k: int) -> np.ndarray:
+    """For each cell with `counts` tasks, the chance that k tasks miss it; float[n]."""
+    n = int(counts.sum())
+    if n <= k:
+        return np.zeros(len(counts))
+    # C(n - c, k) / C(n, k), factor by factor.
+    i = np.arange(k)
+    factors = np.clip(n - counts[:, None] - i, 0, None) / (n - i)
+    missed: np.ndarray = np.prod(factors, axis=1)
+    return missed
+
+
+def _per_step(steps: np.ndarray, cells: np.ndarray) -> list[tuple[int, dict[int, int]]]:
+    """By step, ascending: the number of tasks in each cell that has any."""
+    tasks: dict[int, dict[int, int]] = {}
+    for step, cell in zip(steps.tolist(), cells.tolist(), strict=True):
+        counts = tasks.setdefault(step, {})
+        counts[cell] = counts.get(cell, 0) + 1
+    return sorted(tasks.items())
+
+
+def _proposers(run: RunDirectory, table: TaskTable) -> dict[str, np.ndarray]:
+    """The tasks of each proposer, bool[n]; those of `""` and of the role are all tasks."""
+    names = np.array(table.teachers, dtype=np.str_)
+    roles = {name: role for name, role in roles_of(run).items() if role in PROPOSERS}
+    roles |= {name: name.rpartition("_")[0] for name in {*table.teachers} - {*roles}}
+    everybody = np.ones(len(names), dtype=bool)
+    members = {name: names == name for name in roles}
+    return {**members, **dict.fromkeys(roles.values(), everybody), "": everybody}

@@ -1,1 +1,0 @@
-"""The local host: proposes, verifies, solves and grades on this machine, and holds the exam."""

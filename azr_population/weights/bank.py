@@ -1,0 +1,222 @@
+"""The bank: every member's LoRA factors, stacked, in one frozen model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from azr_population.errors import UserError
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.routing import Route, Stack, add_update, route_of
+
+
+class Bank:
+    """P members' LoRA adapters on one base model, as dW = scaling * B A per target layer.
+
+    The base is frozen and keeps its own structure and state dict: each target layer (`nn.Linear`,
+    quantised subclasses of it, and GPT-2's `Conv1D`) gets a forward hook that adds the update of
+    the member that a row belongs to. Move the model to its device before building the bank.
+
+    `names` are the target layers' names in the base, in the model's own order; `slots` is P. The
+    factors live in `dtype` whatever the base's dtype is; a layer's output keeps the base's dtype.
+
+    Raises UserError when no layer of the base matches `spec.target_modules`.
+    """
+
+    def __init__(
+        self, model: nn.Module, spec: LoraSpec, slots: int, dtype: torch.dtype = torch.float32
+    ) -> None:
+        if slots < 1:
+            raise ValueError(f"a bank needs at least one slot, not {slots}")
+        self.spec = spec
+        self.slots = slots
+        self.dtype = dtype
+        self._route: Route | None = None
+        self._stacks: dict[str, Stack] = {}
+        targets = target_layers(model, spec)
+        model.requires_grad_(False)
+        for name, layer in targets.items():
+            inputs, outputs = layer_shape(layer)
+            device = next(layer.parameters()).device
+            A = torch.zeros(slots, spec.rank, inputs, dtype=dtype, device=device)
+            B = torch.zeros(slots, outputs, spec.rank, dtype=dtype, device=device)
+            pairs = tuple((nn.Parameter(A[p]), nn.Parameter(B[p])) for p in range(slots))
+            self._stacks[name] = Stack(A, B, pairs)
+            layer.register_forward_hook(partial(self._add_update, name))
+
+    @property
+    def names(self) -> list[str]:
+        """The target layers by their names in the base model, in the model's order."""
+        return list(self._stacks)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the factors are."""
+        return next(iter(self._stacks.values())).A.device
+
+    def init_member(self, slot: int, generator: torch.Generator) -> None:
+        """PEFT's initialisation: A uniform in +-1/sqrt(in) (kaiming, a = sqrt 5), B zero.
+
+        Drawn on the generator's device and then copied, so that a CPU generator gives the same
+        member on every device.
+        """
+        with torch.no_grad():
+            for stack in self._stacks.values():
+                A, B = stack.pairs[slot]
+                fresh = torch.empty(A.shape, device=generator.device)
+                nn.init.kaiming_uniform_(fresh, a=math.sqrt(5), generator=generator)
+                A.copy_(fresh)
+                B.zero_()
+
+    @contextmanager
+    def routed(self, members: Tensor, dtype: torch.dtype | None = None) -> Iterator[None]:
+        """Inside, row i of every forward is treated by the adapter of slot `members[i]`.
+
+        With `dtype`, without gradients only, a copy of the factors in it is applied, which is made
+        once after they changed: a base in bfloat16 need not cast up and down in every layer.
+        `members` is a long tensor [rows], ascending. Without this block the base runs plain.
+        Gradient checkpointing recomputes during backward: call backward inside the block then.
+        """
+        listed = members.tolist()
+        if members.dim() != 1 or not listed or listed != sorted(listed):
+            raise ValueError("members must be a non-empty ascending vector, one slot per row")
+        if listed[0] < 0 or listed[-1] >= self.slots:
+            raise ValueError(f"members {listed[0]}..{listed[-1]} are not in 0..{self.slots - 1}")
+        before = self._route
+        self._route = route_of(tuple(listed), self.device, dtype or self.dtype)
+        try:
+            yield
+        finally:
+            self._route = before
+
+    def routed_or_bare(
+        self, slots: Tensor, dtype: torch.dtype | None = None
+    ) -> AbstractContextManager[None]:
+        """`routed`, but nothing is routed when all of `slots` are -1: the rows of the bare base."""
+        return nullcontext() if bool((slots < 0).all()) else self.routed(slots, dtype)
+
+    def parameters_of(self, slot: int) -> list[nn.Parameter]:
+        """The member's factors as leaf parameters, A then B for each name in order.
+
+        They share the bank's storage: an optimizer that works in place changes the member.
+        """
+        return [factor for stack in self._stacks.values() for factor in stack.pairs[slot]]
+
+    def read(self, slot: int) -> Adapter:
+        """A copy of the member's factors in the bank's dtype and on its device."""
+        factors = {}
+        for name, stack in self._stacks.items():
+            factors[name] = Factors(stack.A[slot].clone(), stack.B[slot].clone())
+        return Adapter(self.spec, factors)
+
+    def write(self, slot: int, adapter: Adapter) -> None:
+        """Replaces the member's factors, bit for bit.
+
+        Raises UserError when the adapter does not fit: other rank, alpha, layers, shapes or dtype.
+        Nothing is changed then.
+        """
+        self._check_fits(adapter)
+        with torch.no_grad():
+            for name, stack in self._stacks.items():
+                A, B = stack.pairs[slot]
+                A.copy_(adapter.factors[name].A)
+                B.copy_(adapter.factors[name].B)
+
+    def _check_fits(self, adapter: Adapter) -> None:
+        for field in ("rank", "alpha"):
+            theirs, ours = getattr(adapter.spec, field), getattr(self.spec, field)
+            if theirs != ours:
+                raise UserError(f"the adapter has {field} {theirs:g}, this run has {ours:g}")
+        if adapter.factors.keys() != self._stacks.keys():
+            odd = sorted(adapter.factors.keys() ^ self._stacks.keys())
+            raise UserError(
+                f"the adapter covers {len(adapter.factors)} layers, this run's members cover "
+                f"{len(self._stacks)}; they differ in {odd[0]}"
+            )
+        for name, stack in self._stacks.items():
+            factors = adapter.factors[name]
+            for letter, theirs, ours in zip(
+                "AB", (factors.A, factors.B), stack.pairs[0], strict=True
+            ):
+                if theirs.shape != ours.shape:
+                    raise UserError(
+                        f"{letter} of {name} has shape {tuple(theirs.shape)}, "
+                        f"this run needs {tuple(ours.shape)}"
+                    )
+                if theirs.dtype != ours.dtype:
+                    raise UserError(
+                        f"{letter} of {name} is {theirs.dtype}, this run keeps {ours.dtype}; "
+                        "convert the adapter first"
+                    )
+
+    def _add_update(self, name: str, layer: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
+        route = self._route
+        if route is None:
+            return output
+        x = inputs[0]
+        if x.shape[0] != route.rows:
+            raise RuntimeError(
+                f"{name} got a batch of {x.shape[0]} rows while {route.rows} are routed"
+            )
+        rows = x.reshape(route.rows, -1, x.shape[-1])
+        rows = rows.to(route.dtype_for(rows, self.dtype))
+        total = output.reshape(route.rows, -1, output.shape[-1])
+        stack = self._stacks[name]
+        return add_update(total, rows, stack, route, self.spec.scaling).view(output.shape)
+
+
+def layer_shape(layer: nn.Module) -> tuple[int, int]:
+    """(inputs, outputs) of a linear layer; Conv1D keeps its weight the other way round."""
+    if isinstance(layer, nn.Linear):
+        return layer.in_features, layer.out_features
+    inputs, outputs = next(layer.parameters()).shape
+    return inputs, outputs
+
+
+def target_layers(model: nn.Module, spec: LoraSpec) -> dict[str, nn.Module]:
+    """The layers that `spec.target_modules` names, by PEFT's rules, in the model's order.
+
+    A target is a suffix of a module's name at a dot; `all-linear` is every linear layer but the
+    output head. Raises UserError when nothing matches, or when part of a mixture of experts (whose
+    rows are no longer the batch's rows) would be matched.
+    """
+    mixtures = [
+        name.removesuffix("experts")
+        for name, _ in model.named_modules()
+        if name.endswith(".experts")
+    ]
+    linear = {name: module for name, module in model.named_modules() if _is_linear(module)}
+    if "all-linear" in spec.target_modules:
+        head = getattr(model, "get_output_embeddings", lambda: None)()
+        found = {name: module for name, module in linear.items() if module is not head}
+        # transformers 5 keeps the experts of a layer in one parameter, which is no linear layer.
+        mixed = mixtures
+    else:
+        found = {
+            name: module
+            for name, module in linear.items()
+            if any(name == t or name.endswith(f".{t}") for t in spec.target_modules)
+        }
+        mixed = [name for name in found if name.startswith(tuple(mixtures))]
+    if mixed:
+        raise UserError(
+            f"{mixed[0].removesuffix('.')} is a mixture of experts, which cannot be routed by row; "
+            f"name layers outside of it in target_modules, not {', '.join(spec.target_modules)}"
+        )
+    if not found:
+        kinds = sorted({name.rpartition(".")[2] for name in linear})
+        raise UserError(
+            f"no linear layer of the base matches target_modules={list(spec.target_modules)}; "
+            + (f"it has {', '.join(kinds)}" if kinds else "it has no linear layer at all")
+        )
+    return found
+
+
+def _is_linear(module: nn.Module) -> bool:
+    # Conv1D is recognised by name so that this module needs no import of transformers.
+    return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"

@@ -1,0 +1,65 @@
+"""The README.md of an adapter's folder: what it is, where it comes from, how to load it.
+
+It names its base and never the path to it, which is nobody else's business and another one on every
+machine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from azr_population.weights.adapter import Adapter
+
+NANO = "nano/weights"
+"""How the path of the embedded base ends, wherever the package lies."""
+
+_CARD = """\
+---
+base_model: {front}
+library_name: peft
+tags: [lora, population-based-training]
+---
+
+LoRA adapter, rank {rank}, alpha {alpha:g}, {layers} layers.
+
+{facts}In plain transformers and PEFT, from this folder:
+
+```python
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, {tokenizer}
+{imports}
+base = {base}
+tokenizer = {tokenizer}.from_pretrained(base)
+model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), ".")
+```
+"""
+
+
+def base_name(base: str) -> str:
+    """What a base is called: a name on the Hub as it is, a folder without its path."""
+    if base.endswith(NANO):
+        return "nano"
+    return base if re.fullmatch(r"\w[\w.-]*/[\w.-]+", base) else PurePath(base).name
+
+
+def model_card(adapter: Adapter, base: str, facts: Mapping[str, object]) -> str:
+    """The text of the card; `facts` are listed line by line."""
+    name = base_name(base)
+    nano = name == "nano"
+    told = "".join(f"- {key}: {value}\n" for key, value in facts.items())
+    return _CARD.format(
+        front=json.dumps(name),
+        rank=adapter.spec.rank,
+        alpha=adapter.spec.alpha,
+        layers=len(adapter.factors),
+        facts=f"{told}\n" if told else "",
+        # transformers 5 gives AutoTokenizer splitting rules of its own for the embedded base.
+        tokenizer="PreTrainedTokenizerFast" if nano else "AutoTokenizer",
+        imports="\nfrom azr_population.bases.nano import nano_base_path\n" if nano else "",
+        base="nano_base_path()"
+        if nano
+        else f"{json.dumps(name)}  # its folder, or name on the Hub",
+    )

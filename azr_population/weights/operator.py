@@ -1,0 +1,124 @@
+"""What an operator is: a pure function of parents and a generator, and what is known about it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from azr_population.errors import UserError
+from azr_population.registry import Registry
+from azr_population.weights.adapter import Adapter
+
+Variation = Callable[..., Adapter]
+"""(parents, generator, **options) -> child"""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A weight-space mutation (one parent) or crossover (two parents, the better one first).
+
+    `code` is the paper's (M1..X4); `defaults` are its options with their values, None where the
+    operator draws one; `ranges` their limits, both ends included; `step_size` names the option that
+    says how far a child lies from its parent, where there is one.
+    """
+
+    name: str
+    code: str
+    parents: int
+    reference: str
+    defaults: Mapping[str, float | None]
+    ranges: Mapping[str, tuple[float, float]]
+    function: Variation
+    step_size: str | None = None
+
+    @property
+    def summary(self) -> str:
+        """The first line of the function's docstring."""
+        return (inspect.getdoc(self.function) or "").split("\n")[0]
+
+    def __call__(
+        self, parents: Sequence[Adapter], generator: torch.Generator, **options: float | None
+    ) -> Adapter:
+        """The child: same spec, layers, shapes and dtype as the first parent.
+
+        The parents are left as they are; the same generator state gives the same child (bit for
+        bit on the CPU). More parents than the operator takes are ignored.
+
+        Raises UserError for an unknown or impossible option, too few parents, parents that do not
+        fit together, and parents with values that are not finite.
+        """
+        resolved = self.resolve(options)
+        if len(parents) < self.parents:
+            raise UserError(f"{self.name} needs {self.parents} parents, not {len(parents)}")
+        used = parents[: self.parents]
+        for other in used[1:]:
+            check_compatible(used[0], other)
+        with torch.no_grad():
+            return self.function(used, generator, **resolved)
+
+    def resolve(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The operator's options with the given values in place; raises UserError as above."""
+        for key, value in options.items():
+            if key not in self.defaults:
+                known = ", ".join(self.defaults) or "none"
+                raise UserError(f"{self.name} has no option {key}; its options: {known}")
+            if value is None and self.defaults[key] is None:
+                continue
+            low, high = self.ranges[key]
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not number or not low <= value <= high:
+                limits = f"between {low:g} and {high:g}" if high < float("inf") else f">= {low:g}"
+                raise UserError(f"{self.name}: {key}={value} must be a number {limits}")
+        return {**self.defaults, **options}
+
+
+OPERATORS: Registry[Operator] = Registry("operator")
+
+
+def operator(
+    name: str,
+    code: str,
+    parents: int,
+    reference: str,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    step_size: str | None = None,
+) -> Callable[[Variation], Operator]:
+    """Decorator: registers the function as an operator; its keyword options become `defaults`."""
+
+    def register(function: Variation) -> Operator:
+        parameters = inspect.signature(function).parameters.values()
+        defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        known = dict(ranges or {})
+        if known.keys() != defaults.keys():
+            raise ValueError(f"{name}: ranges are for {set(known)}, options are {set(defaults)}")
+        made = Operator(name, code, parents, reference, defaults, known, function, step_size)
+        OPERATORS.register(name, reference)(made)
+        return made
+
+    return register
+
+
+def check_compatible(first: Adapter, second: Adapter) -> None:
+    """Raises UserError unless both adapters have one rank, alpha, set of layers and shapes."""
+    for field in ("rank", "alpha"):
+        ours, theirs = getattr(first.spec, field), getattr(second.spec, field)
+        if ours != theirs:
+            raise UserError(
+                f"the parents have {field} {ours:g} and {theirs:g}; bring both to one rank and "
+                "alpha first (evolve --rank R, or azr_population.weights.conversion.convert)"
+            )
+    if first.factors.keys() != second.factors.keys():
+        odd = sorted(first.factors.keys() ^ second.factors.keys())
+        raise UserError(f"the parents adapt different layers: only one of them has {odd[0]}")
+    for name, pair in first.factors.items():
+        other = second.factors[name]
+        if pair.A.shape != other.A.shape or pair.B.shape != other.B.shape:
+            raise UserError(
+                f"the parents belong to different bases: {name} is "
+                f"{pair.B.shape[0]}x{pair.A.shape[1]} in one and "
+                f"{other.B.shape[0]}x{other.A.shape[1]} in the other"
+            )

@@ -1,0 +1,216 @@
+"""Members as PEFT folders, which `PeftModel.from_pretrained` and vLLM load; bit-exact both ways.
+
+The layout is PEFT's own (peft 0.15, `PeftModel.save_pretrained`): adapter_config.json,
+adapter_model.safetensors with `base_model.model.<layer>.lora_A.weight`, and a README.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from azr_population.errors import UserError
+from azr_population.files import read_json, refuse_irregular
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.model_card import model_card
+
+CONFIG_FILE = "adapter_config.json"
+WEIGHTS_FILE = "adapter_model.safetensors"
+PREFIX = "base_model.model."
+_DTYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+"""What factors are stored in; torch adds and multiplies no smaller floats."""
+
+UNSUPPORTED: dict[str, str] = {
+    "use_dora": "DoRA adds magnitudes that dW = B A does not hold",
+    "use_rslora": "rsLoRA scales by alpha/sqrt(r); save it with lora_alpha * sqrt(r) instead",
+    "lora_bias": "a bias on lora_B is not part of dW = B A",
+    "rank_pattern": "members have one rank for all layers",
+    "alpha_pattern": "members have one alpha for all layers",
+    "modules_to_save": "members hold LoRA factors only, no full modules",
+    "layer_replication": "members fit the base as it is",
+    "trainable_token_indices": "members hold LoRA factors only, no embeddings",
+}
+"""LoraConfig fields that must be empty or false, and why."""
+
+
+def save_adapter(
+    adapter: Adapter,
+    folder: str | os.PathLike[str],
+    base_model: str,
+    readme: Mapping[str, object] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Writes the member as a PEFT folder: complete or not at all.
+
+    `base_model` is the path or hub name of the base (`base_model_name_or_path`); `readme` is listed
+    in README.md line by line (lineage, rating). With `overwrite` an existing adapter folder is
+    replaced as a whole.
+
+    Raises UserError when the folder exists already or cannot be written.
+    """
+    folder = Path(folder)
+    if folder.exists() and not overwrite:
+        raise UserError(f"{folder} exists already; name another folder or remove it")
+    if folder.exists() and not (folder / CONFIG_FILE).is_file() and any(folder.iterdir()):
+        raise UserError(f"{folder} is not an adapter folder, so it is not replaced")
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    retired = folder.with_name(f".{folder.name}.{os.getpid()}.retired")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        _write_files(adapter, partial, base_model, readme or {})
+        if folder.exists():
+            os.rename(folder, retired)
+        os.rename(partial, folder)
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot write {folder}: {reason}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(retired, ignore_errors=True)
+
+
+def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
+    """The member in a PEFT folder, its tensors as stored (dtype kept), on the CPU.
+
+    Raises UserError when the folder is not a LoRA folder, is damaged, or uses a variant of LoRA
+    that is not dW = alpha/r B A with one rank and alpha for all layers.
+    """
+    folder = Path(folder)
+    config = read_config(folder)
+    tensors = _read_tensors(folder / WEIGHTS_FILE)
+    factors = _pair(tensors, folder)
+    rank = int(config["r"])
+    for name, pair in factors.items():
+        if pair.A.dim() != 2 or pair.B.dim() != 2:
+            raise UserError(f"{folder}: {name} is not a linear layer, which is all members hold")
+        if not {pair.A.dtype, pair.B.dtype} <= _DTYPES:
+            raise UserError(
+                f"{folder}: {name} holds {pair.A.dtype} and {pair.B.dtype}; factors are floats "
+                "of 16 bits or more, so save the adapter without quantisation"
+            )
+        if pair.A.shape[0] != rank or pair.B.shape[1] != rank:
+            raise UserError(f"{folder}: {name} has rank {pair.A.shape[0]}, its config says {rank}")
+    targets = config.get("target_modules")
+    if not isinstance(targets, list):
+        targets = {name.rpartition(".")[2] for name in factors}
+    spec = LoraSpec(rank, float(config["lora_alpha"]), tuple(sorted(targets)))
+    return Adapter(spec, factors)
+
+
+def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """The folder's adapter_config.json, checked to be a plain LoRA; raises UserError if not."""
+    path = Path(folder) / CONFIG_FILE
+    if not path.exists():
+        raise UserError(f"{folder} is not an adapter folder: it has no {CONFIG_FILE}")
+    config = read_json(path)
+    if not isinstance(config, dict) or config.get("peft_type") != "LORA":
+        raise UserError(f"{path} does not describe a LoRA adapter (peft_type is not LORA)")
+    for field, reason in UNSUPPORTED.items():
+        if config.get(field):
+            raise UserError(f"{folder} uses {field}, which is not supported: {reason}")
+    if config.get("bias", "none") != "none":
+        raise UserError(f"{folder} trains biases (bias={config['bias']}); members have none")
+    for field in ("r", "lora_alpha"):
+        value = config.get(field)
+        if not isinstance(value, (int, float)) or type(value) is bool or not 0 < value < math.inf:
+            raise UserError(f"{path}: {field}={value!r} is not a positive number")
+    if config["r"] != int(config["r"]):
+        raise UserError(f"{path}: r={config['r']} is not a whole number")
+    targets = config.get("target_modules")
+    listed = targets if isinstance(targets, list) else [targets or ""]
+    if not all(isinstance(name, str) for name in listed):
+        raise UserError(f"{path}: target_modules={targets} are not all names")
+    return config
+
+
+def _write_files(
+    adapter: Adapter, folder: Path, base_model: str, readme: Mapping[str, object]
+) -> None:
+    save_file(peft_tensors(adapter), folder / WEIGHTS_FILE, metadata={"format": "pt"})
+    config = peft_config(adapter, base_model)
+    (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    # safetensors makes its file readable to nobody else, and a server often is somebody else.
+    shutil.copymode(folder / CONFIG_FILE, folder / WEIGHTS_FILE)
+    (folder / "README.md").write_text(model_card(adapter, base_model, readme), encoding="utf-8")
+    for path in folder.iterdir():
+        with open(path, "rb+") as file:
+            os.fsync(file.fileno())
+
+
+def peft_tensors(adapter: Adapter) -> dict[str, torch.Tensor]:
+    """The factors by their names in PEFT's file, contiguous and on the CPU."""
+    tensors: dict[str, torch.Tensor] = {}
+    for name, pair in adapter.factors.items():
+        tensors[f"{PREFIX}{name}.lora_A.weight"] = pair.A.detach().cpu().contiguous()
+        tensors[f"{PREFIX}{name}.lora_B.weight"] = pair.B.detach().cpu().contiguous()
+    return tensors
+
+
+def peft_config(adapter: Adapter, base_model: str) -> dict[str, object]:
+    """What PEFT's adapter_config.json says of the adapter."""
+    spec = adapter.spec
+    # vLLM and older PEFT do not know the word all-linear in a list: the layers' own names do.
+    targets = set(spec.target_modules)
+    if "all-linear" in targets:
+        targets = {name.rpartition(".")[2] for name in adapter.factors}
+    return {
+        "base_model_name_or_path": base_model,
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "inference_mode": True,
+        "init_lora_weights": True,
+        "lora_alpha": int(spec.alpha) if spec.alpha == int(spec.alpha) else spec.alpha,
+        "lora_dropout": 0.0,
+        "peft_type": "LORA",
+        "r": spec.rank,
+        "target_modules": sorted(targets),
+        "task_type": "CAUSAL_LM",
+        "use_dora": False,
+        "use_rslora": False,
+    }
+
+
+def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    if not path.exists() and path.with_suffix(".bin").exists():
+        raise UserError(
+            f"{path} is missing; the folder holds adapter_model.bin, which is not read: save it as "
+            "safetensors"
+        )
+    refuse_irregular(path)
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is damaged or cut short: {error}") from error
+
+
+def _pair(tensors: Mapping[str, torch.Tensor], folder: Path) -> dict[str, Factors]:
+    """Tensors by file key -> factors by layer name, in the file's order of lora_A."""
+    names = []
+    for key in tensors:
+        name = key.removeprefix(PREFIX).removesuffix(".weight")
+        name, _, kind = name.rpartition(".")
+        if not key.startswith(PREFIX) or kind not in ("lora_A", "lora_B"):
+            raise UserError(f"{folder}/{WEIGHTS_FILE} holds {key}, which is not a LoRA factor")
+        names.append(name)
+    factors = {}
+    for name in dict.fromkeys(names):
+        try:
+            A = tensors[f"{PREFIX}{name}.lora_A.weight"]
+            B = tensors[f"{PREFIX}{name}.lora_B.weight"]
+        except KeyError as error:
+            raise UserError(f"{folder}/{WEIGHTS_FILE} lacks {error.args[0]}") from None
+        factors[name] = Factors(A, B)
+    if not factors:
+        raise UserError(f"{folder}/{WEIGHTS_FILE} holds no LoRA factors")
+    return factors

@@ -1,0 +1,94 @@
+import ast
+from random import Random
+
+import pytest
+
+from azr_population.bases.nano import corpus
+from azr_population.bases.nano.executor import run_function
+from azr_population.bases.nano.grammar import Grammar
+from azr_population.domains.code.nano_format import NanoFormat
+from azr_population.domains.code.task import TaskType
+
+
+def _examples(count, **choices):
+    grammar = Grammar(Random(3))
+    found = []
+    while len(found) < count:
+        example = corpus.draw_example(grammar, len(found) % 4, simple=False, **choices)
+        if example is not None:
+            found.append(example)
+    return found
+
+
+def test_examples_carry_what_the_program_returns():
+    for example in _examples(40):
+        arguments, values = zip(*example.pairs, strict=True)
+        assert run_function(example.program, list(arguments)) == list(values)
+        assert len(set(values)) >= 5
+        assert not {"True", "False", "None"} & set(values)
+
+
+def test_a_stable_fiftieth_of_programs_is_held_out():
+    sources = [f"def f(n):\n    return n + {number}" for number in range(5000)]
+    share = sum(map(corpus.is_held_out, sources)) / len(sources)
+    assert 0.014 < share < 0.026
+    assert [number for number in range(100) if corpus.is_held_out(sources[number])] == HELD_OUT
+
+
+HELD_OUT = [3, 35, 77]
+
+
+def test_documents_are_reproducible_and_free_of_held_out_programs():
+    first, second = (corpus.documents(5, 2, size=150) for _ in range(2))
+    assert first == second != corpus.documents(6, 2, size=150)
+    marks = {text[:4] for text in first}
+    assert marks == {"<PO>", "<PI>", "<PF>", "<SO>", "<SI>", "<SF>"}
+    for text in first:
+        start = text.index("def f(")
+        end = min(text.find(mark, start) % 10**6 for mark in ("<in>", "<out>", "<eos>"))
+        assert not corpus.is_held_out(text[start:end])
+    assert not any(map(corpus.is_held_out, (e.program for e in _examples(5))))
+    assert all(map(corpus.is_held_out, (e.program for e in _examples(3, held_out=True))))
+
+
+def test_strict_proposals_never_fail_and_never_return_an_argument():
+    format = NanoFormat()
+    kinds = {format.propose_prompt(type): type for type in TaskType}
+    texts = [text for text in corpus.documents(5, 3, size=300, strict=True) if text[:4] in kinds]
+    assert len(texts) > 60
+    for text in texts:
+        type = kinds[text[:4]]
+        proposal = format.parse_proposal(type, text[4:].split("<eos>")[0])
+        values = run_function(proposal.program, list(proposal.inputs))
+        assert None not in values
+        assert all(v not in a for v, a in zip(values, proposal.inputs, strict=True))
+        if type is TaskType.CODE_F:
+            found = [ast.literal_eval(f"({arguments},)") for arguments in proposal.inputs]
+            assert [found[place] for place in (0, 3, 1, 4, 2, 5)] == sorted(found)
+
+
+def test_children_make_the_same_documents():
+    chunks = list(corpus.generate(5, [0, 1], workers=1, size=30))
+    assert chunks == [corpus.documents(5, 0, size=30), corpus.documents(5, 1, size=30)]
+
+
+def test_propose_documents_parse_as_proposals():
+    format = NanoFormat()
+    for type in TaskType:
+        parsed = 0
+        for example in _examples(20):
+            text = corpus.propose_text(type, example, Random(0))
+            if text is None:
+                continue
+            completion = text.removeprefix(format.propose_prompt(type)).split("<eos>")[0]
+            proposal = format.parse_proposal(type, completion)
+            assert proposal.program == example.program
+            assert set(proposal.inputs) <= {arguments for arguments, _ in example.pairs}
+            parsed += 1
+        assert parsed > 5
+
+
+def test_a_corpus_that_cannot_be_made_is_an_error(monkeypatch):
+    monkeypatch.setattr(corpus, "in_children", lambda *args: iter([None] * 3))
+    with pytest.raises(RuntimeError, match="three corpus chunks"):
+        list(corpus.generate(1, [0, 1, 2]))

@@ -1,0 +1,55 @@
+from collections import Counter
+from random import Random
+
+import pytest
+from spinning import spin_on_one
+
+from azr_population.bases.nano.executor import in_children, run_function
+from azr_population.bases.nano.grammar import Grammar
+from azr_population.domains.code.complexity import measure
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3, 5])
+def test_programs_compile_and_mostly_run(level):
+    grammar = Grammar(Random(level))
+    ran = 0
+    for _ in range(100):
+        written = grammar.program(level)
+        compile(written.source, "<program>", "exec")
+        ran += run_function(written.source, [grammar.arguments(written.parameters)])[0] is not None
+    assert ran >= 85
+
+
+def test_a_seed_gives_the_same_programs():
+    first, second, other = (
+        [Grammar(Random(seed)).program(2).source for _ in range(1)] for seed in (7, 7, 8)
+    )
+    assert first == second != other
+
+
+def test_programs_differ_and_grow_with_the_level():
+    grammar = Grammar(Random(1))
+    sizes = []
+    for level in range(4):
+        sources = [grammar.program(level).source for _ in range(150)]
+        assert Counter(sources).most_common(1)[0][1] <= 20
+        sizes.append(sum(measure(source).ast_nodes for source in sources) / 150)
+    assert sizes == sorted(sizes)
+    assert sizes[3] > 2 * sizes[0]
+
+
+def test_loops_and_branches_nest():
+    grammar = Grammar(Random(2))
+    sources = [grammar.program(3).source for _ in range(300)]
+    for piece in ("while ", "for ", "else:", "\n            ", ".append(", "[::-1]"):
+        assert any(piece in source for source in sources), piece
+
+
+def test_values_that_fail_or_are_too_long_are_none():
+    source = "def f(a):\n    return a[5] if len(a) > 2 else 'x' * 99"
+    assert run_function(source, ["[1, 2, 3]", "[1]"]) == [None, None]
+    assert run_function("def f(a):\n    a.append(1)\n    return a", ["[2]"]) == ["[2, 1]"]
+
+
+def test_a_child_that_overruns_is_killed_and_the_others_are_kept():
+    assert list(in_children(spin_on_one, [0, 1, 2], workers=2, deadline=5.0)) == [0, None, 20]

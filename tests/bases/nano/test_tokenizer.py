@@ -1,0 +1,49 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoTokenizer
+
+from azr_population.bases.nano.pretrain import Recipe, new_model
+from azr_population.bases.nano.tokenizer import (
+    CHARACTERS,
+    build_tokenizer,
+    save_tokenizer,
+    vocabulary,
+)
+
+TOKENIZER = build_tokenizer()
+
+
+@given(st.text(alphabet=CHARACTERS, max_size=80))
+@settings(max_examples=300, deadline=None)
+def test_printable_ascii_survives(text):
+    assert TOKENIZER.decode(TOKENIZER(text).input_ids) == text
+
+
+def test_pieces_numbers_and_marks_are_single_tokens():
+    text = "<SO>def f(n):\n    return n + 12<in>-345<out>7<eos>"
+    words = TOKENIZER.convert_ids_to_tokens(TOKENIZER(text).input_ids)
+    assert words == [
+        "<SO>", "def f(", "n", "):\n    ", "return ", "n", " + ", "12", "<in>", "-", "3", "4", "5",
+        "<out>", "7", "<eos>",
+    ]  # fmt: skip
+
+
+def test_size_and_ids():
+    assert 255 <= len(TOKENIZER) <= 400
+    assert TOKENIZER.get_vocab() == vocabulary()
+    assert (TOKENIZER.pad_token_id, TOKENIZER.eos_token_id) == (0, 1)
+
+
+def test_other_characters_are_unknown():
+    assert TOKENIZER("é").input_ids == [TOKENIZER.unk_token_id]
+
+
+@pytest.mark.parametrize("text", ["<SO>a<in>[1, 20]<out>[]", "''.join(sorted(s))"])
+def test_a_saved_tokenizer_loads_with_auto_tokenizer(tmp_path, text):
+    save_tokenizer(tmp_path)
+    new_model(Recipe(hidden=16, layers=1, heads=2, mlp=16), seed=0).config.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert loaded(text).input_ids == TOKENIZER(text).input_ids
+    # Marks are words, not special tokens: engines that skip special tokens keep them.
+    assert loaded.decode(loaded(text + "<eos>").input_ids, skip_special_tokens=True) == text

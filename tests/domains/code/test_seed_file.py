@@ -1,0 +1,63 @@
+import json
+import os
+from pathlib import Path
+
+import needs
+import pytest
+
+from azr_population.domains.code.seed_file import read_seed_file
+from azr_population.domains.code.task import TaskType
+from azr_population.errors import UserError
+
+IO = {"snippet": "def f(a):\n    return a", "input": "1", "output": "1", "imports": []}
+FUNCTION = {"snippet": "def f(a):\n    return a", "inputs": ["1", "2"], "outputs": ["1", "2"]}
+
+
+def write(path, *rows):
+    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows))
+    return path
+
+
+def test_both_kinds_of_line(tmp_path):
+    proposals = read_seed_file(write(tmp_path / "seed.jsonl", IO, "", FUNCTION))
+    assert [str(p.type) for p in proposals] == ["code_o", "code_i", "code_f"]
+    assert proposals[2].inputs == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{broken", "line 2"),
+        ("[1]", "line 2: not a JSON object"),
+        ({"input": "1"}, "field 'snippet' is missing"),
+        ({"snippet": "x"}, "field 'input' is missing"),
+        ({"snippet": "x", "input": 5}, "field 'input' is not a string"),
+        ({**FUNCTION, "message": None}, "field 'message' is not a string"),
+        ({**FUNCTION, "message": 5}, "field 'message' is not a string"),
+        ({**IO, "imports": 5}, "field 'imports' is not a list of strings"),
+        ({**IO, "imports": "import re"}, "field 'imports' is not a list of strings"),
+        ({"snippet": "x", "inputs": [5]}, "field 'inputs' is not a list of strings"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path, line, said):
+    with pytest.raises(UserError, match=r"seed\.jsonl, line 2") as caught:
+        read_seed_file(write(tmp_path / "seed.jsonl", IO, line))
+    assert said in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"nowhere\.jsonl cannot be read: .*; name an AZR"):
+        read_seed_file(tmp_path / "nowhere.jsonl")
+    (tmp_path / "latin.jsonl").write_bytes(b"\xe9")
+    with pytest.raises(UserError, match=r"^seed file .*latin\.jsonl is not UTF-8.*; name an AZR"):
+        read_seed_file(tmp_path / "latin.jsonl")
+
+
+@pytest.mark.azr
+@needs.azr_checkout
+def test_azr_seed_files_are_read_whole():
+    data = Path(os.environ["AZR_HOME"]) / "data"
+    pairs = read_seed_file(data / "7b_coder_seed_io.jsonl")
+    functions = read_seed_file(data / "7b_coder_code_f_seed_io.jsonl")
+    assert len(pairs) == 512 and len(functions) == 256
+    assert all(proposal.type is TaskType.CODE_F for proposal in functions)

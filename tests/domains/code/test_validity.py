@@ -1,0 +1,63 @@
+import pytest
+
+from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.code.validity import accept, refuse_before
+
+ALL = ("boolean", "constant", "identity")
+
+
+def proposal(program, *inputs, type=TaskType.CODE_O):
+    return Proposal(type, program, inputs)
+
+
+def verdict(program, inputs, outputs, refuse=ALL, type=TaskType.CODE_O):
+    return accept(proposal(program, *inputs, type=type), outputs, refuse, max_output_chars=50)
+
+
+@pytest.mark.parametrize(
+    ("program", "inputs", "outputs", "rule"),
+    [
+        ("def f(n):\n    return n > 3", ["5"], ("True",), "boolean"),
+        ("def f(n):\n    n.sort()", ["[1]"], ("None",), "boolean"),
+        ("def f(n):\n    return 7", ["5"], ("7",), "constant"),
+        ("def f(n):\n    return n", ["5"], ("5",), "identity"),
+        ("def f(a, b):\n    return b", ["1, 'x'"], ("'x'",), "identity"),
+        ("def f(n):\n    return n * 2", ["5"], ("9" * 60,), "output_too_long"),
+    ],
+)
+def test_guessable_answers_are_refused_by_name(program, inputs, outputs, rule):
+    assert verdict(program, inputs, outputs) == rule
+
+
+def test_a_sound_proposal_becomes_a_task():
+    task = verdict("def f(n):\n    return n + 1", ["5"], ("6",))
+    assert isinstance(task, Task)
+    assert (task.inputs, task.outputs) == (("5",), ("6",))
+
+
+def test_rules_can_be_switched_off():
+    assert isinstance(verdict("def f(n):\n    return n > 3", ["5"], ("True",), refuse=()), Task)
+
+
+def test_code_f_with_equal_outputs_is_constant_and_one_identity_is_not():
+    inputs = ["1", "2", "3"]
+    program = "def f(n):\n    return abs(n)"
+    assert verdict(program, inputs, ("4", "4", "4"), type=TaskType.CODE_F) == "constant"
+    assert isinstance(verdict(program, inputs, ("1", "2", "4"), type=TaskType.CODE_F), Task)
+    assert verdict(program, inputs, ("1", "2", "3"), type=TaskType.CODE_F) == "identity"
+
+
+def test_an_answer_that_repeats_an_argument_written_otherwise_is_identity():
+    assert verdict("def f(a):\n    return a", ["[1,2]"], ("[1, 2]",)) == "identity"
+
+
+def test_refused_unexecuted():
+    assert refuse_before(proposal("x" * 11, "1"), max_program_chars=10) == "program_too_long"
+    repeated = proposal("def f(n): ...", "1", "1", "2", "3", type=TaskType.CODE_F)
+    assert refuse_before(repeated, max_program_chars=100) == "too_few_inputs"
+    assert refuse_before(proposal("def f(n): ...", "1"), max_program_chars=100) is None
+
+
+def test_text_that_does_not_parse_is_refused_not_raised():
+    deep = "def f(n):\n    return " + "(" * 5000
+    assert verdict(deep, ["1"], ("2",)) == "constant"

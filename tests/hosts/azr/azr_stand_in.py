@@ -1,0 +1,205 @@
+"""AZR's side of a step without AZR: what its reward manager, executor and workers do, in small.
+
+It serves what another host has played: the completions, which of them are tasks, which are solved.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from azr_population.domains.code.chat_format import ChatFormat
+from azr_population.domains.code.task import TaskType
+from azr_population.method.rows import Row
+from azr_population.method.training import TrainingRow
+
+
+class Bytes:
+    """A tokenizer whose tokens are bytes."""
+
+    def decode(
+        self, ids: Sequence[int], skip_special_tokens: bool, clean_up_tokenization_spaces: Any = 0
+    ) -> str:
+        """The text of the bytes."""
+        return bytes(ids).decode()
+
+
+class Batch:
+    """What the plugin reads of veRL's DataProto: `batch` and `non_tensor_batch`."""
+
+    def __init__(self, slots: Sequence[int], written: Sequence[Sequence[int]]) -> None:
+        width = max(map(len, written), default=1) + 1
+        self.batch = {
+            "responses": torch.zeros(len(written), width, dtype=torch.long),
+            "attention_mask": torch.ones(len(written), 2 + width, dtype=torch.long),
+        }
+        for row, ids in enumerate(written):
+            self.batch["responses"][row, : len(ids)] = torch.tensor(ids)
+            self.batch["attention_mask"][row, 2 + len(ids) :] = 0
+        self.batch["response_mask"] = self.batch["attention_mask"][:, 2:]
+        self.non_tensor_batch = {"member": np.array(slots, dtype=object)}
+
+    def with_rewards(self, rewards: Sequence[float]) -> Batch:
+        """As after AZR's reward manager: each row's reward on its last token."""
+        self.batch["token_level_rewards"] = torch.zeros(self.batch["responses"].shape)
+        for row, (reward, mask) in enumerate(
+            zip(rewards, self.batch["response_mask"], strict=True)
+        ):
+            self.batch["token_level_rewards"][row, int(mask.sum()) - 1] = reward
+        return self
+
+
+class Manager:
+    """AZR's `CodeIORewardManager`, as far as proposals go: same calls in the same order."""
+
+    reward_fn_extraction_type, boxed_retry = "answer", False
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+        self.tokenizer = Bytes()
+
+    def extract_input_output(self, text: str, return_input: bool, return_output: bool) -> str:
+        """The answer in a response; '' where there is none."""
+        kind = TaskType.CODE_I if return_input else TaskType.CODE_O
+        return ChatFormat().parse_answer(kind, text) or ""
+
+    def _get_data_dict(self, row: Row, executor: Any, uid: str) -> dict[str, Any]:
+        if row.proposal is not None:
+            executor.check_all(code=row.proposal.program)
+        if row.task is None:
+            return {"uid": uid, "code_validity": False, "format_score": 0.0}
+        task = row.task
+        answer = {"snippet": task.program, "message": task.message, "imports": list(task.imports)}
+        if row.type is TaskType.CODE_F:
+            answer |= {"inputs": list(task.inputs), "outputs": list(task.outputs)}
+            answer |= {"hidden_inputs": task.inputs[task.shown :]}
+            answer |= {"hidden_outputs": task.outputs[task.shown :]}
+        else:
+            answer |= {"input": task.inputs[0], "output": task.outputs[0]}
+        return {"uid": uid, "code_validity": True, "format_score": 1.0, "answer": answer}
+
+    def _get_problem_generator_rewards_and_valid_programs(self, **kwargs: Any) -> Any:
+        valid = [one for one in kwargs["data_dicts"] if one["code_validity"]]
+        rows = [row for row in self._rows if row.task is not None]
+        prompts = [(row, sample) for sample in range(kwargs["n_samples"]) for row in rows]
+        output = kwargs["rollout_actor_wg"].generate_sequences(prompts)
+        for index, (row, _) in enumerate(prompts):
+            text = bytes(int(i) for i in output.batch["responses"][index] if i).decode()
+            answer, executor = valid[index % len(valid)]["answer"], kwargs["executor"]
+            parsed = ChatFormat().parse_answer(row.type, text) or ""
+            if row.type is TaskType.CODE_F:
+                for given, wanted in zip(
+                    answer["hidden_inputs"], answer["hidden_outputs"], strict=True
+                ):
+                    if parsed:
+                        executor.eval_input_prediction(parsed, wanted, given)
+            elif row.type is TaskType.CODE_I:
+                executor.eval_input_prediction(answer["snippet"], answer["output"], parsed)
+            else:
+                executor.eval_output_prediction(answer["snippet"], answer["output"], parsed)
+        return defaultdict(dict), []
+
+    def __call__(self, data: Batch, **kwargs: Any) -> Any:
+        dicts = [
+            self._get_data_dict(row, kwargs["executor"], str(index))
+            for index, row in enumerate(self._rows)
+        ]
+        rewards, programs = self._get_problem_generator_rewards_and_valid_programs(
+            data_dicts=dicts, **kwargs
+        )
+        tensor = torch.zeros(data.batch["responses"].shape)
+        for index, one in enumerate(dicts):
+            accuracy = rewards[one["uid"]]["accuracy"]
+            reward = -1.0 if not one["format_score"] else accuracy if accuracy > 0 else -0.5
+            tensor[index, int(data.batch["response_mask"][index].sum()) - 1] = reward
+        return tensor, {}, programs, []
+
+
+class Executor:
+    """AZR's executor, which knows the verdicts already."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._scores: dict[tuple[str, str, str], float] = {}
+        for row in rows:
+            for answer in row.answers:
+                if row.task is None or answer.text is None:
+                    continue
+                for given, wanted in zip(row.task.inputs, row.task.outputs, strict=True):
+                    program, asked = row.task.program, answer.text
+                    if row.type is TaskType.CODE_F:
+                        program, asked = answer.text, given
+                    self._scores[program, wanted, asked] = float(answer.solved)
+
+    def check_all(self, code: str) -> tuple[bool, str]:
+        """Nobody looks at what it says."""
+        return True, ""
+
+    def eval_input_prediction(
+        self, code: str, gold_output: str, agent_input: str, imports: Any = ()
+    ) -> float:
+        """AZR's method, for code_i and code_f."""
+        return self._scores.get((code, gold_output, agent_input), 0.0)
+
+    def eval_output_prediction(
+        self, code: str, gold_output: str, agent_output: str, imports: Any = ()
+    ) -> float:
+        """AZR's method."""
+        return self._scores.get((code, gold_output, agent_output), 0.0)
+
+
+class Workers:
+    """In the place of the facade: writes what the matched students have written before."""
+
+    world_size = 1
+
+    def __init__(self) -> None:
+        self.generated: list[int] = []
+        self.routes: list[list[int]] = []
+
+    @contextmanager
+    def routed(self, slots: Sequence[int]) -> Iterator[Workers]:
+        """Notes who is asked."""
+        self.routes.append(list(slots))
+        yield self
+
+    def generate_sequences(self, prompts: Sequence[tuple[Row, int]]) -> Batch:
+        """The answers of (row, sample)."""
+        written = [row.answers[sample].completion.token_ids for row, sample in prompts]
+        self.generated = [len(ids) for ids in written]
+        return Batch([0] * len(written), written)
+
+
+def batch_of(rows: Sequence[Row]) -> Batch:
+    """A batch of proposals."""
+    return Batch([r.match.teacher.slot for r in rows], [r.completion.token_ids for r in rows])
+
+
+def credited_batch(rows: Sequence[TrainingRow]) -> Batch:
+    """A batch of training rows of one phase and type, with what they are worth."""
+    written = [row.completion.token_ids for row in rows]
+    return Batch([row.slot for row in rows], written).with_rewards([row.value for row in rows])
+
+
+def install_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AZR's two parsers of answers, under their names."""
+    names = ("", ".rewards", ".rewards.code_reward", ".rewards.custom_evaluate")
+    modules = {name: ModuleType(f"absolute_zero_reasoner{name}") for name in names}
+
+    def parse_code_function(text: str) -> tuple[bool, str]:
+        program = ChatFormat().parse_answer(TaskType.CODE_F, text)
+        return program is not None, program or text
+
+    modules[".rewards.code_reward"].parse_code_function = parse_code_function  # type: ignore[attr-defined]
+    modules[".rewards.custom_evaluate"].extract_answer = (  # type: ignore[attr-defined]
+        lambda text, kind, boxed_retry: text
+    )
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, f"absolute_zero_reasoner{name}", module)

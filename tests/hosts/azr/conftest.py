@@ -1,0 +1,48 @@
+"""Ray and veRL for the plugin's tests; they skip where the two are not installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import needs
+import pytest
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+sys.path[:0] = [str(Path(__file__).parent), str(EXAMPLES)]
+
+
+@pytest.fixture(scope="session")
+def ray_session() -> Iterator[None]:
+    """A small Ray of our own."""
+    needs.verl()
+    import ray
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ["RAY_DISABLE_IMPORT_WARNING"] = "1"
+    path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    # Sockets in the folder have names of about 70 characters, and 107 are allowed.
+    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
+        ray.init(
+            num_cpus=8,
+            # Not really: see test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half.
+            num_gpus=2,
+            object_store_memory=200_000_000,
+            include_dashboard=False,
+            _temp_dir=folder,
+            log_to_driver=False,
+            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(path)}},
+        )
+        yield
+        ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny base."""
+    from tiny_base import save_tiny_base
+
+    return save_tiny_base(tmp_path_factory.mktemp("base"))

@@ -1,0 +1,225 @@
+"""The override: found in AZR's applications only, inert without it, loud where it cannot work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+
+from azr_population.errors import UserError
+from azr_population.hosts.azr import preflight
+from azr_population.hosts.azr.activation import ActivatePopulation
+from azr_population.hosts.azr.settings import PopulationSettings, read_settings
+
+ARMS = {"single": 0, "1t1s": 1, "2t2s": 2, "4t4s": 4, "8t8s": 8}
+
+HOST_CONFIG = """
+data: {train_batch_size: 64}
+algorithm: {adv_estimator: reinforce_plus_plus, gamma: 1.0, use_kl_in_reward: false}
+actor_rollout_ref:
+  model: {path: no/such/folder}
+  actor: {use_kl_loss: false, ppo_epochs: 1, entropy_coeff: 0.0, loss_agg_mode: token-mean}
+  rollout: {n: 1, mode: sync, temperature: 1.0}
+reward_model: {enable: false}
+trainer: {critic_warmup: 0, n_gpus_per_node: 8, nnodes: 1}
+azr:
+  problem_types: [code_i, code_o, code_f]
+  train_propose: true
+  pretrain_pred_steps: -1
+  seed_dataset: null
+  code_f_seed_dataset: null
+  data_selection_strategy: {update_iteration: 1}
+"""
+
+
+def composed(folder: Path, overrides: list[str]) -> DictConfig:
+    """The configuration of an application whose own config lies in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "app.yaml").write_text(HOST_CONFIG)
+    with initialize_config_dir(str(folder), version_base=None):
+        return compose("app", overrides, return_hydra_config=True)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    return tmp_path / "absolute_zero_reasoner" / "configs"
+
+
+def test_without_the_override_the_configuration_is_as_before(host: Path, tmp_path: Path) -> None:
+    ours = composed(host, [])
+    assert "population" not in ours and ours.hydra.callbacks == {}
+
+
+def test_other_applications_do_not_see_the_group(host: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert composed(host, ["+population=4t4s"]).population.teachers == 4
+        # Where there is no such group, it is a key with a value.
+        assert composed(tmp_path / "other" / "conf", ["+population=4t4s"]).population == "4t4s"
+
+
+def test_an_arm_of_ones_own_starts_from_the_same_defaults(host: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own" / "population"
+    own.mkdir(parents=True)
+    (own / "5t5s.yaml").write_text(
+        "# @package _global_\ndefaults:\n  - /population_defaults/inside_azr\n  - _self_\n"
+        "population: {name: 5t5s, teachers: 5, students: 5}\n"
+    )
+    path = f"hydra.searchpath=[file://{own.parent}]"
+    config = composed(host, [path, "+population=5t5s", "population.seed=3"])
+    settings = read_settings(config.population)
+    assert (settings.teachers, settings.seed, settings.evolution.interval) == (5, 3, 5)
+    assert "azr_population" in config.hydra.callbacks
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_every_arm_is_sound_and_names_the_callback(host: Path, arm: str) -> None:
+    config = composed(host, [f"+population={arm}"])
+    settings = read_settings(config.population)
+    assert (settings.name, settings.teachers, settings.students) == (arm, ARMS[arm], ARMS[arm])
+    assert settings.teacher_reward == ("stock" if arm == "single" else "adversarial")
+    target = config.hydra.callbacks.azr_population["_target_"]
+    assert target == "azr_population.hosts.azr.activation.ActivatePopulation"
+    preflight.check_config(config, settings)
+
+
+def test_every_setting_has_the_default_of_its_field(host: Path) -> None:
+    config = composed(host, ["+population=4t4s"])
+    settings = read_settings(config.population)
+    expected = PopulationSettings()
+    expected.evolution.operators = settings.evolution.operators
+    assert settings == expected and len(settings.evolution.operators) == 8
+
+
+def test_options_are_overridden_in_the_usual_way(host: Path) -> None:
+    overrides = ["+population=2t2s", "population.evolution.interval=3", "population.seed=7"]
+    settings = read_settings(composed(host, overrides).population)
+    assert (settings.evolution.interval, settings.seed) == (3, 7)
+
+
+@pytest.mark.parametrize("override", ["+population=9t9s", "population.sed=1"])
+def test_an_unknown_arm_or_option_is_refused_by_hydra(host: Path, override: str) -> None:
+    with pytest.raises(HydraException):
+        composed(host, ["+population=2t2s"] * (override[0] != "+") + [override])
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("population.teacher_reward=kind", "teacher_reward=kind is unknown"),
+        ("population.placement=spilt", "placement=spilt is unknown; choose from colocated, split"),
+        ("population.referee=none", "referee=none is unknown"),
+        ("population.teachers=0", "at least"),
+        ("population.lora.rank=0", "population.lora.rank=0 is out of range"),
+        ("population.matchmaking.weighting=fair", "population.matchmaking.weighting=fair is unkn"),
+        ("population.matchmaking.tau=-1", "population.matchmaking.tau=-1.0 is out of range"),
+        ("population.evolution.ready=-1", "population.evolution.ready=-1 is out of range"),
+        ("population.evolution.fitness=elo", "population.evolution.fitness=elo is unknown"),
+        (
+            "+population.evolution.selection_options.top=7",
+            "population.evolution.selection_options.top=7.0 must be",
+        ),
+        ("+population.matchmaking.options.k=1", "population.matchmaking.options.k: balanced"),
+        ("population.evolution.operators.dare=-1", "population.evolution.operators.dare=-1.0"),
+        ("+population.evolution.operators.mutate=1", "mutate"),
+        ("population.rows=100", "multiple of 6"),
+        ("algorithm.adv_estimator=gae", "algorithm.adv_estimator=gae is not supported"),
+        ("actor_rollout_ref.actor.use_kl_loss=true", "no reference policy"),
+        ("algorithm.use_kl_in_reward=true", "no reference policy"),
+        ("+actor_rollout_ref.model.lora_rank=16", "population.lora.rank"),
+        ("trainer.critic_warmup=3", "there is no critic"),
+        ("azr.problem_types=[code_i,code_e]", "code_e"),
+        ("azr.train_propose=false", "never learn"),
+        ("azr.seed_dataset=no/such/file.jsonl", "no/such/file.jsonl cannot be read"),
+    ],
+)
+def test_what_cannot_work_is_told_in_one_line(host: Path, override: str, told: str) -> None:
+    config = composed(host, ["+population=4t4s", override])
+    with pytest.raises(UserError) as caught:
+        preflight.check_config(config, read_settings(config.population))
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_split_needs_even_workers_and_two_roles(host: Path) -> None:
+    config = composed(
+        host, ["+population=2t2s", "population.placement=split", "trainer.n_gpus_per_node=3"]
+    )
+    with pytest.raises(UserError, match="n_gpus_per_node=3 is odd"):
+        preflight.check_config(config, read_settings(config.population))
+    config = composed(host, ["+population=single", "population.placement=split"])
+    with pytest.raises(UserError, match="single agent is one member"):
+        read_settings(config.population)
+
+
+def test_past_opponents_are_for_local_runs(host: Path) -> None:
+    config = composed(host, ["+population=2t2s", "population.matchmaking.past=0.2"])
+    with pytest.raises(
+        UserError, match=r"population\.matchmaking\.past=0\.2 is for local runs only"
+    ):
+        read_settings(config.population)
+
+
+def test_seed_files_must_hold_a_students_rows(host: Path, tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.jsonl"
+    seeds.write_text("{}\n" * 60)
+    overrides = ["+population=4t4s", f"azr.seed_dataset={seeds}"]
+    config = composed(host, overrides)
+    with pytest.raises(UserError, match="holds 60 tasks, and 64 different ones"):
+        preflight.check_config(config, read_settings(config.population))
+    config = composed(host, [*overrides, "population.rows=300"])
+    preflight.check_config(config, read_settings(config.population))
+    assert preflight.agent_rows(config, read_settings(config.population)) == 50
+
+
+def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path: Path) -> None:
+    from transformers import GPT2Config
+
+    GPT2Config(n_embd=32, n_layer=1, n_head=2).save_pretrained(tmp_path)
+    config = OmegaConf.create(
+        {
+            "actor_rollout_ref": {"model": {"path": str(tmp_path)}},
+            "data": {"max_prompt_length": 1000, "max_response_length": 24},
+        }
+    )
+    settings = PopulationSettings()
+    preflight.check_base(config, settings)
+    config.data.max_response_length = 25
+    with pytest.raises(UserError, match=r"data\.max_response_length=25 make rows of 1025 .* 1024"):
+        preflight.check_base(config, settings)
+    config.data.max_response_length = 24
+    settings.lora.target_modules = ["q_proj"]
+    with pytest.raises(UserError, match="q_proj"):
+        preflight.check_base(config, settings)
+
+
+def test_elsewhere_than_in_azr_the_process_ends(
+    host: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        ActivatePopulation().on_run_start(composed(host, ["+population=4t4s"]))
+    told = capsys.readouterr().err
+    assert caught.value.code == 1
+    assert told.count("\n") == 1 and "absolute_zero_reasoner.main_azr_ppo" in told
+
+
+def test_a_surface_that_differs_is_named_with_the_versions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Trainer:
+        def fit(self, steps: int) -> None: ...
+
+    module: Any = ModuleType("host")
+    module.CodeIORayPPOTrainer, module.TaskRunner = Trainer, object
+    monkeypatch.setattr(preflight.importlib, "import_module", lambda name: module)
+    monkeypatch.setattr(preflight, "SURFACE", {"host": {"CodeIORayPPOTrainer.fit": ("self",)}})
+    preflight.check_host(module)
+    monkeypatch.setattr(preflight, "SURFACE", {"host": {"CodeIORayPPOTrainer.fit": ("epochs",)}})
+    with pytest.raises(UserError, match=r"takes \(self, steps\) and not epochs.*verl 0.4.1"):
+        preflight.check_host(module)
+    monkeypatch.setattr(preflight, "SURFACE", {"host": {"CodeIORayPPOTrainer.play": ()}})
+    with pytest.raises(UserError, match=r"has no CodeIORayPPOTrainer.play"):
+        preflight.check_host(module)

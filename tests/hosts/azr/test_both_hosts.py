@@ -1,0 +1,244 @@
+"""Both hosts on the same completions and verdicts: the same matches, advantages and records.
+
+The local host plays a step with scripted members; AZR's side (`azr_stand_in`) then serves what they
+wrote. Neither AZR nor veRL is needed.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import azr_stand_in
+import pytest
+
+from azr_population.config.schema import Config
+from azr_population.domains.code.chat_format import ChatFormat
+from azr_population.domains.code.task import TaskType
+from azr_population.engines.engine import Completion
+from azr_population.hosts.azr.judging import Judge
+from azr_population.hosts.azr.settings import PopulationSettings, population_of
+from azr_population.hosts.azr.step import Step
+from azr_population.method.loop import SelfPlay
+from azr_population.method.population import Population, StepRecords
+from azr_population.method.rewards import TEACHER_REWARDS
+from azr_population.method.rows import Row
+from azr_population.method.training import attempts, proposals
+from azr_population.method.transcript import Transcript
+from azr_population.referee import Referee, RefereeSettings
+from azr_population.weights.breeding import Making
+
+UPDATES = {"loss": 0.5, "updates": 1.0, "tokens": 12.0}
+MAKING = Making("full_gaussian", {"eps": 0.1}, {"full_gaussian.eps": 0.1})
+RATES = {"teacher_lr": 1.5e-4, "student_lr": 1e-3, "agent_lr": 1e-3}
+
+
+class Script:
+    """Members who propose `a + k` for four values of k, so that copies occur, and often fail."""
+
+    tokenizer = azr_stand_in.Bytes()
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.samples: dict[int, list[Any]] = {}
+
+    def generate(
+        self, prompts: Sequence[str], slots: Sequence[int], sampling: Any, seed: int
+    ) -> list[list[Completion]]:
+        return [
+            [self._complete(prompt, slot) for _ in range(sampling.n)]
+            for prompt, slot in zip(prompts, slots, strict=True)
+        ]
+
+    def _complete(self, prompt: str, slot: int) -> Completion:
+        self.count += 1
+        text = self._write(prompt, random.Random(f"{self.count} {slot}").randrange(10**6))
+        return Completion(slot, (), tuple(text.encode()), (), True, text)
+
+    def _write(self, prompt: str, luck: int) -> str:
+        if luck % 7 == 0:
+            return "nothing at all"
+        if prompt.startswith("Design"):
+            inputs = range(6) if "6 different inputs" in prompt else [1]
+            blocks = "".join(f"```input\n{i}\n```\n" for i in inputs)
+            return f"```python\ndef f(a):\n    return a + {luck % 4 + 2}\n```\n{blocks}"
+        right = 0 if luck % 2 else 1
+        shown = re.search(r"a \+ (\d+)", prompt)
+        if prompt.startswith("What"):
+            return f"```output\n{1 + int(shown[1]) + right}\n```" if shown else ""
+        output = re.search(r"```output\n(\d+)", prompt)
+        assert output
+        if prompt.startswith("Find") and shown:
+            return f"```input\n{int(output[1]) - int(shown[1]) + right}\n```"
+        return f"```python\ndef f(a):\n    return a + {int(output[1]) + right}\n```"
+
+    def update(self, samples: Any, learning_rates: Any) -> dict[int, dict[str, float]]:
+        self.samples, self.learning_rates = samples, learning_rates
+        return {slot: dict(UPDATES) for slot in samples}
+
+    def read(self, slot: int) -> Any:
+        return slot
+
+    def write(self, slot: int, adapter: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def referee() -> Any:
+    with Referee(RefereeSettings(workers=1, deadline=5.0, accept_unconfined=True)) as referee:
+        yield referee
+
+
+@pytest.fixture(autouse=True)
+def same_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adapters play no part: both hosts make the same children by word only."""
+    from azr_population.weights.breeding import Child
+
+    child = Child(None, *MAKING)  # type: ignore[arg-type]
+    monkeypatch.setattr("azr_population.method.turnover.breed", lambda **recipe: child)
+
+
+@pytest.fixture(autouse=True)
+def parsers(monkeypatch: pytest.MonkeyPatch) -> None:
+    azr_stand_in.install_parsers(monkeypatch)
+
+
+class Local:
+    """The local host, with the rows of its last step."""
+
+    def __init__(self, referee: Referee, config: Config) -> None:
+        self.engine = Script()
+        config.run.completions = 10
+        self.play = SelfPlay(config, self.engine, referee, ChatFormat(), None)  # type: ignore[arg-type]
+        self.rows: list[Row] = []
+        population = self.play.population
+        finish = population.finish_step
+
+        def remember(rows: Sequence[Row], *args: Any) -> StepRecords:
+            self.rows = list(rows)
+            return finish(rows, *args)
+
+        population.finish_step = remember  # type: ignore[method-assign,assignment]
+
+    def play_step(self) -> StepRecords:
+        return self.play.play_step()
+
+
+def play_in_azr(population: Population, local: Local, config: Config) -> tuple[StepRecords, Any]:
+    """The same step inside AZR: its records, and each batch's (rows, advantages)."""
+    step = Step(population)
+    step.begin(population.step + 1)
+    batches = []
+    for kind in map(TaskType, config.task.types):
+        # In the order in which the local host generated them.
+        rows = sorted(
+            (row for row in local.rows if row.type is kind),
+            key=lambda row: row.match.teacher.slot,
+        )
+        batch, workers = azr_stand_in.batch_of(rows), azr_stand_in.Workers()
+        step.assign(batch, f"gen_{kind}")  # type: ignore[arg-type]
+        assert [int(slot) for slot in batch.non_tensor_batch["opponent"]] == [
+            row.match.student.slot for row in rows
+        ]
+        judge = Judge(azr_stand_in.Manager(rows), step, workers)  # type: ignore[arg-type]
+        tensor, *_ = judge(
+            data=batch,
+            problem_type=f"gen_{kind}",
+            executor=azr_stand_in.Executor(rows),
+            n_samples=config.population.attempts,
+        )
+        batches.append((proposals(rows), batch.with_rewards(tensor.sum(dim=1).tolist()), "gen"))
+        step.credit(batch, f"gen_{kind}")  # type: ignore[arg-type]
+    # What students train on inside AZR is AZR's own choice; here they get the local host's.
+    streams = population.streams
+    drawn = attempts(local.rows, config.population, streams.numpy("attempts", population.step))
+    for kind in map(TaskType, config.task.types):
+        solving = [row for row in drawn if row.type is kind]
+        batch = azr_stand_in.credited_batch(solving)
+        batches.append((solving, batch, "pred"))
+        step.credit(batch, f"pred_{kind}")  # type: ignore[arg-type]
+    slots = [member.slot for member in population.roster]
+    records = step.finish(
+        {slot: dict(UPDATES) for slot in slots}, lambda *args: MAKING, {"gen/code_o": 1.0}
+    )
+    return records, batches
+
+
+def settings_of(config: Config, **more: Any) -> PopulationSettings:
+    return PopulationSettings(
+        teachers=config.population.teachers,
+        students=config.population.students,
+        evolution=config.evolution,
+        seed=config.seed,
+        **RATES,
+        **more,
+    )
+
+
+def told(records: StepRecords) -> dict[str, Any]:
+    """The records without the clock's part, and without `phases`, which are each host's own."""
+    metrics = {k: v for k, v in records.metrics.items() if k not in ("seconds", "phases")}
+    return {
+        "metrics": metrics,
+        "matches": records.matches,
+        "lineage": records.lineage,
+        "tasks": records.tasks,
+        "completions": [
+            {k: v for k, v in row.items() if k != "advantage"} for row in records.completions
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("teachers", "students", "reward"),
+    [(2, 2, "adversarial"), (2, 3, "squared"), (0, 0, "stock"), (1, 1, "learnability")],
+)
+def test_both_hosts_tell_the_same(
+    referee: Referee, teachers: int, students: int, reward: str
+) -> None:
+    config = Config()
+    config.population.teachers, config.population.students = teachers, students
+    config.population.rows, config.population.attempts = 18, 3
+    config.population.teacher_reward, config.population.duplicate_price = reward, 0.0
+    config.evolution.interval, config.evolution.ready = 2, 0
+    config.evolution.operators = {"full_gaussian": 1.0}
+    local = Local(referee, config)
+    inside = population_of(settings_of(config, teacher_reward=reward), 1e-6)
+    inside.transcript = Transcript(10, azr_stand_in.Bytes())
+    seen: set[Any] = set()
+    for _ in range(3):
+        expected = local.play_step()
+        found, batches = play_in_azr(inside, local, config)
+        assert told(found) == told(expected)
+        check_advantages(local, batches)
+        seen |= {*(row.solve_rate for row in local.rows), *(row.reason for row in local.rows)}
+    assert inside.state() == local.play.population.state()
+    assert inside.learning_rates() == local.engine.learning_rates
+    # The play is worth comparing: all that can happen has happened.
+    assert seen == {None, 0.0, 1 / 3, 2 / 3, 1.0, "ok", "unparsable"}
+    assert {row.copies > 0 for row in local.rows} == {True, False}
+
+
+def check_advantages(local: Local, batches: Sequence[Any]) -> None:
+    """Who learns from what is the same; AZR's weights are by tokens, so values are not."""
+    expected = {
+        (slot, id(sample.completion)): sample.advantage
+        for slot, of_member in local.engine.samples.items()
+        for sample in of_member
+    }
+    learning = set()
+    for rows, batch, _ in batches:
+        for row, values in zip(rows, batch.batch["advantages"][:, 0].tolist(), strict=True):
+            key = (row.slot, id(row.completion))
+            if key in expected:
+                learning.add(key)
+            else:
+                assert values == 0.0
+    assert learning == set(expected)
+
+
+TEACHER_REWARDS.register("squared", "a user's own")(
+    lambda solve_rate: (1.0 - solve_rate) ** 2 - 0.3
+)

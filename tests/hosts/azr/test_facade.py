@@ -1,0 +1,273 @@
+"""The facade and the workers under real Ray and real veRL, on CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import needs
+import pytest
+import torch
+
+needs.verl()
+pytestmark = pytest.mark.slow
+
+import numpy as np  # noqa: E402
+from pretending_worker import PretendingWorker  # noqa: E402
+from verl import DataProto  # noqa: E402
+
+from azr_population.engines.base_model import load_base  # noqa: E402
+from azr_population.engines.torch_engine import make_bank  # noqa: E402
+from azr_population.engines.workers import placement  # noqa: E402
+from azr_population.engines.workers.placement import start_groups  # noqa: E402
+from azr_population.errors import UserError  # noqa: E402
+from azr_population.hosts.azr.facade import PopulationGroup  # noqa: E402
+from azr_population.hosts.azr.worker import ROOM, BatchWorkerSettings, PopulationWorker  # noqa: E402
+from azr_population.runs.streams import Streams  # noqa: E402
+from azr_population.weights.adapter import LoraSpec  # noqa: E402
+
+MEMBERS, WIDTH = 4, 12
+Make = Callable[..., PopulationGroup]
+
+
+@pytest.fixture(scope="module")
+def make(ray_session: None, tiny_base: Path) -> Make:
+    """Groups by placement and workers; each is made once."""
+    made: dict[tuple[str, int], PopulationGroup] = {}
+
+    def make_group(placement: str = "colocated", workers: int = 1) -> PopulationGroup:
+        if (placement, workers) not in made:
+            settings = BatchWorkerSettings(
+                base=str(tiny_base),
+                slots=MEMBERS,
+                first_member=0,
+                device="cpu",
+                dtype="float32",
+                lora=LoraSpec(4, 8.0, ("all-linear",)),
+                seed=1,
+                response_length=WIDTH,
+                threads=1,
+                micro_batch_tokens=200,
+                gradient_checkpointing=placement == "split",
+            )
+            groups = start_groups(placement, settings, 2, 2, [workers], PopulationWorker, ROOM)
+            made[placement, workers] = PopulationGroup(
+                groups,
+                max_new_tokens=WIDTH,
+                validation_temperature=0.0,
+                streams=Streams(1),
+                finish_step=lambda batch, updates: {
+                    str(s): u.get("loss", 0.0) for s, u in updates.items()
+                },
+                learning_rates=lambda: dict.fromkeys(range(MEMBERS), 1e-3),
+                state=lambda: {"what": "state"},
+                load_state=lambda plain: None,
+            )
+        return made[placement, workers]
+
+    return make_group
+
+
+def prompts(rows: int, width: int = 9) -> DataProto:
+    """Left-padded random prompts of different lengths."""
+    generator = torch.Generator().manual_seed(rows)
+    ids = torch.randint(5, 200, (rows, width), generator=generator)
+    mask = torch.ones_like(ids)
+    for row in range(rows):
+        mask[row, : row % (width - 2)] = 0
+    ids[mask == 0] = 0
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    return DataProto.from_dict(
+        tensors={"input_ids": ids, "attention_mask": mask, "position_ids": positions}
+    )
+
+
+def batch(group: PopulationGroup, slots: list[int]) -> DataProto:
+    """A batch ready for `update_actor`, with advantages that differ."""
+    with group.routed(slots):
+        whole = group.generate_sequences(prompts(len(slots)))
+    whole.non_tensor_batch["member"] = np.array(slots, dtype=object)
+    whole = whole.union(group.compute_log_prob(whole))
+    advantages = torch.tensor([1.0 if row % 3 else -1.5 for row in range(len(slots))])
+    whole.batch["advantages"] = advantages.unsqueeze(1).expand(-1, WIDTH).clone()
+    return whole
+
+
+def members(group: PopulationGroup) -> list[dict[str, torch.Tensor]]:
+    adapters = [group.read_member(slot) for slot in range(MEMBERS)]
+    return [{k: torch.cat([f.A.flatten(), f.B.flatten()]) for k, f in a.factors.items()}
+            for a in adapters]  # fmt: skip
+
+
+def largest_difference(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> float:
+    return max(
+        float((one[name] - other[name]).abs().max())
+        for one, other in zip(ours, theirs, strict=True)
+        for name in one
+    )
+
+
+@pytest.mark.parametrize(("placement", "workers"), [("colocated", 1), ("split", 2)])
+def test_members_are_drawn_from_the_runs_streams(
+    make: Make, tiny_base: Path, placement: str, workers: int
+) -> None:
+    model, _ = load_base(str(tiny_base), "float32", "cpu")
+    drawn = [Streams(1).torch(f"adapter {slot}") for slot in range(MEMBERS)]
+    bank = make_bank(model, LoraSpec(4, 8.0, ("all-linear",)), drawn)
+    group = make(placement, workers)
+    for slot in range(MEMBERS):
+        expected, found = bank.read(slot).factors, group.read_member(slot).factors
+        assert all(torch.equal(expected[name].A, found[name].A) for name in expected)
+
+
+def test_generation_keeps_the_rows_order_and_stops_at_the_end(make: Make) -> None:
+    group = make()
+    given = prompts(7)
+    with group.routed([3, 0, 1, 2, 0, 3, 1]):
+        output = group.generate_sequences(given)
+    assert torch.equal(output.batch["prompts"], given.batch["input_ids"])
+    assert output.batch["input_ids"].shape == (7, 9 + WIDTH)
+    assert torch.equal(output.batch["attention_mask"][:, :9], given.batch["attention_mask"])
+    assert group.generated == output.batch["attention_mask"][:, 9:].sum(1).tolist()
+
+
+def test_log_probs_are_those_of_the_rows_own_member(make: Make) -> None:
+    group = make()
+    slots = [2, 0, 1, 2, 3]
+    whole = batch(group, slots)
+    one_by_one = []
+    for row, slot in enumerate(slots):
+        single = whole.select_idxs(torch.tensor([row]))
+        single.non_tensor_batch["member"] = np.array([slot], dtype=object)
+        one_by_one.append(group.compute_log_prob(single).batch["old_log_probs"])
+    assert torch.allclose(whole.batch["old_log_probs"], torch.cat(one_by_one), atol=1e-5)
+
+
+def test_two_ranks_end_with_the_members_of_one_rank(make: Make) -> None:
+    one, two = make("colocated", 1), make("colocated", 2)
+    for slot in range(MEMBERS):
+        two.write_member(slot, one.read_member(slot))
+        one.write_member(slot, one.read_member(slot))
+    # 11 rows do not split over 2 ranks, member 3 has a single row, member 1 none.
+    whole = batch(one, [0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 3])
+    before = members(one)
+    for _ in range(3):
+        ours = one.update_actor(whole).meta_info["metrics"]
+        theirs = two.update_actor(whole).meta_info["metrics"]
+    assert ours.keys() == theirs.keys() and ours["0"] == pytest.approx(theirs["0"], abs=1e-5)
+    assert largest_difference(members(one), members(two)) < 1e-6
+    moved = [largest_difference([a], [b]) for a, b in zip(before, members(one), strict=True)]
+    assert [change > 1e-4 for change in moved] == [True, False, True, True]
+    (digests,) = two.digests().values()
+    assert len(digests) == 2 and len(set(digests)) == 1
+
+
+def test_a_child_is_the_same_on_all_ranks(make: Make) -> None:
+    group = make("colocated", 2)
+    recipe = {"mix": {"full_gaussian": 1.0}, "options": {"full_gaussian": {"eps": 0.2}}}
+    operator, options, step_sizes = group.evolve(1, [0, 2], recipe, seed=7)
+    assert (operator, options) == ("full_gaussian", {"eps": 0.2})
+    assert step_sizes == {"full_gaussian.eps": 0.2}
+    (digests,) = group.digests().values()
+    assert len(set(digests)) == 1
+    child, parent = group.read_member(1), group.read_member(0)
+    name = next(iter(child.factors))
+    assert not torch.equal(child.factors[name].A, parent.factors[name].A)
+
+
+def test_split_groups_learn_what_one_group_learns(make: Make) -> None:
+    one, split = make("colocated", 1), make("split", 2)
+    assert [(g.name, g.first, g.count) for g in split.groups] == [
+        ("proposers", 0, 2),
+        ("solvers", 2, 2),
+    ]
+    for slot in range(MEMBERS):
+        split.write_member(slot, one.read_member(slot))
+        one.write_member(slot, one.read_member(slot))
+    whole = batch(one, [0, 1, 2, 3, 3, 0])
+    assert torch.allclose(
+        split.compute_log_prob(whole).batch["old_log_probs"],
+        whole.batch["old_log_probs"],
+        atol=1e-5,
+    )
+    one.update_actor(whole)
+    split.update_actor(whole)
+    assert largest_difference(members(one), members(split)) < 1e-6
+
+
+def test_a_checkpoint_brings_back_members_and_optimizers(make: Make, tmp_path: Path) -> None:
+    group = make("colocated", 2)
+    whole = batch(group, [0, 1, 2, 3, 0, 1])
+    group.update_actor(whole)
+    path = tmp_path / "global_step_1" / "actor"
+    group.save_checkpoint(str(path), None, 1, max_ckpt_to_keep=1)
+    group.update_actor(whole)
+    after = members(group)
+    group.load_checkpoint(str(path))
+    assert largest_difference(members(group), after) > 1e-5
+    group.update_actor(whole)
+    assert largest_difference(members(group), after) == 0.0
+    group.save_checkpoint(str(tmp_path / "global_step_2" / "actor"), None, 2, max_ckpt_to_keep=1)
+    assert not (path / "population").exists()
+
+
+def test_a_living_workers_error_is_raised_as_it_is(make: Make) -> None:
+    from ray.exceptions import RayTaskError
+
+    with pytest.raises(RayTaskError) as caught:
+        make("colocated", 2).evolve(1, [77], {"mix": {"full_gaussian": 1.0}}, seed=1)
+    assert not isinstance(caught.value, UserError)
+
+
+def test_a_rank_that_died_is_named_while_the_others_wait_for_it(make: Make) -> None:
+    import ray
+
+    group = make("colocated", 2)
+    whole = batch(group, [0, 1, 2, 3])
+    ray.kill(group.groups[0].workers.workers[1])
+    with pytest.raises(UserError, match=r"group members died: rank 1 of 2 \(.*\): .*; the.*check"):
+        group.update_actor(whole)
+
+
+def test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half(
+    ray_session: None, tiny_base: Path
+) -> None:
+    import ray
+
+    # Ray takes our word for it that there are two; the workers' tensors stay on the CPU.
+    settings = BatchWorkerSettings(
+        str(tiny_base), MEMBERS, 0, "cuda", "bfloat16", LoraSpec(4, 8.0), 1, response_length=WIDTH
+    )
+    groups = start_groups("split", settings, 2, 2, [2], PretendingWorker, ROOM)
+    assert [place.split()[1:] for group in groups for place in group.places] == [
+        ["GPU", "0"],
+        ["GPU", "1"],
+    ]
+    ranks = [group.workers.workers[0] for group in groups]
+    assert ray.get([rank.get_cuda_visible_devices.remote() for rank in ranks]) == ["0", "1"]
+    # Both are taken now.
+    with pytest.raises(UserError, match="3 workers and the trainer need 3 GPUs, and Ray has 2"):
+        start_groups("colocated", settings, 2, 2, [3], PretendingWorker, ROOM)
+
+
+def test_workers_that_no_node_can_hold_together_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = {"Alive": True, "Resources": {"CPU": 64.0, "GPU": 4.0}}
+    dead = {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}}
+    monkeypatch.setattr(placement.ray, "nodes", lambda: [node, node, dead])
+    placement._refuse_unless_there_is_room("cuda", [4, 4], ROOM)
+    placement._refuse_unless_there_is_room("cuda", [2, 2, 2, 2], ROOM)
+    with pytest.raises(UserError, match=r"8 workers have to be on one node.* room for 4, 4 "):
+        placement._refuse_unless_there_is_room("cuda", [8], ROOM)
+    with pytest.raises(UserError, match=r"2 workers have to be on one node.* room for 1, 1 "):
+        placement._refuse_unless_there_is_room("cuda", [3, 3, 2], ROOM)
+
+
+def test_too_few_cpus_are_told_before_ray_waits_for_them(make: Make, tiny_base: Path) -> None:
+    settings = BatchWorkerSettings(
+        str(tiny_base), MEMBERS, 0, "cpu", "float32", LoraSpec(4, 8.0), 1, response_length=WIDTH
+    )
+    with pytest.raises(UserError, match="50 workers and the trainer need 51 CPUs, and Ray has 8"):
+        start_groups("colocated", settings, 2, 2, [25, 25], PopulationWorker, ROOM)

@@ -1,0 +1,121 @@
+"""What shows of the path on GPUs without one: a bfloat16 base, and the memory in docs/azr.md."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+
+from azr_population.engines.data_parallel import DataParallelLearner
+from azr_population.engines.engine import Sample, Sampling
+from azr_population.engines.torch_engine import make_bank
+from azr_population.engines.torch_rollout import TorchRollout
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.bank import Bank
+
+SIZES = {
+    "vocab_size": 152_064, "hidden_size": 3584, "intermediate_size": 18_944,
+    "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
+}  # fmt: skip
+"""Of Qwen2.5-Coder-7B."""
+
+
+def learner(dtype: torch.dtype, checkpointing: bool = False) -> DataParallelLearner:
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        vocab_size=60, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, eos_token_id=1, initializer_range=0.2,
+    )  # fmt: skip
+    model = Qwen2ForCausalLM(config).eval().to(dtype)
+    generator = torch.Generator().manual_seed(1)
+    bank = make_bank(model, LoraSpec(4, 8.0), [generator] * 2)
+    made = DataParallelLearner(model, bank, micro_batch_tokens=64)
+    with torch.no_grad():
+        for slot in range(2):
+            for parameter in made.bank.parameters_of(slot):
+                parameter.normal_(0, 0.05, generator=generator)
+    if checkpointing:
+        made.use_gradient_checkpointing()
+    return made
+
+
+def written(made: DataParallelLearner) -> dict[int, list[Sample]]:
+    """Rows that the members wrote, with log-probabilities as AZR's step computes them."""
+    slots = [0, 0, 0, 1, 1, 1]
+    prompts = [[5, 6, 7][: 1 + row % 3] for row in range(6)]
+    rollout = TorchRollout(made.model, made.bank, frozenset({1}))
+    written = [one for (one,) in rollout.generate(prompts, slots, Sampling(12), 3)]
+    chosen, _ = made.log_probs(prompts, [one.token_ids for one in written], slots)
+    samples: dict[int, list[Sample]] = {0: [], 1: []}
+    for row, one in enumerate(written):
+        # The decoder's own, from its cache, are the same within bfloat16's rounding.
+        assert torch.allclose(chosen[row], torch.tensor(one.logprobs), atol=0.15)
+        completion = replace(one, logprobs=tuple(chosen[row].tolist()))
+        samples[one.slot].append(Sample(completion, 1.0 if row % 2 else -1.0))
+    return samples
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_members_learn_in_float32_on_a_bfloat16_base(checkpointing: bool) -> None:
+    made = learner(torch.bfloat16, checkpointing)
+    samples = written(made)
+    before = copy.deepcopy(made.bank.read(0).factors)
+    updates = made.update(samples, {0: 1e-3, 1: 1e-3})
+    for figures in updates.values():
+        assert figures["updates"] == 1.0 and 0 < figures["grad_norm"] < 100
+        # On-policy: the ratio is 1 but for rounding, whatever the batches' shapes.
+        assert abs(figures["approx_kl"]) < 1e-2 and figures["clip_fraction"] < 0.1
+    assert {p.dtype for p in made.model.parameters()} == {torch.bfloat16}
+    for slot in range(2):
+        assert {p.dtype for p in made.bank.parameters_of(slot)} == {torch.float32}
+    moved = [
+        float((pair.A - before[name].A).abs().max())
+        for name, pair in made.bank.read(0).factors.items()
+    ]
+    # AdamW's first step is the learning rate; in bfloat16 most of it would be rounded away.
+    assert max(moved) == pytest.approx(1e-3, rel=0.01)
+
+
+def test_the_gradient_on_a_bfloat16_base_is_that_of_float32_within_its_rounding() -> None:
+    exact, rounded = learner(torch.float32), learner(torch.bfloat16)
+    samples = written(exact)
+    norms = [
+        one.update(copy.deepcopy(samples), {0: 0.0, 1: 0.0})[0]["grad_norm"]
+        for one in (exact, rounded)
+    ]
+    assert norms[1] == pytest.approx(norms[0], rel=0.1)
+
+
+def test_a_checkpoint_is_apart_from_the_live_members_and_on_the_cpu() -> None:
+    made = learner(torch.float32)
+    samples = written(made)
+    made.update(samples, {0: 1e-3, 1: 1e-3})
+    state, digest = made.state_dict(), made.digest()
+    made.update(samples, {0: 1e-3, 1: 1e-3})
+    after = made.digest()
+    made.load_state_dict(state)
+    assert made.digest() == digest
+    made.update(samples, {0: 1e-3, 1: 1e-3})
+    assert made.digest() == after != digest
+    for pairs in state["adapters"].values():
+        assert all(factor.device.type == "cpu" for pair in pairs.values() for factor in pair)
+
+
+def test_the_memory_of_a_7b_base_and_eight_members_is_what_the_documentation_says() -> None:
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    with torch.device("meta"):
+        model = Qwen2ForCausalLM(Qwen2Config(**SIZES)).to(torch.bfloat16)
+        base = sum(p.numel() * p.element_size() for p in model.parameters())
+        bank = Bank(model, LoraSpec(32, 64.0), 8)
+    member = sum(p.numel() for p in bank.parameters_of(0))
+    assert base / 1e9 == pytest.approx(15.2, abs=0.05)
+    assert member / 1e6 == pytest.approx(80.7, abs=0.05)
+    # float32 factors and AdamW's two moments.
+    assert 8 * member * 3 * 4 / 1e9 == pytest.approx(7.75, abs=0.01)
+    per_token = 2 * SIZES["num_hidden_layers"] * SIZES["num_key_value_heads"] * 128 * 2
+    assert per_token == 57_344 and 393_216 * per_token / 1e9 == pytest.approx(22.5, abs=0.1)

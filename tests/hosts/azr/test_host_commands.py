@@ -1,0 +1,124 @@
+"""The commands that AZR ships, with the override added, as far as can be told without GPUs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import host
+import needs
+import pytest
+from hydra import compose, initialize_config_dir
+
+from azr_population.errors import UserError
+from azr_population.hosts.azr import preflight
+from azr_population.hosts.azr.command_line import fault
+from azr_population.hosts.azr.settings import read_settings
+
+AZR_HOME = os.environ.get("AZR_HOME", "")
+pytestmark = [
+    pytest.mark.azr,
+    needs.azr_checkout,
+]
+COMMANDS = ("3b", "7b", "14b", "coder3b", "coder7b", "coder14b", "llama", "qwen3_4b")
+
+
+@pytest.mark.parametrize("arm", ["single", "4t4s", "8t8s"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_azrs_own_commands_pass(name: str, arm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Path(AZR_HOME) / "scripts" / "selfplay" / f"{name}.sh"
+    if not script.is_file():
+        pytest.skip(f"this AZR has no {script.name}")
+    monkeypatch.chdir(AZR_HOME)
+    text = script.read_text()
+    defaults = dict(re.findall(r"^(\w+)=\$\{\w+:-(.*)\}$", text, re.MULTILINE))
+    overrides = re.findall(r"^ +(\+?[\w.]+=\S+)", text, re.MULTILINE)
+    overrides = [re.sub(r"\$(\w+)", lambda m: defaults[m[1]], one) for one in overrides]
+    overrides = [one.replace("'", "") for one in overrides]
+    folder = str(Path(AZR_HOME) / "absolute_zero_reasoner" / "configs")
+    with initialize_config_dir(folder, version_base=None):
+        config = compose("azr_ppo_trainer", [*overrides, f"+population={arm}"])
+    settings = read_settings(config.population)
+    preflight.check_config(config, settings)
+    assert preflight.agent_rows(config, settings) == config.data.train_batch_size
+    config.algorithm.adv_estimator = "gae"
+    with pytest.raises(UserError):
+        preflight.check_config(config, settings)
+
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+ADDED = {
+    "+trainer.val_before_train",
+    "+population",
+    "+actor_rollout_ref.model.override_config._attn_implementation",
+}
+
+
+def commands_of(script: str, folder: Path, *arguments: str) -> list[list[str]]:
+    """The overrides of each AZR command that an example runs, by a `python` that only notes them.
+
+    So AZR's own script is part of it, and the shell does the quoting.
+    """
+    (folder / "bin").mkdir()
+    python = folder / "bin" / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@" "" >> "$CALLS"\n')
+    python.chmod(0o755)
+    variables = {
+        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
+        "CALLS": str(folder / "calls"),
+        "OUT": str(folder / "out"),
+        "BASE": str(folder),
+    }
+    subprocess.run(
+        ["bash", str(EXAMPLES / script), *arguments],
+        env=os.environ | variables,
+        check=False,  # azr_ab.sh looks for the runs' folders at its end.
+        capture_output=True,
+    )
+    calls = [call.split("\n") for call in (folder / "calls").read_text().split("\n\n") if call]
+    return [call[2:] for call in calls if call[:2] == ["-m", host.ENTRY]]
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "arms"),
+    [
+        ("azr_coder7b_8gpus.sh", ["population.seed=2"], ["4t4s"]),
+        ("azr_ab.sh", [], [None, "single", "4t4s"]),
+        ("azr_cpu.sh", ["2", "azr.reward.n_samples=1"], [None, "single", "2t2s"]),
+    ],
+)
+def test_every_override_of_our_examples_is_one_of_azrs(
+    script: str,
+    arguments: list[str],
+    arms: list[str | None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commands = commands_of(script, tmp_path, *arguments)
+    assert len(commands) == len(arms)
+    monkeypatch.chdir(AZR_HOME)
+    folder = str(Path(AZR_HOME) / "absolute_zero_reasoner" / "configs")
+    for overrides, arm in zip(commands, arms, strict=True):
+        assert set(arguments[-1:]) <= set(overrides) and fault(overrides) is None
+        # Hydra refuses a key that AZR's configuration does not have, unless it is added by a plus.
+        added = [one for one in overrides if one.startswith("+")]
+        assert {one.split("=")[0] for one in added} <= ADDED
+        with initialize_config_dir(folder, version_base=None):
+            config = compose("azr_ppo_trainer", overrides)
+        assert ("population" in config) == (arm is not None)
+        if arm is not None:
+            settings = read_settings(config.population)
+            assert settings.name == arm
+            preflight.check_config(config, settings)
+
+
+def test_the_host_has_the_surface_that_is_hooked(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs.verl()
+    monkeypatch.syspath_prepend(AZR_HOME)
+    import absolute_zero_reasoner.main_azr_ppo as main
+
+    preflight.check_host(main)

@@ -1,0 +1,199 @@
+"""AZR's own reward manager under the judge: whose solve rate counts, and what it is worth."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import needs
+import pytest
+
+AZR_HOME = os.environ.get("AZR_HOME", "")
+pytestmark = [
+    pytest.mark.azr,
+    needs.azr_checkout,
+]
+SAMPLES = 2
+
+
+class Students:
+    """In the place of the facade: `a + k` is solved in the first k of the samples."""
+
+    world_size = 1
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self.routes: list[list[int]] = []
+        self.generated: list[int] = []
+
+    @contextmanager
+    def routed(self, slots: Sequence[int]) -> Iterator[Students]:
+        self.routes.append(list(slots))
+        yield self
+
+    def generate_sequences(self, prompts: Any) -> Any:
+        from verl import DataProto
+
+        from azr_population.hosts.azr.tokens import prompt_rows, with_responses
+
+        ids = prompt_rows(prompts.batch["input_ids"], prompts.batch["attention_mask"])
+        written = []
+        for row, prompt in enumerate(ids):
+            text = self.tokenizer.decode(prompt)
+            (found,) = re.findall(r"a \+ (\d)\n.*?```input\n(\d+)", text, re.DOTALL)
+            k, given = map(int, found)
+            sample = row // (len(ids) // SAMPLES)
+            answer = given + k if sample < k else -1
+            reply = f"so </think> <answer>```output\n{answer}\n```</answer>"
+            written.append(self.tokenizer(reply)["input_ids"])
+        self.generated = [len(one) for one in written]
+        return DataProto.from_dict(
+            tensors=with_responses(prompts.batch, written, max(self.generated), 0)
+        )
+
+
+@pytest.fixture
+def tokenizer(tiny_base: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(tiny_base)
+
+
+def proposals(tokenizer: Any, ks: Sequence[int | str | None]) -> Any:
+    """Rows of code_o proposals; None is gibberish."""
+    import numpy as np
+    import torch
+    from verl import DataProto
+
+    from azr_population.hosts.azr.tokens import with_responses
+
+    prompt = tokenizer("User: go\nAssistant: <think>")["input_ids"]
+    prompts = torch.tensor([prompt] * len(ks))
+    replies = [
+        "so </think> <answer>no</answer>"
+        if k is None
+        else f"so </think> <answer>```python\ndef f(a):\n    return a + {k}\n```\n"
+        f"```input\n{index}\n```</answer>"
+        for index, k in enumerate(ks)
+    ]
+    written = [tokenizer(reply)["input_ids"] for reply in replies]
+    made = DataProto.from_dict(
+        tensors=with_responses(
+            {
+                "input_ids": prompts,
+                "attention_mask": torch.ones_like(prompts),
+                "position_ids": torch.arange(len(prompt)).expand(len(ks), -1),
+            },
+            written,
+            max(map(len, written)),
+            0,
+        )
+    )
+    extra = {"chosen_references": [], "composite_functions": np.array([]), "index": 0}
+    made.non_tensor_batch = {
+        "reward_model": np.array([{"ground_truth": ""}] * len(ks), dtype=object),
+        "data_source": np.array(["gen_code_o"] * len(ks), dtype=object),
+        "extra_info": np.array([extra] * len(ks), dtype=object),
+        "member": np.array([index % 2 for index in range(len(ks))], dtype=object),
+    }
+    return made
+
+
+@pytest.fixture
+def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """(rewards by row, step, students) of a teacher reward; None is AZR without a judge."""
+    needs.verl()
+    monkeypatch.syspath_prepend(AZR_HOME)
+    from absolute_zero_reasoner.rewards.reward_managers import CodeIORewardManager
+    from absolute_zero_reasoner.utils.code_utils.python_executor import PythonExecutor
+    from omegaconf import OmegaConf
+
+    from azr_population.config.schema import EvolutionConfig
+    from azr_population.hosts.azr.judging import Judge
+    from azr_population.hosts.azr.settings import PopulationSettings, population_of
+    from azr_population.hosts.azr.step import Step
+
+    stock = OmegaConf.load(Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
+    executor = PythonExecutor(timeout_length=5, ast_check=True)
+
+    def judge(
+        reward: str | None, ks: Sequence[int | str | None]
+    ) -> tuple[list[float], Any, Students]:
+        manager = CodeIORewardManager(
+            tokenizer=tokenizer,
+            num_examine=0,
+            split="train",
+            reward_fn_extraction_type="answer_conditional",
+            math_metric="deepscaler",
+            splitter="Assistant:",
+            output_path=str(tmp_path),
+            generation_reward_config=stock.azr.reward.generation_reward_config,
+        )
+        students = Students(tokenizer)
+        data = proposals(tokenizer, ks)
+        call: Any = manager
+        step = None
+        if reward is not None:
+            settings = PopulationSettings(
+                teachers=2,
+                students=2,
+                teacher_reward=reward,
+                evolution=EvolutionConfig(interval=0),
+            )
+            step = Step(population_of(settings, 1e-6))
+            step.begin(1)
+            step.assign(data, "gen_code_o")
+            call = Judge(manager, step, students)  # type: ignore[arg-type]
+        tensor, *_ = call(
+            data=data, problem_type="gen_code_o", executor=executor, rollout_actor_wg=students,
+            n_samples=SAMPLES, banned_words=[], output_type_counters={},
+        )  # fmt: skip
+        return tensor.sum(dim=1).tolist(), step, students
+
+    yield judge
+    executor.cleanup()
+
+
+KS = [0, 1, 2, None, 1, 0]
+
+
+def test_adversarial_pays_one_minus_the_matched_students_solve_rate(judged: Any) -> None:
+    rewards, step, students = judged("adversarial", KS)
+    assert rewards == pytest.approx([1.0, 0.5, 0.0, -1.0, 0.5, 1.0])
+    opponents = [row.match.student.slot for row in step.rows if row.task is not None]
+    assert students.routes == [opponents * SAMPLES] and set(opponents) == {2, 3}
+    assert [row.solve_rate for row in step.rows] == [0.0, 0.5, 1.0, None, 0.5, 0.0]
+    assert [[answer.solved for answer in row.answers] for row in step.rows] == [
+        [False, False], [True, False], [True, True], [], [True, False], [False, False]
+    ]  # fmt: skip
+    assert step.rows[1].task.outputs == ("2",) and step.rows[1].reward == pytest.approx(0.5)
+
+
+def test_stock_is_what_azrs_code_pays(judged: Any) -> None:
+    ours, step, _ = judged("stock", KS)
+    theirs, *_ = judged(None, KS)
+    assert ours == pytest.approx(theirs)
+    assert ours == pytest.approx([-0.5, 0.5, -0.5, -1.0, 0.5, -0.5])
+    assert [row.reason for row in step.rows] == ["ok", "ok", "ok", "unparsable", "ok", "ok"]
+
+
+def test_learnability_is_azrs_paper(judged: Any) -> None:
+    rewards, *_ = judged("learnability", KS)
+    assert rewards == pytest.approx([0.0, 0.5, 0.0, -1.0, 0.5, 0.0])
+
+
+def test_what_does_not_run_is_told_from_what_does_not_parse(judged: Any) -> None:
+    # "9 / 0" makes a program that parses and raises.
+    rewards, step, _ = judged("adversarial", [None, "9 / 0"])
+    assert rewards == [-1.0, -1.0]
+    assert [row.reason for row in step.rows] == ["unparsable", "invalid"]
+
+
+def test_without_a_valid_proposal_nobody_is_asked(judged: Any) -> None:
+    rewards, step, students = judged("adversarial", [None, None])
+    assert rewards == [-1.0, -1.0] and students.routes == [[]]
+    assert all(row.task is None and not row.answers for row in step.rows)

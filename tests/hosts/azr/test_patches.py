@@ -1,0 +1,338 @@
+"""Each patch: the defect, shown on AZR's own code, and then its absence."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import needs
+import pytest
+
+AZR_HOME = os.environ.get("AZR_HOME", "")
+pytestmark = [
+    pytest.mark.azr,
+    needs.azr_checkout,
+]
+
+
+@pytest.fixture(autouse=True)
+def upstream(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """AZR importable, and every patch undone afterwards."""
+    monkeypatch.syspath_prepend(AZR_HOME)
+    from azr_population.hosts.azr.upstream import NEEDED, OPTIONAL
+    from azr_population.patches import undo
+
+    yield
+    undo([*NEEDED, *OPTIONAL])
+
+
+def apply(patch: Any) -> None:
+    from azr_population.patches import apply as apply_patches
+
+    apply_patches([patch])
+
+
+def test_the_training_loader_gets_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    from absolute_zero_reasoner.trainer.ppo import reason_rl_ray_trainer as module
+
+    from azr_population.patches.azr_dataloader_state import DATALOADER_STATE
+
+    class Dataset:
+        def __init__(self, **kwargs: Any) -> None: ...
+
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, index: int) -> dict:
+            return {}
+
+    monkeypatch.setattr(module, "RLHFDataset", Dataset)
+    data = {"train_files": "", "val_files": "", "prompt_key": "", "max_prompt_length": 1,
+            "shuffle": False, "train_batch_size": 2}  # fmt: skip
+    actor = {"optim": {}}
+
+    def loader() -> Any:
+        from omegaconf import OmegaConf
+
+        trainer = SimpleNamespace(
+            tokenizer=None,
+            config=OmegaConf.create(
+                {
+                    "data": data,
+                    "trainer": {"total_epochs": 1, "total_training_steps": None},
+                    "actor_rollout_ref": {"actor": actor},
+                    "critic": {"optim": {}},
+                }
+            ),
+        )
+        module.ReasonRLRayPPOTrainer._create_dataloader(trainer)
+        return trainer.train_dataloader
+
+    with pytest.raises(AttributeError):
+        loader().state_dict()
+    apply(DATALOADER_STATE)
+    made = loader()
+    assert made.state_dict() == {} and made.load_state_dict({}) is None
+
+
+def manager(folder: Path, **more: Any) -> Any:
+    from absolute_zero_reasoner.rewards.reward_managers import CodeIORewardManager
+    from omegaconf import OmegaConf
+
+    reward = OmegaConf.load(Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
+    options = {
+        "tokenizer": None,
+        "num_examine": 0,
+        "split": "train",
+        "reward_fn_extraction_type": "answer_conditional",
+        "math_metric": "deepscaler",
+        "splitter": "Assistant:",
+        "output_path": str(folder),
+        "generation_reward_config": reward.azr.reward.generation_reward_config,
+    }
+    return CodeIORewardManager(**{**options, **more})
+
+
+VALID: dict[str, Any] = {
+    "uid": "one",
+    "code_validity": True,
+    "data_source": "gen_code_o",
+    "extra_info": {"index": 0},
+    "references": [],
+    "answer": {
+        "snippet": "def f(a):\n    return a",
+        "original_snippet": "def f(a):\n    return a",
+        "input": "1",
+        "output": "1",
+        "imports": [],
+        "composite_functions": [],
+    },
+}
+
+
+def test_difficulty_estimates_have_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from absolute_zero_reasoner.rewards import reward_managers as module
+
+    from azr_population.patches.azr_temp_parquet import TEMP_PARQUET
+
+    class Stop(Exception): ...
+
+    read: list[str] = []
+
+    def dataset(parquet_files: str, **kwargs: Any) -> None:
+        read.append(parquet_files)
+        raise Stop
+
+    monkeypatch.setattr(module, "RLHFDataset", dataset)
+
+    def estimate() -> None:
+        with pytest.raises(Stop):
+            manager(tmp_path / "new")._get_problem_generator_rewards_and_valid_programs(
+                data_dicts=[VALID], problem_type="gen_code_o", n_samples=2, rollout_actor_wg=None,
+                executor=None, output_type_counters={},
+            )  # fmt: skip
+
+    with pytest.raises(OSError):
+        estimate()
+    (tmp_path / "new").mkdir()
+    estimate()
+    estimate()
+    assert read[0] == read[1] == f"{tmp_path}/new/temp.parquet"
+    (tmp_path / "new" / "temp.parquet").unlink()
+    (tmp_path / "new").rmdir()
+    apply(TEMP_PARQUET)
+    estimate()
+    estimate()
+    assert read[2] != read[3] and not list((tmp_path / "new").iterdir())
+
+
+@pytest.fixture
+def tokenizer(tiny_base: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(tiny_base)
+
+
+def row(tokenizer: Any, prompt: str, response: str) -> Any:
+    """A row of a batch as AZR's reward manager reads it."""
+    import numpy as np
+    import torch
+
+    given, written = tokenizer(prompt)["input_ids"], tokenizer(response)["input_ids"]
+    references = [{"snippet": "def f(a):\n    return a", "imports": []}]
+    return SimpleNamespace(
+        batch={
+            "prompts": torch.tensor(given),
+            "responses": torch.tensor(written),
+            "attention_mask": torch.ones(len(given) + len(written), dtype=torch.long),
+        },
+        non_tensor_batch={
+            "reward_model": {"ground_truth": ""},
+            "data_source": "gen_code_o",
+            "extra_info": {"chosen_references": references, "composite_functions": np.array([])},
+        },
+    )
+
+
+RESPONSE = "so </think> <answer>```python\ndef f(a):\n    return a\n```\n```input\n1\n```</answer>"
+
+
+class Executor:
+    """Finds every program valid."""
+
+    def check_all(self, **kwargs: Any) -> tuple[bool, str]:
+        return True, "1"
+
+
+def test_an_overlong_task_is_invalid_and_not_unsolved(tmp_path: Path, tokenizer: Any) -> None:
+    from azr_population.patches.azr_overlong_estimates import OVERLONG_ESTIMATES
+
+    item = row(tokenizer, "User: go\nAssistant: <think>", RESPONSE)
+
+    def validity(limit: int) -> tuple[bool, float]:
+        found = manager(tmp_path, tokenizer=tokenizer, max_prompt_length=limit)._get_data_dict(
+            item, "gen_code_o", Executor(), [], "one", []
+        )
+        return found["code_validity"], found["format_score"]
+
+    # Upstream's estimate would filter it out, take its accuracy for 0 and crash on an empty batch.
+    assert validity(20) == (True, 1.0)
+    apply(OVERLONG_ESTIMATES)
+    assert validity(20) == (False, 0.0)
+    assert validity(8000) == (True, 1.0)
+
+
+def test_a_row_without_the_splitter_is_read(tmp_path: Path, tokenizer: Any) -> None:
+    from azr_population.patches.azr_splitter import SPLITTER
+
+    item = row(tokenizer, "no template here", f"<think> {RESPONSE}")
+
+    def read() -> Any:
+        return manager(tmp_path, tokenizer=tokenizer)._get_data_dict(
+            item, "gen_code_o", Executor(), [], "one", []
+        )
+
+    with pytest.raises(IndexError):
+        read()
+    apply(SPLITTER)
+    assert read()["answer"]["input"] == "1" and read()["format_score"] == 1.0
+
+
+def test_prompts_that_never_fit_end_the_run(
+    tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from absolute_zero_reasoner.data_construction import constructor
+    from absolute_zero_reasoner.trainer.ppo import azr_ray_trainer as module
+
+    from azr_population.errors import UserError
+    from azr_population.patches.azr_prompt_loop import PROMPT_LOOP, TRIES
+
+    class Endless(Exception): ...
+
+    tried: list[int] = []
+    made = constructor.get_code_problem_generator_prompt
+
+    def prompt(**kwargs: Any) -> str:
+        tried.append(1)
+        if len(tried) > 2 * TRIES:
+            raise Endless
+        return str(made(**kwargs))
+
+    monkeypatch.setattr(constructor, "get_code_problem_generator_prompt", prompt)
+    one = {"snippet": "def f(a):\n    return a", "input": "1", "output": "1", "imports": []}
+
+    def build() -> None:
+        module.get_gen_code_io_data(
+            io_data=[one], target_data_len=1, problem_type="code_o", instruction_type="answer",
+            content_max_length=10, io_n=1, output_path=str(tmp_path / "p"), split="train",
+            tokenizer=tokenizer, banned_keywords=[], banned_assertion_keywords=[],
+        )  # fmt: skip
+
+    with pytest.raises(Endless):
+        build()
+    tried.clear()
+    apply(PROMPT_LOOP)
+    with pytest.raises(UserError, match="content_max_length=10"):
+        build()
+    assert len(tried) == TRIES
+
+
+def test_all_steps_are_played() -> None:
+    from absolute_zero_reasoner.trainer.ppo.azr_ray_trainer import CodeIORayPPOTrainer
+
+    from azr_population.patches.azr_total_steps import TOTAL_STEPS
+
+    class Stop(Exception): ...
+
+    class Trainer(CodeIORayPPOTrainer):
+        """Counts the steps that the loop begins, and begins none of AZR's work."""
+
+        def __init__(self) -> None:
+            from omegaconf import OmegaConf
+
+            self.total_training_steps, self.begun = 3, 0
+            self.val_reward_fn, self.loaded_datasets, self.tokenizer = None, True, SimpleNamespace()
+            self.config = OmegaConf.load(
+                Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml"
+            )
+            self.config.azr.data_selection_strategy.update_iteration = 0
+            self.config.azr.problem_types = []
+            self.config.azr.data_selection_strategy.composite_scheduler.enabled = True
+            self.config.trainer.logger = []
+
+        def _load_checkpoint(self) -> None:
+            self.dataset_manager = SimpleNamespace(
+                get_dataset_size=SimpleNamespace(remote=lambda name: 0)
+            )
+
+        def scheduler_step(self) -> None:
+            self.begun += 1
+            self.global_steps += 1
+
+    def played(monkey: pytest.MonkeyPatch) -> int:
+        monkey.setattr(sys.modules[CodeIORayPPOTrainer.__module__].ray, "get", lambda value: value)
+        trainer = Trainer()
+        trainer.fit()
+        return trainer.begun
+
+    with pytest.MonkeyPatch.context() as monkey:
+        assert played(monkey) == 2
+        apply(TOTAL_STEPS)
+        assert played(monkey) == 3
+
+
+def test_settings_reach_the_reward_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    from absolute_zero_reasoner.trainer.ppo import azr_ray_trainer as module
+    from omegaconf import OmegaConf
+
+    from azr_population.patches.azr_reward_arguments import REWARD_ARGUMENTS
+
+    config = OmegaConf.load(Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
+    config.azr.data_selection_strategy.num_inputs = 4
+    config.azr.data_selection_strategy.banned_keywords_for_errors_and_exceptions = ["raise"]
+    asked: dict[str, Any] = {}
+
+    class Manager:
+        num_inputs = 10
+
+        def __call__(self, **kwargs: Any) -> None:
+            asked.update(kwargs)
+
+    def init(self: Any, **kwargs: Any) -> None:
+        self.config, self.reward_fn, self.val_reward_fn = config, Manager(), None
+
+    monkeypatch.setattr(module.ReasonRLRayPPOTrainer, "__init__", init)
+    monkeypatch.setattr(module, "DatasetManager", SimpleNamespace(remote=lambda: None))
+    monkeypatch.setattr(module, "PythonExecutor", lambda **kwargs: None)
+    assert module.CodeIORayPPOTrainer().reward_fn.num_inputs == 10
+    apply(REWARD_ARGUMENTS)
+    trainer = module.CodeIORayPPOTrainer()
+    assert trainer.reward_fn.func.num_inputs == 4
+    trainer.reward_fn(problem_type="gen_code_o")
+    assert asked["banned_assertion_keywords"] == ["raise"]

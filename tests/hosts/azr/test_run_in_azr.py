@@ -1,0 +1,251 @@
+"""AZR's own command with the override, end to end on CPUs: four minutes each on two busy cores."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import host
+import needs
+import pytest
+
+from azr_population.pages.comparison.azr_log import KEYS, azr_series, read_azr_log
+from azr_population.runs.checkpoint import members_digest
+
+pytestmark = [
+    pytest.mark.azr,
+    pytest.mark.slow,
+    pytest.mark.timeout(3000),
+    needs.azr_checkout,
+]
+
+POPULATION = [
+    "population.worker=scripted_worker.ScriptedWorker",
+    "population.lora.rank=4",
+    "population.lora.alpha=8",
+    "population.evolution.interval=2",
+    "population.threads=1",
+    "data.max_response_length=300",
+    "data.max_prompt_length=4000",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    needs.verl()
+    folder = tmp_path_factory.mktemp("azr")
+    host.prepare(folder)
+    return folder
+
+
+def run_directory(folder: Path, out: str = "out") -> Path:
+    return folder / out / "test_answer" / "base" / "answer_conditional" / "population"
+
+
+def records(folder: Path, name: str) -> list[dict[str, Any]]:
+    lines = (run_directory(folder) / f"{name}.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_population_plays_all_problem_types(folder: Path) -> None:
+    extra = ["+population=4t4s", *POPULATION, "trainer.save_freq=3"]
+    code, log = host.run(folder, [*extra, "trainer.total_training_steps=4"])
+    assert code == 0, log[-3000:]
+    steps, matches, births = (records(folder, n) for n in ("metrics", "matches", "lineage"))
+    assert [step["step"] for step in steps] == [1, 2, 3, 4]
+    for step in steps:
+        # 2 rows of stock AZR's agent, twice for proposing and solving, of 3 problem types; those of
+        # a group without variance teach nothing.
+        assert all(0 <= own["trained_rows"] <= 12 for own in step["members"].values())
+        written = {n: m["rollouts"] for n, m in step["members"].items() if m["role"] == "teacher"}
+        assert set(written.values()) == {12}
+        assert {own["updates"] for own in step["members"].values()} <= {0.0, 1.0}
+        assert set(step["types"]) == {"code_i", "code_o", "code_f"}
+    assert len(matches) == 16 and all(match["proposed"] == 12 for match in matches)
+    assert any(0 < (match["solve_rate"] or 0) < 1 for match in matches)
+    assert {birth["step"] for birth in births} == {2, 4} and len(births) == 4
+    tasks = records(folder, "tasks")
+    assert {task["type"] for task in tasks} == {"code_i", "code_o", "code_f"}
+    # AZR's verdicts on the matched students' attempts are found again, of every type.
+    assert {task["type"] for task in tasks if any(task["solved"])} == {"code_i", "code_o", "code_f"}
+    for task in tasks:
+        assert sum(task["solved"]) / len(task["solved"]) == task["solve_rate"]
+    kept = records(folder, "completions")
+    assert {row["verdict"] for row in kept} == {"valid", "refused", "solved", "failed"}
+    assert Counter(row["step"] for row in kept if row["step"] > 1) == {2: 16, 3: 16, 4: 16}
+    # AZR's prompts, whole; who trained on a row has its log-probability and its advantage.
+    assert all("```" in row["prompt"] and row["completion"] for row in kept)
+    assert all(row["log_prob"] < 0 for row in kept if row["phase"] == "propose")
+    trained = [row for row in kept if row["advantage"] is not None]
+    assert {row["phase"] for row in trained} == {"propose", "solve"}
+    assert {row["opponent"] is None for row in kept if row["phase"] == "solve"} == {True, False}
+    assert "population/teacher/validity" in log and "population/student_3/mu" in log
+    assert (run_directory(folder) / "report.html").is_file()
+
+
+def test_single_prints_what_comparisons_read_from_stock_azr(folder: Path) -> None:
+    """AZR's own figures, which it prints whoever plays."""
+    overrides = ["+population=single", *POPULATION, f"trainer.default_local_dir={folder}/printed"]
+    code, log = host.run(folder, [*overrides, "trainer.total_training_steps=3"])
+    assert code == 0, log[-3000:]
+    (folder / "azr.log").write_text(log)
+    rows, settings = read_azr_log(folder / "azr.log")
+    assert settings["data.train_batch_size"] == "2"
+    # `tokens` is printed by veRL's own trainers only, not by AZR's.
+    missing = [name for name in KEYS if name != "tokens" and not azr_series(rows, name)]
+    assert not missing
+
+
+def test_a_resumed_run_ends_as_the_whole_one(folder: Path) -> None:
+    whole = run_directory(folder)
+    if not whole.is_dir():
+        pytest.skip("there is no run to resume; test_a_population_plays_all_problem_types makes it")
+    shutil.copytree(whole, folder / "whole")
+    # As after a crash in step 4: its records are there, and the checkpoint of step 3.
+    shutil.rmtree(whole.parent / "global_step_4")
+    (whole.parent / "latest_checkpointed_iteration.txt").write_text("3")
+    extra = ["+population=4t4s", *POPULATION, "trainer.save_freq=3"]
+    code, log = host.run(folder, [*extra, "trainer.total_training_steps=4"])
+    assert code == 0, log[-3000:]
+    for name in ("matches", "lineage", "tasks"):
+        again = (whole / f"{name}.jsonl").read_text()
+        assert again == (folder / "whole" / f"{name}.jsonl").read_text()
+    assert members_digest(whole / "members") == members_digest(folder / "whole" / "members")
+
+
+def test_a_killed_worker_ends_the_run_which_goes_on_as_if_nothing_had_been(folder: Path) -> None:
+    psutil = needs.module("psutil", "psutil")
+    whole = run_directory(folder)
+    if not whole.is_dir():
+        pytest.skip(
+            "there is no run to compare; test_a_population_plays_all_problem_types makes it"
+        )
+    extra = [
+        "+population=4t4s", *POPULATION, "trainer.save_freq=3", "trainer.total_training_steps=4",
+        f"trainer.default_local_dir={folder / 'killed'}",
+    ]  # fmt: skip
+    ours = run_directory(folder, "killed")
+    process = host.start(folder, extra)
+    while not (ours.parent / "latest_checkpointed_iteration.txt").is_file():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.2)
+        assert process.poll() is None, (folder / "log").read_text()[-3000:]
+    (worker,) = [
+        child
+        for child in psutil.Process(process.pid).children(recursive=True)
+        if child.cmdline() and child.cmdline()[0].startswith("ray::ScriptedWorker")
+    ]
+    worker.kill()
+    code, log = host.ended(folder, process, timeout=120)
+    assert code == 1 and "Traceback" not in log
+    assert re.fullmatch(
+        r"azr-population: a worker of the population's group members died: rank 0 of 1 "
+        rf"\(pid {worker.pid} on [\d.]+\): .*; the same command with trainer.resume_mode=auto "
+        r"goes on from the checkpoint of step 3",
+        log.splitlines()[-1],
+    )
+    code, log = host.run(folder, extra)
+    assert code == 0, log[-3000:]
+    for name in ("matches", "lineage", "tasks"):
+        assert (ours / f"{name}.jsonl").read_text() == (whole / f"{name}.jsonl").read_text()
+    assert members_digest(ours / "members") == members_digest(whole / "members")
+
+
+def test_single_is_one_agent_with_the_same_rows(folder: Path) -> None:
+    extra = ["+population=single", *POPULATION, f"trainer.default_local_dir={folder / 'single'}"]
+    code, log = host.run(folder, [*extra, "trainer.total_training_steps=1"])
+    assert code == 0, log[-3000:]
+    path = run_directory(folder, "single")
+    (step,) = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    agent = step["members"]["agent_0"]
+    assert agent["trained_rows"] <= 12 <= agent["rollouts"] and "mu" not in agent
+    assert step["types"]["code_o"]["validity"] is not None
+    assert (path / "members" / "agent_0" / "adapter_model.safetensors").is_file()
+
+
+def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder: Path) -> None:
+    extra = [
+        "+population=2t2s", *POPULATION, "population.placement=split", "trainer.n_gpus_per_node=2",
+        "trainer.total_training_steps=1", f"trainer.default_local_dir={folder / 'joined'}",
+    ]  # fmt: skip
+    with host.ray_head(folder, cpus=3) as address:
+        code, log = host.run(folder, extra, {"RAY_ADDRESS": address})
+        assert code == 1 and "set ray_init.num_cpus=null" in log.splitlines()[-1]
+        extra.append("ray_init.num_cpus=null")
+        code, log = host.run(folder, extra, {"RAY_ADDRESS": address})
+        assert code == 0, log[-3000:]
+        # Nothing of the first run is left: a second one needs all three CPUs again.
+        code, log = host.run(
+            folder, [*extra, "trainer.total_training_steps=2"], {"RAY_ADDRESS": address}
+        )
+    assert code == 0, log[-3000:]
+    assert "Connected to Ray cluster" in log and "Started a local Ray instance" not in log
+    told = re.findall(r"azr-population: (\w+_0, \w+_1) on [\d.]+$", log, re.MULTILINE)
+    assert told == ["teacher_0, teacher_1", "student_0, student_1"]
+    metrics = (run_directory(folder, "joined") / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in metrics] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        ("+population=5t5s", "+population=5t5s is unknown; choose from 1t1s, 2t2s"),
+        ("+population=4t4s population.nope=1", "population.nope is unknown"),
+        ("+population=4t4s +population.lora.nope=1", "population.lora.nope is unknown"),
+        ("+population=4t4s population.worker=no.Class", "population.worker=no.Class is no class"),
+        ("+population=4t4s population.rows=3", "population.rows=3 cannot be split evenly"),
+        ("+population=4t4s population.students=32", "each teacher meets 8 students in a step"),
+        ("+population=4t4s population.lora.target_modules=[c_attn]", "c_attn"),
+        ("+population=4t4s +actor_rollout_ref.model.lora_rank=16", "set population.lora.rank"),
+        ("+population=4t4s algorithm.adv_estimator=gae", "adv_estimator=gae is not supported"),
+        ("+population=4t4s trainer.critic_warmup=1", "there is no critic"),
+        ("+population=4t4s actor_rollout_ref.actor.use_kl_loss=True", "no reference policy"),
+        ("+population=4t4s algorithm.use_kl_in_reward=True", "no reference policy"),
+        ("+population=4t4s data.train_batch_size=300", "300 different ones are drawn"),
+    ],
+)
+def test_bad_input_ends_the_command_with_one_line(folder: Path, overrides: str, told: str) -> None:
+    code, log = host.run(folder, overrides.split())
+    (line,) = re.findall(r"^azr-population: .*$", log, re.MULTILINE)
+    assert code == 1 and told in line and "Traceback" not in log
+    assert log.splitlines()[-1] == line
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        ("+population=4t4s trainer.n_gpus_per_node=5", "5 workers and the trainer need 6 CPUs"),
+        (
+            "+population=4t4s azr.data_selection_strategy.content_max_length=20",
+            "content_max_length=20: 200 proposal prompts in a row were longer",
+        ),
+    ],
+)
+def test_what_shows_in_azrs_own_process_is_the_last_line(
+    folder: Path, overrides: str, told: str
+) -> None:
+    out = f"trainer.default_local_dir={folder / 'late'}"
+    code, log = host.run(folder, [*overrides.split(), *POPULATION, out])
+    assert code == 1 and "Traceback" not in log
+    assert log.splitlines()[-1].startswith("azr-population: ") and told in log.splitlines()[-1]
+
+
+def test_a_defect_keeps_its_traceback(folder: Path) -> None:
+    broken = "population.worker=scripted_worker.BrokenWorker"
+    out = f"trainer.default_local_dir={folder / 'defect'}"
+    code, log = host.run(folder, ["+population=4t4s", *POPULATION, broken, out])
+    assert code == 1 and "Traceback" in log and log.splitlines()[-1] == "ZeroDivisionError: broken"
+
+
+def test_without_the_override_the_trainer_is_azrs_own(folder: Path) -> None:
+    # Stock AZR on CPUs ends where it looks for GPUs; until there nothing of ours may be loaded.
+    code, log = host.run(folder, [f"trainer.default_local_dir={folder / 'stock'}"])
+    assert code != 0 and "Total available GPUs 0 is less than" in log
+    assert "azr_population" not in log and "azr-population" not in log
+    assert not list(folder.glob("stock/**/population"))

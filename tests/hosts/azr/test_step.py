@@ -1,0 +1,111 @@
+"""Advantages by member are veRL's, and what AZR's loop brings comes out in the records."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import needs
+import pytest
+import torch
+from azr_stand_in import Batch
+
+from azr_population.config.inside_azr import PopulationSettings
+from azr_population.config.schema import EvolutionConfig
+from azr_population.domains.code.task import TaskType
+from azr_population.hosts.azr.settings import population_of
+from azr_population.hosts.azr.step import NOBODY, Step, completions
+from azr_population.method.rows import Practice
+
+SLOTS = [3, 1, 3, 1, 3, 2]
+REWARDS = [1.0, -0.5, 0.5, -1.0, 0.0, 1.0]
+LENGTHS = [2, 5, 1, 3, 4, 2]
+
+
+@pytest.fixture
+def step() -> Step:
+    settings = PopulationSettings(teachers=1, students=3, evolution=EvolutionConfig(interval=0))
+    step = Step(population_of(settings, 1e-6))
+    step.begin(1)
+    return step
+
+
+def batch() -> Batch:
+    return Batch(SLOTS, [[7] * length for length in LENGTHS]).with_rewards(REWARDS)
+
+
+def test_learning_rates_come_from_azrs_where_none_are_given() -> None:
+    settings = PopulationSettings(teachers=1, students=1)
+    assert population_of(settings, 1e-6).learning_rates() == pytest.approx({0: 1.5e-6, 1: 1e-5})
+    settings.teacher_lr, settings.student_lr = 0.0, 2e-4
+    assert population_of(settings, 1e-6).learning_rates() == {0: 0.0, 1: 2e-4}
+    single = PopulationSettings(teachers=0, students=0)
+    assert population_of(single, 1e-6).learning_rates() == pytest.approx({0: 1e-5})
+
+
+def test_a_teachers_rows_meet_its_matches_and_other_rows_meet_nobody(step: Step) -> None:
+    proposed, solved = Batch([0] * 7, [[7]] * 7), batch()
+    assert step.assign(proposed, "gen_code_o") == [0] * 7  # type: ignore[arg-type]
+    met = Counter(proposed.non_tensor_batch["opponent"].tolist())
+    assert sorted(met) == [1, 2, 3] and sorted(met.values()) == [2, 2, 3]
+    assert step.assign(solved, "pred_code_o") == SLOTS  # type: ignore[arg-type]
+    assert set(solved.non_tensor_batch["opponent"].tolist()) == {NOBODY}
+
+
+def test_advantages_are_normalised_over_the_members_own_tokens(step: Step) -> None:
+    made = batch()
+    step.credit(made, "pred_code_o")  # type: ignore[arg-type]
+    values = made.batch["advantages"]
+    # Member 1: -0.5 on 5 tokens, -1 on 3: mean -0.6875, sample variance 0.0669643.
+    expected = [0.1875 / math.sqrt(0.0669643), -0.3125 / math.sqrt(0.0669643)]
+    assert [float(values[1, 0]), float(values[3, 0])] == pytest.approx(expected, rel=1e-5)
+    assert values[5].abs().max() == 0.0, "one row has nothing to compare with"
+    assert torch.equal(values != 0, made.batch["response_mask"].bool() & (values[:, :1] != 0))
+    assert made.batch["returns"][2].tolist() == [0.5, 0, 0, 0, 0, 0]
+
+
+def test_what_is_known_late_is_noted_on_what_was_judged(step: Step) -> None:
+    made = batch()
+    made.batch["old_log_probs"] = -torch.arange(36.0).reshape(6, 6) - 1
+    step.practice = [
+        Practice(one.slot, TaskType.CODE_O, replace(one, text="kept"), True, "solved", 1.0)
+        for one in completions(made)  # type: ignore[arg-type]
+    ]
+    step.credit(made, "pred_code_o")  # type: ignore[arg-type]
+    assert [attempt.advantage for attempt in step.practice] == pytest.approx(
+        [value if value else None for value in made.batch["advantages"][:, 0].tolist()]
+    )
+    assert step.practice[1].completion.logprobs == (-7.0, -8.0, -9.0, -10.0, -11.0)
+    assert step.practice[3].completion.text == "kept"
+
+
+def test_equal_prompts_are_held_once_and_padding_not_at_all() -> None:
+    made = batch()
+    made.batch["prompts"] = torch.tensor([[8, 9]] * 6)
+    made.batch["attention_mask"][2, 0] = 0
+    read = completions(made)  # type: ignore[arg-type]
+    assert read[0].prompt_ids is read[1].prompt_ids and read[0].prompt_ids == (8, 9)
+    assert read[2].prompt_ids == (9,)
+    assert [one.finished for one in read] == [True] * 6
+    made.batch["responses"] = made.batch["responses"][:, :5]
+    made.batch["attention_mask"] = made.batch["attention_mask"][:, :7]
+    assert [one.finished for one in completions(made)] == [length < 5 for length in LENGTHS]  # type: ignore[arg-type]
+
+
+def test_they_are_verls(step: Step) -> None:
+    needs.verl()
+    from omegaconf import OmegaConf
+    from verl import DataProto
+    from verl.trainer.ppo.ray_trainer import compute_advantage
+
+    config = OmegaConf.create({"adv_estimator": "reinforce_plus_plus", "gamma": 1.0, "lam": 1.0})
+    made = batch()
+    step.credit(made, "pred_code_o")  # type: ignore[arg-type]
+    for slot in (1, 3):
+        rows = torch.tensor([row for row, other in enumerate(SLOTS) if other == slot])
+        names = ("token_level_rewards", "response_mask")
+        alone = DataProto.from_dict(tensors={name: made.batch[name][rows] for name in names})
+        alone = compute_advantage(alone, "reinforce_plus_plus", config=config)
+        for name in ("advantages", "returns"):
+            assert torch.allclose(made.batch[name][rows], alone.batch[name], atol=1e-5), name

@@ -1,0 +1,53 @@
+"""vLLM inside AZR is set up by the user's command, but for what only stock AZR's actor needs."""
+
+from __future__ import annotations
+
+import pytest
+from omegaconf import OmegaConf
+
+from azr_population.config.inside_azr import PopulationSettings
+from azr_population.hosts.azr.vllm_options import rollout_settings, vllm_options
+
+ROLLOUT = {
+    "name": "vllm", "dtype": "bfloat16", "load_format": "dummy_dtensor", "max_model_len": None,
+    "gpu_memory_utilization": 0.4, "enforce_eager": False, "enable_chunked_prefill": True,
+    "max_num_batched_tokens": 16_384, "max_num_seqs": 256, "tensor_model_parallel_size": 2,
+    "free_cache_engine": True,
+    "engine_kwargs": {"vllm": {"swap_space": None, "block_size": 32}},
+}  # fmt: skip
+TAKEN = {
+    "enforce_eager": False, "max_num_batched_tokens": 16_384, "max_num_seqs": 256,
+    "max_model_len": 14_240, "block_size": 32,
+}  # fmt: skip
+
+
+def command(device: str, **rollout: object) -> OmegaConf:
+    return OmegaConf.create({
+        "trainer": {"device": device},
+        "data": {"max_prompt_length": 6144, "max_response_length": 8096},
+        "actor_rollout_ref": {"rollout": ROLLOUT | rollout},
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_commands_settings_are_taken(device: str) -> None:
+    on_gpus = {"gpu_memory_utilization": 0.4, "enable_chunked_prefill": True}
+    assert vllm_options(command(device), device) == TAKEN | (on_gpus if device == "cuda" else {})
+
+
+def test_what_would_serve_another_base_than_the_learners_is_not_taken() -> None:
+    """veRL's `dtype` (bfloat16 by default) is the learner's here, and `load_format` would be
+    weights drawn at random, which stock AZR overwrites before it samples."""
+    assert not {"dtype", "load_format"} & vllm_options(command("cpu"), "cpu").keys()
+
+
+def test_a_length_that_was_given_is_the_context_and_engine_kwargs_are_the_last() -> None:
+    given = command("cpu", max_model_len=2048, engine_kwargs={"vllm": {"max_num_seqs": 8}})
+    options = vllm_options(given, "cpu")
+    assert options["max_model_len"] == 2048 and options["max_num_seqs"] == 8
+
+
+def test_torch_needs_none_of_them() -> None:
+    settings = PopulationSettings(rollout="torch", generate_rows=7)
+    told = rollout_settings(command("cpu"), settings)
+    assert (told.name, told.rows, dict(told.vllm)) == ("torch", 7, {})

@@ -1,0 +1,370 @@
+"""Whole runs on the nano base, as the command line makes them: small, but nothing is replaced."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+import azr_population.hosts.local.state
+from azr_population.bases.nano import nano_base_path
+from azr_population.cli import main
+from azr_population.runs import RunDirectory
+from azr_population.runs.checkpoint import members_digest, steps
+
+SMALL = [
+    "population=2t2s",
+    "population.rows=6",
+    "population.attempts=2",
+    "evolution.interval=2",
+    "evolution.ready=0",
+    "exam.every=0",
+    "run.checkpoint_every=1",
+    "engine.threads=1",
+    "referee.workers=1",
+    "seed=3",
+]
+
+
+def train(path, *overrides):
+    return main(["train", *SMALL, f"run.dir={path}", *overrides])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of four steps that nothing interrupted."""
+    path = tmp_path_factory.mktemp("runs") / "whole"
+    assert train(path, "run.steps=4") == 0
+    return path
+
+
+def records(path):
+    """The records of a run without the times, which differ between equal runs."""
+    run = RunDirectory(path)
+    metrics = [
+        {k: v for k, v in row.items() if k not in ("seconds", "phases")} for row in run.metrics()
+    ]
+    others = (run.matches(), run.lineage(), run.tasks(), run.completions())
+    return metrics, *map(list, others)
+
+
+def test_a_run_leaves_everything_that_the_design_promises(finished):
+    names = {path.name for path in finished.iterdir()}
+    wanted = {"config.yaml", "environment.json", "metrics.jsonl", "matches.jsonl", "lineage.jsonl"}
+    assert wanted | {"tasks.jsonl", "members", "checkpoints", "report.html"} <= names
+    metrics, matches, lineage, tasks, completions = records(finished)
+    assert [row["step"] for row in metrics] == [1, 2, 3, 4]
+    assert len(matches) == 8 and len(lineage) == 4 and tasks
+    kept = Counter(row["step"] for row in completions)
+    assert kept[1] > 20 and kept[2] == kept[3] == kept[4] == 16
+    assert {row["verdict"] for row in completions} == {"valid", "refused", "solved", "failed"}
+    members = {"teacher_0", "teacher_1", "student_0", "student_1"}
+    assert {path.name for path in (finished / "members").iterdir()} == members
+    assert [step for step, _ in steps(finished / "checkpoints")] == [3, 4]
+
+
+def test_members_load_in_peft_and_teachers_differ(finished):
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    logits = []
+    for name in ("teacher_0", "teacher_1"):
+        base = AutoModelForCausalLM.from_pretrained(nano_base_path())
+        model = PeftModel.from_pretrained(base, finished / "members" / name)
+        with torch.inference_mode():
+            logits.append(model(torch.arange(12, 20)[None]).logits)
+    assert not torch.equal(*logits)
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(finished, tmp_path):
+    assert train(tmp_path / "same", "run.steps=4") == 0
+    assert records(tmp_path / "same") == records(finished)
+    assert members_digest(tmp_path / "same" / "members") == members_digest(finished / "members")
+    assert train(tmp_path / "other", "run.steps=1", "seed=4") == 0
+    assert records(tmp_path / "other")[3] != records(finished)[3]
+
+
+def test_keeping_completions_changes_nothing_else(finished, tmp_path):
+    assert train(tmp_path / "none", "run.steps=4", "run.completions=0") == 0
+    assert not (tmp_path / "none" / "completions.jsonl").exists()
+    assert records(tmp_path / "none")[:4] == records(finished)[:4]
+    assert members_digest(tmp_path / "none" / "members") == members_digest(finished / "members")
+
+
+def test_a_run_in_two_parts_equals_a_run_in_one(finished, tmp_path):
+    path = tmp_path / "parts"
+    assert train(path, "run.steps=2") == 0
+    assert main(["resume", str(path), "run.steps=4"]) == 0
+    assert records(path) == records(finished)
+    assert members_digest(path / "members") == members_digest(finished / "members")
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_random_moments_equals_a_run_in_one(finished, tmp_path):
+    path = tmp_path / "killed"
+    command = [sys.executable, "-m", "azr_population.cli"]
+    start = [*command, "train", *SMALL, f"run.dir={path}", "run.steps=4", "run.resume=true"]
+    moments = random.Random(5)
+    kills = 0
+    deadline = time.monotonic() + 280
+    while time.monotonic() < deadline:
+        process = subprocess.Popen(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            # Long enough for a step or two after loading, so that the run gets on between kills.
+            code = process.wait(timeout=moments.uniform(4.0, 12.0))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+            continue
+        assert code == 0
+        break
+    assert kills >= 1
+    assert records(path) == records(finished)
+    assert members_digest(path / "members") == members_digest(finished / "members")
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_named(finished, tmp_path, capsys):
+    path = tmp_path / "damaged"
+    assert train(path, "run.steps=3") == 0
+    state = path / "checkpoints" / "step_3" / "state.pt"
+    state.write_bytes(state.read_bytes()[:1000])
+    assert main(["resume", str(path), "run.steps=4"]) == 0
+    said = capsys.readouterr().out
+    assert "checkpoint step_3 (state.pt does not match its checksum) is damaged" in said
+    assert members_digest(path / "members") == members_digest(finished / "members")
+
+
+def test_a_crash_between_checkpoint_and_members_is_mended(finished, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(finished, path)
+    (path / "members" / "teacher_0").rename(path / "members" / ".teacher_0.old")
+    shutil.copytree(
+        path / "members" / "student_0", path / "members" / "student_1", dirs_exist_ok=True
+    )
+    assert main(["resume", str(path)]) == 0
+    assert members_digest(path / "members") == members_digest(finished / "members")
+
+
+def test_a_crash_after_a_step_and_before_its_checkpoint_is_mended(finished, tmp_path, monkeypatch):
+    path = tmp_path / "run"
+
+    def crash(play, directory, original=azr_population.hosts.local.state.save):
+        if play.step == 3:
+            raise RuntimeError("the machine went down")
+        original(play, directory)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(azr_population.hosts.local.state, "save", crash)
+        with pytest.raises(RuntimeError, match="went down"):
+            train(path, "run.steps=4", "run.checkpoint_every=1")
+    assert [row["step"] for row in RunDirectory(path).metrics()] == [1, 2, 3]
+    assert main(["resume", str(path)]) == 0
+    assert records(path) == records(finished)
+    assert members_digest(path / "members") == members_digest(finished / "members")
+
+
+def test_a_crash_before_the_first_checkpoint_keeps_the_seed_tasks(tmp_path, monkeypatch):
+    seeds = tmp_path / "seed.jsonl"
+    seeds.write_text(json.dumps({"snippet": "def f(a):\n    return a + 1", "input": "4"}))
+    path = tmp_path / "run"
+
+    def crash(*ignored):
+        raise OSError("the machine went down")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(azr_population.hosts.local.state, "save", crash)
+        with pytest.raises(OSError, match="went down"):
+            train(path, f"task.seed_file={seeds}", "run.steps=0")
+    assert main(["resume", str(path)]) == 0
+    state = json.loads((path / "checkpoints" / "step_0" / "state.json").read_text())
+    assert len(state["buffer"]) == 2
+
+
+def test_resuming_remembers_more_steps_and_refuses_to_rewrite_the_past(finished, tmp_path, capsys):
+    path = tmp_path / "run"
+    shutil.copytree(finished, path)
+    assert main(["resume", str(path), "run.steps=5"]) == 0
+    assert RunDirectory(path).config()["run"]["steps"] == 5
+    for key in ("population.teachers=1", "seed=9", "engine.threads=2"):
+        assert main(["resume", str(path), key]) == 2
+        assert f"{key} differs from the run's own" in capsys.readouterr().err
+    assert train(path, "run.resume=true", "population.rows=8") == 2
+    assert "population.rows=8 differs" in capsys.readouterr().err
+    # Without run.steps, what the run was to reach stands.
+    assert train(path, "run.resume=true") == 0
+    assert RunDirectory(path).config()["run"]["steps"] == 5
+
+
+def test_two_processes_cannot_write_one_run(finished, tmp_path, capsys):
+    path = tmp_path / "run"
+    shutil.copytree(finished, path)
+    with RunDirectory(path).locked():
+        assert main(["resume", str(path)]) == 2
+    assert "is in use by another process" in capsys.readouterr().err
+
+
+ONE_STEP_WAITS = """
+import sys
+from azr_population.cli import main
+from azr_population.method import phases
+
+def solve(*arguments, original=phases.solve):
+    print("solving", flush=True)
+    sys.stdin.readline()
+    original(*arguments)
+
+phases.solve = solve
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command line, but every step waits for a line of input before anything is solved."""
+
+
+@pytest.fixture
+def waiting(tmp_path):
+    """A run in a process of its own, in the middle of its second step."""
+    command = [sys.executable, "-c", ONE_STEP_WAITS, "train", *SMALL, f"run.dir={tmp_path / 'run'}"]
+    with subprocess.Popen(
+        [*command, "run.steps=4"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        read_until(process, "solving")
+        print(file=process.stdin, flush=True)
+        read_until(process, "solving")
+        yield process
+        process.kill()
+
+
+def read_until(process, start):
+    """The next line of its output that starts so."""
+    return next(line for line in process.stdout if line.startswith(start))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_finishes_the_step_and_the_run_can_go_on(
+    waiting, finished, tmp_path, number
+):
+    waiting.send_signal(number)
+    said = read_until(waiting, "finishing step 2, then stopping")
+    assert f"came after the last checkpoint: Ctrl-C again, or kill {waiting.pid}" in said
+    print(file=waiting.stdin, flush=True)
+    read_until(waiting, "step 2/")
+    assert f"azr-population resume {tmp_path / 'run'}" in waiting.stdout.read()
+    assert waiting.wait(timeout=60) == 128 + number
+    assert main(["resume", str(tmp_path / "run")]) == 0
+    assert members_digest(tmp_path / "run/members") == members_digest(finished / "members")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_second_signal_stops_at_once_and_the_checkpoint_is_sound(
+    waiting, finished, tmp_path, number
+):
+    waiting.send_signal(number)
+    read_until(waiting, "finishing step 2")
+    waiting.send_signal(number)
+    assert f"azr-population resume {tmp_path / 'run'}" in waiting.stdout.read()
+    assert waiting.wait(timeout=60) == 128 + number
+    assert [row["step"] for row in RunDirectory(tmp_path / "run").metrics()] == [1]
+    assert main(["resume", str(tmp_path / "run")]) == 0
+    assert members_digest(tmp_path / "run/members") == members_digest(finished / "members")
+
+
+def test_the_single_agent_runs_too(tmp_path):
+    assert train(tmp_path / "single", "population=single", "population.rows=6", "run.steps=1") == 0
+    (metrics,) = RunDirectory(tmp_path / "single").metrics()
+    assert list(metrics["members"]) == ["agent_0"]
+
+
+def test_a_base_that_writes_nothing_valid_is_told_of_at_every_step(tmp_path, capsys):
+    base = tmp_path / "base"
+    shutil.copytree(nano_base_path(), base)
+    (base / "sample.json").unlink()
+    weights = load_file(base / "model.safetensors")
+    weights["model.norm.weight"].zero_()  # every token is equally likely then
+    save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
+    assert train(tmp_path / "run", f"base.path={base}", "run.steps=2") == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("no valid")]
+    assert len(said) == 2
+    assert re.match(r"no valid proposal in this step \(12 \w+\); teacher_\d wrote, for a", said[0])
+
+
+def test_any_hugging_face_folder_can_be_the_base(tmp_path):
+    base = ["base=hf", f"base.path={nano_base_path()}", "base.format=nano", "base.dtype=float32"]
+    assert train(tmp_path / "hf", "population=1t1s", *base, "base.lora.rank=4", "run.steps=1") == 0
+    config = json.loads((tmp_path / "hf/members/student_0/adapter_config.json").read_text())
+    assert config["r"] == 4 and config["base_model_name_or_path"] == str(nano_base_path())
+
+
+def test_seed_tasks_are_checked_and_fill_the_buffer(tmp_path):
+    seeds = tmp_path / "seed.jsonl"
+    rows = [
+        {"snippet": "def f(a):\n    return a + 1", "input": "4", "output": "5", "imports": []},
+        {"snippet": "def f(a):\n    return a", "input": "4", "output": "4", "imports": []},
+    ]
+    seeds.write_text("\n".join(map(json.dumps, rows)))
+    path = tmp_path / "run"
+    assert train(path, f"task.seed_file={seeds}", "run.steps=0") == 0
+    state = json.loads((path / "checkpoints" / "step_0" / "state.json").read_text())
+    # The second is an identity, which the nano rules refuse.
+    assert [task["type"] for task in state["buffer"]] == ["code_o", "code_i"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["base=hf", "base.path={tmp}/nowhere"], "nowhere is not a folder"),
+        (["base=hf", "base.path={tmp}"], "does not load as a causal LM"),
+        (["base=smollm2", "base.path=./none"], "make it by `azr-population base smollm2`"),
+        (["base.lora.target_modules=[w_q]"], "w_q"),
+        (["task.seed_file={tmp}/nowhere.jsonl"], "nowhere.jsonl cannot be read"),
+        (["engine.device=cuda"], "torch sees no GPU"),
+        (["engine.device=foo"], "engine.device=foo is unknown"),
+        (["seed=-1"], "seed=-1 is out of range"),
+        (["population.student_lr=-1"], "population.student_lr=-1.0 is out of range"),
+        (["population=9t9s"], "population=9t9s is unknown"),
+    ],
+)
+def test_a_mistake_is_one_line_with_exit_code_2_and_leaves_no_run(
+    tmp_path, capsys, overrides, said
+):
+    import torch
+
+    if "engine.device=cuda" in overrides and torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    path = tmp_path / "run"
+    assert train(path, *(text.format(tmp=tmp_path) for text in overrides)) == 2
+    error = capsys.readouterr().err.strip()
+    assert said in error and "\n" not in error
+    assert not path.exists()
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(tmp_path, capsys):
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert train(tmp_path) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert [path.name for path in Path(tmp_path).iterdir()] == ["thesis.txt"]
+
+
+def test_resuming_what_is_no_run(tmp_path, capsys):
+    assert main(["resume", str(tmp_path)]) == 2
+    assert f"no run at {tmp_path}" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert main(["resume", str(tmp_path / "file")]) == 2
+    assert f"no run at {tmp_path}/file" in capsys.readouterr().err
+
+
+def test_help_is_quick_and_needs_neither_torch_nor_rich_nor_yaml():
+    code = (
+        "import sys; from azr_population.cli import _parser; _parser()\n"
+        "sys.exit(any(name in sys.modules for name in ('torch', 'rich', 'yaml')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], env=dict(os.environ)).returncode == 0

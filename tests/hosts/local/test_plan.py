@@ -1,0 +1,178 @@
+"""`train --dry-run` and `--config-file`: what is going to be, without a run."""
+
+import pytest
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.cli import main
+from azr_population.config.load import load_config
+from azr_population.errors import UserError
+from azr_population.hosts.local.plan import memory, plan, size
+from azr_population.runs import RunDirectory
+
+
+def test_a_dry_run_tells_the_run_and_starts_none(tmp_path, capsys):
+    path = tmp_path / "run"
+    assert (
+        main(["train", "--dry-run", "population=2t2s", "population.rows=6", f"run.dir={path}"]) == 0
+    )
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith(
+        "2t2s on nano: teacher_0, teacher_1, student_0, student_1; 1.3 million"
+    )
+    assert said[2] == (
+        "a step: 12 proposals, at most 48 attempts at them; at most 24 rows trained on (6 a member)"
+    )
+    assert said[-1] == "nothing was started; leave out --dry-run to play"
+    assert not path.exists()
+
+
+def test_it_tells_as_many_rows_as_a_step_trains_on(tmp_path):
+    small = ["population.rows=4", "population.attempts=2", "exam.every=0", "referee.workers=1"]
+    for arm, proposals in (("1t1s", 4), ("single", 2)):
+        run = RunDirectory(tmp_path / arm)
+        overrides = [f"population={arm}", *small, "run.steps=1", f"run.dir={run.path}"]
+        told = next(line for line in plan(load_config(overrides)) if line.startswith("a step"))
+        assert f"{proposals} proposals, at most {2 * proposals} attempts" in told
+        assert main(["train", *overrides]) == 0
+        (step,) = run.metrics()
+        rollouts = {name: member["rollouts"] for name, member in step["members"].items()}
+        # An invalid proposal is not attempted.
+        assert rollouts.get("teacher_0", proposals) == proposals
+        assert proposals < sum(rollouts.values()) <= 3 * proposals
+        assert sum(member["trained_rows"] for member in step["members"].values()) <= 8
+
+
+@pytest.mark.parametrize("past", [0, 1])
+def test_the_memory_is_that_of_the_tensors(past):
+    """Past opponents have a place among the members and no optimizer."""
+    from azr_population.hosts.local.engine import open_engine
+
+    overrides = ["population=2t2s", "base.dtype=bfloat16", "base.lora.rank=4"]
+    config = load_config([*overrides, f"matchmaking.past={0.2 * past}", "run.snapshot_every=1"])
+    with open_engine(config) as text:
+        model = text.engine.learner.model
+        parts = memory(config, model, 512)
+        factors = [
+            factor
+            for slot in range(4 + past)
+            for factor in text.engine.learner.bank.parameters_of(slot)
+        ]
+    assert parts["base"] == sum(p.numel() * 2 for p in model.parameters())
+    assert parts["members"] == sum(factor.numel() * 4 for factor in factors)
+    assert parts["AdamW"] == 2 * parts["members"] * 4 / (4 + past)
+
+
+def test_a_row_beyond_the_context_is_refused_before_workers_are_started(tmp_path):
+    from azr_population.hosts.local.engine import open_engine
+
+    config = load_config(["engine.propose_tokens=500", f"run.dir={tmp_path}"])
+    config.engine.name = "ray"  # which needs not be installed for this
+    with (
+        pytest.raises(UserError, match="do not fit the base's context of 512"),
+        open_engine(config),
+    ):
+        pass
+
+
+def test_references_and_the_chat_template_are_part_of_a_row():
+    from azr_population.engines.base_model import load_tokenizer
+    from azr_population.hosts.local.engine import longest_row
+
+    tokenizer = load_tokenizer(nano_base_path())
+    chat = ["base=hf", f"base.path={nano_base_path()}", "engine.propose_tokens=100"]
+    few, many = (
+        longest_row(
+            load_config([*chat, "engine.solve_tokens=1", f"task.references={n}"]), tokenizer
+        )
+        for n in (1, 3)
+    )
+    fences = len(tokenizer("```python\n\n```\n", add_special_tokens=False)["input_ids"])
+    assert abs(many - few - 2 * (100 + fences)) <= 4
+    # A seed task may be as long as a task may be.
+    config = load_config([*chat, "task.references=3", "task.seed_file=tasks.jsonl"])
+    assert longest_row(config, tokenizer) > 3 * config.task.max_program_chars == 12_000
+    # Other formats show none.
+    nano = [longest_row(load_config([f"task.references={n}"]), tokenizer) for n in (0, 6)]
+    assert nano[0] == nano[1] <= 512
+    plain = longest_row(load_config(chat), tokenizer)
+    tokenizer.chat_template = (
+        "{{ 'You are a helpful assistant. ' * 20 }}"
+        "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    )
+    assert longest_row(load_config(chat), tokenizer) > plain + 60
+
+
+def test_references_that_may_be_too_long_are_told_and_not_refused(tmp_path, monkeypatch):
+    from azr_population.engines.base_model import load_tokenizer
+    from azr_population.hosts.local.engine import longest_row
+
+    config = load_config(
+        ["base=hf", f"base.path={nano_base_path()}", f"run.dir={tmp_path / 'run'}"]
+    )
+    tokenizer = load_tokenizer(nano_base_path())
+    for references, told in [(0, True), (config.task.references, False)]:
+        context = longest_row(config, tokenizer, references)
+        for module in ("plan", "local_engine"):
+            monkeypatch.setattr(f"azr_population.{module}.context_of", lambda model, c=context: c)
+        assert any("task.references are safer" in line for line in plan(config)) == told
+
+
+def test_the_defaults_for_a_larger_base_fit_the_context_of_qwen():
+    from azr_population.engines.base_model import load_tokenizer
+    from azr_population.hosts.local.engine import longest_row
+
+    tokenizer = load_tokenizer(nano_base_path())
+    config = load_config(["base=hf", f"base.path={nano_base_path()}"])
+    # Prompts have several times as many tokens in nano's tokenizer.
+    assert longest_row(config, tokenizer) < 32_768
+
+
+def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
+    """docs/azr.md, Memory: the same base and members."""
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    sizes = {"hidden_size": 3584, "intermediate_size": 18_944, "num_hidden_layers": 28}
+    heads = {"num_attention_heads": 28, "num_key_value_heads": 4, "vocab_size": 152_064}
+    with torch.device("meta"):
+        model = Qwen2ForCausalLM(Qwen2Config(**sizes, **heads)).to(torch.bfloat16)
+    parts = memory(load_config(["base=hf", f"base.path={nano_base_path()}"]), model, 32_768)
+    assert [size(parts[name]) for name in ("base", "members", "AdamW")] == [
+        "15.2 GB",
+        "2.6 GB",
+        "5.2 GB",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["base=hf", "base.path={tmp}"], "is no causal LM"),
+        (["base=smollm2", "base.path=./none"], "make it by `azr-population base smollm2`"),
+        (["base.lora.target_modules=[w_q]"], "w_q"),
+        (["run.dir={tmp}"], "is not empty"),
+        (["engine.propose_tokens=500"], "do not fit the base's context of 512; lower the two"),
+    ],
+)
+def test_what_would_stop_the_run_stops_the_dry_run(tmp_path, overrides, said):
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(UserError, match=said) as caught:
+        plan(load_config([text.format(tmp=tmp_path) for text in overrides]))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_config_prints_can_be_read_back(tmp_path, capsys):
+    asked = ["population=2t2s", "evolution.operators.dare+full_gaussian=0.5", "seed=9"]
+    assert main(["train", "--config", *asked]) == 0
+    printed = capsys.readouterr().out
+    file = tmp_path / "mine.yaml"
+    file.write_text(printed)
+    assert main(["train", "--config", "--config-file", str(file)]) == 0
+    assert capsys.readouterr().out == printed
+    assert main(["train", "--config", "--config-file", str(file), "run.steps=7"]) == 0
+    assert capsys.readouterr().out == printed.replace("  steps: 20\n", "  steps: 7\n")
+
+
+def test_a_configuration_that_is_missing_is_named(tmp_path, capsys):
+    assert main(["train", "--config-file", str(tmp_path / "nowhere.yaml")]) == 2
+    assert "nowhere.yaml is missing" in capsys.readouterr().err

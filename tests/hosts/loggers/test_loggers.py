@@ -1,0 +1,123 @@
+"""A logger that fails is told of once and never stops a run."""
+
+import threading
+
+import pytest
+
+from azr_population.config.load import config_from_file, load_config, to_yaml
+from azr_population.errors import UserError
+from azr_population.hosts.loggers import LOGGERS, Loggers, check_packages, loggers, open_loggers
+from azr_population.registry import Registry
+from azr_population.runs import RunDirectory
+
+
+class Kept:
+    """Keeps what it is given."""
+
+    def __init__(self):
+        self.steps = []
+
+    def log(self, step, figures):
+        self.steps.append((step, dict(figures)))
+
+    def close(self):
+        self.steps.append("closed")
+
+
+class FullDisk(Kept):
+    def log(self, step, figures):
+        super().log(step, figures)
+        raise OSError(28, "No space left on device")
+
+
+def test_a_failing_logger_is_told_of_once_and_the_others_go_on():
+    notes, full, kept = [], FullDisk(), Kept()
+    all_of_them = Loggers({"full": full, "kept": kept}, notes.append)
+    for step in (1, 2):
+        all_of_them.log(step, {"a": 1.0})
+    all_of_them.close()
+    assert notes == [
+        "logger full failed (OSError: [Errno 28] No space left on device); "
+        "the run goes on without it"
+    ]
+    assert full.steps == [(1, {"a": 1.0})]
+    assert kept.steps == [(1, {"a": 1.0}), (2, {"a": 1.0}), "closed"]
+
+
+def test_a_logger_that_cannot_be_opened_is_told_of_and_left_out(monkeypatch, tmp_path):
+    registry = Registry("logger.names")
+
+    @registry.register("tensorboard", "a test")
+    def refuse(config, directory, step):
+        raise ConnectionError("no route to host\nand more")
+
+    monkeypatch.setattr(loggers, "LOGGERS", registry)
+    notes = []
+    config = load_config(["logger=tensorboard"])
+    opened = open_loggers(config, RunDirectory(tmp_path), 0, notes.append)
+    opened.log(1, {})
+    opened.close()
+    assert notes == [
+        "logger tensorboard failed (ConnectionError: no route to host); the run goes on without it"
+    ]
+
+
+def test_a_logger_that_does_not_close_is_left_behind(monkeypatch):
+    monkeypatch.setattr(loggers, "PATIENCE", 0.01)
+    never = threading.Event()
+
+    class Hanging(Kept):
+        def close(self):
+            never.wait()
+
+    notes = []
+    Loggers({"hanging": Hanging()}, notes.append).close()
+    never.set()
+    assert notes == ["logger hanging did not close within 0 s; not waiting any longer"]
+
+
+def test_a_missing_package_is_told_with_the_extra_that_installs_it(monkeypatch):
+    monkeypatch.setattr("azr_population.hosts.loggers.logger.find_spec", lambda name: None)
+    for entry in LOGGERS:
+        with pytest.raises(UserError, match=f"pip install {entry.name}"):
+            check_packages([entry.name])
+
+
+def test_loggers_are_an_option_group_and_none_is_the_default():
+    assert load_config([]).logger.names == []
+    assert load_config(["logger=none"]).logger.names == []
+    assert load_config(["logger=wandb", "logger.mode=offline"]).logger.mode == "offline"
+    assert load_config(["logger.names=[tensorboard,wandb]"]).logger.names == [
+        "tensorboard",
+        "wandb",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("logger=mlflow", "logger=mlflow is unknown; choose one of: none, tensorboard, wandb"),
+        ("logger.names=[mlflow]", "logger.names=mlflow is unknown.*tensorboard, wandb"),
+        ("logger.mode=offlin", "logger.mode=offlin is unknown; choose from .*offline"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(override, said):
+    with pytest.raises(UserError, match=said):
+        load_config([override])
+
+
+def test_a_resumed_run_may_change_its_logger(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(to_yaml(load_config(["logger=wandb"])))
+    assert config_from_file(path).logger.names == ["wandb"]
+    assert config_from_file(path, ["logger=tensorboard"]).logger.names == ["tensorboard"]
+    assert config_from_file(path, ["logger=none"]).logger.names == []
+
+
+def test_a_run_from_before_there_were_loggers_has_none(tmp_path):
+    path = tmp_path / "config.yaml"
+    text = to_yaml(load_config([]))
+    before, _, rest = text.partition("logger:\n")
+    path.write_text(before + rest[rest.index("run:") :])
+    assert "logger" not in path.read_text()
+    assert config_from_file(path).logger.names == []

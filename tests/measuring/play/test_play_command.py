@@ -1,0 +1,148 @@
+"""`azr-population play` on the nano base, as typed and as piped."""
+
+import io
+import json
+import re
+import shutil
+
+import pytest
+import torch
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.cli import main
+from azr_population.engines.base_model import load_base
+from azr_population.engines.torch_engine import make_bank
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.peft_folder import save_adapter
+
+BASE = nano_base_path()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run's folder with two members: one that changes nothing and one that changes much."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "config.yaml").write_text("seed: 1\n")
+    model, _ = load_base(BASE, "float32", "cpu")
+    spec = LoraSpec(4, 8.0, ("all-linear",))
+    fresh = make_bank(model, spec, [torch.Generator().manual_seed(1)]).read(0)
+    wild = {
+        name: Factors(pair.A, torch.randn(pair.B.shape, generator=torch.Generator().manual_seed(2)))
+        for name, pair in fresh.factors.items()
+    }
+    save_adapter(fresh, folder / "members" / "teacher_0", str(BASE))
+    save_adapter(Adapter(spec, wild), folder / "members" / "student_0", str(BASE))
+    return folder
+
+
+def played(capsys, *arguments):
+    assert main(["play", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments):
+    assert main(["play", *map(str, arguments)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    return said
+
+
+def records(capsys, *arguments):
+    return [json.loads(text) for text in played(capsys, *arguments, "--json").splitlines()]
+
+
+def test_a_proposal_comes_with_its_verdict_and_what_it_gives(run, capsys):
+    ask = [run, "teacher_0", "--propose", "code_o", "--samples", 12]
+    rows = records(capsys, *ask)
+    assert len(rows) == 12 and {row["type"] for row in rows} == {"code_o"}
+    valid = [row for row in rows if row["verdict"] == "valid"]
+    assert len(valid) > 4 and all("<in>" in row["completion"] for row in valid)
+    assert all(re.fullmatch(r"f\(.*\) -> .+", row["outputs"][0]) for row in valid)
+    assert rows == records(capsys, *ask) != records(capsys, *ask, "--seed", 2)
+    text = played(capsys, *ask)
+    assert "valid: it runs and passes the rules\nteacher_0 proposes code_o; " in text
+    assert "runs\n    f(" in text
+
+
+def test_members_differ_and_a_fresh_one_is_the_base(run, capsys):
+    words = {
+        name: [row["completion"] for row in records(capsys, run, name, "--prompt", "<PO>")]
+        for name in ("teacher_0", "student_0", "base")
+    }
+    assert words["teacher_0"] == words["base"] != words["student_0"]
+    assert words["base"] == [
+        row["completion"] for row in records(capsys, BASE, "--propose", "code_o")
+    ]
+
+
+def test_a_task_of_ones_own_is_graded(run, capsys, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("def f(a):\n    return a[0]\n")
+    solve = ["--solve", program, "--input", "[7, 8]", "--temperature", 0]
+    (row,) = records(capsys, run, "teacher_0", *solve)
+    assert row["prompt"] == "<SO>def f(a):\n    return a[0]<in>[7, 8]<out>"
+    assert (row["verdict"], row["completion"]) == ("solved", "7")
+    (row,) = records(capsys, run, "student_0", *solve, "--max-tokens", 9)
+    assert (row["verdict"], row["right"]) == ("failed", "7") and row["tokens"] <= 9
+    text = played(capsys, run, "teacher_0", *solve, "--type", "code_i")
+    assert "<SI>" in text and "solves code_i" in text
+
+
+def test_a_conversation_goes_on_after_a_mistake(run, capsys, monkeypatch):
+    lines = """\
+/nonsense
+/propose code_x
+/solve
+def f(a): return b
+/input 1
+/end
+/solve code_o
+def f(a):
+    return a + 1
+/end
+/solve
+def f(a):
+    return a + 1
+/input 3
+/end
+<SO>def f(a):\\
+    return 5<in>1<out>
+/help
+/quit
+/propose
+"""
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    text = played(capsys, run, "teacher_0", "--temperature", 0)
+    expected = (
+        *("/nonsense is unknown; /help", "code_x is no type of task; choose from code_o"),
+        *("no code_o task (error): the program raised", "a task needs an input"),
+        *("<SO> def f(a):\n        return a + 1\n    <in> 3", "no verdict: a prompt of your own"),
+        *("<SO> def f(a):\n        return 5\n    <in> 1", "a backslash at the end"),
+    )
+    places = [text.index(words) for words in expected]
+    assert places == sorted(places) and "proposes" not in text
+
+
+def test_a_peft_folder_needs_no_name(run, capsys):
+    row, *_ = records(capsys, run / "members" / "teacher_0", "--propose", "code_o")
+    assert row["member"] == "teacher_0" and row["prompt"] == "<PO>"
+
+
+def test_a_base_is_asked_as_its_warm_up_says(capsys, tmp_path):
+    base = shutil.copytree(BASE, tmp_path / "base")
+    (base / "warmup.json").write_text(json.dumps({"settings": {"format": "azr"}}))
+    assert "name one by --format" in refused(capsys, base, "--propose", "code_o")
+    assert records(capsys, base, "--propose", "code_o", "--format", "nano")
+
+
+def test_what_cannot_be_played_is_told_in_one_line(run, capsys, tmp_path):
+    said = refused(capsys, run, "techer_0", "--prompt", "x")
+    assert f"no member techer_0; did you mean teacher_0? {run} has base, student_0, tea" in said
+    assert "name one of the members" in refused(capsys, run)
+    assert "is no run (config.yaml), no PEFT folder" in refused(capsys, tmp_path / "none", "x")
+    long = refused(capsys, run, "teacher_0", "--prompt", "a b " * 600)
+    assert re.search(r"the prompt has [\d,]+ tokens, and teacher_0 reads 1 to 511", long)
+    assert "--samples begins at 1" in refused(capsys, run, "teacher_0", "--samples", 0)
+    assert "not allowed with" in refused(capsys, run, "x", "--propose", "code_o", "--prompt", "x")
+    assert "is missing" in refused(capsys, run, "teacher_0", "--solve", tmp_path / "no.py")
+    assert "needs room" in refused(capsys, run, "teacher_0", "--prompt", "")

@@ -1,0 +1,144 @@
+"""An engine whose members follow a script, so that the loop can be tested without a model.
+
+Teachers propose `f(a) = a + k` with a member's own share of invalid programs; students answer with
+a member's own share of right answers. Adapters are single numbers, so that evolution can be seen.
+"""
+
+import re
+import zlib
+
+import pytest
+import torch
+
+from azr_population.config.schema import Config
+from azr_population.domains.code.chat_format import ChatFormat
+from azr_population.engines.engine import Completion
+from azr_population.method.loop import SelfPlay
+from azr_population.referee import Referee, RefereeSettings
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+
+SPEC = LoraSpec(rank=2, alpha=2.0, target_modules=("layer",))
+
+
+class Bytes:
+    """The tokenizer of scripted members: a token is a byte."""
+
+    def decode(self, ids, skip_special_tokens=False, clean_up_tokenization_spaces=False):
+        return bytes(ids).decode()
+
+
+class ScriptedEngine:
+    """`skill[slot]` is a student's chance to be right, a teacher's to propose something valid."""
+
+    tokenizer = Bytes()
+
+    def __init__(self, skill, slots=None):
+        self.skill = skill
+        self.weights = {slot: self._adapter(slot) for slot in range(slots or len(skill))}
+        self.updates = []
+
+    @staticmethod
+    def _adapter(value):
+        generator = torch.Generator().manual_seed(value)
+        return Adapter(
+            SPEC,
+            {
+                "layer": Factors(
+                    torch.randn(2, 4, generator=generator), torch.randn(3, 2, generator=generator)
+                )
+            },
+        )
+
+    def generate(self, prompts, slots, sampling, seed):
+        generator = torch.Generator().manual_seed(seed)
+        return [
+            [self._complete(prompt, member, generator) for _ in range(sampling.n)]
+            for prompt, member in zip(prompts, slots, strict=True)
+        ]
+
+    def likelihoods(self, prompts, answers, slots):
+        return [self.skill[slot] for slot in slots]
+
+    def _complete(self, prompt, member, generator):
+        chance = float(torch.rand((), generator=generator))
+        number = int(torch.randint(2, 1000, (), generator=generator))
+        good = chance < self.skill[member]
+        text = (
+            self._propose(prompt, number, good)
+            if prompt.startswith("Design")
+            else self._solve(prompt, good)
+        )
+        tokens = tuple(text.encode())
+        return Completion(member, (1,), tokens, (-1.0,) * len(tokens), True, text)
+
+    def _propose(self, prompt, number, good):
+        program = f"def f(a):\n    return a + {number}" if good else "def f(a):\n    return nothing"
+        inputs = range(6) if "6 different inputs" in prompt else [number % 7]
+        blocks = "".join(f"```input\n{i}\n```\n" for i in inputs)
+        return f"```python\n{program}\n```\n{blocks}"
+
+    def _solve(self, prompt, good):
+        shown = re.search(r"a \+ (\d+)", prompt)
+        given = re.search(r"```input\n(\d+)", prompt)
+        output = re.search(r"```output\n(\d+)", prompt)
+        wrong = 0 if good else 1
+        if prompt.startswith("What"):
+            return f"```output\n{int(given[1]) + int(shown[1]) + wrong}\n```"
+        if prompt.startswith("Find"):
+            return f"```input\n{int(output[1]) - int(shown[1]) + wrong}\n```"
+        added = int(output[1]) - int(given[1]) + wrong
+        return f"```python\ndef f(a):\n    return a + {added}\n```"
+
+    def update(self, samples, learning_rates):
+        self.updates.append((samples, learning_rates))
+        return {
+            member: {"updates": 1.0, "tokens": sum(len(s.completion.token_ids) for s in rows)}
+            for member, rows in samples.items()
+        }
+
+    def read(self, slot):
+        return self.weights[slot]
+
+    def write(self, slot, adapter):
+        self.weights[slot] = adapter
+
+    def state_dict(self):
+        return dict(self.weights)
+
+    def load_state_dict(self, state):
+        self.weights = dict(state)
+
+    def digest(self):
+        return [
+            zlib.crc32(f.B.numpy().tobytes())
+            for a in self.weights.values()
+            for f in [a.factors["layer"]]
+        ]
+
+
+@pytest.fixture(scope="session")
+def referee():
+    with Referee(RefereeSettings(workers=1, deadline=2.0, accept_unconfined=True)) as referee:
+        yield referee
+
+
+@pytest.fixture
+def config():
+    config = Config()
+    config.base.format = "chat"
+    config.population.rows = 12
+    config.population.attempts = 2
+    config.evolution.operators = {"layer_wise": 1.0, "full_gaussian": 1.0}
+    config.evolution.interval = 3
+    config.run.steps = 6
+    return config
+
+
+@pytest.fixture
+def play(config, referee):
+    """Makes a self-play with scripted members: teachers' skills, then students'."""
+
+    def make(skill, exam=None):
+        return SelfPlay(config, ScriptedEngine(skill), referee, ChatFormat(), exam)
+
+    return make

@@ -1,0 +1,80 @@
+"""The statistics of recipes/fig6_operator_retention, on exams made up with known differences."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+RECIPE = Path(__file__).parents[3] / "recipes" / "fig6_operator_retention"
+STEPS = [0, 1, 2, 3, 4, 6, 8, 10]
+
+
+@pytest.fixture(scope="module")
+def recovery() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("fig6_recovery", RECIPE / "recovery.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def exam(seed: int, loss: float, tasks: int = 400) -> list[float]:
+    """A parent's chances, of mean 0.4, less `loss` and an independent noise of 0.1 a task."""
+    own, shared = random.Random(seed), random.Random("parent")
+    return [shared.random() * 0.8 - loss + own.gauss(0, 0.1) * (seed > 0) for _ in range(tasks)]
+
+
+def unit(recovery: ModuleType, losses: list[float], seed: int = 1):
+    exams = {step: exam(100 * seed + n + 1, losses[n]) for n, step in enumerate(STEPS)}
+    return recovery.Unit(seed, "dare", exam(0, 0.0), exams)
+
+
+def test_a_paired_interval_covers_the_truth_about_95_times_of_100(recovery: ModuleType) -> None:
+    found = [recovery.paired(exam(n + 1, 0.03), exam(0, 0.0)) for n in range(300)]
+    covered = sum(abs(one.mean + 0.03) <= one.half for one in found)
+    assert 270 <= covered <= 298
+    assert found[0].half == pytest.approx(1.96 * 0.1 / 20, rel=0.15)
+
+
+def test_a_child_recovers_when_a_loss_is_ruled_out(recovery: ModuleType) -> None:
+    back = [0.08, 0.08, 0.08, 0.08, 0.0, 0.0, 0.0, 0.0]
+    steps = [
+        recovery.recovered(recovery.to_parent(unit(recovery, back, seed)), 0.02)
+        for seed in range(1, 21)
+    ]
+    assert set(steps) == {6}  # the first exam all of whose neighbours are at the level
+    never = recovery.to_parent(unit(recovery, [0.05] * 8))
+    assert recovery.recovered(never, 0.02) is None
+    unhurt = recovery.to_parent(unit(recovery, [0.0] * 8))
+    assert recovery.recovered(unhurt, 0.02) == 0
+
+
+def test_one_lucky_exam_is_no_recovery(recovery: ModuleType) -> None:
+    differences = {
+        step: recovery.Difference(0.0 if step in (2, 6, 8) else -0.1, 0.01) for step in STEPS
+    }
+    assert recovery.recovered(differences, 0.02) == 6
+
+
+def test_an_exam_too_small_makes_nobody_recover(recovery: ModuleType) -> None:
+    parent = exam(0, 0.0, tasks=30)
+    small = recovery.Unit(1, "again", parent, {step: exam(step + 1, 0.0, 30) for step in STEPS})
+    assert recovery.recovered({0: recovery.to_parent(small)[0]}, 0.005) is None
+
+
+def test_smoothing_leaves_the_exam_at_birth_alone(recovery: ModuleType) -> None:
+    exams = {0: [0.0], 1: [0.3], 2: [0.6], 3: [0.9]}
+    means = [recovery.smoothed(exams, step)[0] for step in exams]
+    assert means == pytest.approx([0.0, 0.45, 0.6, 0.75])
+
+
+def test_the_margin_is_a_part_of_what_was_learned(recovery: ModuleType) -> None:
+    assert recovery.margin_of([0.28, 0.32], 0.26) == pytest.approx(0.01)
+    assert recovery.margin_of([0.5], 0.2) == 0.02
+    assert recovery.margin_of([0.1], 0.2) == 0.0

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from azr_population.config.schema import EvolutionConfig
+from azr_population.errors import UserError
+from azr_population.method.evolution.replacement import PopulationBasedTraining
+from azr_population.method.evolution.selection import SELECTION
+from azr_population.method.members import Member, Rating, Roster
+
+
+def training(**options: Any) -> PopulationBasedTraining:
+    return PopulationBasedTraining(EvolutionConfig(**{"ready": 0, **options}))
+
+
+def students(*mus: float) -> list[Member]:
+    members = Roster.make(1, len(mus)).students
+    for member, mu in zip(members, mus, strict=True):
+        member.rating = Rating(mu, 1.0)
+    return members
+
+
+def test_the_worst_makes_room_for_a_child_of_the_two_best() -> None:
+    members = students(20, 30, 25, 28)
+    before = copy.deepcopy(members)
+    (plan,) = training().plan(members, {}, np.random.default_rng(0))
+    assert plan.victim.name == "student_0"
+    # Truncation keeps the better half of the three survivors, rounded up; the fitter comes first.
+    assert [parent.name for parent in plan.parents] == ["student_1", "student_3"]
+    assert plan.victim_fitness == 17.0
+    assert plan.parent_fitness == (27.0, 25.0)
+    assert members == before
+
+
+@pytest.mark.parametrize(
+    ("size", "fraction", "expected"),
+    [(1, 0.25, 0), (2, 0.25, 1), (4, 0.25, 1), (6, 0.25, 2), (8, 0.25, 2), (4, 1.0, 3), (4, 0, 0)],
+)
+def test_how_many_are_replaced(size: int, fraction: float, expected: int) -> None:
+    pbt = training(fraction=fraction)
+    plan = pbt.plan(students(*range(size)), {}, np.random.default_rng(0))
+    assert len(plan) == expected
+
+
+def test_a_lone_survivor_is_the_only_parent() -> None:
+    (plan,) = training().plan(students(20, 30), {}, np.random.default_rng(0))
+    assert [parent.name for parent in plan.parents] == ["student_1"]
+
+
+def test_mean_reward_decides_where_it_is_the_fitness() -> None:
+    pbt = training(fitness="mean_reward")
+    rewards = {"student_0": [0.9, 0.7], "student_1": [0.1, 0.3], "student_2": [0.5, 0.5]}
+    (plan,) = pbt.plan(students(10, 30, 20), rewards, np.random.default_rng(0))
+    assert plan.victim.name == "student_1"
+    assert plan.victim_fitness == pytest.approx(0.2)
+
+
+def test_the_oldest_goes_first_where_age_decides_but_no_elite() -> None:
+    members = students(20, 30, 25, 28)
+    for member, born in zip(members, [15, 0, 5, 10], strict=True):
+        member.born = born
+    pbt = training(replacement="oldest")
+    (plan,) = pbt.plan(members, {}, np.random.default_rng(0))
+    assert plan.victim.name == "student_2"
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    mus=st.lists(st.floats(0, 50) | st.just(float("nan")), min_size=1, max_size=8),
+    fraction=st.floats(0, 1),
+    elites=st.integers(1, 3),
+    selection=st.sampled_from([entry.name for entry in SELECTION]),
+    replacement=st.sampled_from(["worst", "oldest"]),
+    seed=st.integers(0, 1000),
+)
+def test_parents_and_elites_always_survive(
+    mus: list[float],
+    fraction: float,
+    elites: int,
+    selection: str,
+    replacement: str,
+    seed: int,
+) -> None:
+    pbt = training(
+        fraction=fraction,
+        elites=elites,
+        fitness="mu",
+        selection=selection,
+        replacement=replacement,
+    )
+    members = students(*mus)
+    plan = pbt.plan(members, {}, np.random.default_rng(seed))
+    victims = [row.victim.name for row in plan]
+    assert len(set(victims)) == len(victims) <= max(0, len(members) - elites)
+    for row in plan:
+        assert 1 <= len({parent.name for parent in row.parents}) == len(row.parents) <= 2
+        assert not {parent.name for parent in row.parents} & set(victims)
+    known = [mu for mu in mus if mu == mu]
+    if known:
+        assert members[mus.index(max(known))].name not in victims
+    again = pbt.plan(members, {}, np.random.default_rng(seed))
+    assert [(r.victim.name, [p.name for p in r.parents]) for r in again] == [
+        (r.victim.name, [p.name for p in r.parents]) for r in plan
+    ]
+
+
+def test_selection_decides_the_parents() -> None:
+    generator = np.random.default_rng(4)
+    pbt = training(selection="random")
+    seen = Counter(
+        parent.name
+        for _ in range(600)
+        for plan in pbt.plan(students(20, 30, 25, 28), {}, generator)
+        for parent in plan.parents
+    )
+    assert all(seen[f"student_{i}"] == pytest.approx(400, abs=50) for i in (1, 2, 3))
+
+
+def test_a_child_inherits_the_mean_and_doubt() -> None:
+    pbt = training(widen=4.0)
+    rating = pbt.inherited_rating([Rating(30.0, 3.0), Rating(26.0, 3.0)], Rating())
+    assert rating == Rating(28.0, 5.0)
+    doubtful = pbt.inherited_rating([Rating(30.0, 8.0)], Rating())
+    assert doubtful == Rating(30.0, 25.0 / 3.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fitness": "elo"}, "conservative_rating"),
+        ({"selection": "lottery"}, "tournament"),
+        ({"replacement": "none"}, "worst, oldest"),
+        ({"selection": "random", "selection_options": {"top": 1}}, "random has no such option"),
+        ({"selection_options": {"top": 7}}, "top=7"),
+    ],
+)
+def test_bad_settings_are_refused_at_once(options: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        training(**options)
+
+
+def test_a_child_is_not_replaced_before_it_is_ready() -> None:
+    members = students(30, 20, 10, 5)
+    members[3].generation, members[3].born = 1, 10
+    pbt = training(ready=20)
+    for step, victim in ((15, 2), (29, 2), (30, 3)):
+        (plan,) = pbt.plan(members, {}, np.random.default_rng(0), step)
+        assert plan.victim is members[victim]
+    # Nobody goes when all but the elite are too young; founders of the same age are not spared.
+    for member in members:
+        member.generation, member.born = 1, 10
+    assert pbt.plan(members, {}, np.random.default_rng(0), 20) == []
+    members[1].generation = 0
+    (plan,) = pbt.plan(members, {}, np.random.default_rng(0), 20)
+    assert plan.victim is members[1]
+
+
+def test_a_selection_without_fitness_does_not_sort_the_parents() -> None:
+    pbt = training(selection="random", replacement="oldest")
+    first: Counter[bool] = Counter()
+    for seed in range(300):
+        (plan,) = pbt.plan(students(20, 30, 25, 28), {}, np.random.default_rng(seed))
+        first[plan.parents[0].rating.mu > plan.parents[1].rating.mu] += 1
+    assert 120 < first[True] < 180

@@ -1,0 +1,31 @@
+import pytest
+
+from azr_population.method.advantages import leave_one_out, task_relative
+
+
+def test_each_group_has_its_own_baseline_and_scale():
+    rewards = [1.0, 0.0, 10.0, 30.0, 20.0]
+    groups = ["a", "a", "b", "b", "b"]
+    assert task_relative(rewards, groups) == pytest.approx(
+        [1.0, -1.0, -1.2247449, 1.2247449, 0.0], abs=1e-6
+    )
+
+
+def test_groups_whose_rewards_do_not_differ_are_left_out():
+    assert task_relative([0.3, 0.3, 1.0], ["a", "a", "b"]) == [None, None, None]
+
+
+def test_rows_that_count_by_their_tokens():
+    # The mean of (1, 1, 1, 0) is 0.75, their sample variance (3 * 0.0625 + 0.5625) / 3 = 0.25.
+    assert task_relative([1.0, 0.0], ["a", "a"], [3, 1]) == pytest.approx([0.5, -1.5], abs=1e-6)
+    assert task_relative([1.0, 0.0], ["a", "a"], [1, 0]) == [None, None]
+
+
+def test_nothing_in_nothing_out():
+    assert task_relative([], []) == []
+
+
+def test_leave_one_out():
+    assert leave_one_out([1.0, -0.5, -0.5, -1.0]) == pytest.approx([5 / 3, -1 / 3, -1 / 3, -1.0])
+    assert leave_one_out([0.3]) == [0.0]
+    assert leave_one_out([]) == []

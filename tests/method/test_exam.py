@@ -1,0 +1,143 @@
+"""The exam: who sits it, when, and with how many attempts."""
+
+import math
+
+import pytest
+import torch
+
+from azr_population.config.load import load_config
+from azr_population.domains.code.chat_format import ChatFormat
+from azr_population.domains.code.task import Task, TaskType
+from azr_population.hosts.local.run import _selfplay
+from azr_population.method.exam import Exam
+
+
+@pytest.fixture
+def exam():
+    """Twenty tasks as the scripted engine understands them, two attempts at each."""
+    tasks = [
+        Task(TaskType.CODE_O, f"def f(a):\n    return a + {n}", ("3",), (str(n + 3),))
+        for n in range(2, 22)
+    ]
+    return Exam(tasks, 2, 1)
+
+
+@pytest.fixture
+def populations(config):
+    config.population.teachers = config.population.students = 2
+    config.exam.every = 2
+    config.run.steps = 5
+
+
+def exams(game, steps):
+    records = [game.play_step() for _ in range(steps)]
+    return {played.metrics["step"]: played for played in records if played.metrics["exam"]}
+
+
+def test_students_sit_it_and_their_scores_are_their_skills(play, exam, populations):
+    sitting = exams(play([1.0, 1.0, 1.0, 0.0], exam), 1)[1]
+    summary = sitting.metrics["exam"]
+    assert summary["members"] == {"student_0": 1.0, "student_1": 0.0}
+    assert (summary["mean"], summary["best"], summary["worst"]) == (0.5, 1.0, 0.0)
+    assert summary["types"] == {"code_o": 0.5}
+    assert [(row["member"], row["attempts"], row["scores"]) for row in sitting.exams] == [
+        ("student_0", 2, [1.0] * 20),
+        ("student_1", 2, [0.0] * 20),
+    ]
+
+
+def test_it_is_sat_at_the_start_every_so_often_and_at_the_end(play, exam, populations):
+    assert list(exams(play([1.0, 1.0, 0.5, 0.5], exam), 5)) == [1, 2, 4, 5]
+
+
+def test_the_first_and_the_last_sitting_are_equally_long(play, exam, populations, config):
+    config.exam.final_attempts = 10
+    sittings = exams(play([1.0, 1.0, 0.5, 0.5], exam), 5)
+    attempts = {step: played.metrics["exam"]["attempts"] for step, played in sittings.items()}
+    assert attempts == {1: 10, 2: 2, 4: 2, 5: 10}
+    for step, played in sittings.items():
+        for row in played.exams:
+            for score in row["scores"]:
+                assert score * attempts[step] == pytest.approx(round(score * attempts[step]))
+
+
+def sit(exam, game, members, run_seed=1, step=1, format=None):
+    students = [game.population.roster[name] for name in members]
+    format = format or game.format
+    return exam.sit(game.engine, game.referee, format, students, run_seed, step).scores
+
+
+def test_who_else_sits_changes_no_score_and_noise_is_not_shared(play, exam, config):
+    game = play([1.0] * 4 + [0.5] * 4)
+    names = [f"student_{n}" for n in range(4)]
+    together = sit(exam, game, names)
+    assert together == {name: sit(exam, game, [name])[name] for name in reversed(names)}
+    # Members of one skill, other steps and other runs of the same exam draw for themselves.
+    draws = [
+        *together.values(),
+        *(sit(exam, game, names[:1], 1, step)[names[0]] for step in (2, 3)),
+    ]
+    draws.append(sit(exam, game, names[:1], 2, 1)[names[0]])
+    assert len({tuple(scores) for scores in draws}) == len(draws)
+
+
+def test_a_probability_that_is_known_is_not_sampled(play, exam, config):
+    class OneAnswer(ChatFormat):
+        def gold_answer(self, task):
+            return task.outputs[0]
+
+    game = play([1.0] * 4 + [0.25] * 4)
+    scores = sit(exam, game, ["student_0"], format=OneAnswer())
+    assert scores == {"student_0": [0.25] * 20}
+
+
+def test_programs_of_the_exam_are_no_tasks(play, populations):
+    proposed = Task(TaskType.CODE_O, "def f(a):\n    return a + 7  # held out", ("3",), ("10",))
+    game = play([1.0] * 4, Exam([proposed], 1, 1))
+    game.engine._propose = lambda prompt, number, good: (
+        f"```python\ndef f(a):\n  return a + {7 + number % 2}\n```\n```input\n{number % 5}\n```\n"
+    )
+    game.config.task.types = ["code_o"]
+    metrics = game.play_step().metrics
+    refused = metrics["reasons"]["held_out"]
+    assert 0 < refused < 24 and metrics["held_out"]["refused"] == refused
+    assert metrics["held_out"]["near_copies"] == 24 - refused
+
+
+def test_the_same_numbers_give_the_same_scores(play, exam, config):
+    game = play([1.0] * 4 + [0.5] * 4)
+    assert sit(exam, game, ["student_1"]) == sit(exam, game, ["student_1"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_base_scores_the_same_in_every_layout():
+    """Twenty streams of 1, 2, 4 and 8 members that are all the base: means within binomial error,
+    where one shared stream once gave 21.1%, 18.9% and 19.6%."""
+    config = load_config(
+        [
+            "population=8t8s",
+            "task.types=[code_o,code_i]",
+            "exam.tasks_per_type=6",
+            "exam.attempts=2",
+        ]
+    )
+    torch.set_num_threads(1)
+    with _selfplay(config) as game:
+        students = game.population.roster.students
+        means, tasks = {}, len(game.exam.tasks)
+        for size in (1, 2, 4, 8):
+            scores = [
+                score
+                for seed in range(20)
+                for scores in game.exam.sit(
+                    game.engine, game.referee, game.format, students[:size], seed, 1
+                ).scores.values()
+                for score in scores
+            ]
+            means[size] = sum(scores) / len(scores)
+    for size, mean in means.items():
+        # Half of the exam's tasks are sampled, twice each; the rest is exact.
+        error = math.sqrt(mean * (1 - mean) / (20 * size * tasks)) / 2
+        pooled = math.hypot(error, error / math.sqrt(8 / size))
+        assert abs(mean - means[8]) < 3.5 * pooled, means

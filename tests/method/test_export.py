@@ -1,0 +1,85 @@
+"""Members' folders: what their cards tell, and that what they tell works."""
+
+import json
+import re
+
+import pytest
+import torch
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
+from azr_population.engines.base_model import fingerprint, load_base
+from azr_population.engines.torch_engine import make_bank
+from azr_population.method.export import export_members, write_snapshot
+from azr_population.method.members import Rating
+from azr_population.method.population import Population
+from azr_population.runs import RunDirectory
+from azr_population.weights.adapter import LoraSpec
+
+BASE = str(nano_base_path())
+
+
+@pytest.fixture(scope="module")
+def adapter():
+    model, _ = load_base(BASE, "float32", "cpu")
+    spec = LoraSpec(4, 8.0, ("all-linear",))
+    return make_bank(model, spec, [torch.Generator().manual_seed(1)]).read(0)
+
+
+def population_of(teachers, students):
+    config = PopulationConfig(teachers=teachers, students=students)
+    return Population(config, MatchmakingConfig(), EvolutionConfig(), 1, 8)
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunDirectory(tmp_path / "runs" / "mine")
+    run.create("seed: 1\n", {"base": fingerprint(BASE)})
+    return run
+
+
+def test_a_card_tells_where_a_member_comes_from_and_no_path(run, adapter, tmp_path):
+    population = population_of(1, 1)
+    population.step = 7
+    student = population.roster["student_0"]
+    student.rating, student.generation = Rating(26.5, 3.25), 1
+    birth = {"step": 5, "child": "student_0", "operator": "dare", "parents": ["student_0"]}
+    run.append("lineage", [{**birth, "step": 2, "operator": "old"}, birth])
+    export_members(population, lambda slot: adapter, run, BASE)
+    text = (run.members / "student_0" / "README.md").read_text()
+    facts = dict(re.findall(r"^- (\w+): (.*)$", text, re.MULTILINE))
+    assert facts == {
+        "name": "student_0, after step 7",
+        "role": "student: solves tasks",
+        "rating": "mu 26.50, sigma 3.25 (TrueSkill)",
+        "generation": "1",
+        "lineage": "dare(student_0) at step 5",
+        "run": "runs/mine",
+        "base": f"nano, weights {fingerprint(BASE)}",
+    }
+    assert "\n\n\n" not in text
+    assert str(tmp_path) not in text and BASE not in text
+    teacher = (run.members / "teacher_0" / "README.md").read_text()
+    assert "lineage" not in teacher and "role: teacher: proposes tasks" in teacher
+    config = json.loads((run.members / "student_0" / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == BASE, "what PEFT goes by"
+
+
+def test_the_python_of_a_card_loads_the_member(run, adapter, monkeypatch):
+    export_members(population_of(0, 0), lambda slot: adapter, run, BASE)
+    folder = run.members / "agent_0"
+    text = (folder / "README.md").read_text()
+    assert "rating" not in text and "agent: proposes and solves tasks" in text
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(folder)
+    exec(code, loaded := {})
+    assert loaded["model"].peft_config["default"].r == 4
+    assert loaded["tokenizer"].decode(loaded["tokenizer"]("<PO>")["input_ids"]) == "<PO>"
+
+
+def test_a_snapshot_is_that_of_its_step(run, adapter):
+    population = population_of(1, 1)
+    population.step = 3
+    write_snapshot(population, lambda slot: adapter, run, BASE)
+    text = (run.snapshots / "step_3" / "teacher_0" / "README.md").read_text()
+    assert "- name: teacher_0, after step 3" in text

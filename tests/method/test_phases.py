@@ -1,0 +1,153 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.task import Proposal, TaskType
+from azr_population.method import phases
+from azr_population.method.training import attempts, choose_attempts, proposals, samples
+from azr_population.referee import Referee, RefereeSettings
+
+
+def credited(rows, config):
+    return samples([*proposals(rows), *attempts(rows, config.population, np.random.default_rng(0))])
+
+
+def played(play, config, skill, teachers, students):
+    """One step's rows, up to the rewards."""
+    config.population.teachers, config.population.students = teachers, students
+    game = play(skill)
+    population = game.population
+    population.begin_step(1)
+    rows = phases.propose(
+        game.engine,
+        game.format,
+        population,
+        config.task,
+        config.engine,
+        population.streams.numpy("references", 1),
+        population.streams.integer("propose", 1),
+    )
+    phases.verify(rows, game.referee, config.task)
+    phases.solve(
+        rows,
+        game.engine,
+        game.format,
+        config.population.attempts,
+        config.engine,
+        population.streams.integer("solve", 1),
+    )
+    phases.grade(rows, game.referee)
+    population.reward(rows)
+    return rows
+
+
+@pytest.mark.parametrize(("teachers", "students"), [(1, 1), (2, 2), (2, 3), (4, 2), (0, 0)])
+def test_every_member_has_the_same_number_of_rows(play, config, teachers, students):
+    rows = played(play, config, [1.0] * max(1, teachers + students), teachers, students)
+    proposed = Counter(row.match.teacher.name for row in rows)
+    samples = credited(rows, config)
+    if teachers == 0:
+        # The single agent splits its rows between proposing and solving.
+        assert proposed == {"agent_0": 6}
+        return
+    assert set(proposed.values()) == {12}
+    # Everything is solved here, so no advantage is left; the drawn attempts are counted instead.
+    drawn = Counter()
+    for match in {id(row.match): row.match for row in rows}.values():
+        own = [row for row in rows if row.match is match]
+        share = 12 * students // len({id(row.match) for row in rows})
+        chosen = choose_attempts(own, share, np.random.default_rng(0))
+        drawn[match.student.name] += len(chosen)
+    assert set(drawn.values()) == {12} and len(drawn) == students
+    assert set(samples) == set(range(teachers + students))
+
+
+def test_rows_are_spread_over_the_task_types(play, config):
+    rows = played(play, config, [1.0, 1.0], 1, 1)
+    assert Counter(row.type for row in rows) == {type: 4 for type in TaskType}
+
+
+def test_right_and_wrong_answers_are_told_apart_for_every_type(play, config):
+    right = played(play, config, [1.0, 1.0], 1, 1)
+    wrong = played(play, config, [1.0, 0.0], 1, 1)
+    assert all(row.solve_rate == 1.0 and row.reward == 0.0 for row in right)
+    assert all(row.solve_rate == 0.0 and row.reward == 1.0 for row in wrong)
+    assert {answer.reward for row in wrong for answer in row.answers} == {-0.5}
+
+
+def test_programs_that_fail_are_no_tasks_and_cost_the_teacher(play, config):
+    rows = played(play, config, [0.0, 1.0], 1, 1)
+    assert all(row.task is None and row.reward == -0.5 and not row.answers for row in rows)
+    assert {row.reason for row in rows} == {"error"}
+
+
+def test_training_rows_take_one_attempt_of_every_task_before_a_second_of_any(play, config):
+    rows = played(play, config, [1.0, 0.5], 1, 1)
+    chosen = choose_attempts(rows, 14, np.random.default_rng(0))
+    per_task = Counter(id(row) for row, _ in chosen)
+    assert len(per_task) == 12 and sorted(per_task.values()) == [1] * 10 + [2] * 2
+    # No attempt is taken twice, and there are never more than there are.
+    everything = choose_attempts(rows, 99, np.random.default_rng(0))
+    assert len({(id(row), k) for row, k in everything}) == len(everything) == 24
+
+
+def test_teachers_train_on_proposals_and_students_on_attempts(play, config):
+    rows = played(play, config, [0.7, 0.5], 1, 1)
+    samples = credited(rows, config)
+    proposals = {id(row.completion) for row in rows}
+    assert {id(s.completion) in proposals for s in samples[0]} == {True}
+    assert {id(s.completion) in proposals for s in samples[1]} == {False}
+    assert sum(s.advantage for s in samples[0]) == pytest.approx(0, abs=1e-9)
+
+
+def test_the_single_agent_has_separate_baselines_for_both_roles(play, config):
+    config.population.rows = 48
+    rows = played(play, config, [0.7], 0, 0)
+    assert all(row.match.teacher is row.match.student for row in rows)
+    samples = credited(rows, config)[0]
+    proposals = {id(row.completion) for row in rows}
+    for kind in (True, False):
+        own = [s.advantage for s in samples if (id(s.completion) in proposals) is kind]
+        assert own and sum(own) == pytest.approx(0, abs=1e-9)
+
+
+def test_a_baseline_per_task_leaves_out_tasks_on_which_all_attempts_agree(play, config):
+    config.population.rows = 48
+    config.population.attempts = 4
+    config.population.solver_baseline = "task"
+    rows = played(play, config, [1.0, 0.5], 1, 1)
+    samples = credited(rows, config)[1]
+    mixed = [r for r in rows if r.answers and len({a.reward for a in r.answers}) > 1]
+    task_of = {id(answer.completion): row for row in mixed for answer in row.answers}
+    assert samples and all(id(sample.completion) in task_of for sample in samples)
+    for row in mixed:
+        signs = {
+            (answer.solved, sample.advantage > 0)
+            for answer in row.answers
+            for sample in samples
+            if sample.completion is answer.completion
+        }
+        assert signs <= {(True, True), (False, False)}
+
+
+def test_the_hidden_inputs_of_a_function_must_be_literals():
+    shown = tuple(str(n) for n in range(4))
+    proposals_ = [
+        Proposal(type, "def f(x): return [x] and 3 if callable(x) else [x, 1]", inputs)
+        for type, inputs in (
+            (TaskType.CODE_F, shown),
+            (TaskType.CODE_F, (*shown, "2 + 3")),
+            (TaskType.CODE_F, (*shown, "lambda: 0")),
+            (TaskType.CODE_O, ("lambda: 0",)),
+        )
+    ]
+    with Referee(RefereeSettings(workers=1)) as referee:
+        verdicts = phases.judge_proposals(proposals_, referee, TaskConfig())
+    assert [v if isinstance(v, str) else "ok" for v in verdicts] == [
+        "ok",
+        "ok",
+        "not_literal",
+        "ok",
+    ]

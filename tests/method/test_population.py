@@ -1,0 +1,189 @@
+"""A population without an engine: matches, rewards, ratings, births, state."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
+from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.engines.engine import Completion
+from azr_population.errors import UserError
+from azr_population.method.evolution.replacement import Replacement
+from azr_population.method.population import Population
+from azr_population.method.record import nothing_valid
+from azr_population.method.rows import Answer, Practice, Row
+from azr_population.weights.breeding import Making
+
+WRITTEN = Completion(0, (), (1, 2), (), True)
+
+
+def population(teachers: int = 2, students: int = 2) -> Population:
+    evolution = EvolutionConfig(interval=2, operators={"full_gaussian": 1.0, "dare": 1.0})
+    config = PopulationConfig(teachers=teachers, students=students)
+    return Population(config, MatchmakingConfig(), evolution, seed=1, buffer_size=100)
+
+
+def rows(of: Population, solved: dict[str, bool]) -> list[Row]:
+    """Two proposals per match, which the student solves or not; rewarded."""
+    made = []
+    for match in of.matches:
+        for number in range(2):
+            program = f"def f(a):\n    return a + {number}"
+            row = Row(match, TaskType.CODE_O, WRITTEN, Proposal(TaskType.CODE_O, program, ("1",)))
+            row.task = Task(TaskType.CODE_O, program, ("1",), (str(number + 1),))
+            row.answers = [Answer(WRITTEN, "1", solved[match.student.name])]
+            made.append(row)
+    of.reward(made)
+    return made
+
+
+class Nursery:
+    """Makes children by word only."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, list[str], int]] = []
+
+    def __call__(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
+        parents = [parent.name for parent in replacement.parents]
+        self.asked.append((replacement.victim.name, parents, seed))
+        return Making("full_gaussian", {"eps": 0.15}, {"full_gaussian.eps": 0.15})
+
+
+def test_the_single_agent_meets_itself_and_is_not_rated() -> None:
+    one = population(0, 0)
+    one.begin_step(1)
+    assert [match.student.slot for match in one.deal([0, 0])] == [0, 0]
+    agent = one.roster["agent_0"]
+    before = agent.rating
+    records = one.finish_step(rows(one, {"agent_0": True}), {}, Nursery())
+    assert agent.rating == before and records.matches[0]["proposed"] == 2
+    assert "mu" not in records.metrics["members"]["agent_0"]
+    assert one.learning_rates() == {0: 1e-3}
+
+
+def test_ratings_follow_the_games_and_the_best_student_is_known() -> None:
+    one = population()
+    one.begin_step(1)
+    one.finish_step(rows(one, {"student_0": False, "student_1": True}), {}, Nursery())
+    assert one.best_student().name == "student_1"
+    assert one.roster["student_0"].rating.mu < 25 < one.roster["student_1"].rating.mu
+    assert one.learning_rates() == {0: 1.5e-4, 1: 1.5e-4, 2: 1e-3, 3: 1e-3}
+
+
+def test_forfeits_cost_the_teacher_and_move_no_student() -> None:
+    one = population(1, 1)
+    for step in range(1, 6):
+        one.begin_step(step)
+        refused = [Row(match, TaskType.CODE_O, WRITTEN, None) for match in one.matches * 3]
+        one.reward(refused)
+        one.finish_step(refused, {}, Nursery())
+    assert one.roster["student_0"].rating.mu == 25
+    assert one.roster["teacher_0"].rating.mu < 20
+
+
+def test_the_students_mean_is_the_same_after_every_step() -> None:
+    one = population(3, 3)
+    for step in range(1, 9):
+        one.begin_step(step)
+        solved = {student.name: student.slot != 3 for student in one.roster.students}
+        one.finish_step(rows(one, solved), {}, Nursery())
+        mus = [student.rating.mu for student in one.roster.students]
+        assert sum(mus) / 3 == pytest.approx(25.0) and max(mus) - min(mus) > 1
+
+
+def test_the_worst_of_each_role_are_replaced_at_the_interval() -> None:
+    one, nursery = population(), Nursery()
+    one.begin_step(1)
+    first = one.finish_step(rows(one, {"student_0": False, "student_1": True}), {}, nursery)
+    assert first.lineage == [] == nursery.asked and "operators" not in first.metrics
+    one.begin_step(2)
+    second = one.finish_step(rows(one, {"student_0": False, "student_1": True}), {}, nursery)
+    assert [birth["child"] for birth in second.lineage][-1] == "student_0"
+    assert len(second.lineage) == 2 and nursery.asked[-1][:2] == ("student_0", ["student_1"])
+    assert second.lineage[-1]["parents"] == ["student_1"]
+    assert second.lineage[-1]["seed"] == nursery.asked[-1][2]
+    assert one.roster["student_0"].generation == 1 and one.roster["student_0"].born == 2
+    figures = second.metrics["members"]["student_0"]
+    assert (figures["generation"], figures["mu"]) == (1, one.roster["student_0"].rating.mu)
+    assert second.metrics["operators"]["full_gaussian"]["born"] == 2
+
+
+def test_copies_are_counted_within_the_step_and_against_earlier_ones() -> None:
+    one = population(1, 1)
+    for step, copies in ((1, 1), (2, 2)):
+        one.begin_step(step)
+        same = [rows(one, {"student_0": False})[0] for _ in range(2)]
+        one.reward(same)
+        assert [row.copies for row in same] == [copies, copies]
+        assert [row.reward for row in same] == pytest.approx([1.0 - 0.3 * copies] * 2)
+        metrics = one.finish_step(same, {}, Nursery()).metrics
+        assert metrics["types"]["code_o"]["unique"] == 0.0
+
+
+def test_practice_counts_as_written_and_not_as_played() -> None:
+    one = population(1, 1)
+    one.begin_step(1)
+    played = rows(one, {"student_0": False})
+    practice = [
+        Practice(1, TaskType.CODE_O, WRITTEN, solved, reason, reward)
+        for solved, reason, reward in ((True, "solved", 1.0), (False, "wrong", -0.5))
+    ]
+    metrics = one.finish_step(
+        played, {1: {"rows": 2.0, "tokens": 4.0}}, Nursery(), practice
+    ).metrics
+    student, teacher = (metrics["members"][name] for name in ("student_0", "teacher_0"))
+    assert (student["rollouts"], student["tokens"]) == (4, 8)
+    assert (student["trained_rows"], student["trained_tokens"]) == (2.0, 4.0)
+    assert (student["trained_solve_rate"], student["trained_reward"]) == (0.5, 0.25)
+    assert student["solve_rate"] == 0.0 and student["reward"] == -0.5
+    assert (teacher["rollouts"], "trained_reward" in teacher) == (2, False)
+
+
+def test_a_state_brings_back_ratings_and_draws_go_on() -> None:
+    one, other = population(4, 4), population(4, 4)
+    one.begin_step(1)
+    one.finish_step(rows(one, {f"student_{n}": n < 2 for n in range(4)}), {}, Nursery())
+    other.load_state(json.loads(json.dumps(one.state())))
+    one.begin_step(2)
+    other.begin_step(2)
+    drawn = [[(m.teacher.name, m.student.name) for m in p.matches] for p in (one, other)]
+    assert drawn[0] == drawn[1] and other.state() == one.state()
+    with pytest.raises(UserError, match="resume with the same population"):
+        population(2, 2).load_state(one.state())
+
+
+def test_a_state_from_before_there_was_a_buffer_is_taken() -> None:
+    one, other = population(), population()
+    one.begin_step(3)
+    state = one.state()
+    del state["buffer"]
+    other.load_state(state)
+    assert other.step == 3 and len(other.buffer) == 0
+
+
+def test_a_step_without_a_valid_proposal_says_so_with_an_example() -> None:
+    one = population()
+    one.begin_step(1)
+    made = rows(one, {"student_0": True, "student_1": True})
+    assert one.finish_step(made, {}, Nursery()).notes == []
+    one.begin_step(2)
+    texts = ["deff(a):returna", "deff(b)", "def f(a):\n return " + "a" * 300, ""]
+    broken = [
+        Row(row.match, row.type, Completion(0, (), (1,), (), True, text), None)
+        for row, text in zip(made, texts, strict=True)
+    ]
+    broken[0].reason = "error"
+    one.matches = [row.match for row in made[::2]]
+    one.reward(broken)
+    (note,) = one.finish_step(broken, {}, Nursery()).notes
+    writer = broken[1].match.teacher.name
+    assert note == (
+        "no valid proposal in this step (3 unparsable, 1 error); "
+        f"{writer} wrote, for a code_o task: 'deff(b)'"
+    )
+    (note,) = nothing_valid(broken[2:])
+    assert note.endswith(repr(texts[2][:200]) + "...") and "\n" not in note
+    assert nothing_valid([]) == []

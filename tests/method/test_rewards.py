@@ -1,0 +1,33 @@
+import pytest
+
+from azr_population.errors import UserError
+from azr_population.method.rewards import TEACHER_REWARDS, student_reward, teacher_reward
+
+
+@pytest.mark.parametrize(
+    ("name", "rewards"),
+    [("adversarial", [1.0, 0.75, 0.0]), ("learnability", [0.0, 0.75, 0.0])],
+)
+def test_teacher_reward_by_solve_rate(name, rewards):
+    function = TEACHER_REWARDS.find(name).function
+    assert [function(rate) for rate in (0.0, 0.25, 1.0)] == rewards
+
+
+def test_students_get_what_azr_gives():
+    assert student_reward(parsed=True, solved=True) == 1.0
+    assert student_reward(parsed=True, solved=False) == -0.5
+    assert student_reward(parsed=False, solved=False) == -1.0
+
+
+def test_invalid_proposals_and_the_price_of_copies():
+    function = TEACHER_REWARDS.find("adversarial").function
+    assert teacher_reward(function, False, None, 0, 0.3) == -1.0
+    assert teacher_reward(function, True, None, 0, 0.3) == -0.5
+    assert teacher_reward(function, True, 0.25, 0, 0.3) == 0.75
+    assert teacher_reward(function, True, 0.25, 2, 0.3) == pytest.approx(0.15)
+    assert teacher_reward(function, True, 0.25, 50, 0.3) == -1.0
+
+
+def test_an_unknown_reward_lists_the_known_ones():
+    with pytest.raises(UserError, match="adversarial, learnability"):
+        TEACHER_REWARDS.find("adverserial")

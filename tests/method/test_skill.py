@@ -1,0 +1,62 @@
+"""Fitness that is measured before members are replaced."""
+
+import pytest
+
+from azr_population.domains.code.task import Task, TaskType
+from azr_population.method.exam import Exam
+from azr_population.method.skill import validation_exam
+
+
+@pytest.fixture
+def four(config):
+    config.population.teachers = config.population.students = 4
+    config.evolution.interval = 2
+    config.evolution.ready = 0
+    config.task.types = ["code_o"]
+
+
+def tasks(*added):
+    return [
+        Task(TaskType.CODE_O, f"def f(a):\n    return a + {n}", ("3",), (str(n + 3),))
+        for n in added
+    ]
+
+
+def victims(game):
+    game.play_step()
+    births = game.play_step().lineage
+    assert all(member.skill is None for member in game.population.roster)
+    return {birth["child"]: birth["fitness"] for birth in births}
+
+
+def test_a_validation_exam_replaces_who_scores_least_whatever_the_ratings(play, config, four):
+    config.evolution.fitness = "exam_validation"
+    game = play([1.0] * 4 + [0.9, 0.1, 0.9, 0.9])
+    game.validation = Exam(tasks(*range(2, 32)), 2, 5)
+    found = victims(game)
+    assert found["student_1"]["victim"] < 0.4 and found["student_1"]["parents"][0] > 0.7
+    # Teachers have no exam: TrueSkill points.
+    (teacher,) = (fitness for name, fitness in found.items() if name.startswith("teacher"))
+    assert not 0 <= teacher["victim"] <= 1
+
+
+def test_cross_play_knows_teachers_whose_tasks_do_not_run(play, config, four):
+    config.evolution.fitness = "crossplay"
+    found = victims(play([1.0, 1.0, 0.1, 1.0, 0.6, 0.6, 0.6, 0.05]))
+    assert set(found) == {"teacher_2", "student_3"}
+    assert found["student_3"]["victim"] < 0.3 and 0 <= found["teacher_2"]["victim"] < 0.3
+
+
+def test_the_validation_exam_shares_no_program_with_the_reported_one(config):
+    config.exam.attempts, config.evolution.validation_seed = 2, 9
+    exam = validation_exam(config, tasks(2, 3, 4), Exam(tasks(3), 1, 1))
+    assert [task.program[-1] for task in exam.tasks] == ["2", "4"] and exam.attempts == 2
+
+
+def test_its_programs_are_held_out_too(play, config, four):
+    from azr_population.method.loop import SelfPlay
+
+    game = play([1.0] * 8)
+    guarded = SelfPlay(config, game.engine, game.referee, game.format, None, Exam(tasks(7), 1, 1))
+    assert guarded.held_out.is_copy("def f(a):\n    return a + 7")
+    assert not game.held_out.is_copy("def f(a):\n    return a + 7")

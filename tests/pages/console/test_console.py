@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from azr_population.pages.console.lines import match_line, origin, replacement_line
+from azr_population.pages.console.live import LiveView
+from azr_population.pages.console.time_left import TimeLeft
+from azr_population.pages.console.view import PlainView, View, view_for
+from azr_population.runs.formatting import duration, figure, show
+from azr_population.runs.records import number
+
+MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
+START = {"name": "4t4s", "steps": 12, "step": 0, "dir": "runs/[red]demo"}
+END = {"status": "finished", "dir": "runs/demo", "report": "runs/demo/report.html"}
+
+
+def play(view: View, run: dict[str, list[dict[str, Any]]]) -> None:
+    view.on_start({**START, "members": [{"name": "student_0", "role": "student", "mu": 25.0}]})
+    for step in run["metrics"]:
+        for match in run["matches"]:
+            if match["step"] == step["step"]:
+                view.on_match(match)
+        for child in run["lineage"]:
+            if child["step"] == step["step"]:
+                view.on_replacement(child)
+        view.on_step(step)
+    view.on_end(END)
+
+
+def console(width: int = 100, terminal: bool = False) -> Console:
+    return Console(file=io.StringIO(), width=width, height=40, force_terminal=terminal)
+
+
+def written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_match_in_one_line() -> None:
+    match = {
+        "teacher": "teacher_1",
+        "student": "student_3",
+        "proposed": 48,
+        "valid": 37,
+        "solve_rate": 0.412,
+        "teacher_mu": [25.0, 24.58],
+        "student_mu": [25.0, 25.42],
+    }
+    assert match_line(match) == (
+        "teacher_1 vs student_3: 37 valid of 48, 41% solved; mu 25.0->24.6, 25.0->25.4"
+    )
+    alone = {"teacher": "agent_0", "student": "agent_0", "proposed": 24, "valid": 0}
+    assert match_line(alone) == "agent_0 vs agent_0: 0 valid of 24, none solved"
+
+
+def test_a_replacement_in_one_line(made_up_run: MakeRun) -> None:
+    (child,) = made_up_run(steps=5)["lineage"]
+    assert replacement_line(child) == (
+        "student_1 replaced by svd_subspace(student_0, student_2), k=4, eta=1.23; "
+        "fitness 15.0, its parents' 20.2, 18.0; generation 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0:00"), (65.4, "1:05"), (3723, "1:02:03"), (-1, "0:00")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize("value", [None, "1", True, float("inf"), float("nan"), [1]])
+def test_what_is_no_number_shows_as_missing(value: Any) -> None:
+    assert number(value) is None
+    assert show(value, "{:.1f}") == "-"
+
+
+def test_time_left_follows_the_last_steps() -> None:
+    clock = TimeLeft(done=0, steps=10, window=2)
+    assert clock.left == "?"
+    for step, seconds in ((1, 100.0), (2, 10.0), (3, 20.0)):
+        clock.tick({"step": step, "seconds": seconds})
+    assert clock.left == duration(15.0 * 7)
+
+
+def test_plain_lines_tell_everything_once_and_unwrapped(made_up_run: MakeRun) -> None:
+    out = console(width=20)
+    play(PlainView(out), made_up_run())
+    lines = written(out).splitlines()
+    assert lines[0] == "4t4s: 1 members, steps 1 to 12, recorded in runs/[red]demo"
+    assert sum(line.startswith("  teacher_") for line in lines) == 48
+    assert sum("replaced by" in line for line in lines) == 2
+    assert sum(line.startswith("step ") for line in lines) == 12
+    (fourth,) = [line for line in lines if line.startswith("step 4/12")]
+    assert "4.2 s, 0:34 left" in fourth
+    assert "teacher valid 80%, unique 97%" in fourth
+    assert "student solved 3" in fourth
+    assert fourth.endswith("exam 24%, best 85%")
+    assert lines[-3] == "finished after step 12 of 12"
+    assert lines[-1] == "report: runs/demo/report.html"
+    assert any(line.startswith("student_1 ") and "svd_subspace" in line for line in lines)
+
+
+@pytest.mark.parametrize(("width", "sizes"), [(80, (4, 4)), (120, (8, 8)), (50, (0, 0))])
+def test_the_live_view_ends_on_the_last_state(
+    width: int, sizes: tuple[int, int], made_up_run: MakeRun
+) -> None:
+    out = console(width, terminal=True)
+    play(LiveView(out), made_up_run(teachers=sizes[0], students=sizes[1]))
+    text = written(out)
+    assert "step 12/12" in text
+    assert "runs/[red]demo" in text
+    assert text.endswith("report: runs/demo/report.html\n")
+    # The cursor comes back.
+    assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l")
+
+
+def test_the_live_view_fits_a_usual_terminal(made_up_run: MakeRun) -> None:
+    out = console(80, terminal=True)
+    view = LiveView(out)
+    play(view, made_up_run(teachers=8, students=8))
+    lines = out.render_lines(view._live.renderable, out.options)
+    text = ["".join(segment.text for segment in line) for line in lines]
+    assert len(text) <= 16
+    assert any("teacher" in line and "80%" in line and "97%" in line for line in text)
+    assert any("teacher_" in line and "student_" in line and "svd_su" in line for line in text)
+    assert any("mu ± sigma mu-3s gen origin" in line for line in text)
+
+
+def test_the_live_view_runs_no_thread() -> None:
+    view = LiveView(console(80, terminal=True))
+    before = threading.active_count()
+    view.on_start(START)
+    assert threading.active_count() == before
+    view.on_end(END)
+
+
+@pytest.mark.parametrize("make", [PlainView, LiveView])
+def test_records_with_nothing_in_them_pass(make: type) -> None:
+    view: View = make(console(80))
+    view.on_start({})
+    view.on_match({"teacher": "a", "student": "b"})
+    view.on_step({"step": 1})
+    view.on_step({"step": 2, "roles": {"teacher": {}}, "members": {"teacher_0": {}}, "exam": {}})
+    view.on_end({})
+
+
+def test_earlier_replacements_are_known_after_a_resume(made_up_run: MakeRun) -> None:
+    out = console()
+    view = PlainView(out)
+    run = made_up_run()
+    view.on_start({**START, "step": 11, "lineage": run["lineage"]})
+    view.on_step(run["metrics"][-1])
+    view.on_end({"status": "interrupted", "resume": "azr-population resume runs/demo"})
+    assert "steps 12 to 12" in written(out)
+    assert "svd_subspace" in written(out)
+    assert "go on with: azr-population resume runs/demo" in written(out)
+
+
+def test_who_was_born_at_the_last_step_is_marked(made_up_run: MakeRun) -> None:
+    births = {"student_1": {"step": 10, "operator": "dare"}}
+    assert [origin(births, "student_1", step) for step in (10, 11)] == ["new: dare", "dare"]
+    assert origin(births, "student_0", 10) == "start"
+    out = console()
+    play(PlainView(out), made_up_run(steps=10))
+    rated = [line for line in written(out).splitlines() if " conservative " in line]
+    assert [line.split()[0] for line in rated if line.endswith("new: svd_subspace")] == [
+        "student_2"
+    ]
+
+
+def test_what_changed_is_said_before_the_files(made_up_run: MakeRun) -> None:
+    out = console()
+    view = PlainView(out)
+    play(view, made_up_run())
+    view.on_end({**END, "changed": ["From the first step on, every change is within noise."]})
+    assert written(out).splitlines()[-4:] == [
+        "finished after step 12 of 12",
+        "From the first step on, every change is within noise.",
+        "run directory: runs/demo",
+        "report: runs/demo/report.html",
+    ]
+
+
+def test_the_view_suits_where_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert isinstance(view_for(console(terminal=True)), LiveView)
+    assert isinstance(view_for(console()), PlainView)
+    monkeypatch.setenv("CI", "1")
+    assert isinstance(view_for(console(terminal=True)), PlainView)
+
+
+def test_figures_round_halves_up() -> None:
+    percents = {0.205: "21%", 0.415: "42%", 0.052: "5.2%", -0.125: "-13%", 1.0: "100%"}
+    assert {value: figure(value, "percent") for value in percents} == percents
+    numbers = {27.25: "27.3", 7.125: "7.13", 0.5: "0.500", 373.5: "374", 12345.6: "12,346"}
+    assert {value: figure(value, "number") for value in numbers} == numbers

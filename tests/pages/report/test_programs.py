@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from azr_population.pages.report.programs import marked
+
+
+def test_words_are_marked_and_the_text_stays_the_same() -> None:
+    source = "def f(x):  # it's\n    return len(x) + 0x1F if 'a\\'b' else None"
+    page = marked(source)
+    assert '<span class="k">def</span> f(x)' in page
+    assert '<span class="b">len</span>' in page
+    assert '<span class="n">0x1F</span>' in page
+    assert html.unescape(re.sub(r"<span[^>]*>|</span>", "", page)) == source
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "</pre><script>",
+        "'<b>' \"&\"",
+        "# </span>",
+        "'''\n<i>",
+        "\\",
+        "'unclosed <x",
+        'f"{x!r}<" + r"\\"',
+    ],
+)
+def test_whatever_it_holds_it_is_text(source: str) -> None:
+    page = marked(source)
+    assert html.unescape(re.sub(r'<span class="[kbsnc]">|</span>', "", page)) == source
+    assert not re.search(r"<(?!/?span)", page)

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from azr_population.errors import UserError
+from azr_population.pages.report.run_page import write_report
+from azr_population.pages.web import sections
+from azr_population.pages.web.document import embedded
+
+WriteRun = Callable[..., Path]
+MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
+
+
+class Elements(HTMLParser):
+    """What a parser makes of the page: tags with attributes, and all text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = self.inside = ""
+        self.scripts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.inside = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self.inside == "script":
+            self.scripts.append(data)
+
+
+def test_the_page_needs_nothing_else(write_run: WriteRun) -> None:
+    run = write_run()
+    path = write_report(run)
+    page = path.read_text(encoding="utf-8")
+    assert path == run / "report.html"
+    found = Elements(page)
+    names = {name for _, attributes in found.tags for name in attributes}
+    assert not names & {"src", "srcset", "data", "action"}
+    links = [attributes["href"] or "" for _, attributes in found.tags if "href" in attributes]
+    assert links and all(link.startswith("#") for link in links)
+    assert "link" not in {tag for tag, _ in found.tags}
+    assert not re.search(r"@import|url\(|fetch\(|import\(", page)
+    assert "Finished: 12 of 12 steps." in page
+    assert "In 4t4s, 4 teachers and 4 students played 12 of 12 steps" in page
+
+
+def test_programs_cannot_become_elements(write_run: WriteRun, made_up_run: MakeRun) -> None:
+    run = made_up_run()
+    attack = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"' onload='"
+    for match in run["matches"]:
+        match["teacher"] = attack
+    for child in run["lineage"]:
+        child["operator"] = child["options"]["k"] = attack
+    for step in run["metrics"]:
+        step["members"][attack] = {"role": attack, "mu": 1.0, "sigma": 1.0, "generation": attack}
+        step["types"][attack] = {"validity": 0.5}
+        step["phases"][attack] = 1.0
+    for task in run["tasks"]:
+        task["answers"] = [attack, None]
+        task["reasons"] = task["inputs"] = task["outputs"] = [attack]
+        task["message"] = task["student"] = attack
+    folder = write_run(run)
+    (folder / "config.yaml").write_text(f"population: {{name: {json.dumps(attack)}}}\n")
+    (folder / "environment.json").write_text(json.dumps({attack: attack}))
+    found = Elements(write_report(folder).read_text(encoding="utf-8"))
+    names = [tag for tag, _ in found.tags]
+    assert names.count("script") == 2
+    assert "img" not in names
+    assert not [key for _, attributes in found.tags for key in attributes if key.startswith("on")]
+    # They are there all the same, as text.
+    assert "<img onerror=alert(1) src=x>" in found.text
+    assert attack in found.text
+
+
+def test_only_the_pages_own_script_may_run(write_run: WriteRun) -> None:
+    found = Elements(write_report(write_run()).read_text(encoding="utf-8"))
+    (policy,) = [
+        attributes["content"] or ""
+        for tag, attributes in found.tags
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    script = found.scripts[-1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_no_text_ends_the_data_element() -> None:
+    text = embedded({"a": "</script><!--\u2028&", "b": [1.5, None]})
+    assert not set(text) & set("<>&\u2028")
+    assert json.loads(text) == {"a": "</script><!--\u2028&", "b": [1.5, None]}
+
+
+def test_the_data_is_strict_json_even_with_nan(write_run: WriteRun, made_up_run: MakeRun) -> None:
+    run = made_up_run()
+    for step in run["metrics"]:
+        step["roles"]["teacher"]["reward"] = float("nan")
+        step["members"]["student_1"]["mu"] = float("inf")
+        step["seconds"] = float("nan")
+    run["matches"][0]["solve_rate"] = float("nan")
+    run["lineage"][0]["fitness"]["victim"] = float("-inf")
+    found = Elements(write_report(write_run(run)).read_text(encoding="utf-8"))
+    data = json.loads(found.scripts[0], parse_constant=pytest.fail)
+    assert data["steps"] == 12
+
+
+def test_an_unfinished_run_says_so(write_run: WriteRun) -> None:
+    page = write_report(write_run(steps=50)).read_text(encoding="utf-8")
+    assert "Incomplete: 12 of 50 steps are recorded" in page
+
+
+@pytest.mark.parametrize("missing", ["metrics", "matches", "lineage", "tasks", "environment"])
+def test_whatever_is_missing_the_rest_is_shown(write_run: WriteRun, missing: str) -> None:
+    run = write_run()
+    for path in run.glob(f"{missing}.*"):
+        path.unlink()
+    page = write_report(run).read_text(encoding="utf-8")
+    assert "config.yaml" in page
+
+
+def test_without_metrics_the_other_records_tell_how_far_it_got(write_run: WriteRun) -> None:
+    run = write_run()
+    (run / "metrics.jsonl").unlink()
+    found = Elements(write_report(run).read_text(encoding="utf-8"))
+    assert json.loads(found.scripts[0])["last"] == 12
+    assert "No step of the run 4t4s is in its metrics.jsonl" in found.text
+    assert "not finished" not in found.text
+
+
+def test_nobody_replaced_is_said_once_and_drawn_once(
+    write_run: WriteRun, made_up_run: MakeRun
+) -> None:
+    page = write_report(write_run({**made_up_run(), "lineage": []})).read_text("utf-8")
+    body = page[page.index("<body>") : page.index("<script")]
+    assert body.count("obody was replaced") == 1
+    assert "No operator" not in body and "Credit of the operators" not in body
+
+
+def test_the_command_is_a_line_for_a_shell() -> None:
+    page = sections.settings("", {"command": ["azr", "train", "a=[b,c]"], "packages": {"torch": 2}})
+    assert "azr train &#x27;a=[b,c]&#x27;" in page
+    assert "<td>torch 2</td>" in page
+
+
+def test_a_run_that_only_just_started(write_run: WriteRun) -> None:
+    page = write_report(write_run({}, steps=20)).read_text(encoding="utf-8")
+    assert "has not finished a step yet" in page
+    assert "Incomplete: 0 of 20 steps" in page
+
+
+def test_a_torn_line_and_a_repeated_step_do_no_harm(
+    write_run: WriteRun, made_up_run: MakeRun
+) -> None:
+    run = made_up_run()
+    run["metrics"].append({**run["metrics"][-1], "seconds": 100.0})
+    folder = write_run(run)
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 13, "roles": {"tea')
+    found = Elements(write_report(folder).read_text(encoding="utf-8"))
+    assert "played 12 of 12 steps in 2:26" in found.text
+
+
+@pytest.mark.parametrize("record", ["metrics", "matches", "lineage", "tasks"])
+def test_records_with_nothing_in_them_pass(
+    write_run: WriteRun, made_up_run: MakeRun, record: str
+) -> None:
+    run = made_up_run()
+    run[record] += [{}, {"step": 99}, {"step": None}]
+    write_report(write_run(run))
+
+
+def test_the_single_agent_has_a_page(write_run: WriteRun, made_up_run: MakeRun) -> None:
+    page = write_report(write_run(made_up_run(teachers=0, students=0))).read_text(encoding="utf-8")
+    assert "1 agent played 12 of 12 steps" in page
+
+
+def test_a_run_without_a_valid_task_has_a_page(write_run: WriteRun, made_up_run: MakeRun) -> None:
+    run = made_up_run()
+    run["tasks"] = []
+    for match in run["matches"]:
+        match |= {"valid": 0, "solve_rate": None}
+    for step in run["metrics"]:
+        for group in ("roles", "members", "types"):
+            for one in step[group].values():
+                one |= {"validity": 0.0, "solve_rate": None, "ast_nodes": None}
+    page = write_report(write_run(run)).read_text(encoding="utf-8")
+    assert "0% of them valid" in page
+    assert "Nobody solved a task yet." in page
+    assert "no early and late task" in page
+
+
+def test_without_pyribs_the_map_says_what_is_missing(
+    write_run: WriteRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: Any) -> Any:
+        raise UserError("pyribs is not installed")
+
+    monkeypatch.setattr("azr_population.runs.diagnostics.coverage_map", missing)
+    monkeypatch.setattr("azr_population.runs.diagnostics.series", missing)
+    found = Elements(write_report(write_run()).read_text(encoding="utf-8"))
+    assert json.loads(found.scripts[0])["coverage"]["missing"] == "pyribs is not installed"
+
+
+def test_no_run_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"config\.yaml"):
+        write_report(tmp_path)
+
+
+def test_the_page_may_be_written_elsewhere(write_run: WriteRun, tmp_path: Path) -> None:
+    run = write_run()
+    assert write_report(run, tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert not (run / "report.html").exists()
+    with pytest.raises(UserError, match=r"nowhere/page\.html cannot be written: .*--out"):
+        write_report(run, tmp_path / "nowhere" / "page.html")
+
+
+def test_long_and_odd_text_is_cut_and_cleaned() -> None:
+    assert sections.text("<a b='c'>&") == "&lt;a b=&#x27;c&#x27;&gt;&amp;"
+    assert sections.text("x" * 4000).endswith("x ... (1,000 more characters)")
+    sections.text("\ud800\0").encode("utf-8")

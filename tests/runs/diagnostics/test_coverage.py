@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable
+from math import comb
+from typing import Any
+
+import needs
+import numpy as np
+import pytest
+
+from azr_population.errors import UserError
+from azr_population.runs.diagnostics import coverage, coverage_map, series
+from azr_population.runs.diagnostics.centroids import CELLS, SEED, centroids, samples
+from azr_population.runs.diagnostics.descriptors import DESCRIPTORS, scale
+from azr_population.runs.diagnostics.from_tasks import TASKS_PER_STEP, _missed
+from azr_population.runs.directory import RunDirectory
+
+needs.module("ribs", "ribs")
+
+Write = Callable[..., RunDirectory]
+Row = dict[str, Any]
+
+ADD = "def f(n):\n    return n + 1"
+ADD_MORE = "def f(n):\n    return n - 7"
+SORT = "def f(a):\n    return sorted(a)[1:]"
+SHOUT = "def f(s):\n    return s.upper()"
+
+
+@pytest.fixture(name="tasks")
+def tasks_fixture(task: Callable[..., Row]) -> list[Row]:
+    """Two cells in step 1, one of them again in step 2, a third one in step 4."""
+    return [
+        task(1, ADD),
+        task(1, SORT, inputs=["[2, 1]"], outputs=["[2]"], teacher="teacher_1"),
+        task(2, ADD_MORE),
+        task(4, SHOUT, inputs=["'a'"], outputs=["'A'"]),
+    ]
+
+
+def test_tasks_that_arrive_while_one_looks_do_no_harm(
+    write: Write, tasks: list[Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that goes on has more tasks at every look."""
+    run = write(tasks=tasks[:2], metrics=[{"step": step} for step in (1, 2)])
+    place = coverage._place
+
+    def slowly(points: np.ndarray) -> np.ndarray:
+        run.append("tasks", tasks[2:])
+        return place(points)
+
+    monkeypatch.setattr(coverage, "_place", slowly)
+    for name in ("coverage", "coverage_per_task"):
+        assert series(run, name)[-1][1] >= 2.0
+    monkeypatch.undo()
+    assert coverage_map(run).tasks >= 4
+
+
+def test_a_cell_is_filled_once(write: Write, tasks: list[Row]) -> None:
+    run = write(tasks=tasks, metrics=[{"step": step} for step in (1, 2, 3, 4)])
+    assert series(run, "coverage") == [(1, 2.0), (2, 2.0), (3, 2.0), (4, 3.0)]
+    assert series(run, "coverage", "teacher") == series(run, "coverage")
+    assert series(run, "coverage", "teacher_1") == [(1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0)]
+    # So few tasks a step are all taken.
+    assert series(run, "coverage_per_task") == series(run, "coverage")
+    assert series(run, "cells_per_step") == []
+
+
+def test_more_tasks_alone_do_not_raise_coverage_per_task(
+    write: Write, task: Callable[..., Row]
+) -> None:
+    """Eight times the tasks from the same mixture: the same expected cells."""
+    few = [task(1, ADD)] * (TASKS_PER_STEP - 3) + [
+        *(task(1, SORT, inputs=["[2, 1]"], outputs=["[2]"]),),
+        *(task(1, SHOUT, inputs=["'a'"], outputs=["'A'"]),) * 2,
+    ]
+    one, eight = write(tasks=few, name="one"), write(tasks=few * 8, name="eight")
+    assert series(one, "coverage") == series(eight, "coverage") == [(1, 3.0)]
+    assert series(one, "coverage_per_task") == [(1, 3.0)]
+    # Of 96 tasks 72, 8 and 16: 12 of them miss these cells by chance.
+    ((_, found),) = series(eight, "coverage_per_task")
+    missed = sum(comb(96 - c, 12) for c in (72, 8, 16)) / comb(96, 12)
+    assert found == pytest.approx(3 - missed) and 2.4 < found < 2.6
+    assert series(eight, "cells_per_step") == [(1, pytest.approx(3 - missed))]
+
+
+def test_rarefaction_agrees_with_drawing() -> None:
+    counts = np.array([20, 7, 3, 1])
+    pool = np.repeat(np.arange(4), counts)
+    generator = np.random.default_rng(0)
+    drawn = np.stack([generator.permutation(pool)[:12] for _ in range(20_000)])
+    seen = np.array([(drawn == cell).any(axis=1).mean() for cell in range(4)])
+    np.testing.assert_allclose(1 - _missed(counts, 12), seen, atol=0.01)
+    np.testing.assert_array_equal(_missed(counts, 31), 0.0)
+
+
+def test_later_steps_add_to_what_was_missed(write: Write, task: Callable[..., Row]) -> None:
+    step = [task(1, ADD)] * 23 + [task(1, SHOUT, inputs=["'a'"], outputs=["'A'"])]
+    run = write(tasks=step + [{**row, "step": 2} for row in step])
+    # The rare cell is missed with 12 / 24 in each step.
+    assert series(run, "coverage_per_task") == [(1, pytest.approx(1.5)), (2, pytest.approx(1.75))]
+
+
+def test_the_map_says_when_by_whom_and_how_often(write: Write, tasks: list[Row]) -> None:
+    found = coverage_map(write(tasks=tasks))
+    assert found.tasks == 4 and len(found.cells) == CELLS
+    assert [cell.first_step for cell in found.filled] == [1, 1, 4]
+    assert sorted((cell.first_step, cell.member, cell.count) for cell in found.filled) == [
+        *((1, "teacher_0", 2), (1, "teacher_1", 1), (4, "teacher_0", 1))
+    ]
+    programs = {cell.program: cell for cell in found.filled}
+    assert set(programs) == {ADD, SORT, SHOUT}
+    assert programs[SHOUT].meaning.startswith("text to text, 1 argument;")
+    assert programs[SORT].centroid["takes collection"] > 0.9
+
+
+def test_zero_valid_tasks(write: Write) -> None:
+    run = write(tasks=[], metrics=[{"step": 1}, {"step": 2}])
+    assert series(run, "coverage") == [(1, 0.0), (2, 0.0)] == series(run, "coverage_per_task")
+    assert coverage_map(run).filled == [] and coverage_map(run).tasks == 0
+    assert len(coverage_map(write(name="nothing")).cells) == CELLS
+
+
+def test_odd_tasks_are_left_out(write: Write, task: Callable[..., Row]) -> None:
+    odd = [
+        *(task(1, "def f(:"), task(1, "x" * 30_000), {"step": 1}, {"program": ADD}),
+        *({**task(1), "program": 7}, {**task(2), "inputs": None, "outputs": None}),
+    ]
+    run = write(tasks=odd)
+    assert coverage_map(run).tasks == 1
+    assert series(run, "halstead_volume") == [(2, pytest.approx(3 * np.log2(3)))]
+
+
+def test_halstead_is_a_mean_over_valid_tasks(write: Write, tasks: list[Row]) -> None:
+    run = write(tasks=tasks)
+    # ADD: one operator, two operands, all different: 3 log2 3. Slices and calls are none to radon.
+    assert series(run, "halstead_volume") == [
+        *((1, pytest.approx(1.5 * np.log2(3))), (2, pytest.approx(3 * np.log2(3))), (4, 0.0))
+    ]
+    assert series(run, "halstead_volume", "teacher_1") == [(1, 0.0)]
+
+
+def test_the_cells_are_fixed() -> None:
+    """Whoever changes cells or descriptors changes what published coverage means."""
+    shipped = np.load(coverage.CENTROIDS)
+    assert shipped.shape == (CELLS, len(DESCRIPTORS)) and shipped.dtype == np.float32
+    weights = np.array([descriptor.weight for descriptor in DESCRIPTORS])
+    assert (shipped >= 0).all() and (shipped <= weights + 1e-6).all()
+    digest = hashlib.sha256(shipped.tobytes()).hexdigest()
+    assert digest[:16] == "258cf0589c17df92"
+
+
+def test_samples_are_possible_problems() -> None:
+    found = samples(3, 2000)
+    np.testing.assert_array_equal(found, samples(3, 2000))
+    names = [descriptor.name for descriptor in DESCRIPTORS]
+    np.testing.assert_allclose(found[:, names.index("arithmetic") :][:, :5].sum(axis=1), 1.0)
+    np.testing.assert_allclose(found[:, names.index("takes number") :][:, :3].sum(axis=1), 1.0)
+    np.testing.assert_allclose(found[:, names.index("gives number") :].sum(axis=1), 1.0)
+    assert set(found[:, names.index("arguments")]) == {1.0, 2.0, 3.0}
+    low, high = ([d[i] for d in DESCRIPTORS] for i in (1, 2))
+    assert (found >= low).all() and (found <= high).all()
+
+
+@pytest.mark.slow
+def test_the_shipped_centroids_come_from_the_command() -> None:
+    """Up to rounding, which differs between builds of the clustering: the same cells."""
+    made, shipped = centroids(SEED), np.load(coverage.CENTROIDS)
+    points = scale(samples(SEED + 1, 5000))
+    near = [
+        np.linalg.norm(points[:, None] - cells[None], axis=2).argmin(axis=1)
+        for cells in (made.astype(np.float64), shipped.astype(np.float64))
+    ]
+    assert (near[0] == near[1]).mean() > 0.9
+
+
+def test_without_pyribs_one_line_says_what_to_install(
+    write: Write, tasks: list[Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ribs.archives", None)
+    coverage.archive.cache_clear()
+    with pytest.raises(UserError, match="pip install ribs"):
+        coverage_map(write(tasks=tasks, name="bare"))
+    monkeypatch.undo()
+    coverage.archive.cache_clear()

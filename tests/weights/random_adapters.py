@@ -1,0 +1,72 @@
+"""Random adapters, and the dense float64 updates that operators are held against."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+
+SHAPES = {"q_proj": (24, 20), "k_proj": (12, 20), "up_proj": (40, 20), "down_proj": (20, 40)}
+
+
+def random_adapter(
+    seed: int,
+    rank: int = 4,
+    alpha: float = 8.0,
+    dtype: torch.dtype = torch.float32,
+    shapes: dict[str, tuple[int, int]] = SHAPES,
+    true_rank: int | None = None,
+    gauge_condition: float = 1.0,
+) -> Adapter:
+    """dW has singular values from 1 down to 0.1 (`true_rank` of them, then zeros); the factors
+    are then mixed by a random matrix of the given condition number."""
+    generator = torch.Generator().manual_seed(seed)
+    factors = {}
+    for name, (outputs, inputs) in shapes.items():
+        kept = min(rank, outputs, inputs, rank if true_rank is None else true_rank)
+        U = torch.linalg.qr(_normal(outputs, kept, generator)).Q
+        V = torch.linalg.qr(_normal(inputs, kept, generator)).Q
+        S = torch.logspace(0, -1, kept, dtype=torch.float64) if kept else torch.zeros(0).double()
+        B = torch.zeros(outputs, rank, dtype=torch.float64)
+        A = torch.zeros(rank, inputs, dtype=torch.float64)
+        B[:, :kept], A[:kept] = U * S, V.mT
+        left, _, right = torch.linalg.svd(_normal(rank, rank, generator))
+        stretch = (
+            torch.logspace(0, 1, rank, dtype=torch.float64)
+            ** torch.tensor(gauge_condition).log10().item()
+        )
+        G = left * stretch @ right
+        inverse = right.mT / stretch @ left.mT
+        factors[name] = Factors((inverse @ A).to(dtype), (B @ G).to(dtype))
+    return Adapter(LoraSpec(rank, alpha, tuple(shapes)), factors)
+
+
+def dense(adapter: Adapter, name: str) -> Tensor:
+    """B A in float64, [out, in]."""
+    pair = adapter.factors[name]
+    return pair.B.double() @ pair.A.double()
+
+
+def relative_error(found: Tensor, expected: Tensor) -> float:
+    """Frobenius norm of the difference over that of the expected."""
+    size = expected.norm()
+    return float((found - expected).norm() / (size if size > 0 else 1.0))
+
+
+def truncated(matrix: Tensor, rank: int) -> Tensor:
+    """The best approximation of that rank."""
+    U, S, Vt = torch.linalg.svd(matrix, full_matrices=False)
+    return U[:, :rank] * S[:rank] @ Vt[:rank]
+
+
+def same(first: Adapter, second: Adapter) -> bool:
+    """Whether all factors are equal, bit for bit."""
+    return first.factors.keys() == second.factors.keys() and all(
+        torch.equal(pair.A, second.factors[name].A) and torch.equal(pair.B, second.factors[name].B)
+        for name, pair in first.factors.items()
+    )
+
+
+def _normal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
+    return torch.randn(rows, columns, dtype=torch.float64, generator=generator)

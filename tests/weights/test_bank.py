@@ -1,0 +1,305 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+
+import peft
+import pytest
+import torch
+from tiny_models import gpt2, qwen2
+from torch import nn
+from transformers import Qwen2MoeConfig, Qwen2MoeForCausalLM
+
+from azr_population.errors import UserError
+from azr_population.weights import routing
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.bank import Bank
+from azr_population.weights.peft_folder import save_adapter
+
+MIXES = [[0, 1, 2, 3], [0, 0, 1, 1, 2, 2], [0, 2, 2, 2, 3], [1, 3], [2, 2], [0, 0, 0, 0, 0, 1]]
+
+
+def bank_of(model: nn.Module, slots: int = 4, **spec: object) -> Bank:
+    """A bank whose members all differ from the base and from one another."""
+    bank = Bank(model, LoraSpec(rank=4, alpha=6.0, **spec), slots)  # type: ignore[arg-type]
+    for slot in range(slots):
+        generator = torch.Generator().manual_seed(slot)
+        bank.init_member(slot, generator)
+        with torch.no_grad():
+            for factor in bank.parameters_of(slot)[1::2]:
+                factor.normal_(std=0.3, generator=generator)
+    return bank
+
+
+def with_peft(make: Callable[[], nn.Module], adapter: Adapter, folder: Path) -> nn.Module:
+    save_adapter(adapter, folder, "base")
+    return peft.PeftModel.from_pretrained(make(), str(folder)).eval()
+
+
+@pytest.mark.parametrize("limit", [0, 10**6], ids=["by_segment", "grouped"])
+@pytest.mark.filterwarnings("ignore:fan_in_fan_out")
+def test_each_row_equals_peft_with_its_members_adapter_alone(
+    make_model: Callable[[], nn.Module],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: int,
+) -> None:
+    monkeypatch.setattr(routing, "GROUPED_TOKENS_EVEN", limit)
+    monkeypatch.setattr(routing, "GROUPED_TOKENS_UNEVEN", limit)
+    model = make_model()
+    bank = bank_of(model)
+    alone = [with_peft(make_model, bank.read(slot), tmp_path / str(slot)) for slot in range(4)]
+    ids = torch.randint(0, 50, (6, 9), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        plain = model(ids).logits
+        for mix in MIXES:
+            rows = ids[: len(mix)]
+            with bank.routed(torch.tensor(mix)):
+                logits = model(rows).logits
+            for row, member in enumerate(mix):
+                expected = alone[member](rows[row : row + 1]).logits[0]
+                assert (logits[row] - expected).abs().max() <= 1e-5
+                assert (logits[row] - plain[row]).abs().max() > 1e-2
+        assert torch.equal(model(ids).logits, plain)
+
+
+@pytest.mark.filterwarnings("ignore:fan_in_fan_out")
+def test_cached_decoding_equals_peft(make_model: Callable[[], nn.Module], tmp_path: Path) -> None:
+    model = make_model()
+    bank = bank_of(model)
+    mix = [0, 0, 1, 3, 3, 3]
+    ids = torch.randint(0, 50, (6, 5), generator=torch.Generator().manual_seed(2))
+    options = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 0, "eos_token_id": None}
+    options |= {"return_dict_in_generate": True, "output_logits": True}
+    with torch.no_grad(), bank.routed(torch.tensor(mix)):
+        ours = model.generate(ids, attention_mask=torch.ones_like(ids), **options)
+    for row, member in enumerate(mix):
+        if member == mix[row - 1]:
+            continue
+        alone = with_peft(make_model, bank.read(member), tmp_path / str(member))
+        rows = [i for i, other in enumerate(mix) if other == member]
+        part = ids[rows]
+        theirs = alone.generate(input_ids=part, attention_mask=torch.ones_like(part), **options)
+        assert torch.equal(theirs.sequences, ours.sequences[rows])
+        for step, logits in enumerate(theirs.logits):
+            assert (logits - ours.logits[step][rows]).abs().max() <= 1e-5
+
+
+def test_gradients_equal_peft_and_stay_with_their_member(
+    make_model: Callable[[], nn.Module],
+) -> None:
+    model = make_model()
+    bank = bank_of(model)
+    mix = torch.tensor([0, 0, 2, 2, 2])
+    ids = torch.randint(0, 50, (5, 7), generator=torch.Generator().manual_seed(3))
+    with bank.routed(mix):
+        model(ids).logits[2:].square().mean().backward()
+    assert all(factor.grad is None for slot in (1, 3) for factor in bank.parameters_of(slot))
+    # Member 0 is in the batch but not in the loss: its gradient is exactly zero.
+    assert all(not factor.grad.any() for factor in bank.parameters_of(0))
+    together = [factor.grad.clone() for factor in bank.parameters_of(2)]
+    assert all(grad.abs().max() > 0 for grad in together)
+    for factor in bank.parameters_of(2):
+        factor.grad = None
+    with bank.routed(mix[2:]):
+        model(ids[2:]).logits.square().mean().backward()
+    for grad, factor in zip(together, bank.parameters_of(2), strict=True):
+        torch.testing.assert_close(grad, factor.grad, rtol=1e-4, atol=1e-7)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_adamw_on_one_member_works_in_place_and_leaves_the_others_alone() -> None:
+    model = qwen2()
+    bank = bank_of(model)
+    before = [bank.read(slot) for slot in range(4)]
+    optimizer = torch.optim.AdamW(bank.parameters_of(1), lr=1e-2)
+    ids = torch.arange(10).view(2, 5)
+    losses = []
+    for _ in range(5):
+        optimizer.zero_grad()
+        with bank.routed(torch.tensor([1, 1])):
+            loss = model(ids, labels=ids).loss
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    for slot, old in enumerate(before):
+        same = [
+            torch.equal(old.factors[name].A, new.A) and torch.equal(old.factors[name].B, new.B)
+            for name, new in bank.read(slot).factors.items()
+        ]
+        assert all(same) if slot != 1 else not any(same)
+
+
+def test_read_and_write_are_exact_and_copies() -> None:
+    bank = bank_of(qwen2())
+    adapter = bank.read(0)
+    kept = copy.deepcopy(adapter)
+    bank.write(3, adapter)
+    for name in bank.names:
+        assert torch.equal(bank.read(3).factors[name].A, adapter.factors[name].A)
+        assert torch.equal(bank.read(3).factors[name].B, adapter.factors[name].B)
+    with torch.no_grad():
+        for factor in bank.parameters_of(0) + bank.parameters_of(3):
+            factor.zero_()
+    assert torch.equal(adapter.factors[bank.names[0]].B, kept.factors[bank.names[0]].B)
+
+
+def test_init_is_pefts_and_repeatable() -> None:
+    bank = Bank(qwen2(), LoraSpec(rank=16), 2)
+    bank.init_member(0, torch.Generator().manual_seed(5))
+    bank.init_member(1, torch.Generator().manual_seed(5))
+    first, second = bank.read(0), bank.read(1)
+    for name in bank.names:
+        A = first.factors[name].A
+        assert torch.equal(A, second.factors[name].A)
+        limit = A.shape[1] ** -0.5
+        assert A.abs().max() <= limit
+        assert A.abs().mean() == pytest.approx(limit / 2, rel=0.2)
+        assert not first.factors[name].B.any()
+
+
+@pytest.mark.filterwarnings("ignore:fan_in_fan_out")
+def test_names_of_all_linear_are_pefts() -> None:
+    model = gpt2()
+    bank = Bank(gpt2(), LoraSpec(), 1)
+    wrapped = peft.get_peft_model(model, peft.LoraConfig(target_modules="all-linear"))
+    theirs = [name for name, module in wrapped.named_modules() if hasattr(module, "lora_A")]
+    assert bank.names == [name.removeprefix("base_model.model.") for name in theirs]
+
+
+def test_base_in_bfloat16_with_float32_factors() -> None:
+    model = qwen2().to(torch.bfloat16)
+    bank = bank_of(model)
+    ids = torch.arange(15).view(3, 5)
+    with torch.no_grad(), bank.routed(torch.tensor([0, 1, 1])):
+        logits = model(ids).logits
+        assert logits.dtype == torch.bfloat16
+    with bank.routed(torch.tensor([0, 1, 1])):
+        graph_logits = model(ids).logits
+    assert graph_logits.dtype == torch.bfloat16
+    torch.testing.assert_close(logits, graph_logits, rtol=0.05, atol=0.05)
+    graph_logits.float().square().mean().backward()
+    assert bank.parameters_of(1)[0].grad.dtype == torch.float32
+
+
+def test_the_base_keeps_its_state_dict() -> None:
+    model = qwen2()
+    names = list(model.state_dict())
+    bank_of(model)
+    assert list(model.state_dict()) == names
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_targets_that_do_not_exist_are_named_with_those_that_do() -> None:
+    with pytest.raises(UserError, match=r"query_key.*gate_proj.*q_proj"):
+        Bank(qwen2(), LoraSpec(target_modules=("query_key",)), 2)
+    with pytest.raises(UserError, match="no linear layer at all"):
+        Bank(nn.Embedding(3, 3), LoraSpec(), 2)
+
+
+def test_experts_are_refused() -> None:
+    config = Qwen2MoeConfig(
+        vocab_size=20,
+        hidden_size=8,
+        intermediate_size=8,
+        moe_intermediate_size=8,
+        shared_expert_intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        num_experts=2,
+        num_experts_per_tok=1,
+    )
+    # transformers 4 has a linear layer for each expert, transformers 5 one parameter for all.
+    for targets in (("all-linear",), ("q_proj", "down_proj"), ("shared_expert.up_proj",)):
+        with pytest.raises(UserError, match=r"model\.layers\.0\.mlp.* is a mixture of experts"):
+            Bank(Qwen2MoeForCausalLM(config), LoraSpec(target_modules=targets), 2)
+    assert Bank(Qwen2MoeForCausalLM(config), LoraSpec(target_modules=("q_proj",)), 2).names
+
+
+def misfits(adapter: Adapter) -> dict[str, Adapter]:
+    name = next(iter(adapter.factors))
+    pair = adapter.factors[name]
+    spec, targets = adapter.spec, adapter.spec.target_modules
+
+    def changed(factors: Factors) -> Adapter:
+        return Adapter(spec, {**adapter.factors, name: factors})
+
+    return {
+        "rank": Adapter(LoraSpec(8, spec.alpha, targets), adapter.factors),
+        "alpha": Adapter(LoraSpec(spec.rank, 1.0, targets), adapter.factors),
+        "layers": Adapter(spec, {name: pair}),
+        "shape": changed(Factors(pair.A[:, 1:], pair.B)),
+        "keeps torch.float32": changed(Factors(pair.A, pair.B.half())),
+    }
+
+
+@pytest.mark.parametrize("what", ["rank", "alpha", "layers", "shape", "keeps torch.float32"])
+def test_an_adapter_that_does_not_fit_is_refused_and_changes_nothing(what: str) -> None:
+    bank = bank_of(qwen2())
+    before = bank.read(2)
+    with pytest.raises(UserError, match=what):
+        bank.write(2, misfits(bank.read(0))[what])
+    after = bank.read(2)
+    assert all(torch.equal(before.factors[n].A, after.factors[n].A) for n in bank.names)
+
+
+@pytest.mark.parametrize("members", [[], [1, 0], [-1, 0], [0, 4]])
+def test_routes_that_make_no_sense(members: list[int]) -> None:
+    bank = bank_of(qwen2())
+    with pytest.raises(ValueError, match="members"), bank.routed(torch.tensor(members)):
+        pass
+
+
+def test_a_batch_of_another_size_is_refused() -> None:
+    model = qwen2()
+    bank = bank_of(model)
+    with pytest.raises(RuntimeError, match="3 rows while 2"), bank.routed(torch.tensor([0, 1])):
+        model(torch.zeros(3, 4, dtype=torch.long))
+
+
+def test_a_copy_in_the_bases_dtype_follows_the_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routing, "COPIED_TOKENS", 1)
+    model = qwen2().to(torch.bfloat16)
+    bank = bank_of(model)
+    mix, ids = torch.tensor([0, 1, 1]), torch.arange(15).view(3, 5)
+
+    def logits(dtype: torch.dtype | None) -> torch.Tensor:
+        with torch.inference_mode(), bank.routed(mix, dtype):
+            return model(ids).logits.float()
+
+    for _ in range(2):
+        exact, served = logits(None), logits(torch.bfloat16)
+        assert not torch.equal(exact, served)
+        torch.testing.assert_close(exact, served, rtol=0.05, atol=0.1)
+        # By an optimizer first, which works in place on the leaves, then by another member's.
+        optimizer = torch.optim.AdamW(bank.parameters_of(1), lr=0.5)
+        for factor in bank.parameters_of(1):
+            factor.grad = torch.ones_like(factor)
+        optimizer.step()
+        changed = logits(torch.bfloat16)
+        assert torch.equal(changed[0], served[0])
+        assert (changed[1:] - served[1:]).abs().amax(dim=(1, 2)).min() > 0.2
+        bank.write(1, bank.read(2))
+
+
+@pytest.mark.parametrize("tokens", [1, 10**6], ids=["copies", "masters"])
+def test_a_bfloat16_base_is_served_alike_in_every_way(
+    monkeypatch: pytest.MonkeyPatch, tokens: int
+) -> None:
+    monkeypatch.setattr(routing, "COPIED_TOKENS", tokens)
+    model = qwen2().to(torch.bfloat16)
+    bank = bank_of(model)
+    ids = torch.randint(0, 50, (6, 4), generator=torch.Generator().manual_seed(1))
+    for mix in MIXES:
+        rows = ids[: len(mix)]
+        with bank.routed(torch.tensor(mix)):
+            learned = model(rows).logits.float()
+        for limit in (0, 10**6):
+            monkeypatch.setattr(routing, "GROUPED_TOKENS_EVEN", limit)
+            monkeypatch.setattr(routing, "GROUPED_TOKENS_UNEVEN", limit)
+            with torch.inference_mode(), bank.routed(torch.tensor(mix), torch.bfloat16):
+                served = model(rows).logits.float()
+            torch.testing.assert_close(served, learned, rtol=0.05, atol=0.1)

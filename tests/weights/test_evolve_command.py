@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from random_adapters import random_adapter, same
+
+from azr_population.cli import main as cli
+from azr_population.errors import UserError
+from azr_population.weights.breeding import all_operators, breed
+from azr_population.weights.evolve_command import main
+from azr_population.weights.peft_folder import load_adapter, save_adapter
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Parents a, b (rank 4), c (rank 6) in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for seed, (name, rank) in enumerate({"a": 4, "b": 4, "c": 6}.items()):
+        save_adapter(random_adapter(seed, rank), name, "tiny")
+    return tmp_path
+
+
+def test_a_child_is_the_one_that_breed_makes(
+    folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["svd_subspace", "a", "b", "--out", "child", "--seed", "7", "--set", "k=2"]
+    assert main(words) == 0
+    assert "svd_subspace of a, b; rank 4, alpha 8, 4 layers, seed 7" in capsys.readouterr().out
+    parents = [load_adapter("a"), load_adapter("b")]
+    mix, options = {"svd_subspace": 1.0}, {"svd_subspace": {"k": 2}}
+    expected = breed(mix, parents, torch.Generator().manual_seed(7), options)
+    assert same(load_adapter("child"), expected.adapter)
+    readme = Path("child/README.md").read_text()
+    assert "- operator: svd_subspace\n- options: k=2\n- seed: 7\n- parent 1: a (sha256" in readme
+    assert "evolve svd_subspace a b --out child --seed 7 --set k=2`" in readme
+
+
+@pytest.mark.parametrize("operator", all_operators(), ids=lambda operator: operator.name)
+def test_every_operator_runs(folders: Path, operator) -> None:
+    parents = ["a", "b"][: operator.parents]
+    assert main([operator.name, *parents, "--out", "deep/child"]) == 0
+    assert load_adapter("deep/child").spec.rank == 4
+
+
+def test_list_names_every_operator_and_option(
+    folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli(["evolve", "--list"]) == 0
+    out = capsys.readouterr().out
+    for operator in all_operators():
+        assert f"{operator.code}  {operator.name}  (" in out
+        for option in operator.defaults:
+            assert f"--set {option}=" in out
+
+
+def test_parents_of_other_rank_are_converted_when_asked(folders: Path) -> None:
+    with pytest.raises(UserError, match=r"rank 4 and 6.*--rank"):
+        main(["layer_wise", "a", "c", "--out", "child"])
+    assert main(["layer_wise", "a", "c", "--out", "child", "--rank", "5"]) == 0
+    spec = load_adapter("child").spec
+    assert (spec.rank, spec.alpha) == (5, 10.0)
+
+
+def broken(name: str, folder: Path) -> list[str]:
+    """Words of a command that has to be refused."""
+    if name == "truncated":
+        weights = folder / "b" / "adapter_model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-10])
+    if name.startswith("nan"):
+        adapter = random_adapter(1)
+        adapter.factors["q_proj"].B[0, 0] = float("nan")
+        save_adapter(adapter, "b", "tiny", overwrite=True)
+    if name == "other base":
+        save_adapter(random_adapter(1), "b", "large", overwrite=True)
+    if name == "twins":
+        save_adapter(random_adapter(0), "b", "tiny", overwrite=True)
+    if name == "out exists":
+        (folder / "child").mkdir()
+    return {
+        "no operator": [],
+        "no out": ["dare", "a", "b"],
+        "one parent": ["dare", "a", "--out", "child"],
+        "three parents": ["dare", "a", "b", "c", "--out", "child"],
+        "missing parent": ["dare", "a", "zz", "--out", "child"],
+        "unknown option": ["dare", "a", "b", "--out", "child", "--set", "q=1"],
+        "no number": ["dare", "a", "b", "--out", "child", "--set", "p=half"],
+        "no value": ["dare", "a", "b", "--out", "child", "--set", "p"],
+        "unknown": ["dares", "a", "b", "--out", "child"],
+        "rank one": ["svd_subspace", "a", "b", "--out", "child", "--rank", "1"],
+        "bad seed": ["dare", "a", "b", "--out", "child", "--seed", "-1"],
+        "bad rank": ["dare", "a", "b", "--out", "child", "--rank", "half"],
+        "bad word": ["dare", "a", "b", "--out", "child", "--sed", "1"],
+        "nan in a layer that is not touched": [
+            *("layer_selective_gaussian", "b", "--out", "child", "--set", "fraction=0")
+        ],
+        "nan in a parent that is not drawn": ["layer_wise", "a", "b", "--out", "child"],
+        "unwritable": ["dare", "a", "b", "--out", "a/README.md/child"],
+    }.get(name, ["dare", "a", "b", "--out", "child"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no operator", "--list"),
+        ("no out", "--out FOLDER"),
+        ("one parent", "takes 2 parents, not 1"),
+        ("three parents", "takes 2 parents, not 3"),
+        ("missing parent", "zz is not an adapter folder"),
+        ("unknown option", "its options: p"),
+        ("no number", "--set p=half: give"),
+        ("no value", "--set p: give"),
+        ("unknown", r"operator=dares is unknown \(did you mean dare\?\)"),
+        ("rank one", "rank 2 or more"),
+        ("bad seed", "-1 is not a seed"),
+        ("bad rank", "half is not a rank"),
+        ("bad word", "unrecognized arguments: --sed 1; see"),
+        ("nan in a layer that is not touched", "not finite .* in q_proj"),
+        ("nan in a parent that is not drawn", "b holds a value that is not finite .* q_proj"),
+        ("unwritable", "cannot write"),
+        ("truncated", "damaged or cut short"),
+        ("nan", "not finite"),
+        ("other base", "different bases: tiny .* large"),
+        ("twins", "hold the same weights"),
+        ("out exists", "exists already"),
+    ],
+)
+def test_refusals_say_why_in_one_line_and_leave_nothing_behind(
+    folders: Path, capsys: pytest.CaptureFixture[str], name: str, message: str
+) -> None:
+    words = broken(name, folders)
+    before = sorted(os.listdir(folders))
+    assert cli(["evolve", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    with pytest.raises(UserError, match=message):
+        main(words)
+    assert sorted(os.listdir(folders)) == before

@@ -1,0 +1,269 @@
+"""Properties that every operator owes: fit, repeatability, rank, purity, refusals."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_adapters import dense, random_adapter, same, truncated
+
+from azr_population.errors import UserError
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.breeding import PAPER_CODES, all_operators, get_operator
+
+NAMES = [operator.name for operator in all_operators()]
+FROM_DW = ["svd_structured", "component_masking", "svd_subspace", "dare", "extrapolative"]
+"""Operators whose child's dW depends on the parents' dW only."""
+
+
+def make(name: str, parents: list[Adapter], seed: int = 0, **options: float) -> Adapter:
+    return get_operator(name)(parents, torch.Generator().manual_seed(seed), **options)
+
+
+def test_the_papers_eight_and_one_more() -> None:
+    assert [operator.code for operator in all_operators()] == [
+        *("M1", "M2", "M3", "M4", "M5"),
+        *("X1", "X2", "X3", "X4"),
+    ]
+    assert "M5" not in PAPER_CODES and len(PAPER_CODES) == 8
+    assert all(operator.parents == 1 + (operator.code[0] == "X") for operator in all_operators())
+    defaults = {operator.name: dict(operator.defaults) for operator in all_operators()}
+    assert defaults == {
+        "svd_structured": {"eps": 0.1},
+        "layer_selective_gaussian": {"eps": 0.1, "fraction": 0.33},
+        "component_masking": {"rho": 0.3},
+        "full_gaussian": {"eps": 0.15},
+        "neftune_style": {"alpha": 10.0},
+        "dare": {"p": 0.7},
+        "layer_wise": {},
+        "svd_subspace": {"k": None},
+        "extrapolative": {"eta_min": 1.0, "eta_max": 1.5},
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=12, deadline=None)
+@given(
+    rank=st.integers(1, 64),
+    shapes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=3),
+    dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
+    share=st.sampled_from([0.0, 0.5, 1.0]),
+    seed=st.integers(0, 2**31),
+)
+def test_a_child_fits_repeats_and_leaves_its_parents_alone(
+    name: str,
+    rank: int,
+    shapes: list[tuple[int, int]],
+    dtype: torch.dtype,
+    share: float,
+    seed: int,
+) -> None:
+    if name == "svd_subspace" and rank == 1:
+        return
+    layers = {f"layer_{i}": shape for i, shape in enumerate(shapes)}
+    parents = [
+        random_adapter(seed + i, rank, dtype=dtype, shapes=layers, true_rank=int(share * rank))
+        for i in range(2)
+    ]
+    before = copy.deepcopy(parents)
+    child = make(name, parents, seed)
+    assert same(child, make(name, parents, seed))
+    assert all(same(parent, old) for parent, old in zip(parents, before, strict=True))
+    assert child.spec == parents[0].spec
+    assert list(child.factors) == list(parents[0].factors)
+    for layer, pair in child.factors.items():
+        old = parents[0].factors[layer]
+        for new_factor, old_factor in ((pair.A, old.A), (pair.B, old.B)):
+            assert new_factor.shape == old_factor.shape
+            assert new_factor.dtype == dtype
+            assert new_factor.is_contiguous()
+            assert torch.isfinite(new_factor).all()
+            assert new_factor.data_ptr() != old_factor.data_ptr()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rank=st.integers(2, 64),
+    outputs=st.integers(1, 80),
+    inputs=st.integers(1, 80),
+    dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
+    shares=st.tuples(*[st.sampled_from([0.0, 0.4, 1.0])] * 2),
+    decades=st.integers(0, 4),
+    seed=st.integers(0, 2**31),
+)
+def test_exact_operators_are_exact_for_any_shape_rank_and_dtype(
+    rank: int,
+    outputs: int,
+    inputs: int,
+    dtype: torch.dtype,
+    shares: tuple[float, float],
+    decades: int,
+    seed: int,
+) -> None:
+    """Against dense float64 operations on the parents as they are stored."""
+    # Half precision cannot hold a bad gauge in the first place.
+    condition = 10.0**decades if dtype == torch.float32 else 1.0
+    parents = [
+        random_adapter(
+            seed + i,
+            rank,
+            dtype=dtype,
+            shapes={"layer": (outputs, inputs)},
+            true_rank=int(share * rank),
+            gauge_condition=condition,
+        )
+        for i, share in enumerate(shares)
+    ]
+    first, second = (dense(parent, "layer") for parent in parents)
+    tolerance = 1e-5 if dtype == torch.float32 else 4 * torch.finfo(dtype).eps
+    scale = first.norm() + second.norm()
+
+    def update(name: str, **options: float) -> torch.Tensor:
+        return dense(make(name, parents, seed, **options), "layer")
+
+    assert (update("svd_structured", eps=0.0) - first).norm() <= tolerance * first.norm()
+    assert (update("component_masking", rho=0.0) - first).norm() <= tolerance * first.norm()
+    sum_ = second + 1.3 * (first - second)
+    child = update("extrapolative", eta_min=1.3, eta_max=1.3)
+    # No matrix of rank r comes closer (the best one need not be unique).
+    best = (sum_ - truncated(sum_, rank)).norm()
+    assert (sum_ - child).norm() <= best + tolerance * scale
+    assert torch.linalg.svdvals(child)[rank:].sum() <= 1e-12 * scale
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_seeds_make_different_children(name: str) -> None:
+    parents = [random_adapter(0, 8), random_adapter(1, 8)]
+    children = [make(name, parents, seed) for seed in range(8)]
+    assert any(not same(children[0], child) for child in children[1:])
+
+
+@pytest.mark.parametrize("name", FROM_DW)
+@pytest.mark.parametrize("condition", [1.0, 1e3])
+def test_gauge_invariance(name: str, condition: float) -> None:
+    """(B G, G^-1 A) has the same dW, so it has the same child up to the rounding of the factors,
+    which a bad G magnifies."""
+    if name == "dare":
+        return  # its columns are drawn the same for any gauge: see test_crossovers
+    parents = [random_adapter(i, 6, dtype=torch.float64) for i in range(2)]
+    plain = make(name, parents, 5)
+    mixed = make(name, [mix(parent, i, condition) for i, parent in enumerate(parents)], 5)
+    for layer in plain.factors:
+        torch.testing.assert_close(dense(mixed, layer), dense(plain, layer), rtol=0, atol=1e-6)
+
+
+def mix(adapter: Adapter, seed: int, condition: float) -> Adapter:
+    rank = adapter.spec.rank
+    generator = torch.Generator().manual_seed(100 + seed)
+    drawn = torch.randn(rank, rank, dtype=torch.float64, generator=generator)
+    left, _, right = torch.linalg.svd(drawn)
+    G = left * torch.linspace(1, condition, rank, dtype=torch.float64) @ right
+    return Adapter(
+        adapter.spec,
+        {
+            name: Factors(torch.linalg.solve(G, pair.A), pair.B @ G)
+            for name, pair in adapter.factors.items()
+        },
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_member_that_learned_nothing_has_children_that_know_nothing(name: str) -> None:
+    fresh = [random_adapter(i, true_rank=0) for i in range(2)]
+    fresh = [
+        Adapter(a.spec, {n: Factors(torch.randn_like(f.A), f.B) for n, f in a.factors.items()})
+        for a in fresh
+    ]
+    child = make(name, fresh, **({"p": 0.1} if name == "dare" else {}))
+    for layer in child.factors:
+        assert not dense(child, layer).any()
+        # B is zero but A is not: the child can learn.
+        assert (child.factors[layer].A.norm(dim=1) > 0.1).all()
+
+
+@pytest.mark.parametrize("name", ["svd_structured", "svd_subspace", "extrapolative", "dare"])
+def test_new_factors_are_scaled_like_a_fresh_lora(name: str) -> None:
+    """Rows of A as long as PEFT's start (3^-1/2), whatever the parents' gauge was."""
+    parents = [random_adapter(i, 4, gauge_condition=100.0) for i in range(2)]
+    child = make(name, parents, **({"eps": 0.0} if name == "svd_structured" else {}))
+    for pair in child.factors.values():
+        torch.testing.assert_close(pair.A.norm(dim=1), torch.full((4,), 3**-0.5), rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("factor", ["A", "B"])
+def test_parents_with_values_that_are_not_finite_are_refused(
+    name: str, value: float, factor: str
+) -> None:
+    if name == "neftune_style" and factor == "B":
+        return  # B is only copied: `breed` looks at the child
+    parents = [random_adapter(0), random_adapter(1)]
+    for parent in parents:
+        for pair in parent.factors.values():
+            getattr(pair, factor)[1, 2] = value
+    options = {"fraction": 1.0} if name == "layer_selective_gaussian" else {}
+    with pytest.raises(UserError, match="not finite"):
+        make(name, parents, **options)
+
+
+def test_unknown_operators_and_options_name_the_valid_ones() -> None:
+    with pytest.raises(UserError, match=r"operator=svd_structred is unknown.*svd_structured"):
+        get_operator("svd_structred")
+    with pytest.raises(UserError, match="svd_structured has no option rho; its options: eps"):
+        make("svd_structured", [random_adapter(0)], rho=0.1)
+    with pytest.raises(UserError, match="its options: none"):
+        make("layer_wise", [random_adapter(0), random_adapter(1)], k=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("svd_structured", {"eps": -0.1}),
+        ("svd_structured", {"eps": float("nan")}),
+        ("svd_structured", {"eps": None}),
+        ("component_masking", {"rho": 1.5}),
+        ("dare", {"p": 1.0}),
+        ("dare", {"p": "much"}),
+        ("svd_subspace", {"k": 4}),
+        ("svd_subspace", {"k": 0}),
+        ("svd_subspace", {"k": 1.5}),
+        ("extrapolative", {"eta_min": 2.0}),
+        ("layer_selective_gaussian", {"fraction": True}),
+    ],
+)
+def test_impossible_options_are_refused(name: str, options: dict[str, float]) -> None:
+    with pytest.raises(UserError, match=next(iter(options))):
+        make(name, [random_adapter(0), random_adapter(1)], **options)
+
+
+def test_too_few_parents() -> None:
+    with pytest.raises(UserError, match="dare needs 2 parents, not 1"):
+        make("dare", [random_adapter(0)])
+
+
+def test_parents_that_do_not_fit() -> None:
+    one = random_adapter(0)
+    shapes = {"q_proj": (24, 20)}
+    wider = {"q_proj": (24, 21), "k_proj": (12, 20), "up_proj": (40, 20), "down_proj": (20, 40)}
+    for other, message in (
+        (random_adapter(1, rank=6), r"rank 4 and 6.*--rank"),
+        (random_adapter(1, alpha=2.0), r"alpha 8 and 2.*--rank"),
+        (random_adapter(1, shapes=shapes), "only one of them has down_proj"),
+        (random_adapter(1, shapes=wider), "different bases: q_proj is 24x20 in one and 24x21"),
+    ):
+        with pytest.raises(UserError, match=message):
+            make("layer_wise", [one, other])
+
+
+def test_rank_one_cannot_be_shared() -> None:
+    with pytest.raises(UserError, match="rank 2 or more"):
+        make("svd_subspace", [random_adapter(0, 1), random_adapter(1, 1)])
+
+
+def test_spec_is_kept() -> None:
+    parents = [random_adapter(0), random_adapter(1)]
+    assert make("dare", parents).spec == LoraSpec(4, 8.0, tuple(parents[0].factors))

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import peft
+import pytest
+import torch
+from tiny_models import qwen2
+
+from azr_population.errors import UserError
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.bank import Bank
+from azr_population.weights.model_card import base_name
+from azr_population.weights.peft_folder import load_adapter, save_adapter
+
+
+def adapter_of(dtype: torch.dtype = torch.float32) -> Adapter:
+    generator = torch.Generator().manual_seed(0)
+    factors = {
+        f"model.layers.{layer}.{name}": Factors(
+            torch.randn(4, 6, generator=generator).to(dtype),
+            torch.randn(5, 4, generator=generator).to(dtype),
+        )
+        for layer in range(2)
+        for name in ("self_attn.q_proj", "mlp.up_proj")
+    }
+    return Adapter(LoraSpec(rank=4, alpha=8.0), factors)
+
+
+def test_members_load_in_peft_and_peft_members_load_here_bit_for_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # PEFT would look for the base's vocabulary
+    bank = Bank(qwen2(), LoraSpec(rank=4), 1)
+    bank.init_member(0, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        for factor in bank.parameters_of(0)[1::2]:
+            factor.normal_(generator=torch.Generator().manual_seed(1))
+    mine = bank.read(0)
+    save_adapter(mine, tmp_path / "mine", "some/base")
+    model = peft.PeftModel.from_pretrained(qwen2(), str(tmp_path / "mine"))
+    state = peft.get_peft_model_state_dict(model)
+    assert len(state) == 2 * len(mine.factors)
+    for name, pair in mine.factors.items():
+        assert torch.equal(state[f"base_model.model.{name}.lora_A.weight"], pair.A)
+        assert torch.equal(state[f"base_model.model.{name}.lora_B.weight"], pair.B)
+    model.save_pretrained(str(tmp_path / "peft"), save_embedding_layers=False)
+    back = load_adapter(tmp_path / "peft")
+    assert back.spec.rank == 4 and back.spec.alpha == 16.0
+    assert back.factors.keys() == mine.factors.keys()
+    for name, pair in mine.factors.items():
+        assert torch.equal(back.factors[name].A, pair.A)
+        assert torch.equal(back.factors[name].B, pair.B)
+    bank.write(0, back)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_round_trip_keeps_bits_and_dtype(tmp_path: Path, dtype: torch.dtype) -> None:
+    adapter = adapter_of(dtype)
+    save_adapter(adapter, tmp_path / "a", "base")
+    back = load_adapter(tmp_path / "a")
+    assert back.spec == LoraSpec(4, 8.0, ("q_proj", "up_proj"))
+    assert back.factors.keys() == adapter.factors.keys()
+    for name, pair in adapter.factors.items():
+        assert back.factors[name].A.dtype == dtype
+        assert torch.equal(back.factors[name].A, pair.A)
+        assert torch.equal(back.factors[name].B, pair.B)
+
+
+def test_readme_carries_what_it_is_given(tmp_path: Path) -> None:
+    save_adapter(adapter_of(), tmp_path / "a", "my/base", {"operator": "dare", "seed": 3})
+    text = (tmp_path / "a" / "README.md").read_text()
+    assert 'base_model: "my/base"' in text
+    assert "- operator: dare\n- seed: 3\n" in text
+    assert 'base = "my/base"  # its folder, or name on the Hub' in text
+
+
+@pytest.mark.parametrize(
+    ("base", "name"),
+    [
+        ("/home/me/secret/models/coder", "coder"),
+        ("./bases/smollm2", "smollm2"),
+        ("~/models/coder/", "coder"),
+        ("Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-0.5B"),
+        ("/usr/lib/python3/azr_population/bases/nano/weights", "nano"),
+    ],
+)
+def test_a_card_names_the_base_and_not_its_path(tmp_path: Path, base: str, name: str) -> None:
+    save_adapter(adapter_of(), tmp_path / "a", base)
+    text = (tmp_path / "a" / "README.md").read_text()
+    assert f'base_model: "{name}"' in text and base_name(base) == name
+    assert ("/home" not in text) and ("/usr" not in text) and ("bases" not in text)
+
+
+def test_who_may_read_the_config_may_read_the_weights(tmp_path: Path) -> None:
+    save_adapter(adapter_of(), tmp_path / "a", "base")
+    modes = {path.stat().st_mode for path in (tmp_path / "a").iterdir()}
+    assert len(modes) == 1
+
+
+def test_target_modules_are_written_for_vllm(tmp_path: Path) -> None:
+    save_adapter(adapter_of(), tmp_path / "a", "base")
+    config = json.loads((tmp_path / "a" / "adapter_config.json").read_text())
+    assert config["target_modules"] == ["q_proj", "up_proj"]
+    assert config["lora_alpha"] == 8 and isinstance(config["lora_alpha"], int)
+
+
+def test_existing_folder_is_kept_unless_asked(tmp_path: Path) -> None:
+    save_adapter(adapter_of(), tmp_path / "a", "first")
+    with pytest.raises(UserError, match="exists already"):
+        save_adapter(adapter_of(), tmp_path / "a", "second")
+    save_adapter(adapter_of(), tmp_path / "a", "second", overwrite=True)
+    assert "second" in (tmp_path / "a" / "README.md").read_text()
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_folder_of_something_else_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("x")
+    with pytest.raises(UserError, match="not an adapter folder"):
+        save_adapter(adapter_of(), tmp_path / "thesis", "base", overwrite=True)
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "x"
+
+
+def test_a_failed_write_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object, **kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("azr_population.weights.peft_folder.save_file", full)
+    with pytest.raises(UserError, match="No space left"):
+        save_adapter(adapter_of(), tmp_path / "a", "base")
+    assert os.listdir(tmp_path) == []
+
+
+def test_damaged_and_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no adapter_config\.json"):
+        load_adapter(tmp_path / "nowhere")
+    folder = tmp_path / "a"
+    save_adapter(adapter_of(), folder, "base")
+    weights = folder / "adapter_model.safetensors"
+    whole = weights.read_bytes()
+    for length in (0, 4, 100, len(whole) - 1):
+        weights.write_bytes(whole[:length])
+        with pytest.raises(UserError, match="damaged or cut short"):
+            load_adapter(folder)
+    weights.unlink()
+    with pytest.raises(UserError, match="is missing"):
+        load_adapter(folder)
+    (folder / "adapter_model.bin").write_bytes(b"")
+    with pytest.raises(UserError, match="save it as safetensors"):
+        load_adapter(folder)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("use_dora", True, "DoRA"),
+        ("use_rslora", True, "rsLoRA"),
+        ("lora_bias", True, "lora_bias"),
+        ("rank_pattern", {"q_proj": 8}, "rank_pattern"),
+        ("alpha_pattern", {"q_proj": 8}, "alpha_pattern"),
+        ("modules_to_save", ["lm_head"], "modules_to_save"),
+        ("bias", "all", "bias=all"),
+        ("peft_type", "IA3", "peft_type"),
+        ("r", 0, "r=0"),
+        ("r", 8, "rank 4, its config says 8"),
+        ("lora_alpha", None, "lora_alpha=None"),
+    ],
+)
+def test_variants_that_are_not_plain_lora(
+    tmp_path: Path, field: str, value: object, message: str
+) -> None:
+    save_adapter(adapter_of(), tmp_path / "a", "base")
+    path = tmp_path / "a" / "adapter_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    with pytest.raises(UserError, match=message):
+        load_adapter(tmp_path / "a")

@@ -1,0 +1,84 @@
+"""An adapter folder that somebody sent: whatever is wrong with it is told in one line."""
+
+import json
+import os
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from azr_population.cli import main
+from azr_population.errors import UserError
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.peft_folder import load_adapter, save_adapter
+
+LAYER = "model.layers.0.self_attn.q_proj"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    factors = Factors(torch.ones(4, 16), torch.ones(16, 4))
+    save_adapter(Adapter(LoraSpec(4, 8.0, ("q_proj",)), {LAYER: factors}), tmp_path / "a", "base")
+    return tmp_path / "a"
+
+
+def edit_config(folder, **fields):
+    path = folder / "adapter_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def edit_weights(folder, edit):
+    path = folder / "adapter_model.safetensors"
+    save_file({key: edit(key, tensor) for key, tensor in load_file(path).items()}, path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"r": float("nan")}, "r=nan is not a positive number"),
+        ({"r": float("inf")}, "r=inf is not a positive number"),
+        ({"r": 4.5}, r"r=4\.5 is not a whole number"),
+        ({"r": "4"}, "r='4' is not a positive number"),
+        ({"lora_alpha": float("inf")}, "lora_alpha=inf is not a positive number"),
+        ({"target_modules": 7}, "target_modules=7 are not all names"),
+        ({"target_modules": {"a": 1}}, r"target_modules=\{'a': 1\} are not all names"),
+        ({"target_modules": ["q_proj", 7]}, r"target_modules=\['q_proj', 7\] are not all names"),
+    ],
+)
+def test_a_configuration_that_no_adapter_can_have(folder, fields, words):
+    edit_config(folder, **fields)
+    with pytest.raises(UserError, match=words) as caught:
+        load_adapter(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_json_nested_too_deep(folder):
+    (folder / "adapter_config.json").write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(UserError, match="nested too deep"):
+        load_adapter(folder)
+
+
+@pytest.mark.parametrize("name", ["adapter_model.safetensors", "adapter_config.json"])
+@pytest.mark.timeout(20)
+def test_a_pipe_is_not_waited_for(folder, name):
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(UserError, match="is no regular file"):
+        load_adapter(folder)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn, torch.complex64])
+def test_quantised_factors(folder, dtype):
+    edit_weights(folder, lambda key, tensor: tensor.to(dtype))
+    with pytest.raises(UserError, match="factors are floats"):
+        load_adapter(folder)
+
+
+def test_parents_of_different_widths_make_no_child(folder, tmp_path, capsys):
+    save_adapter(load_adapter(folder), tmp_path / "b", "base")
+    edit_weights(tmp_path / "b", lambda key, t: t[:, :12].contiguous() if "lora_A" in key else t)
+    child = tmp_path / "child"
+    code = main(["evolve", "dare", str(folder), str(tmp_path / "b"), "--out", str(child)])
+    said = capsys.readouterr().err
+    assert code == 2 and said.count("\n") == 1 and LAYER in said
+    assert not child.exists()
