@@ -11,6 +11,10 @@ from setuptools import find_namespace_packages, setup
 # Two rooms lie beside the package, where readers look for them, and are imported from within it.
 BESIDE = {"azr_population.patches": "patches", "azr_population.recipes": "recipes"}
 
+# evalplus 0.2 has other names for its rules. 0.3.1 holds protobuf below 6, and so TensorBoard below
+# 2.21, which pip sees to when both are asked for in one go.
+EVAL = ["evalplus>=0.3.1", "math-verify[antlr4_9_3]>=0.7", "pebble>=5"]
+
 README = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)")
 """To another file of ours. The project has no address of its own, so a package index would look for
@@ -108,7 +112,7 @@ setup(
         ],
         "vllm": ["vllm>=0.8.5"],
         "report": ["matplotlib>=3.7", "ribs>=0.9"],
-        "eval": ["evalplus", "math-verify[antlr4_9_3]>=0.7", "pebble>=5"],
+        "eval": EVAL,
         "tensorboard": ["tensorboard>=2.10"],
         "wandb": ["wandb>=0.16"],
         "browser": ["playwright"],
@@ -116,8 +120,7 @@ setup(
             "pytest>=8",
             "pytest-timeout",
             "hypothesis",
-            "math-verify[antlr4_9_3]>=0.7",
-            "pebble>=5",
+            *EVAL,
             "gguf",
             "setuptools>=70.1",
             "ruff",

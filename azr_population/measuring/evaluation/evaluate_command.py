@@ -80,6 +80,7 @@ def _evaluate(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) ->
     from azr_population.measuring.evaluation.data import read
     from azr_population.measuring.evaluation.evaluate import Plan, evaluate
     from azr_population.measuring.evaluation.grading.grade import Graders
+    from azr_population.measuring.evaluation.grading.self_check import prove
     from azr_population.measuring.evaluation.progress import View
     from azr_population.measuring.evaluation.prompts import wordings
     from azr_population.measuring.evaluation.table import as_json, markdown
@@ -102,6 +103,9 @@ def _evaluate(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) ->
     view = View()
     results: list[Any] = []
     with Graders(arguments.processes) as graders:
+        for data in plan.data:
+            rule = plan.wordings[data.benchmark.name].rule
+            prove(data.benchmark.title, rule, data.problems, graders)
         for entry in entries:
             earlier = [result.store for result in results]
             result = evaluate(entry, plan, samplers, name, graders, view, earlier)

@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from azr_population.measuring.evaluation.grading import sandbox
-from azr_population.measuring.evaluation.grading.outputs import Forged, Output, output_of, unpack
+from azr_population.measuring.evaluation.grading.outputs import Forged, Output, outputs_and_error
 from azr_population.measuring.evaluation.grading.sandboxed.contests import (
     lines_digest,
     stripped_lines,
@@ -102,21 +102,19 @@ def _verdict(
         return str(outcome.reason), (0, outcome.text)
     right = _same_value if problem.function else _same_lines
     try:
-        record = unpack(outcome.text)
-        lines, error = record["lines"], str(record["error"])
-        for number, (_, expected) in enumerate(tests):
-            if number >= len(lines):
-                return "error", (number, error)
-            if not right(lines[number], expected):
-                return WRONG, (number, "")
-    except (Forged, KeyError, TypeError) as error:
-        return str(Reason.TAMPERED), (0, str(error))
+        outputs, error = outputs_and_error(outcome.text)
+    except Forged as forged:
+        return str(Reason.TAMPERED), (0, str(forged))
+    for number, (_, expected) in enumerate(tests):
+        if number >= len(outputs):
+            return "error", (number, error)
+        if not right(outputs[number], expected):
+            return WRONG, (number, "")
     return PASSED, (0, "")
 
 
-def _same_value(line: Any, expected: str) -> bool:
+def _same_value(output: Output, expected: str) -> bool:
     """Whether a method returned that JSON value."""
-    output = output_of(line)
     right = json.loads(expected)
     if output.same_text(Output(*line_of(right))):
         return True
@@ -126,9 +124,8 @@ def _same_value(line: Any, expected: str) -> bool:
         return False
 
 
-def _same_lines(line: Any, expected: str) -> bool:
+def _same_lines(output: Output, expected: str) -> bool:
     """Whether those lines were printed, as texts or as decimal numbers."""
-    output = output_of(line)
     if output.kind == "long":
         return output.text == lines_digest(expected)
     printed, wanted = stripped_lines(output.text), stripped_lines(expected)

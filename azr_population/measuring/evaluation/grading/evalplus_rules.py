@@ -6,7 +6,7 @@ what is special about single problems is taken from evalplus itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -42,8 +42,9 @@ def first_wrong(
     inputs: Sequence[Any],
     outputs: Sequence[Output],
     expected: Sequence[Output],
+    start: int = 0,
 ) -> int | None:
-    """Position of the first output that is not right; None where all inputs have a right one."""
+    """Position of the first output from `start` on that is not right; None where there is none."""
     atol = problem.atol
     for position, right in enumerate(expected):
         if position >= len(outputs):
@@ -51,10 +52,9 @@ def first_wrong(
         # evalplus keeps the tolerance, once it has met a float, for the inputs that follow.
         if atol == 0 and _is_floats(right):
             atol = 1e-6
-        try:
-            if not _is_right(problem, inputs[position], outputs[position], right, atol):
-                return position
-        except Exception:
+        if position < start:
+            continue
+        if not _is_right(problem, inputs[position], outputs[position], right, atol):
             return position
     return None
 
@@ -62,45 +62,89 @@ def first_wrong(
 def _is_right(
     problem: FunctionProblem, arguments: Sequence[Any], output: Output, right: Output, atol: float
 ) -> bool:
-    name, exact = problem.entry_point, _equal(output, right)
-    if problem.dataset == "mbpp":
-        special = _special()
+    """evalplus counts an exception of these comparisons as wrong. Here none is caught but where the
+    output is the reason, so that a fault of ours is a fault."""
+    name, special = problem.entry_point, _special() if problem.dataset else None
+    if special and problem.dataset == "humaneval" and name == "find_zero":
+        return _is_zero(special, arguments, _value(output), atol)
+    exact = output.same_text(right) or _both(output, right, lambda a, b: bool(a == b))
+    if special and problem.dataset == "mbpp":
         if name == "are_equivalent":
             exact = True
         elif name == "sum_div":
-            exact = exact or output.value == 0
+            exact = exact or _value(output) == 0
         elif name == "surface_Area":
-            exact = exact or abs(output.value - special._surface_Area(*arguments)) <= atol
+            exact = exact or _near(_value(output), special._surface_Area(*arguments), atol)
         elif name == "digit_distance_nums":
-            exact = exact or output.value == special._digit_distance_nums(*arguments)
+            exact = exact or _value(output) == special._digit_distance_nums(*arguments)
         elif name in special.MBPP_OUTPUT_SET_EQ_TASKS:
-            exact = set(output.value) == set(right.value)
+            exact = exact or _both(output, right, _same_set)
         elif name in special.MBPP_OUTPUT_NOT_NONE_TASKS:
-            is_there = right.type != "NoneType"
-            if output.type == "bool":
-                exact = output.value == is_there
-            else:
-                exact = (output.type != "NoneType") == is_there
-            return exact
-    if problem.dataset == "humaneval" and name == "find_zero":
-        return bool(abs(_special()._poly(*arguments, output.value)) <= atol)
+            is_there = right.text != "None"
+            told = output.text if output.kind == "text" else ""
+            return is_there == (told != "None" if told not in _BOOLS else told == "True")
     if exact or atol == 0:
-        return bool(exact)
-    if output.type != right.type:
-        return False
-    if isinstance(right.value, (list, tuple)) and len(output.value) != len(right.value):
-        return False
-    import numpy as np
-
-    return bool(np.allclose(output.value, right.value, rtol=1e-07, atol=atol))
+        return exact
+    return _both(output, right, lambda a, b: type(a) is type(b) and _close(a, b, atol))
 
 
-def _equal(output: Output, right: Output) -> bool:
-    if output.same_text(right):
-        return True
+_BOOLS = ("True", "False")
+_UNTOLD = object()
+"""In the place of a value that is not known outside the sandbox; it equals nothing."""
+
+
+def _value(output: Output) -> Any:
     try:
-        return bool(output.value == right.value)
+        return output.value
     except literal.NotLiteral:
+        return _UNTOLD
+
+
+def _both(output: Output, right: Output, rule: Callable[[Any, Any], bool]) -> bool:
+    """Whether the rule holds for the two values; not where one of them is untold."""
+    mine, theirs = _value(output), _value(right)
+    return mine is not _UNTOLD and theirs is not _UNTOLD and rule(mine, theirs)
+
+
+def _same_set(output: Any, right: Any) -> bool:
+    try:
+        mine = set(output)
+    except TypeError:  # no collection, or of what cannot be in a set
+        return False
+    return mine == set(right)
+
+
+def _close(output: Any, right: Any, atol: float) -> bool:
+    """`np.allclose` as evalplus calls it, where the shapes agree too: it would broadcast."""
+    if isinstance(right, (list, tuple)):
+        return (
+            isinstance(output, (list, tuple))
+            and len(output) == len(right)
+            and all(_close(one, other, atol) for one, other in zip(output, right, strict=True))
+        )
+    return _near(output, right, atol + 1e-07 * abs(right)) if _is_number(right) else False
+
+
+def _near(output: Any, right: Any, within: float) -> bool:
+    if not _is_number(output):
+        return False
+    try:
+        return bool(output == right or abs(output - right) <= within)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, complex))
+
+
+def _is_zero(special: ModuleType, coefficients: Sequence[Any], output: Any, atol: float) -> bool:
+    """Whether a polynomial is near zero there; the output may be far beyond its floats."""
+    if not isinstance(output, (int, float)):
+        return False
+    try:
+        return bool(abs(special._poly(*coefficients, output)) <= atol)
+    except OverflowError:
         return False
 
 
@@ -108,10 +152,7 @@ def _is_floats(output: Output) -> bool:
     """evalplus's `is_floats`: a float, or a list or tuple of nothing else."""
     if output.kind != "text" or output.text[:1] in "'\"{":
         return False
-    try:
-        value = output.value
-    except literal.NotLiteral:
-        return False
+    value = _value(output)
     if isinstance(value, (list, tuple)) and value:
         return all(isinstance(item, float) for item in value)
     return isinstance(value, float)
@@ -119,21 +160,35 @@ def _is_floats(output: Output) -> bool:
 
 @cache
 def _mbpp() -> ModuleType:
-    return _evalplus("evalplus.data.mbpp")
+    return _evalplus("evalplus.data.mbpp", "mbpp_deserialize_inputs")
 
 
 @cache
 def _special() -> ModuleType:
-    return _evalplus("evalplus.eval._special_oracle")
+    return _evalplus(
+        "evalplus.eval._special_oracle",
+        "MBPP_OUTPUT_SET_EQ_TASKS",
+        "MBPP_OUTPUT_NOT_NONE_TASKS",
+        "_digit_distance_nums",
+        "_poly",
+        "_surface_Area",
+    )
 
 
-def _evalplus(name: str) -> ModuleType:
+def _evalplus(name: str, *wanted: str) -> ModuleType:
     from importlib import import_module
 
+    needed = "HumanEval+ and MBPP+ are judged by evalplus's rules"
     try:
-        return import_module(name)
+        module = import_module(name)
     except ImportError as error:
         raise UserError(
-            f"HumanEval+ and MBPP+ are judged by evalplus's rules, and it cannot be imported "
-            f"({error}): pip install evalplus"
+            f"{needed}, and it cannot be imported ({error}): pip install 'evalplus>=0.3.1'"
         ) from error
+    lacking = [one for one in wanted if not hasattr(module, one)]
+    if lacking:
+        raise UserError(
+            f"{needed}, and the installed version has no {lacking[0]}: "
+            "pip install 'evalplus>=0.3.1'"
+        )
+    return module

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from azr_population.measuring.evaluation.grading import sandbox
 from azr_population.measuring.evaluation.grading.evalplus_rules import first_wrong
-from azr_population.measuring.evaluation.grading.outputs import Forged, outputs_of, unpack
+from azr_population.measuring.evaluation.grading.outputs import Forged, outputs_and_error
 from azr_population.measuring.evaluation.grading.references import (
     SHORTEST,
     Reference,
@@ -93,11 +93,22 @@ class FunctionJudge:
             limits = self._limits(references[problem.id])
             groups[limits, "numpy" in solution].append(number)
         for (limits, numpy), numbers in sorted(groups.items()):
-            asked = [(solutions[number], references[solutions[number][0].id]) for number in numbers]
-            works = (call_task(*solution, [known.part(plus)[0]]) for solution, known in asked)
-            outcomes = sandbox.run(self._referee(limits, numpy), works)
-            for number, about, outcome in zip(numbers, asked, outcomes, strict=True):
-                yield number, _verdict(*about, plus, outcome)
+            first = dict.fromkeys(numbers, 0)
+            while first:
+                asked = {n: (solutions[n], references[solutions[n][0].id]) for n in first}
+                works = (
+                    call_task(*solution, known.part(plus)[0], first[number])
+                    for number, (solution, known) in asked.items()
+                )
+                outcomes = sandbox.run(self._referee(limits, numpy), works)
+                later = {}
+                for (number, about), outcome in zip(asked.items(), outcomes, strict=True):
+                    verdict = _verdict(*about, plus, outcome, first[number])
+                    if isinstance(verdict, int):
+                        later[number] = verdict
+                    else:
+                        yield number, verdict
+                first = later
 
     def _referee(self, limits: Limits, numpy: bool) -> sandbox.Referee:
         """Opened when it is first needed, and kept: workers take a while to start."""
@@ -117,20 +128,23 @@ class FunctionJudge:
         return float(2 ** math.ceil(math.log2(max(least, TIME_FACTOR * reference.seconds)))), 0.0
 
 
-def _verdict(solution: Solution, reference: Reference, plus: bool, outcome: Outcome) -> Verdict:
+def _verdict(
+    solution: Solution, reference: Reference, plus: bool, outcome: Outcome, first: int
+) -> Verdict | int:
+    """The verdict; or from which input on outputs are to be told, where hashes do not decide it."""
     problem, program = solution
     if outcome.reason is not Reason.OK:
         return Verdict(False, str(outcome.reason), outcome.text[:200], program, plus)
     inputs, right = reference.part(plus)
     try:
-        (record,) = unpack(outcome.text)
-        outputs = outputs_of(record["lines"])
-        error = str(record["error"])[:200]
-    except (Forged, KeyError, TypeError, ValueError) as forged:
+        outputs, error = outputs_and_error(outcome.text)
+    except Forged as forged:
         return Verdict(False, str(Reason.TAMPERED), str(forged), program, plus)
-    wrong = first_wrong(problem, inputs, outputs, right)
+    wrong = first_wrong(problem, inputs, outputs, right, first)
     if wrong is None:
         return Verdict(True, PASSED, "", program, True)
     if wrong >= len(outputs):
-        return Verdict(False, "error", error, program, plus)
+        return Verdict(False, "error", error[:200], program, plus)
+    if outputs[wrong].kind == "later" and wrong > first:
+        return wrong
     return Verdict(False, WRONG, f"{'plus' if plus else 'base'} input {wrong}", program, plus)

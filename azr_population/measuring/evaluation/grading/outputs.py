@@ -25,9 +25,8 @@ class Forged(ValueError):
 
 @dataclass(frozen=True)
 class Output:
-    """One value: its type's name, and its text (`text`), or the hash of it (`long`, `huge`)."""
+    """One value: its text (`text`), or a hash of it (`long`, `later`, `huge`)."""
 
-    type: str
     kind: str
     text: str
 
@@ -35,7 +34,7 @@ class Output:
         """Whether both are the same value, by their texts or by the hashes of these."""
         if "opaque" in (self.kind, other.kind):
             return False
-        if self.kind == other.kind:
+        if self.kind == other.kind == "text":
             return self.text == other.text
         return self._digest == other._digest
 
@@ -48,7 +47,9 @@ class Output:
 
     @property
     def _digest(self) -> str:
-        return text_digest(self.text) if self.kind == "text" else f"{self.kind}:{self.text}"
+        if self.kind == "text":
+            return text_digest(self.text)
+        return f"huge {self.text}" if self.kind == "huge" else self.text
 
 
 def unpack(text: str) -> Any:
@@ -66,6 +67,14 @@ def unpack(text: str) -> Any:
         raise Forged(str(error)) from error
 
 
+def outputs_and_error(text: str) -> tuple[list[Output], str]:
+    """What `sandboxed.functions.call_all` told: outputs, and what was raised. Raises `Forged`."""
+    record = unpack(text)
+    if not isinstance(record, dict) or record.keys() != {"lines", "error"}:
+        raise Forged("no record")
+    return outputs_of(record["lines"]), str(record["error"])
+
+
 def outputs_of(lines: Any) -> list[Output]:
     """The outputs in a list of lines. Raises `Forged`."""
     if not isinstance(lines, list):
@@ -75,6 +84,6 @@ def outputs_of(lines: Any) -> list[Output]:
 
 def output_of(line: Any) -> Output:
     """The output in a line. Raises `Forged`."""
-    if not isinstance(line, list) or len(line) != 3 or not all(type(part) is str for part in line):
+    if not isinstance(line, list) or len(line) != 2 or not all(type(part) is str for part in line):
         raise Forged("no line")
     return Output(*line)

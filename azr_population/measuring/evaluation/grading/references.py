@@ -18,7 +18,7 @@ from typing import Any
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.measuring.evaluation.grading import sandbox, sandboxed
-from azr_population.measuring.evaluation.grading.outputs import Output, outputs_of, unpack
+from azr_population.measuring.evaluation.grading.outputs import Output, outputs_and_error
 from azr_population.measuring.evaluation.grading.sandboxed.values import digest_of
 from azr_population.measuring.evaluation.problem import FunctionProblem
 from azr_population.referee.jobs import Outcome
@@ -45,6 +45,10 @@ class Reference:
     def part(self, plus: bool) -> tuple[list[Any], list[Output]]:
         """Base or plus inputs, and what is right on them."""
         return (self.plus_inputs, self.plus) if plus else (self.base_inputs, self.base)
+
+
+Part = tuple[str, bool]
+"""The base or (True) the plus inputs of the problem with that id."""
 
 
 class References:
@@ -79,22 +83,55 @@ class References:
     def _computed(
         self, problems: Sequence[FunctionProblem]
     ) -> Iterator[tuple[FunctionProblem, Reference]]:
+        if not problems:
+            return
+        by_id = {problem.id: problem for problem in problems}
         sets = self._inputs(problems)
-        waiting = list(problems)
+        told: dict[Part, list[Output]] = {
+            (key, plus): [] for key in by_id for plus in (False, True)
+        }
+        enough: dict[str, float] = {}
+        waiting = list(told)
         for seconds in _SECONDS:
-            if not waiting:
-                return
-            slow = []
-            with sandbox.open_referee("functions", seconds, self.workers) as referee:
-                works = (call_task(p, p.canonical, sets[p.id]) for p in waiting)
-                for problem, outcome in zip(waiting, sandbox.run(referee, works), strict=True):
-                    if outcome.reason is Reason.TIMEOUT:
-                        slow.append(problem)
-                    else:
-                        yield problem, _reference(problem, sets[problem.id], outcome, seconds)
+            slow = self._tell(waiting, seconds, by_id, sets, told)
+            enough |= {key: seconds for key, plus in set(waiting) - set(slow)}
             waiting = slow
-        if waiting:
-            raise _broken(waiting[0], f"it takes more than {_SECONDS[-1]:g} seconds")
+            if not waiting:
+                break
+        else:
+            raise _broken(by_id[waiting[0][0]], f"it takes more than {_SECONDS[-1]:g} seconds")
+        for key, problem in by_id.items():
+            (base, plus), seconds = sets[key], enough[key]
+            yield problem, Reference(base, plus, told[key, False], told[key, True], seconds)
+
+    def _tell(
+        self,
+        parts: list[Part],
+        seconds: float,
+        by_id: dict[str, FunctionProblem],
+        sets: dict[str, tuple[list[Any], ...]],
+        told: dict[Part, list[Output]],
+    ) -> list[Part]:
+        """Adds to `told` what the canonical solutions return; the parts that take longer."""
+        slow: list[Part] = []
+        with sandbox.open_referee("functions", seconds, self.workers) as referee:
+            while parts:
+                works = (
+                    call_task(by_id[key], by_id[key].canonical, sets[key][plus], len(known))
+                    for (key, plus), known in ((part, told[part]) for part in parts)
+                )
+                more = []
+                for part, outcome in zip(parts, sandbox.run(referee, works), strict=True):
+                    if outcome.reason is Reason.TIMEOUT:
+                        slow.append(part)
+                        continue
+                    key, plus = part
+                    outputs = _outputs(by_id[key], sets[key][plus], outcome)
+                    told[part] += _told(outputs, len(told[part]))
+                    if len(told[part]) < len(outputs):
+                        more.append(part)
+                parts = more
+        return slow
 
     def _inputs(self, problems: Sequence[FunctionProblem]) -> dict[str, tuple[list[Any], ...]]:
         """Base and plus inputs by id; base inputs that only a test program has are recorded."""
@@ -147,12 +184,14 @@ class References:
             raise UserError(f"{self.folder} cannot be written: {error.strerror}") from error
 
 
-def call_task(problem: FunctionProblem, solution: str, sets: Sequence[list[Any]]) -> Any:
-    """The task that calls a solution's function on each set of inputs."""
+def call_task(problem: FunctionProblem, solution: str, inputs: list[Any], first: int = 0) -> Any:
+    """The task that calls a solution's function on inputs, and tells the outputs from one on."""
     import marshal
 
-    inputs = [marshal.dumps(group) for group in sets]
-    return sandbox.task(f"call_all({solution!r}, {problem.entry_point!r}, {inputs!r}, time_part)")
+    packed = marshal.dumps(inputs)
+    return sandbox.task(
+        f"call_all({solution!r}, {problem.entry_point!r}, {packed!r}, time_part, {first})"
+    )
 
 
 def _recording(problem: FunctionProblem) -> Any:
@@ -162,17 +201,20 @@ def _recording(problem: FunctionProblem) -> Any:
     )
 
 
-def _reference(
-    problem: FunctionProblem, sets: Sequence[list[Any]], outcome: Outcome, seconds: float
-) -> Reference:
+def _outputs(problem: FunctionProblem, inputs: list[Any], outcome: Outcome) -> list[Output]:
     if outcome.reason is not Reason.OK:
         raise _broken(problem, f"{outcome.reason} {outcome.text}")
-    records = unpack(outcome.text)
-    for record, inputs in zip(records, sets, strict=True):
-        if record["error"] or len(record["lines"]) != len(inputs):
-            raise _broken(problem, record["error"])
-    base, plus = (outputs_of(record["lines"]) for record in records)
-    return Reference(sets[0], sets[1], base, plus, seconds)
+    outputs, error = outputs_and_error(outcome.text)
+    if error or len(outputs) != len(inputs):
+        raise _broken(problem, error)
+    return outputs
+
+
+def _told(outputs: list[Output], first: int) -> list[Output]:
+    """The outputs from `first` on up to one that is told later; at least one, so that it ends."""
+    kinds = [output.kind for output in outputs[first + 1 :]]
+    stop = kinds.index("later") if "later" in kinds else len(kinds)
+    return outputs[first : first + 1 + stop]
 
 
 def _hash(problem: FunctionProblem) -> str:

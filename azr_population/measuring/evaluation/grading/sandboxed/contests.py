@@ -12,6 +12,7 @@ from azr_population.measuring.evaluation.grading.sandboxed.values import (
     LONGEST_PACKED,
     Line,
     described,
+    in_room,
     line_of,
     packed,
     text_digest,
@@ -41,8 +42,8 @@ def run_tests(solution: str, function: str, tests: list[str]) -> str:
     except BaseException as raised:
         error = described(raised)
     text = packed({"lines": lines, "error": error})
-    if len(text) > LONGEST_PACKED and not function:
-        lines = [[name, "long", lines_digest(printed)] for name, _, printed in lines]
+    if len(text) > LONGEST_PACKED:
+        lines = in_room(lines, 0, 0) if function else [["long", lines_digest(t)] for _, t in lines]
         text = packed({"lines": lines, "error": error})
     return text
 
@@ -71,7 +72,7 @@ def script_of(solution: str) -> Callable[[str], Line]:
             main()
         stdout.flush()
         printed = stdout.buffer.getvalue()
-        return ["", "text", printed.decode("utf-8", "replace")]
+        return ["text", printed.decode("utf-8", "replace")]
 
     return run
 

@@ -7,46 +7,46 @@ from collections.abc import Callable
 from typing import Any
 
 from azr_population.measuring.evaluation.grading.sandboxed.values import (
-    LONGEST,
     LONGEST_PACKED,
+    ROOMS,
     Line,
     described,
+    in_room,
     line_of,
     packed,
-    shortened,
 )
 
 
 def call_all(
-    solution: str, entry_point: str, sets: list[bytes], time_part: Callable[[bool], None]
+    solution: str,
+    entry_point: str,
+    inputs: bytes,
+    time_part: Callable[[bool], None],
+    first: int = 0,
 ) -> str:
-    """The outputs of a solution's function on sets of argument lists (marshalled), packed.
+    """The outputs of a solution's function on argument lists (marshalled), packed.
 
-    A set has a namespace of its own and a record: `lines`, one for each input up to the first that
-    raised; `error`, what was raised. `time_part` is told when the time of an input begins and ends.
+    `lines`, one for each input up to the first that raised, with texts from `first` on as far as
+    there is room; `error`, what was raised. `time_part` is told when the time of an input begins
+    and ends.
     """
     sys.set_int_max_str_digits(0)
-    records: list[dict[str, Any]] = []
-    for inputs in sets:
-        lines: list[Line] = []
-        error = ""
-        try:
-            scope: dict[str, Any] = {}
-            exec(compile(solution, "<solution>", "exec", dont_inherit=True), scope)
-            function = scope[entry_point]
-            for arguments in marshal.loads(inputs):
-                time_part(True)
-                value = function(*arguments)
-                time_part(False)
-                lines.append(line_of(value))
-        except BaseException as raised:
+    lines: list[Line] = []
+    error = ""
+    try:
+        scope: dict[str, Any] = {}
+        exec(compile(solution, "<solution>", "exec", dont_inherit=True), scope)
+        function = scope[entry_point]
+        for arguments in marshal.loads(inputs):
+            time_part(True)
+            value = function(*arguments)
             time_part(False)
-            error = described(raised)
-        records.append({"lines": lines, "error": error})
-    for longest in (LONGEST, 400, 40):
-        for record in records:
-            record["lines"] = [shortened(line, longest) for line in record["lines"]]
-        text = packed(records)
+            lines.append(line_of(value))
+    except BaseException as raised:
+        time_part(False)
+        error = described(raised)
+    for room in ROOMS:
+        text = packed({"lines": in_room(lines, first, room), "error": error})
         if len(text) <= LONGEST_PACKED:
             return text
     raise ValueError("the outputs are too many")

@@ -11,16 +11,21 @@ from typing import Any
 
 LONGEST_PACKED = 60_000
 """Characters that may leave the sandbox at once."""
-LONGEST = 4000
+LONGEST = 50_000
 """Characters of a value's text; longer ones are hashed."""
+HASHED = 40
+"""Characters of a text from which on a hash in its place saves room."""
+ROOMS = (2_000_000, 400_000, 200_000, 100_000, 50_000, 0)
+"""Characters of texts told at once, the first that can leave the sandbox."""
 HUGE = 1_000_000
 """Characters from which on a value's text is not even made."""
 DEEPEST = 60
 HEX_FROM = 10**1000
 SCALARS = {int, float, bool, str, bytes, type(None)}
 Line = list[str]
-"""The name of a value's type, what is told of it (`text`, `long`, `huge`, `opaque`), and its text
-or hash."""
+"""What is told of a value: its `text`; a hash, as its text is too `long`, comes `later` for want of
+room, or is `huge`; or nothing (`opaque`). Then the text or hash. Its type is no part of it: that
+would be the solution's to forge, and shows in the text."""
 
 
 class TooLong(Exception):
@@ -33,20 +38,29 @@ class Opaque(Exception):
 
 def line_of(value: Any) -> Line:
     """What is told of a value outside."""
-    name = str(type(value).__name__)[:40]
     try:
         text = written(value)
     except TooLong:
-        return [name, "huge", digest_of(value).hex()[:24]]
+        return ["huge", digest_of(value).hex()[:24]]
     except Exception:
-        return [name, "opaque", ""]
-    return shortened([name, "text", text], LONGEST)
+        return ["opaque", ""]
+    return shortened(["text", text], LONGEST, "long")
 
 
-def shortened(line: Line, longest: int) -> Line:
-    """The line with a hash in the place of a text that is longer than that."""
-    name, kind, text = line
-    return [name, "long", text_digest(text)] if kind == "text" and len(text) > longest else line
+def shortened(line: Line, longest: int, kind: str) -> Line:
+    """The line, or one of that kind with a hash in the place of a text that is longer."""
+    told, text = line
+    return [kind, text_digest(text)] if told == "text" and len(text) > longest else line
+
+
+def in_room(lines: list[Line], first: int, room: int) -> list[Line]:
+    """The lines, from `first` on with as much of their texts as there is room for."""
+    told = []
+    for position, line in enumerate(lines):
+        room -= len(line[1]) if position >= first else 0
+        fits = position >= first and room >= 0
+        told.append(line if fits else shortened(line, HASHED, "later"))
+    return told
 
 
 def text_digest(text: str) -> str:
