@@ -160,12 +160,12 @@ def _is_floats(output: Output) -> bool:
 
 @cache
 def _mbpp() -> ModuleType:
-    return _evalplus("evalplus.data.mbpp", "mbpp_deserialize_inputs")
+    return evalplus_module("evalplus.data.mbpp", "mbpp_deserialize_inputs")
 
 
 @cache
 def _special() -> ModuleType:
-    return _evalplus(
+    return evalplus_module(
         "evalplus.eval._special_oracle",
         "MBPP_OUTPUT_SET_EQ_TASKS",
         "MBPP_OUTPUT_NOT_NONE_TASKS",
@@ -175,7 +175,8 @@ def _special() -> ModuleType:
     )
 
 
-def _evalplus(name: str, *wanted: str) -> ModuleType:
+def evalplus_module(name: str, *wanted: str) -> ModuleType:
+    """A module of evalplus's that has these names; raises UserError where there is none."""
     from importlib import import_module
 
     needed = "HumanEval+ and MBPP+ are judged by evalplus's rules"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from azr_population.measuring.evaluation.grading.evalplus_rules import evalplus_module
 from azr_population.measuring.evaluation.problem import FunctionProblem, Problem
 
 _DISPLAY = re.compile(r"\\\[(.*?)\\\]")
@@ -69,9 +70,8 @@ def last_fence(completion: str) -> str:
 
 def sanitized(problem: Problem, completion: str) -> str:
     """evalplus's rule: the longest part that parses, of it what the function needs."""
-    from evalplus.sanitize import sanitize
-
     assert isinstance(problem, FunctionProblem)
+    sanitize = evalplus_module("evalplus.sanitize", "sanitize").sanitize
     return str(sanitize(completion, problem.entry_point))
 
 

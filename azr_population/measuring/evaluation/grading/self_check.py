@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 from azr_population.errors import UserError
 from azr_population.measuring.evaluation.grading.grade import Graders
-from azr_population.measuring.evaluation.grading.verdict import Verdict
 from azr_population.measuring.evaluation.problem import (
     ContestProblem,
     FunctionProblem,
@@ -30,32 +29,35 @@ def prove(title: str, rule: str, problems: Sequence[Problem], graders: Graders) 
     Raises UserError where it fails a right one or passes all spoilt ones, or cannot judge here.
     """
     known = list(_known(problems[:_FEW]))
-    verdicts: dict[int, Verdict] = {}
-    for places, some in graders.grade(rule, [(problem, text) for problem, _, text in known]):
-        verdicts.update(zip(places, some, strict=True))
-    judged = [(*known[place], verdicts[place]) for place in range(len(known))]
-    for problem, right, _, verdict in judged:
+    read = graders.answers(rule, [(problem, text) for problem, _, _, text in known])
+    if not all(answer for _, answer in read):
+        raise _broken(title, "reads no answer in a completion that has one")
+    # As they are: evalplus's rule leaves out generators, as one canonical solution has.
+    verdicts = graders.judge([(problem, answer) for problem, _, answer, _ in known])
+    judged = [(*about[:2], verdict) for about, verdict in zip(known, verdicts, strict=True)]
+    for problem, right, verdict in judged:
         if right and not verdict.passed:
             why = f"{verdict.reason} {verdict.detail}".strip()
             raise _broken(title, f"fails {problem.id}'s own right answer ({why})")
     # Not each: evalplus lets anything pass that is something, for a few problems.
-    if all(verdict.passed for _, right, _, verdict in judged if not right):
+    if all(verdict.passed for _, right, verdict in judged if not right):
         raise _broken(title, f"passes a wrong answer to {judged[0][0].id}")
 
 
-def _known(problems: Sequence[Problem]) -> Iterator[tuple[Problem, bool, str]]:
-    """(problem, whether it is right, completion)."""
+def _known(problems: Sequence[Problem]) -> Iterator[tuple[Problem, bool, str, str]]:
+    """(problem, whether the answer is right, answer, completion)."""
     for problem in problems:
         if isinstance(problem, MathProblem):
             for right, text in ((True, problem.gold), (False, _WRONG)):
-                yield problem, right, f"<answer>\\boxed{{{text}}}</answer>"
+                yield problem, right, text, f"<answer>\\boxed{{{text}}}</answer>"
         elif isinstance(problem, FunctionProblem):
             spoilt = f"def {problem.entry_point}(*arguments):\n    return {_WRONG}\n"
-            yield problem, True, _fenced(problem.canonical)
-            yield problem, False, _fenced(spoilt)
+            yield problem, True, problem.canonical, _fenced(problem.canonical)
+            yield problem, False, spoilt, _fenced(spoilt)
     if isinstance(problems[0], ContestProblem):
         for right, sign in ((True, "+"), (False, "-")):
-            yield _CONTEST, right, _fenced(f"a, b = map(int, input().split())\nprint(a {sign} b)")
+            program = f"a, b = map(int, input().split())\nprint(a {sign} b)"
+            yield _CONTEST, right, program, _fenced(program)
 
 
 def _fenced(program: str) -> str:
