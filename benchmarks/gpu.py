@@ -27,6 +27,7 @@ import torch
 from operators import Clock, measure
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from azr_population.config.schema import LearnerConfig
 from azr_population.engines import vllm_versions
 from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.data_parallel import DataParallelLearner
@@ -108,9 +109,10 @@ class Machine:
         weights = sum(p.numel() for slot in range(MEMBERS) for p in bank.parameters_of(slot))
         self._note("members in float32", 4 * weights, self._held(before))
         self._weights = weights
-        self._learner = DataParallelLearner(model, bank, micro_batch_tokens=MICRO_BATCH_TOKENS)
-        if arguments.shape != "small":
-            self._learner.use_gradient_checkpointing()
+        learner = LearnerConfig(
+            micro_batch_tokens=MICRO_BATCH_TOKENS, gradient_checkpointing=arguments.shape != "small"
+        )
+        self._learner = DataParallelLearner(model, bank, learner)
         self._rollout = TorchRollout(model, bank, frozenset())
 
     def decoding(self) -> dict[str, dict[str, float]]:

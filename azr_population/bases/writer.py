@@ -10,8 +10,9 @@ import torch
 from azr_population.domains.code.completions import read_answer
 from azr_population.domains.code.formats import FORMATS
 from azr_population.domains.code.task import Task, TaskType
+from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Completion, Sampling
-from azr_population.engines.torch_engine import TorchEngine
+from azr_population.engines.rollouts import RolloutSettings
 from azr_population.weights.adapter import LoraSpec
 
 _ROWS = 64
@@ -24,15 +25,15 @@ class Writer:
     def __init__(self, folder: str | Path, format: str, seed: int) -> None:
         self.format = FORMATS[format]()
         # The engine of a run with one adapter that adds nothing: its factor B is zero.
-        self._engine = TorchEngine.from_folder(
-            folder,
+        settings = EngineSettings(
+            str(folder),
+            ("base",),
             LoraSpec(1, 1.0, ("all-linear",)),
-            1,
-            torch.Generator().manual_seed(0),
             dtype="bfloat16" if self.format.chat else "float32",
-            generate_rows=_ROWS,
-            chat=self.format.chat,
+            rollout=RolloutSettings(rows=_ROWS),
         )
+        drawn = [torch.Generator().manual_seed(0)]
+        self._engine = text_engine(settings, drawn, self.format.chat)
         self._seed = seed
 
     def propose(self, type: TaskType, n: int) -> list[Completion]:

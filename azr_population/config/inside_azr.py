@@ -14,6 +14,7 @@ from hydra.core.config_store import ConfigStore
 
 from azr_population.config.schema import (
     DTYPES,
+    ComputeConfig,
     EvolutionConfig,
     LoraConfig,
     MatchmakingConfig,
@@ -29,7 +30,7 @@ STOCK = {"single": {"teacher_reward": "stock"}}
 
 
 @dataclass
-class PopulationSettings(MembersConfig):
+class PopulationSettings(MembersConfig, ComputeConfig):
     """Who plays and how, inside AZR; everything else stays AZR's own configuration."""
 
     rows: int | None = setting(None, least=1)
@@ -58,12 +59,9 @@ class PopulationSettings(MembersConfig):
     """The class of the workers, by its path; for engines of one's own."""
     threads: int = setting(0, least=0, effect=Effect.SPEED)
     """Torch threads of each worker; 0 leaves torch's own choice."""
-    rollout: str = setting("auto", among=("auto", "torch", "vllm"))
-    """What samples: `vllm`, `torch`, or `auto`: vLLM on GPUs where it is installed. vLLM takes its
-    own settings from actor_rollout_ref.rollout."""
-    importance_cap: float | None = setting(None, least=0)
-    """Cap of the importance weights learner / sampler; 0 switches them off. Empty: 2 where vLLM
-    samples, 0 otherwise."""
+    rollout: str = "auto"
+    """What samples: as `engine.rollout` of a local run, or `auto`: vLLM on GPUs, torch on CPUs.
+    vLLM takes its own settings from actor_rollout_ref.rollout."""
     generate_rows: int = setting(256, least=1, effect=Effect.SPEED)
     """Most rows decoded in one batch on each worker."""
     generate_tokens: int = setting(393_216, least=1, effect=Effect.SPEED)

@@ -175,20 +175,40 @@ class BaseConfig:
 
 
 @dataclass
-class EngineConfig:
+class ComputeConfig:
+    """How members are trained, as far as both hosts take it from the user."""
+
+    importance_cap: float | None = setting(None, least=0)
+    """Cap of the importance weights learner / sampler in an update; 0 switches them off. Empty: 2
+    where vLLM samples, or where a local run's base is not float32, 0 otherwise."""
+    micro_batch_tokens: int = setting(1024, least=1, effect=Effect.SPEED)
+    """Tokens (with padding) in one forward and backward of an update."""
+
+
+@dataclass
+class LearnerConfig(ComputeConfig):
+    """How members are trained; inside AZR the rest comes from `actor_rollout_ref.actor`."""
+
+    max_grad_norm: float = setting(1.0, above=0)
+    weight_decay: float = setting(0.0, least=0)
+    clip_ratio: float = setting(0.2, least=0)
+    gradient_checkpointing: bool = setting(False, effect=Effect.SPEED)
+    """Whether an update runs the layers again in its backward pass and keeps no activations."""
+
+
+@dataclass
+class EngineConfig(LearnerConfig):
     """The engine that generates and trains."""
 
     name: str = setting("torch", among=("torch", "ray"))
     """`torch` computes in this process, `ray` in `workers` processes."""
     workers: int = setting(1, least=1)
     """Processes, each with the whole base (and a GPU of its own where `device` is cuda)."""
-    rollout: str = setting("torch", among=("torch", "vllm"))
-    """What samples: `torch`, or `vllm` where it is installed."""
+    rollout: str = "torch"
+    """What samples: `torch`, `vllm` where it is installed, or `module.class`: a `RolloutKind` of
+    yours (`engines/rollouts.py`)."""
     vllm: dict[str, Any] = field(default_factory=dict)
     """Arguments of `vllm.LLM`, such as gpu_memory_utilization or max_model_len."""
-    importance_cap: float | None = setting(None, least=0)
-    """Cap of the importance weights learner / sampler in an update; 0 switches them off. Empty: 2
-    where vLLM samples or the base is not float32, 0 otherwise."""
     device: str = "cpu"
     threads: int = setting(0, least=0, effect=Effect.SPEED)
     """Torch threads; 0 leaves torch's own choice (one per core)."""
@@ -198,11 +218,6 @@ class EngineConfig:
     solve_tokens: int = setting(0, least=0)
     generate_rows: int = setting(512, least=1, effect=Effect.SPEED)
     """Rows decoded in one batch."""
-    micro_batch_tokens: int = setting(1024, least=1, effect=Effect.SPEED)
-    """Tokens (with padding) in one forward and backward of an update."""
-    max_grad_norm: float = setting(1.0, above=0)
-    weight_decay: float = setting(0.0, least=0)
-    clip_ratio: float = setting(0.2, least=0)
 
 
 @dataclass

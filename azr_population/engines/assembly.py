@@ -1,20 +1,30 @@
-"""An engine of one process, put together: what samples for a learner, and who checks it."""
+"""An engine of one process from its settings: base, members, learner, what samples, who checks it.
+
+Every host and command makes its engine here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from azr_population.engines import torch_rollout
+import torch
+from torch import nn
+
+from azr_population.config.schema import LearnerConfig
 from azr_population.engines import vllm_versions as versions
-from azr_population.engines.base_model import stop_ids
+from azr_population.engines.base_folder import base_folder
+from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
 from azr_population.engines.local import LocalEngine
+from azr_population.engines.rollouts import ROLLOUTS, RolloutSettings, Served
+from azr_population.engines.text import TextEngine
+from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_learner import TorchLearner
-from azr_population.engines.torch_rollout import TorchRollout
 from azr_population.errors import UserError
 from azr_population.versions import installed
+from azr_population.weights.adapter import LoraSpec
 
 IMPORTANCE_CAP = 2.0
 """Of the weights min(learner / sampler, cap) where the sampler is not quite the learner; veRL's and
@@ -25,15 +35,74 @@ _CANARY_TOKENS = 160
 
 
 @dataclass(frozen=True)
-class RolloutSettings:
-    """What samples; plain data, because it travels to other processes."""
+class EngineSettings:
+    """What an engine is made from; plain data, because it travels to other processes."""
 
-    name: str = "torch"
-    rows: int = torch_rollout.ROWS
-    tokens: int = torch_rollout.TOKENS
-    """Of the torch rollout: most rows in a batch, most tokens in its KV cache."""
-    vllm: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of `vllm.LLM` as the user gave them."""
+    base: str
+    """Folder of the base, or its name on the Hub."""
+    names: tuple[str, ...]
+    """Of the members, by slot."""
+    lora: LoraSpec
+    device: str = "cpu"
+    dtype: str = "float32"
+    """Of the base."""
+    rollout: RolloutSettings = field(default_factory=RolloutSettings)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+
+    @property
+    def slots(self) -> int:
+        """How many members there are."""
+        return len(self.names)
+
+
+def make_engine(
+    settings: EngineSettings,
+    generators: Sequence[torch.Generator],
+    learner: type[TorchLearner] = TorchLearner,
+) -> tuple[LocalEngine, Any]:
+    """The engine of these settings, slot i drawn by `generators[i]`, and its base's tokenizer.
+
+    Raises:
+        UserError: the base does not load, or what samples cannot serve it, or does not serve it as
+            the learner holds it.
+    """
+    base = str(base_folder(settings.base))
+    settings = replace(settings, base=base)
+    settings.rollout.kind.check_base(base, settings.dtype, settings.device, settings.rollout)
+    model, tokenizer = load_base(base, settings.dtype, settings.device)
+    return assemble(model, tokenizer, settings, generators, learner), tokenizer
+
+
+def text_engine(
+    settings: EngineSettings, generators: Sequence[torch.Generator], chat: bool = False
+) -> TextEngine:
+    """As `make_engine`, with text in and out; for `chat` see `TextEngine`."""
+    return TextEngine(*make_engine(settings, generators), chat)
+
+
+def assemble(
+    model: nn.Module,
+    tokenizer: Any,
+    settings: EngineSettings,
+    generators: Sequence[torch.Generator],
+    learner: type[TorchLearner] = TorchLearner,
+) -> LocalEngine:
+    """As `make_engine`, on a base that is loaded; it is frozen and gets the members' adapters."""
+    kind = settings.rollout.kind
+    cap = importance_cap(settings.learner.importance_cap, settings.rollout.name, settings.dtype)
+    bank = make_bank(model, settings.lora, generators)
+    trained = learner(model, bank, replace(settings.learner, importance_cap=cap))
+    on_gpu = bank.device.type == "cuda"
+    stops = stop_ids(model, tokenizer)
+    served = Served(model, bank, stops, settings.base, settings.dtype, on_gpu)
+    rollout = kind.make(served, settings.rollout)
+    if not kind.own_weights:
+        return LocalEngine(rollout, trained)
+    text = tokenizer(_CANARY * 40, add_special_tokens=False)["input_ids"]
+    length = min(_CANARY_TOKENS, (rollout.longest or 2 * _CANARY_TOKENS) // 2)
+    canary = Canary(text[:length], settings.names, settings.dtype)
+    canary.rehearse(rollout, trained, bank.slots)
+    return LocalEngine(rollout, trained, canary)
 
 
 def resolve(name: str, device: str) -> str:
@@ -57,64 +126,17 @@ def check_engine(name: str, workers: int) -> None:
 
 def check_rollout(name: str, rank: int) -> None:
     """Refuses what is known to fail before anything is loaded, with a `UserError`."""
-    if name == "vllm":
-        versions.version()
-        versions.lora_rank(rank)
-
-
-def check_served(base: str, dtype: str, device: str, settings: RolloutSettings) -> None:
-    """Refuses a base that what samples does not know, before its weights are read.
-
-    Raises:
-        UserError: vLLM's reason.
-    """
-    if settings.name == "vllm":
-        versions.check_base(base, dtype, device == "cuda", settings.vllm)
+    ROLLOUTS.find(name).function().check(rank)
 
 
 def importance_cap(wanted: float | None, rollout: str, dtype: str = "float32") -> float:
     """The cap of the importance weights; empty is 2 where the sampler's log-probabilities are not
-    the learner's: vLLM, or a base of another `dtype` than the members' float32. Otherwise 0: off.
+    the learner's: one with weights of its own, or a base of another `dtype` than the members'
+    float32. Otherwise 0: off.
 
     `dtype` is for hosts that learn from the sampler's log-probabilities; AZR's computes them anew.
     """
     if wanted is not None:
         return wanted
-    return IMPORTANCE_CAP if rollout == "vllm" or dtype != "float32" else 0.0
-
-
-def join(
-    learner: TorchLearner,
-    tokenizer: Any,
-    base: str,
-    dtype: str,
-    names: Sequence[str],
-    settings: RolloutSettings,
-) -> LocalEngine:
-    """The learner with the rollout of `settings`; `base` is its folder, `names` are the members'.
-
-    Raises:
-        UserError: vLLM cannot serve this base, or does not serve it as the learner holds it.
-    """
-    stops = stop_ids(learner.model, tokenizer)
-    if settings.name == "torch":
-        return LocalEngine(
-            TorchRollout(learner.model, learner.bank, stops, settings.rows, settings.tokens),
-            learner,
-        )
-    # Imported late: vLLM is not installed everywhere, and takes many seconds.
-    from azr_population.engines.vllm_rollout import VllmRollout
-
-    rollout = VllmRollout(
-        base,
-        learner.bank.slots,
-        learner.bank.spec.rank,
-        stops,
-        dtype=dtype,
-        on_gpu=learner.bank.device.type == "cuda",
-        options=settings.vllm,
-    )
-    text = tokenizer(_CANARY * 40, add_special_tokens=False)["input_ids"]
-    canary = Canary(text[: min(_CANARY_TOKENS, rollout.max_model_len // 2)], names, dtype)
-    canary.rehearse(rollout, learner, learner.bank.slots)
-    return LocalEngine(rollout, learner, canary)
+    apart = ROLLOUTS.find(rollout).function.own_weights or dtype != "float32"
+    return IMPORTANCE_CAP if apart else 0.0

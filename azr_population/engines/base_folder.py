@@ -64,9 +64,11 @@ def outline(folder: Path) -> Any:
 
 
 def context_of(model: Any) -> int | None:
-    """Tokens of the longest row that the base was trained for; None where its configuration does
-    not tell it, or stretches it (RoPE scaling)."""
+    """Tokens of the longest row that the base is good for, RoPE scaling included as vLLM counts it
+    (`factor` times what it was trained for); None where its configuration does not tell it."""
+    trained: int | None = getattr(model.config, "max_position_embeddings", None)
+    # transformers 5 has it beside the rotary period, under both names.
     scaling = getattr(model.config, "rope_scaling", None) or {}
-    if scaling.get("rope_type") in ("yarn", "linear", "dynamic"):
-        return None
-    return getattr(model.config, "max_position_embeddings", None)
+    if trained is None or scaling.get("rope_type") not in ("yarn", "linear", "dynamic"):
+        return trained
+    return int(scaling["factor"] * (scaling.get("original_max_position_embeddings") or trained))

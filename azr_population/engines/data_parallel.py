@@ -9,14 +9,12 @@ pieces that do not depend on the number of ranks: AdamW's first steps are as lar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 import torch.distributed
 from torch import Tensor, nn
 
-from azr_population.engines.engine import Sample, Updates
+from azr_population.config.schema import LearnerConfig
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.weights.bank import Bank
 
@@ -31,30 +29,11 @@ class DataParallelLearner(TorchLearner):
     where it has none. With one rank it computes what `TorchLearner` computes.
     """
 
-    checkpointing = False
-
-    def __init__(self, model: nn.Module, bank: Bank, **options: Any) -> None:
+    def __init__(self, model: nn.Module, bank: Bank, config: LearnerConfig | None = None) -> None:
         """As `TorchLearner`."""
-        super().__init__(model, bank, **options)
+        super().__init__(model, bank, config)
         self._sums: list[Tensor] = []
         """The gradients of the member that is being updated, in float64."""
-
-    def use_gradient_checkpointing(self) -> None:
-        """Runs the layers again during backward instead of keeping their activations."""
-        model: Any = self.model
-        model.gradient_checkpointing_enable({"use_reentrant": False})
-        self.checkpointing = True
-
-    def update(
-        self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
-    ) -> Updates:
-        """See `TorchLearner`; `tokens` and means are those of all ranks."""
-        # Transformers checkpoint in training mode only; causal LMs have no dropout to switch on.
-        self.model.train(self.checkpointing)
-        try:
-            return super().update(samples, learning_rates)
-        finally:
-            self.model.eval()
 
     def share(self, slot: int) -> None:
         """Sends the first rank's factors of a member to all others."""
@@ -80,7 +59,7 @@ class DataParallelLearner(TorchLearner):
         return [float(value) for value in total]
 
     def _piece_tokens(self, whole: int) -> int:
-        return piece_tokens(whole, self._micro_batch_tokens)
+        return piece_tokens(whole, self.config.micro_batch_tokens)
 
     def _keep_gradients(self, slot: int) -> None:
         parameters = self.bank.parameters_of(slot)

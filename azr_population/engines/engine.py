@@ -76,6 +76,9 @@ Updates = dict[int, dict[str, float]]
 class Rollout(Protocol):
     """Samples completions of many members in one batch."""
 
+    longest: int | None
+    """Most tokens of a prompt and its completion together; None where only the base limits it."""
+
     def generate(
         self,
         prompts: Sequence[Ids],
@@ -97,6 +100,10 @@ class Rollout(Protocol):
 
     def asleep(self) -> AbstractContextManager[None]:
         """Inside, nothing is sampled, and the learner may have the rollout's memory."""
+        ...
+
+    def close(self) -> None:
+        """Frees what it holds. It generates no more."""
         ...
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from azr_population.config.schema import LearnerConfig
 from azr_population.engines.engine import Ids, Sample, Updates
 from azr_population.engines.log_probs import log_probs
 from azr_population.engines.policy_gradient import (
@@ -32,22 +33,16 @@ class TorchLearner:
         self,
         model: nn.Module,
         bank: Bank,
-        *,
-        micro_batch_tokens: int = 1024,
-        max_grad_norm: float = 1.0,
-        weight_decay: float = 0.0,
-        clip_ratio: float = 0.2,
-        importance_cap: float = 0.0,
+        config: LearnerConfig | None = None,
     ) -> None:
-        """`micro_batch_tokens` (with padding) go through the model at once; `importance_cap` above
-        0 corrects for a sampler that is not this learner, see `policy_gradient`."""
+        """An importance cap that is empty in `config` is 0 here: the sampler is this learner."""
         self.model = model
         self.bank = bank
-        self._micro_batch_tokens = micro_batch_tokens
-        self._max_grad_norm = max_grad_norm
-        self._weight_decay = weight_decay
-        self._clip_ratio = clip_ratio
-        self._importance_cap = importance_cap
+        self.config = config or LearnerConfig()
+        self._importance_cap = self.config.importance_cap or 0.0
+        if self.config.gradient_checkpointing:
+            to_checkpoint: Any = model
+            to_checkpoint.gradient_checkpointing_enable({"use_reentrant": False})
         self._optimizers = {slot: self._new_optimizer(slot) for slot in range(bank.slots)}
 
     def update(
@@ -56,16 +51,23 @@ class TorchLearner:
         """See `Learner`. Metrics: loss, entropy, approx_kl, clip_fraction (means over tokens),
         grad_norm (before clipping), tokens, updates (0 when the member had no samples); with an
         importance cap also sampler_kl, sampler_ess and sampler_capped."""
-        return {
-            slot: self._update_member(slot, rows, learning_rates[slot])
-            for slot, rows in samples.items()
-        }
+        # Transformers checkpoint in training mode only; causal LMs have no dropout to switch on.
+        self.model.train(self.config.gradient_checkpointing)
+        try:
+            return {
+                slot: self._update_member(slot, rows, learning_rates[slot])
+                for slot, rows in samples.items()
+            }
+        finally:
+            self.model.eval()
 
     def log_probs(
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
         """See `Learner`."""
-        return log_probs(self.model, self.bank, prompts, responses, slots, self._micro_batch_tokens)
+        return log_probs(
+            self.model, self.bank, prompts, responses, slots, self.config.micro_batch_tokens
+        )
 
     def read(self, slot: int) -> Adapter:
         """See `Learner`."""
@@ -104,7 +106,7 @@ class TorchLearner:
             self._optimizers[slot].load_state_dict(state["optimizers"][slot])
             for group in self._optimizers[slot].param_groups:
                 # A setting and no state: a fork may have another one.
-                group["weight_decay"] = self._weight_decay
+                group["weight_decay"] = self.config.weight_decay
 
     def _update_member(
         self, slot: int, samples: Sequence[Sample], learning_rate: float
@@ -124,7 +126,7 @@ class TorchLearner:
             # Backward too, because gradient checkpointing runs the layers again there.
             with self.bank.routed(routes):
                 loss, metrics = policy_loss(
-                    self.model, batch, self._clip_ratio, self._importance_cap
+                    self.model, batch, self.config.clip_ratio, self._importance_cap
                 )
                 (loss / tokens).backward()
             self._keep_gradients(slot)
@@ -132,7 +134,7 @@ class TorchLearner:
                 totals[name] += value / tokens
         totals = dict(zip(totals, self._sum_over_ranks(list(totals.values())), strict=True))
         self._sum_gradients(slot)
-        norm = nn.utils.clip_grad_norm_(self.bank.parameters_of(slot), self._max_grad_norm)
+        norm = nn.utils.clip_grad_norm_(self.bank.parameters_of(slot), self.config.max_grad_norm)
         # A step with a non-finite gradient would spoil the member for good; it is counted instead.
         sound = bool(torch.isfinite(norm))
         if sound:
@@ -147,7 +149,7 @@ class TorchLearner:
 
     def _piece_tokens(self, whole: int) -> int:
         """Most tokens in one forward and backward, for a member that has so many on all ranks."""
-        return self._micro_batch_tokens
+        return self.config.micro_batch_tokens
 
     def _keep_gradients(self, slot: int) -> None:
         """After each backward; torch itself adds up the gradients of one rank."""
@@ -157,7 +159,7 @@ class TorchLearner:
 
     def _new_optimizer(self, slot: int) -> torch.optim.AdamW:
         return torch.optim.AdamW(
-            self.bank.parameters_of(slot), lr=0.0, weight_decay=self._weight_decay
+            self.bank.parameters_of(slot), lr=0.0, weight_decay=self.config.weight_decay
         )
 
 

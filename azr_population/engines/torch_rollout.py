@@ -22,6 +22,8 @@ ROWS, TOKENS = 512, 393_216
 class TorchRollout:
     """Samples from a bank, which may be the learner's own; `stop_ids` end a completion."""
 
+    longest: int | None = None
+
     def __init__(
         self,
         model: nn.Module,
@@ -85,6 +87,9 @@ class TorchRollout:
     def asleep(self) -> AbstractContextManager[None]:
         """See `Rollout`; there is nothing to give, the base is the learner's too."""
         return nullcontext()
+
+    def close(self) -> None:
+        """See `Rollout`; base and bank are not its own."""
 
 
 def _uniforms(seed: int, rows: Sequence[int], n: int, tokens: int) -> Tensor:

@@ -67,7 +67,7 @@ class VllmRollout:
             **(options or {}),
         }
         self.llm = versions.make_llm(arguments)
-        self.max_model_len = int(self.llm.llm_engine.model_config.max_model_len)
+        self.longest: int | None = int(self.llm.llm_engine.model_config.max_model_len)
         self._sleeps = bool(arguments.get("enable_sleep_mode"))
         if in_memory:
             versions.load_from_memory()
@@ -146,7 +146,7 @@ class VllmRollout:
         self._refuse_lost()
 
     def close(self) -> None:
-        """End the engine and free what it holds. It generates no more."""
+        """See `Rollout`."""
         del self.llm
         versions.free()
         # Those that were refused too.
@@ -204,10 +204,10 @@ class VllmRollout:
 
     def _refuse_long(self, prompts: Sequence[Ids]) -> None:
         longest = max(len(prompt) for prompt in prompts)
-        if longest >= self.max_model_len:
+        if self.longest and longest >= self.longest:
             raise UserError(
                 f"a prompt of {longest} tokens leaves no room in vLLM's max_model_len of "
-                f"{self.max_model_len}; "
+                f"{self.longest}; "
                 "raise it, or make prompts shorter"
             )
 

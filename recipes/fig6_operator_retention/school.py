@@ -18,15 +18,15 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.bases.nano.corpus import draw_example
 from azr_population.bases.nano.exam import exam
 from azr_population.bases.nano.grammar import Grammar
-from azr_population.config.schema import TaskConfig
+from azr_population.config.schema import LearnerConfig, TaskConfig
 from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.formats import Format
 from azr_population.domains.code.nano_format import NanoFormat
 from azr_population.domains.code.questions import question
 from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code.task import Task, TaskType
+from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Completion, Sample, Sampling
-from azr_population.engines.torch_engine import TorchEngine
 from azr_population.method.advantages import leave_one_out, task_relative
 from azr_population.method.phases import seed_tasks
 from azr_population.method.rewards import student_reward
@@ -56,15 +56,17 @@ class School:
         else:
             self.exam = [task for task in exam(arguments.exam, seed=7) if task.type is O]
             self._pool = _training_tasks(3000, arguments.seed)
-        self._engine = TorchEngine.from_folder(
-            base,
+        settings = EngineSettings(
+            self.base,
+            tuple(f"slot {slot}" for slot in range(members)),
             LoraSpec(rank=arguments.rank, alpha=2.0 * arguments.rank),
-            members,
-            self.streams.torch("parents"),
             dtype=arguments.dtype,
             device=arguments.device,
-            micro_batch_tokens=arguments.micro_batch_tokens,
+            learner=LearnerConfig(
+                importance_cap=0.0, micro_batch_tokens=arguments.micro_batch_tokens
+            ),
         )
+        self._engine = text_engine(settings, [self.streams.torch("parents")] * members)
         self.fresh = [self._engine.read(slot) for slot in range(members)]
 
     def base_sha256(self) -> str | None:

@@ -5,7 +5,10 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
-from azr_population.engines.torch_engine import TorchEngine
+from azr_population.config.schema import LearnerConfig
+from azr_population.engines.assembly import EngineSettings, assemble
+from azr_population.engines.rollouts import RolloutSettings
+from azr_population.engines.text import TextEngine
 from azr_population.weights.adapter import LoraSpec
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz 0123456789"
@@ -35,11 +38,19 @@ def make_tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>")
 
 
-def make_engine(slots=3, **options):
+def make_engine(slots=3, generate_rows=512, chat=False, **learner):
     generator = torch.Generator().manual_seed(5)
-    engine = TorchEngine(
-        make_model(), make_tokenizer(), LoraSpec(rank=4, alpha=8.0), slots, generator, **options
+    settings = EngineSettings(
+        "",
+        tuple(f"slot {slot}" for slot in range(slots)),
+        LoraSpec(rank=4, alpha=8.0),
+        rollout=RolloutSettings(rows=generate_rows),
+        learner=LearnerConfig(**learner),
     )
+    model, tokenizer = make_model(), make_tokenizer()
+    made = assemble(model, tokenizer, settings, [generator] * slots)
+    engine = TextEngine(made, tokenizer, chat)
+    engine.model, engine.bank = model, made.learner.bank
     # B starts at zero, which would make all members alike.
     with torch.no_grad():
         for slot in range(slots):

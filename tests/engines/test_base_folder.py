@@ -4,9 +4,10 @@ import shutil
 
 import huggingface_hub
 import pytest
+from transformers import Qwen2Config
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.engines.base_folder import base_folder
+from azr_population.engines.base_folder import base_folder, context_of
 from azr_population.engines.base_model import fingerprint, load_base
 from azr_population.errors import UserError
 
@@ -49,3 +50,19 @@ def test_what_cannot_be_a_name_is_looked_for_as_a_folder_only(path, monkeypatch)
     monkeypatch.setattr(huggingface_hub, "snapshot_download", None)
     with pytest.raises(UserError, match="is not a folder"):
         base_folder(path)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "context"),
+    [
+        (None, 32_768),
+        ({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}, 131_072),
+        ({"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096}, 163_840),
+        ({"rope_type": "linear", "factor": 2.0}, 65_536),
+    ],
+)
+def test_a_context_that_is_stretched_counts_as_far_as_it_is_stretched(scaling, context):
+    class Model:
+        config = Qwen2Config(max_position_embeddings=32_768, rope_scaling=scaling)
+
+    assert context_of(Model) == context

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import torch
 
+from azr_population.config.schema import LearnerConfig
 from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, Sample
 from azr_population.engines.torch_engine import make_bank
 from azr_population.weights.adapter import LoraSpec
 
 
-def learner(micro_batch_tokens: int = 100) -> DataParallelLearner:
+def learner(micro_batch_tokens: int = 100, checkpointing: bool = False) -> DataParallelLearner:
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     torch.manual_seed(0)
-    config = Qwen2Config(
+    sizes = Qwen2Config(
         vocab_size=40, hidden_size=16, intermediate_size=32, num_hidden_layers=2,
         num_attention_heads=2, num_key_value_heads=1,
     )  # fmt: skip
-    model = Qwen2ForCausalLM(config).eval()
+    model = Qwen2ForCausalLM(sizes).eval()
     generator = torch.Generator().manual_seed(1)
     bank = make_bank(model, LoraSpec(2, 4.0), [generator] * 3)
-    made = DataParallelLearner(model, bank, micro_batch_tokens=micro_batch_tokens)
+    config = LearnerConfig(
+        micro_batch_tokens=micro_batch_tokens, gradient_checkpointing=checkpointing
+    )
+    made = DataParallelLearner(model, bank, config)
     with torch.no_grad():
         for slot in range(3):
             for parameter in made.bank.parameters_of(slot):
@@ -53,8 +57,7 @@ def test_rows_in_one_batch_are_as_rows_alone() -> None:
 
 
 def test_gradient_checkpointing_changes_no_update() -> None:
-    plain, saving = learner(), learner()
-    saving.use_gradient_checkpointing()
+    plain, saving = learner(), learner(checkpointing=True)
     chosen, _ = plain.log_probs(PROMPTS, RESPONSES, SLOTS)
     samples: dict[int, list[Sample]] = {0: [], 1: [], 2: []}
     for row in (0, 1, 3):

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.base_model import load_base
 from azr_population.engines.engine import Sample, Sampling
-from azr_population.engines.torch_engine import TorchEngine
 from azr_population.errors import UserError
 
 RATES = {0: 1e-2, 1: 1e-2, 2: 1e-2}
@@ -133,7 +133,8 @@ def test_an_engine_from_a_folder(engine, model, tmp_path):
     model.save_pretrained(tmp_path)
     engine.tokenizer.save_pretrained(tmp_path)
     generator = torch.Generator().manual_seed(5)
-    loaded = TorchEngine.from_folder(tmp_path, engine.bank.spec, 3, generator)
+    settings = EngineSettings(str(tmp_path), ("a", "b", "c"), engine.bank.spec)
+    loaded = text_engine(settings, [generator] * 3)
     for slot in range(3):
         loaded.write(slot, engine.read(slot))
     assert sampled(engine, 2) == sampled(loaded, 2)

@@ -7,12 +7,11 @@ import pytest
 
 from azr_population.engines import vllm_versions
 from azr_population.engines.assembly import (
-    RolloutSettings,
     check_engine,
     check_rollout,
-    check_served,
     resolve,
 )
+from azr_population.engines.rollouts import RolloutSettings, VllmKind
 from azr_population.errors import UserError
 
 
@@ -49,7 +48,7 @@ def test_an_untested_version_is_tried_and_says_so(has, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "vllm", tried)
     for version, told in (("0.11.2", "vLLM 0.11.2 is not one we have tested"), ("0.8.5.post2", "")):
         has["vllm"] = version
-        check_served("base", "float32", "cpu", RolloutSettings("vllm"))
+        VllmKind().check_base("base", "float32", "cpu", RolloutSettings("vllm"))
         assert capsys.readouterr().err.startswith(f"azr-population: {told}" if told else "")
     assert vllm_versions.untested() is None
 
@@ -74,7 +73,7 @@ def test_vllms_reason_is_told_in_one_line(has, monkeypatch, words, told):
     has["vllm"] = "0.28.0"
     monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(EngineArgs=refuse))
     with pytest.raises(UserError) as error:
-        check_served("base", "float32", "cpu", RolloutSettings("vllm"))
+        VllmKind().check_base("base", "float32", "cpu", RolloutSettings("vllm"))
     assert str(error.value).startswith("vLLM cannot serve base: ")
     assert told in str(error.value) and "or use engine.rollout=torch" in str(error.value)
     assert "\n" not in str(error.value) and "further" not in str(error.value)

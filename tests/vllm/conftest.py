@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from azr_population.bases.nano import nano_base_path
+from azr_population.config.schema import LearnerConfig
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
 from azr_population.engines.torch_engine import make_bank
@@ -60,7 +61,7 @@ def served():
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
     model, tokenizer = load_base(nano_base_path(), "float32", "cpu")
     bank = make_bank(model, LoraSpec(8, 16.0), [torch.Generator().manual_seed(0)] * SLOTS)
-    learner = TorchLearner(model, bank, importance_cap=2.0)
+    learner = TorchLearner(model, bank, LearnerConfig(importance_cap=2.0))
     rollout = VllmRollout(
         nano_base_path(),
         SLOTS,

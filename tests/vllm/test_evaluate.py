@@ -5,13 +5,11 @@ import torch
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.engines.base_model import load_base
+from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.torch_engine import make_bank
 from azr_population.measuring.evaluation.contestants import BASE, Contestant, Entry
 from azr_population.measuring.evaluation.prompts import Prompt
-from azr_population.measuring.evaluation.sampling.rollout_sampler import (
-    torch_samplers,
-    vllm_samplers,
-)
+from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
 from azr_population.measuring.evaluation.sampling.sampler import Request, Settings
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.peft_folder import save_adapter
@@ -47,15 +45,16 @@ def test_greedy_answers_are_those_of_torch(tmp_path):
     prompts = [Prompt(f"def f(x):\n    return x + {n}\n\nf({n}) == ") for n in (1, 5, 12)]
     requests = [Request(one, prompt, 1) for one in everybody for prompt in prompts]
 
-    def answers(samplers):
+    def answers(rollout):
         said = {}
-        for sampler, served in samplers(entry, everybody, dtype="float32", device="cpu"):
+        opened = rollout_samplers(entry, everybody, "float32", "cpu", RolloutSettings(rollout))
+        for sampler, served in opened:
             asked = [request for request in requests if request.contestant in served]
             for place, (drawn,) in sampler.sample(asked, Settings(24), 1):
                 said[asked[place].contestant.name, asked[place].prompt.text] = drawn
         return said
 
-    by_torch, by_vllm = answers(torch_samplers), answers(vllm_samplers)
+    by_torch, by_vllm = answers("torch"), answers("vllm")
     assert by_torch == by_vllm
     assert len(by_torch) == 12
     assert len({drawn.text for drawn in by_torch.values()}) > 4

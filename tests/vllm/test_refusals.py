@@ -5,7 +5,7 @@ import json
 import pytest
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.engines.assembly import RolloutSettings, check_served
+from azr_population.engines.rollouts import RolloutSettings, VllmKind
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors
 
@@ -20,7 +20,7 @@ def needs_vllm():
 def test_an_option_that_vllm_does_not_take_is_named():
     settings = RolloutSettings("vllm", vllm={"max_num_sequences": 4})
     with pytest.raises(UserError, match=r"vLLM cannot serve .*max_num_sequences.*rollout=torch"):
-        check_served(str(nano_base_path()), "float32", "cpu", settings)
+        VllmKind().check_base(str(nano_base_path()), "float32", "cpu", settings)
 
 
 def test_a_module_that_vllm_does_not_adapt_is_named(pair):

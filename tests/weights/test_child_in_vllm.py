@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.engines.torch_engine import TorchEngine
+from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.evolve_command import main
 from azr_population.weights.peft_folder import save_adapter
@@ -39,7 +39,8 @@ pytestmark = [
 def make_children(folder: Path) -> list[str]:
     """Children of two random parents, large enough to change what the base says."""
     base = nano_base_path()
-    start = TorchEngine.from_folder(base, LoraSpec(8, 16.0), 2, torch.Generator().manual_seed(0))
+    settings = EngineSettings(str(base), ("a", "b"), LoraSpec(8, 16.0))
+    start = text_engine(settings, [torch.Generator().manual_seed(0)] * 2)
     for slot, name in enumerate("ab"):
         generator = torch.Generator().manual_seed(slot)
         member = start.read(slot)

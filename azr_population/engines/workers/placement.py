@@ -76,7 +76,7 @@ def start_groups(
             name_prefix=f"population_{name}_{uuid.uuid4().hex[:8]}_",
         )
         names = settings.names[first : first + count]
-        own = replace(settings, slots=count, first_member=first, names=names)
+        own = replace(settings, first_member=first, names=names)
         workers = RayWorkerGroup(
             resource_pool=pool,
             ray_cls_with_init=RayClassWithInitArgs(cls=ray.remote(worker_class), settings=own),

@@ -7,8 +7,8 @@ depend on veRL's own trainers and workers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import ray
 import torch
@@ -17,41 +17,23 @@ from torch import Tensor
 from verl.single_controller.base import Worker
 from verl.single_controller.base.decorator import Dispatch, register
 
-from azr_population.engines.assembly import RolloutSettings, check_served, join
-from azr_population.engines.base_folder import base_folder
-from azr_population.engines.base_model import load_base
+from azr_population.engines.assembly import EngineSettings, make_engine
 from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, Updates
 from azr_population.engines.local import LocalEngine
-from azr_population.engines.torch_engine import make_bank
 from azr_population.runs.streams import Streams
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.breeding import Making, bred
 
 
-@dataclass(frozen=True)
-class WorkerSettings:
-    """What a worker is made from; plain data, because it travels through Ray."""
+@dataclass(frozen=True, kw_only=True)
+class WorkerSettings(EngineSettings):
+    """What a worker is made from."""
 
-    base: str
-    """Folder of the base, or its name on the hub."""
-    slots: int
-    first_member: int
-    """The slot in the roster of the group's first member; its weights are drawn accordingly."""
-    device: str
-    dtype: str
-    lora: LoraSpec
     seed: int
+    first_member: int = 0
+    """The slot in the roster of the group's first member; its weights are drawn accordingly."""
     threads: int = 0
-    rollout: RolloutSettings = field(default_factory=RolloutSettings)
-    importance_cap: float = 0.0
-    names: tuple[str, ...] = ()
-    """Of the group's members, by slot."""
-    micro_batch_tokens: int = 8192
-    max_grad_norm: float = 1.0
-    weight_decay: float = 0.0
-    clip_ratio: float = 0.2
-    gradient_checkpointing: bool = False
 
 
 class EngineWorker(Worker):
@@ -61,7 +43,6 @@ class EngineWorker(Worker):
     """
 
     engine: LocalEngine
-    learner: DataParallelLearner
     tokenizer: Any
 
     def __init__(self, settings: WorkerSettings) -> None:
@@ -84,33 +65,21 @@ class EngineWorker(Worker):
                 world_size=self.world_size,
             )
         self.make_engine()
-        if settings.gradient_checkpointing:
-            self.learner.use_gradient_checkpointing()
         gpus = "".join(f" GPU {gpu}" for gpu in ray.get_gpu_ids())
         return f"{ray.util.get_node_ip_address()}{gpus}"
 
     def make_engine(self) -> None:
-        """Sets `engine`, its `learner` and the `tokenizer`; a test's worker may have others."""
+        """Sets `engine` and the `tokenizer`; a test's worker may have others."""
         settings = self.settings
-        base = str(base_folder(settings.base))
-        check_served(base, settings.dtype, settings.device, settings.rollout)
-        model, self.tokenizer = load_base(base, settings.dtype, settings.device)
         streams, first = Streams(settings.seed), settings.first_member
         slots = range(first, first + settings.slots)
-        bank = make_bank(model, settings.lora, [streams.torch(f"adapter {slot}") for slot in slots])
-        self.learner = DataParallelLearner(
-            model,
-            bank,
-            micro_batch_tokens=settings.micro_batch_tokens,
-            max_grad_norm=settings.max_grad_norm,
-            weight_decay=settings.weight_decay,
-            clip_ratio=settings.clip_ratio,
-            importance_cap=settings.importance_cap,
-        )
-        names = settings.names or [f"slot {slot}" for slot in range(settings.slots)]
-        self.engine = join(
-            self.learner, self.tokenizer, base, settings.dtype, names, settings.rollout
-        )
+        drawn = [streams.torch(f"adapter {slot}") for slot in slots]
+        self.engine, self.tokenizer = make_engine(settings, drawn, DataParallelLearner)
+
+    @property
+    def learner(self) -> DataParallelLearner:
+        """The engine's."""
+        return cast(DataParallelLearner, self.engine.learner)
 
     @register(dispatch_mode=Dispatch.ALL_TO_ALL, blocking=False)
     def generate_rows(self, part: Mapping[str, Any]) -> list[list[Completion]]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from azr_population.config.inside_azr import PopulationSettings
-from azr_population.config.schema import PopulationConfig
+from azr_population.config.schema import ComputeConfig, LearnerConfig, PopulationConfig
 from azr_population.config.setting import check_fields
+from azr_population.engines.assembly import importance_cap, resolve
 from azr_population.errors import UserError
 from azr_population.method.check import check_population
 from azr_population.method.evolution.fitness import MEASURED
@@ -32,6 +34,20 @@ def population_of(settings: PopulationSettings, actor_lr: float) -> Population:
     )
     return Population(
         config, settings.matchmaking, settings.evolution, settings.seed, settings.buffer_size
+    )
+
+
+def learner_config(config: Any, settings: PopulationSettings) -> LearnerConfig:
+    """How members are trained in an AZR run: by the settings, and by AZR's own of its actor."""
+    model, actor = config.actor_rollout_ref.model, config.actor_rollout_ref.actor
+    rollout = resolve(settings.rollout, OmegaConf.select(config, "trainer.device", default="cuda"))
+    ours = {field.name: getattr(settings, field.name) for field in fields(ComputeConfig)}
+    return LearnerConfig(
+        **ours | {"importance_cap": importance_cap(settings.importance_cap, rollout)},
+        max_grad_norm=actor.grad_clip,
+        weight_decay=actor.optim.weight_decay,
+        clip_ratio=actor.clip_ratio,
+        gradient_checkpointing=model.enable_gradient_checkpointing,
     )
 
 

@@ -18,14 +18,13 @@ from hydra.utils import get_class
 from omegaconf import OmegaConf, open_dict
 from verl import DataProto
 
-from azr_population.engines.assembly import importance_cap, resolve
 from azr_population.engines.workers.placement import start_groups
 from azr_population.hosts.azr import recording
 from azr_population.hosts.azr.batches import batch_size, one_after_the_other, shared_out
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.preflight import agent_rows
-from azr_population.hosts.azr.settings import population_of, read_settings
+from azr_population.hosts.azr.settings import learner_config, population_of, read_settings
 from azr_population.hosts.azr.step import Step
 from azr_population.hosts.azr.upstream import apply_patches
 from azr_population.hosts.azr.vllm_options import rollout_settings
@@ -80,11 +79,9 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         """Starts our worker groups in the place of veRL's; there are no other workers."""
         settings, config = self.settings, self.config
         cuda = self.device_name == "cuda"
-        actor = config.actor_rollout_ref.actor
         worker = BatchWorkerSettings(
             base=str(config.actor_rollout_ref.model.path),
-            slots=settings.members,
-            first_member=0,
+            names=tuple(member.name for member in self.population.roster),
             device="cuda" if cuda else "cpu",
             dtype=settings.dtype or ("bfloat16" if cuda else "float32"),
             lora=LoraSpec(
@@ -94,15 +91,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             response_length=config.data.max_response_length,
             threads=settings.threads,
             rollout=rollout_settings(config, settings),
-            importance_cap=importance_cap(
-                settings.importance_cap, resolve(settings.rollout, self.device_name)
-            ),
-            names=tuple(member.name for member in self.population.roster),
-            micro_batch_tokens=settings.micro_batch_tokens,
-            max_grad_norm=actor.grad_clip,
-            weight_decay=actor.optim.weight_decay,
-            clip_ratio=actor.clip_ratio,
-            gradient_checkpointing=config.actor_rollout_ref.model.enable_gradient_checkpointing,
+            learner=learner_config(config, settings),
         )
         groups = start_groups(
             settings.placement,

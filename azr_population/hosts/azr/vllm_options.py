@@ -7,7 +7,8 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from azr_population.config.inside_azr import PopulationSettings
-from azr_population.engines.assembly import RolloutSettings, resolve
+from azr_population.engines.assembly import resolve
+from azr_population.engines.rollouts import RolloutSettings
 
 TAKEN = ("max_num_batched_tokens", "max_num_seqs", "enforce_eager", "max_model_len")
 ON_GPUS = ("gpu_memory_utilization", "enable_chunked_prefill")

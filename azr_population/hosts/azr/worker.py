@@ -70,7 +70,7 @@ class PopulationWorker(EngineWorker):
             responses[row] = completion.token_ids
         width = self.settings.response_length
         tensors = with_responses(data.batch, responses, width, self.pad_id)
-        if self.settings.importance_cap:
+        if self.settings.learner.importance_cap:
             logprobs = [torch.empty(0) for _ in prompts]
             for row, (completion,) in zip(wanted, completions, strict=True):
                 logprobs[row] = torch.tensor(completion.logprobs[:width])
@@ -112,7 +112,7 @@ class PopulationWorker(EngineWorker):
         """
         prompts, responses = _rows(data)
         # With importance weights the learner works out its own log-probabilities.
-        sampled = "rollout_log_probs" if self.settings.importance_cap else "old_log_probs"
+        sampled = "rollout_log_probs" if self.settings.learner.importance_cap else "old_log_probs"
         rates: dict[int, float] = data.meta_info["learning_rates"]
         samples: dict[int, list[Sample]] = {slot: [] for slot in sorted(rates)}
         for row, slot in enumerate(_slots(data)):

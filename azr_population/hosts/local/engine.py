@@ -12,13 +12,12 @@ from azr_population.bases.nano.exam import exam
 from azr_population.config.schema import Config
 from azr_population.domains.code.formats import FORMATS
 from azr_population.domains.code.task import Task, TaskType
-from azr_population.engines.assembly import RolloutSettings, check_served, importance_cap, join
+from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.base_folder import base_folder, context_of, outline
-from azr_population.engines.base_model import load_base, load_tokenizer
+from azr_population.engines.base_model import load_tokenizer
+from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.text import TextEngine, encode
-from azr_population.engines.torch_engine import make_bank
-from azr_population.engines.torch_learner import TorchLearner
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 from azr_population.method.check import check_made
 from azr_population.method.exam import Exam
 from azr_population.method.members import Roster
@@ -41,34 +40,34 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
         UserError: the base does not load, or something cannot serve or hold it.
     """
     chat = FORMATS[config.base.format].chat
+    model, tokenizer = outlined(config)
+    check_context(model, longest_row(config, tokenizer, references=0))
     if config.engine.name == "ray":
-        folder = base_folder(base_of(config))
-        tokenizer = load_tokenizer(folder)
-        check_context(outline(folder), longest_row(config, tokenizer, references=0))
         # Imported late: Ray and veRL take seconds and are not installed everywhere.
         from azr_population.engines.workers.local_group import ray_engine
 
-        settings = _worker_settings(config)
-        with ray_engine(settings, config.engine.workers, config.run.dir) as group:
+        with ray_engine(_worker_settings(config), config.engine.workers, config.run.dir) as group:
             yield TextEngine(group, tokenizer, chat)
         return
-    base = str(base_folder(base_of(config)))
-    check_served(base, config.base.dtype, config.engine.device, _rollout(config))
-    model, tokenizer = load_base(base, config.base.dtype, config.engine.device)
-    check_context(model, longest_row(config, tokenizer, references=0))
-    names = slot_names(config)
+    settings = _engine_settings(config)
     generator = Streams(config.seed).torch("adapters")
-    learner = TorchLearner(
-        model,
-        make_bank(model, lora_of(config), [generator] * len(names)),
-        micro_batch_tokens=config.engine.micro_batch_tokens,
-        max_grad_norm=config.engine.max_grad_norm,
-        weight_decay=config.engine.weight_decay,
-        clip_ratio=config.engine.clip_ratio,
-        importance_cap=_cap(config),
-    )
-    engine = join(learner, tokenizer, base, config.base.dtype, names, _rollout(config))
-    yield TextEngine(engine, tokenizer, chat)
+    yield text_engine(settings, [generator] * settings.slots, chat)
+
+
+def outlined(config: Config) -> tuple[Any, Any]:
+    """The base without its weights, on torch's meta device, and its tokenizer.
+
+    Raises:
+        UserError: there is no causal LM, or no tokenizer of one.
+    """
+    folder = base_folder(base_of(config), weights=False)
+    try:
+        return outline(folder), load_tokenizer(folder)
+    except (OSError, ValueError, KeyError) as error:
+        reason = first_line(error).partition(". ")[0]
+        raise UserError(
+            f"base.path={base_of(config)} does not load as a causal LM: {reason}"
+        ) from error
 
 
 def longest_row(config: Config, tokenizer: Any, references: int | None = None) -> int:
@@ -156,26 +155,24 @@ def past_students(config: Config) -> PastStudents | None:
     return PastStudents(RunDirectory(config.run.dir).snapshots, len(names) - 1, share)
 
 
+def _engine_settings(config: Config) -> EngineSettings:
+    engine = config.engine
+    return EngineSettings(
+        base=base_of(config),
+        names=tuple(slot_names(config)),
+        lora=lora_of(config),
+        device=engine.device,
+        dtype=config.base.dtype,
+        rollout=RolloutSettings(engine.rollout, engine.generate_rows, vllm=dict(engine.vllm)),
+        learner=engine,
+    )
+
+
 def _worker_settings(config: Config) -> WorkerSettings:
     from azr_population.engines.workers.worker import WorkerSettings
 
-    engine, names = config.engine, slot_names(config)
     return WorkerSettings(
-        base=base_of(config),
-        slots=len(names),
-        first_member=0,
-        device=engine.device,
-        dtype=config.base.dtype,
-        lora=lora_of(config),
-        seed=config.seed,
-        threads=engine.threads,
-        rollout=_rollout(config),
-        importance_cap=_cap(config),
-        names=tuple(names),
-        micro_batch_tokens=engine.micro_batch_tokens,
-        max_grad_norm=engine.max_grad_norm,
-        weight_decay=engine.weight_decay,
-        clip_ratio=engine.clip_ratio,
+        **vars(_engine_settings(config)), seed=config.seed, threads=config.engine.threads
     )
 
 
@@ -194,13 +191,3 @@ def slot_names(config: Config) -> list[str]:
 def lora_of(config: Config) -> LoraSpec:
     lora = config.base.lora
     return LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules))
-
-
-def _rollout(config: Config) -> RolloutSettings:
-    engine = config.engine
-    return RolloutSettings(engine.rollout, engine.generate_rows, vllm=dict(engine.vllm))
-
-
-def _cap(config: Config) -> float:
-    engine = config.engine
-    return importance_cap(engine.importance_cap, engine.rollout, config.base.dtype)

@@ -10,14 +10,12 @@ from torch import nn
 from azr_population.config.schema import Config
 from azr_population.domains.code.task import TaskType
 from azr_population.engines import torch_rollout
-from azr_population.engines.base_folder import base_folder, context_of, outline
-from azr_population.engines.base_model import load_tokenizer
-from azr_population.errors import UserError, first_line
+from azr_population.engines.base_folder import context_of
 from azr_population.hosts.local.engine import (
-    base_of,
     check_context,
     longest_row,
     lora_of,
+    outlined,
     row_limits,
     slot_names,
 )
@@ -38,8 +36,8 @@ def plan(config: Config) -> list[str]:
     """
     RunDirectory(config.run.dir).refuse_unless_new()
     check_packages(config.logger.names)
-    model = _outline(config)
-    tokenizer = _tokenizer(config)
+    model, tokenizer = outlined(config)
+    model = model.to(getattr(torch, config.base.dtype))
     check_context(model, longest_row(config, tokenizer, references=0))
     population, exam = config.population, config.exam
     roster = Roster.make(population.teachers, population.students)
@@ -95,16 +93,6 @@ def size(amount: float) -> str:
     return f"{amount / 1e9:.1f} GB" if amount >= 1e9 else f"{amount / 1e6:.0f} MB"
 
 
-def _outline(config: Config) -> nn.Module:
-    """The base without its weights."""
-    try:
-        model = outline(base_folder(base_of(config), weights=False))
-    except (OSError, ValueError, KeyError) as error:
-        reason = first_line(error).partition(". ")[0]
-        raise UserError(f"base.path={base_of(config)} is no causal LM: {reason}") from error
-    return model.to(getattr(torch, config.base.dtype))
-
-
 def _proposals(config: Config) -> int:
     roster = Roster.make(config.population.teachers, config.population.students)
     return sum(proposal_rows(config.population.rows, member.role) for member in roster.teachers)
@@ -126,10 +114,6 @@ def _turnover(config: Config) -> str:
     told = " and ".join(f"{step.replaced(n)} of {n} {role}" for role, n in counts.items())
     mix = [name for name, weight in evolution.operators.items() if weight > 0]
     return f"every {evolution.interval} steps {told} replaced, by {len(mix)} operators"
-
-
-def _tokenizer(config: Config) -> Any:
-    return load_tokenizer(base_folder(base_of(config), weights=False))
 
 
 def _cache(config: Config, model: nn.Module, longest: int) -> int:

@@ -140,11 +140,9 @@ def _temperature(arguments: argparse.Namespace) -> tuple[float, float]:
 
 def _rollout(arguments: argparse.Namespace) -> tuple[str, list[Any], Callable[..., Iterator[Any]]]:
     """The name under which completions are kept, the entries, and what opens samplers for them."""
+    from azr_population.engines.rollouts import ROLLOUTS, RolloutSettings
     from azr_population.measuring.evaluation.contestants import Entry, entry
-    from azr_population.measuring.evaluation.sampling.rollout_sampler import (
-        torch_samplers,
-        vllm_samplers,
-    )
+    from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
     from azr_population.measuring.evaluation.sampling.server_sampler import ServerSampler
 
     kind, _, url = arguments.rollout.partition("=")
@@ -154,9 +152,9 @@ def _rollout(arguments: argparse.Namespace) -> tuple[str, list[Any], Callable[..
         records = arguments.records or Path("evaluations") / label
         made = Entry(label, records, None, server.contestants(arguments.entries))
         return "openai", [made], lambda entry, who: iter([(server, list(who))])
-    local = {"torch": torch_samplers, "vllm": vllm_samplers}
-    if arguments.rollout not in local:
-        raise UserError(f"--rollout={arguments.rollout}: torch, vllm, or openai=URL")
+    known = [kind.name for kind in ROLLOUTS]
+    if kind not in known and "." not in kind:
+        raise UserError(f"--rollout={arguments.rollout}: {', '.join(known)}, or openai=URL")
     if not arguments.entries:
         raise UserError("name a run, a PEFT folder or a base; or --list")
     entries = [
@@ -165,7 +163,12 @@ def _rollout(arguments: argparse.Namespace) -> tuple[str, list[Any], Callable[..
     ]
     if arguments.records and len(entries) > 1:
         raise UserError("--records is for one entry; each run keeps its own by default")
-    opened = partial(local[kind], dtype=arguments.dtype, device=arguments.device)
+    opened = partial(
+        rollout_samplers,
+        dtype=arguments.dtype,
+        device=arguments.device,
+        rollout=RolloutSettings(kind),
+    )
     return f"{kind} {arguments.dtype}", entries, opened
 
 

@@ -20,7 +20,7 @@ from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
 from azr_population.hosts.local.engine import open_referee
 from azr_population.measuring.evaluation.contestants import BASE, Contestant, Entry, entry
-from azr_population.measuring.evaluation.sampling.rollout_sampler import torch_samplers
+from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
 from azr_population.method.phases import judge_proposals
 from azr_population.pages.show.select import no_member
 from azr_population.referee import Referee
@@ -161,7 +161,7 @@ def open_player(
     stored = config_of(run, "base", "format")
     config = config_from_file(run.config_file) if stored else Config()
     config.referee.workers = 1
-    sampler, _ = next(torch_samplers(found, [contestant], config.base.dtype, "cpu"))
+    sampler, _ = next(rollout_samplers(found, [contestant], config.base.dtype, "cpu"))
     assert found.base is not None
     used = FORMATS[format or stored or own_format(found.base, sampler.tokenizer)]()
     with open_referee(config) as referee:

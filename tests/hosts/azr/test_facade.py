@@ -17,6 +17,7 @@ import numpy as np  # noqa: E402
 from pretending_worker import PretendingWorker  # noqa: E402
 from verl import DataProto  # noqa: E402
 
+from azr_population.config.schema import LearnerConfig  # noqa: E402
 from azr_population.engines.base_model import load_base  # noqa: E402
 from azr_population.engines.torch_engine import make_bank  # noqa: E402
 from azr_population.engines.workers import placement  # noqa: E402
@@ -28,6 +29,7 @@ from azr_population.runs.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
 
 MEMBERS, WIDTH = 4, 12
+NAMES = ("teacher_0", "teacher_1", "student_0", "student_1")
 Make = Callable[..., PopulationGroup]
 
 
@@ -40,16 +42,14 @@ def make(ray_session: None, tiny_base: Path) -> Make:
         if (placement, workers) not in made:
             settings = BatchWorkerSettings(
                 base=str(tiny_base),
-                slots=MEMBERS,
-                first_member=0,
-                device="cpu",
-                dtype="float32",
+                names=NAMES,
                 lora=LoraSpec(4, 8.0, ("all-linear",)),
+                learner=LearnerConfig(
+                    micro_batch_tokens=200, gradient_checkpointing=placement == "split"
+                ),
                 seed=1,
                 response_length=WIDTH,
                 threads=1,
-                micro_batch_tokens=200,
-                gradient_checkpointing=placement == "split",
             )
             groups = start_groups(placement, settings, 2, 2, [workers], PopulationWorker, ROOM)
             made[placement, workers] = PopulationGroup(
@@ -237,7 +237,7 @@ def test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half(
 
     # Ray takes our word for it that there are two; the workers' tensors stay on the CPU.
     settings = BatchWorkerSettings(
-        str(tiny_base), MEMBERS, 0, "cuda", "bfloat16", LoraSpec(4, 8.0), 1, response_length=WIDTH
+        str(tiny_base), NAMES, LoraSpec(4, 8.0), "cuda", "bfloat16", seed=1, response_length=WIDTH
     )
     groups = start_groups("split", settings, 2, 2, [2], PretendingWorker, ROOM)
     assert [place.split()[1:] for group in groups for place in group.places] == [
@@ -267,7 +267,7 @@ def test_workers_that_no_node_can_hold_together_are_refused(
 
 def test_too_few_cpus_are_told_before_ray_waits_for_them(make: Make, tiny_base: Path) -> None:
     settings = BatchWorkerSettings(
-        str(tiny_base), MEMBERS, 0, "cpu", "float32", LoraSpec(4, 8.0), 1, response_length=WIDTH
+        str(tiny_base), NAMES, LoraSpec(4, 8.0), seed=1, response_length=WIDTH
     )
     with pytest.raises(UserError, match="50 workers and the trainer need 51 CPUs, and Ray has 8"):
         start_groups("colocated", settings, 2, 2, [25, 25], PopulationWorker, ROOM)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from azr_population.config.schema import LearnerConfig
 from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Sample, Sampling
 from azr_population.engines.torch_engine import make_bank
@@ -33,13 +34,12 @@ def learner(dtype: torch.dtype, checkpointing: bool = False) -> DataParallelLear
     model = Qwen2ForCausalLM(config).eval().to(dtype)
     generator = torch.Generator().manual_seed(1)
     bank = make_bank(model, LoraSpec(4, 8.0), [generator] * 2)
-    made = DataParallelLearner(model, bank, micro_batch_tokens=64)
+    learns = LearnerConfig(micro_batch_tokens=64, gradient_checkpointing=checkpointing)
+    made = DataParallelLearner(model, bank, learns)
     with torch.no_grad():
         for slot in range(2):
             for parameter in made.bank.parameters_of(slot):
                 parameter.normal_(0, 0.05, generator=generator)
-    if checkpointing:
-        made.use_gradient_checkpointing()
     return made
 
 

@@ -147,7 +147,7 @@ def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (["base=hf", "base.path={tmp}"], "is no causal LM"),
+        (["base=hf", "base.path={tmp}"], "does not load as a causal LM"),
         (["base=smollm2", "base.path=./none"], "make it by `azr-population base smollm2`"),
         (["base.lora.target_modules=[w_q]"], "w_q"),
         (["run.dir={tmp}"], "is not empty"),

@@ -8,7 +8,7 @@ import torch
 from azr_population.bases.nano import nano_base_path
 from azr_population.errors import UserError
 from azr_population.measuring.evaluation.contestants import entry
-from azr_population.measuring.evaluation.sampling.rollout_sampler import torch_samplers
+from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.peft_folder import save_adapter
 
@@ -103,11 +103,11 @@ def test_a_base_that_is_not_here_or_another_one(tmp_path, played):
 def test_an_adapter_that_does_not_fit_is_named(tmp_path):
     found = entry(adapter(tmp_path / "mine", width=99), "all", None, None)
     with pytest.raises(UserError, match=r"mine does not fit"):
-        list(torch_samplers(found, found.contestants, "float32", "cpu"))
+        list(rollout_samplers(found, found.contestants, "float32", "cpu"))
 
 
 def test_adapters_of_one_shape_and_the_base_are_one_batch(played):
     found = entry(played, "all", None, None)
-    ((sampler, served),) = torch_samplers(found, found.contestants, "float32", "cpu")
+    ((sampler, served),) = rollout_samplers(found, found.contestants, "float32", "cpu")
     assert sorted(one.name for one in served) == sorted(names(found))
     assert sorted(sampler.slots.values()) == [0, 1, 2, 3, 4]

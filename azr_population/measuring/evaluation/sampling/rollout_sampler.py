@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 
-from azr_population.engines.assembly import check_rollout
+from azr_population.engines.base_folder import context_of
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.engine import Rollout, Sampling
+from azr_population.engines.rollouts import RolloutSettings, Served
 from azr_population.engines.torch_engine import make_bank
-from azr_population.engines.torch_rollout import TorchRollout
-from azr_population.engines.vllm_rollout import VllmRollout
 from azr_population.errors import UserError
 from azr_population.measuring.evaluation.contestants import Contestant, Entry
 from azr_population.measuring.evaluation.prompts import Prompt
@@ -69,43 +68,42 @@ class RolloutSampler:
         return Drawn(kept, len(completion.token_ids), ended, plain)
 
 
-Served = Iterator[tuple[RolloutSampler, list[Contestant]]]
+Samplers = Iterator[tuple[RolloutSampler, list[Contestant]]]
 
 
-def torch_samplers(
-    entry: Entry, contestants: Sequence[Contestant], dtype: str, device: str
-) -> Served:
-    """Samplers for these contestants of an entry, one for each shape of adapter among them.
+def rollout_samplers(
+    entry: Entry,
+    contestants: Sequence[Contestant],
+    dtype: str,
+    device: str,
+    rollout: RolloutSettings | None = None,
+) -> Samplers:
+    """Samplers for these contestants of an entry, one for each shape of adapter among them; each is
+    ended before the next one starts.
 
     All contestants of a run have one shape, and so one batch. Raises UserError where an adapter
-    does not fit the base.
+    does not fit the base, or where the rollout cannot serve it.
     """
-    for model, tokenizer, bank, together in _banks(entry, contestants, dtype, device):
-        rollout = TorchRollout(model, bank, stop_ids(model, tokenizer))
-        yield _sampler("torch", rollout, tokenizer, together, _context(model)), together
-
-
-def vllm_samplers(
-    entry: Entry, contestants: Sequence[Contestant], dtype: str, device: str
-) -> Served:
-    """As `torch_samplers`, by a vLLM in this process, which is ended before the next one starts."""
-    check_rollout("vllm", 1)
-    for model, tokenizer, bank, together in _banks(entry, contestants, dtype, "cpu"):
-        rollout = VllmRollout(
-            str(entry.base),
-            len(together),
-            bank.spec.rank,
-            stop_ids(model, tokenizer),
-            dtype=dtype,
-            on_gpu=device.startswith("cuda"),
-        )
+    assert entry.base is not None
+    settings = rollout or RolloutSettings()
+    settings.kind.check(1)
+    on_gpu = device.startswith("cuda")
+    # A rollout with weights of its own has the GPU to itself.
+    held_on = "cpu" if settings.kind.own_weights else device
+    for model, tokenizer, bank, together in _banks(entry, contestants, dtype, held_on):
+        base, stops = str(entry.base), stop_ids(model, tokenizer)
+        made = settings.kind.make(Served(model, bank, stops, base, dtype, on_gpu), settings)
         for slot in range(len(together)):
-            rollout.push(slot, bank.read(slot))
-        context = min(_context(model), rollout.max_model_len)
+            made.push(slot, bank.read(slot))
+        limits = [limit for limit in (context_of(model), made.longest) if limit]
+        slots = {one.name: slot for slot, one in enumerate(together)}
         try:
-            yield _sampler("vllm", rollout, tokenizer, together, context), together
+            yield (
+                RolloutSampler(settings.name, made, tokenizer, slots, min(limits, default=1 << 20)),
+                together,
+            )
         finally:
-            rollout.close()
+            made.close()
 
 
 def _banks(
@@ -132,17 +130,6 @@ def _banks(
             except UserError as error:
                 raise UserError(f"{one.folder} does not fit {entry.base}: {error}") from error
         yield model, tokenizer, bank, together
-
-
-def _sampler(
-    name: str, rollout: Rollout, tokenizer: Any, together: Sequence[Contestant], context: int
-) -> RolloutSampler:
-    slots = {one.name: slot for slot, one in enumerate(together)}
-    return RolloutSampler(name, rollout, tokenizer, slots, context)
-
-
-def _context(model: Any) -> int:
-    return int(getattr(model.config, "max_position_embeddings", 0) or 1 << 20)
 
 
 def _complete(adapter: Adapter, bank: Bank) -> Adapter:

@@ -1,0 +1,111 @@
+"""The rollouts that there are, by name: what each refuses beforehand, and how it is made.
+
+One of your own is a subclass of `RolloutKind` in a module that the run can import:
+`engine.rollout=my_module.MyKind`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from azr_population.engines import torch_rollout
+from azr_population.engines import vllm_versions as versions
+from azr_population.engines.engine import Rollout
+from azr_population.engines.torch_rollout import TorchRollout
+from azr_population.registry import Registry
+from azr_population.weights.bank import Bank
+
+ROLLOUTS: Registry[type[RolloutKind]] = Registry("rollout")
+
+
+@dataclass(frozen=True)
+class RolloutSettings:
+    """What samples; plain data, because it travels to other processes."""
+
+    name: str = "torch"
+    rows: int = torch_rollout.ROWS
+    tokens: int = torch_rollout.TOKENS
+    """Of the torch rollout: most rows in a batch, most tokens in its KV cache."""
+    vllm: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of `vllm.LLM` as the user gave them."""
+
+    @property
+    def kind(self) -> RolloutKind:
+        """Of the name. Raises UserError when there is none."""
+        return ROLLOUTS.find(self.name).function()
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a rollout samples from: the base, loaded and in its folder, and the members on it."""
+
+    model: nn.Module
+    bank: Bank
+    stop_ids: frozenset[int]
+    base: str
+    dtype: str
+    on_gpu: bool
+
+
+class RolloutKind:
+    """One kind of rollout. This one refuses nothing."""
+
+    own_weights = False
+    """Whether it has weights beside the learner's: then its log-probabilities are rounded in
+    another way, and a canary checks what it serves."""
+
+    def check(self, rank: int) -> None:
+        """Refuses what is known to fail before anything is loaded; `rank` is the adapters'."""
+
+    def check_base(self, base: str, dtype: str, device: str, settings: RolloutSettings) -> None:
+        """Refuses the base in the folder `base` before its weights are read."""
+
+    def make(self, served: Served, settings: RolloutSettings) -> Rollout:
+        """The rollout; of members only their number and shape are asked, they are pushed later."""
+        raise NotImplementedError
+
+
+@ROLLOUTS.register("torch", "ours")
+class TorchKind(RolloutKind):
+    """Samples from the learner's own bank."""
+
+    def make(self, served: Served, settings: RolloutSettings) -> Rollout:
+        """See `RolloutKind`."""
+        return TorchRollout(
+            served.model, served.bank, served.stop_ids, settings.rows, settings.tokens
+        )
+
+
+@ROLLOUTS.register("vllm", "vLLM, multi-LoRA")
+class VllmKind(RolloutKind):
+    """Samples by a vLLM in this process. All methods raise UserError with its reasons."""
+
+    own_weights = True
+
+    def check(self, rank: int) -> None:
+        """See `RolloutKind`."""
+        versions.version()
+        versions.lora_rank(rank)
+
+    def check_base(self, base: str, dtype: str, device: str, settings: RolloutSettings) -> None:
+        """See `RolloutKind`."""
+        versions.check_base(base, dtype, device.startswith("cuda"), settings.vllm)
+
+    def make(self, served: Served, settings: RolloutSettings) -> Rollout:
+        """See `RolloutKind`."""
+        # Imported late, as everything that starts a vLLM.
+        from azr_population.engines.vllm_rollout import VllmRollout
+
+        return VllmRollout(
+            served.base,
+            served.bank.slots,
+            served.bank.spec.rank,
+            served.stop_ids,
+            dtype=served.dtype,
+            on_gpu=served.on_gpu,
+            options=settings.vllm,
+        )
