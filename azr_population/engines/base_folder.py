@@ -52,12 +52,15 @@ def outline(folder: Path) -> Any:
     """The causal LM in a folder without its weights, on torch's meta device, in float32.
 
     Raises:
+        UserError: see `read_config`.
         OSError, ValueError, KeyError: there is none.
     """
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM
 
-    description = AutoConfig.from_pretrained(folder)
+    from azr_population.engines.base_config import read_config
+
+    description = read_config(folder)
     with torch.device("meta"):
         model: nn.Module = AutoModelForCausalLM.from_config(description)
     return model

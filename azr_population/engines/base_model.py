@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
+from azr_population.engines.base_config import read_config
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_sample import check_sample
 from azr_population.errors import UserError, first_line
@@ -68,7 +69,7 @@ def load_base(path: str | Path, dtype: str, device: str) -> tuple[nn.Module, Any
         # transformers 5 warns of the name that transformers 4 needs.
         argument = "torch_dtype" if transformers.__version__.startswith("4.") else "dtype"
         model = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, **{argument: getattr(torch, dtype)}
+            folder, config=read_config(folder), **{argument: getattr(torch, dtype)}
         )
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         reason = first_line(error).partition(". ")[0]
@@ -103,13 +104,19 @@ def load_tokenizer(folder: Path) -> Any:
     transformers 5 gives a Qwen2 base Qwen2's own splitting rules all the same, and then has neither
     its spaces nor its merges.
     """
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+    import transformers
 
     file = folder / "tokenizer_config.json"
-    named = json.loads(file.read_text("utf-8")).get("tokenizer_class") if file.exists() else None
+    told = json.loads(file.read_text("utf-8")) if file.exists() else {}
     # transformers 5 writes the second name, which transformers 4 does not know.
-    general = named in ("PreTrainedTokenizerFast", "TokenizersBackend")
-    return (PreTrainedTokenizerFast if general else AutoTokenizer).from_pretrained(folder)
+    general = told.get("tokenizer_class") in ("PreTrainedTokenizerFast", "TokenizersBackend")
+    more: dict[str, Any] = {}
+    extra = told.get("extra_special_tokens")
+    if isinstance(extra, list) and transformers.__version__.startswith("4."):
+        # transformers 4 calls them so, and wants a dict under the name that 5 gives them.
+        more = {"additional_special_tokens": extra, "extra_special_tokens": {}}
+    kind = transformers.PreTrainedTokenizerFast if general else transformers.AutoTokenizer
+    return kind.from_pretrained(folder, **more)
 
 
 def align(model: nn.Module) -> None:

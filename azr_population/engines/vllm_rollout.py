@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from azr_population.engines import vllm_versions as versions
+from azr_population.engines.base_config import rope_overrides
 from azr_population.engines.engine import BASE, Completion, Ids, Sampling
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter, Factors
@@ -64,6 +65,8 @@ class VllmRollout:
             "max_cpu_loras": slots + 1,
             "max_lora_rank": versions.lora_rank(rank),
             **versions.engine_arguments(on_gpu),
+            # vLLM reads the base by itself.
+            **_config_overrides(Path(base)),
             **(options or {}),
         }
         self.llm = versions.make_llm(arguments)
@@ -235,3 +238,11 @@ def _zeros(adapter: Adapter) -> Adapter:
             for name, pair in adapter.factors.items()
         },
     )
+
+
+def _config_overrides(base: Path) -> dict[str, Any]:
+    """What vLLM is to be told of a configuration that the installed transformers does not read."""
+    from transformers import AutoConfig
+
+    fields = rope_overrides(AutoConfig.from_pretrained(base), base)
+    return {"hf_overrides": fields} if fields else {}
