@@ -17,6 +17,7 @@ from azr_population.files import write_atomically
 from azr_population.hosts.local.engine import held_out_exam, open_referee
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
 from azr_population.method.members import Member, Role
+from azr_population.method.tools import Tools
 from azr_population.runs import RunDirectory
 from azr_population.runs.diagnostics import Estimate, difference, interval
 
@@ -82,9 +83,10 @@ def examine(
     members = [one for one in stored_members(folder, every) if one.solves]
     exam, format = held_out_exam(config), FORMATS[config.base.format]()
     with open_referee(config) as referee, engine_for(config, folder) as engine:
+        tools = Tools(engine, referee, format)
 
         def sit(member: Member, step: int) -> tuple[float, ...]:
-            sitting = exam.sit(engine, referee, format, [member], config.seed, step)
+            sitting = exam.sit(tools, [member], config.seed, step)
             return tuple(sitting.scores[member.name])
 
         base = sit(Member("agent_0", Role.AGENT, 0), 0)

@@ -21,6 +21,7 @@ from azr_population.measuring.outcome import Outcome
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
 from azr_population.method.exam import Exam
 from azr_population.method.phases import judge_proposals
+from azr_population.method.tools import Tools
 from azr_population.referee import Referee
 from azr_population.runs import RunDirectory
 from azr_population.runs.streams import Streams
@@ -48,12 +49,12 @@ def play(paths: Sequence[str | Path], every: int, tasks: int, attempts: int, see
             _proposals(engine, referee, format, config, one, tasks, streams) for one in teachers
         ]
         asked = [task for own in proposed for task in own]
-        exam = Exam(asked, attempts, seed)
+        exam, tools = Exam(asked, attempts, seed), Tools(engine, referee, format)
         rates: list[NDArray[np.float64]] = []
         for student in students:
             # Its label, because members of several runs have the same names.
             member = replace(student.load(engine), name=student.label)
-            scores = exam.sit(engine, referee, format, [member], seed, student.step).scores
+            scores = exam.sit(tools, [member], seed, student.step).scores
             rates.append(np.array(scores[member.name]))
     ends = np.cumsum([len(own) for own in proposed])[:-1]
     by_teacher = [

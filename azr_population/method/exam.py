@@ -15,13 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from azr_population.domains.code.completions import read_answer
-from azr_population.domains.code.formats import Format
 from azr_population.domains.code.questions import question
 from azr_population.domains.code.task import Task, TaskType
 from azr_population.engines.engine import Sampling
-from azr_population.engines.text import TextEngine
 from azr_population.method.members import Member
-from azr_population.referee import Referee
+from azr_population.method.tools import Tools
 from azr_population.runs.streams import Streams
 
 
@@ -82,9 +80,7 @@ class Exam:
 
     def sit(
         self,
-        engine: TextEngine,
-        referee: Referee,
-        format: Format,
+        tools: Tools,
         members: Sequence[Member],
         run_seed: int,
         step: int,
@@ -92,6 +88,7 @@ class Exam:
     ) -> Sitting:
         """Every member at every task; `attempts` of 0 are the exam's own number."""
         attempts = attempts or self.attempts
+        engine, format = tools.engine, tools.format
         gold = [format.gold_answer(task) for task in self.tasks]
         exact = [i for i, answer in enumerate(gold) if answer is not None]
         sampled = [i for i, answer in enumerate(gold) if answer is None]
@@ -105,7 +102,7 @@ class Exam:
             )
             seed = self._streams.integer(f"exam {run_seed} {member.name}", step)
             tasks = [self.tasks[i] for i in sampled]
-            rates = _solve(engine, referee, format, tasks, member, attempts, seed)
+            rates = _solve(tools, tasks, member, attempts, seed)
             for place, score in zip([*exact, *sampled], [*likelihoods, *rates], strict=True):
                 by_task[place] = score
             scores[member.name] = by_task
@@ -113,21 +110,16 @@ class Exam:
 
 
 def _solve(
-    engine: TextEngine,
-    referee: Referee,
-    format: Format,
-    tasks: Sequence[Task],
-    member: Member,
-    attempts: int,
-    seed: int,
+    tools: Tools, tasks: Sequence[Task], member: Member, attempts: int, seed: int
 ) -> list[float]:
     """The share of the member's attempts at each task that solved it."""
+    format = tools.format
     sampling = Sampling(
         tuple(format.max_new_tokens(task.type, "solve") for task in tasks),
         n=attempts,
     )
     prompts = [format.solve_prompt(task) for task in tasks]
-    completions = engine.generate(prompts, [member.slot] * len(tasks), sampling, seed)
+    completions = tools.engine.generate(prompts, [member.slot] * len(tasks), sampling, seed)
     answers = [
         [read_answer(format, task.type, completion) for completion in group]
         for task, group in zip(tasks, completions, strict=True)
@@ -136,7 +128,10 @@ def _solve(
         question(task, [text for text in texts if text is not None])
         for task, texts in zip(tasks, answers, strict=True)
     ]
-    return [sum(grade.solved for grade in grades) / attempts for grades in referee.grade(questions)]
+    return [
+        sum(grade.solved for grade in grades) / attempts
+        for grades in tools.referee.grade(questions)
+    ]
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -17,12 +17,15 @@ import numpy as np
 from azr_population.engines.text import TextEngine
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Member, Role
+from azr_population.method.observers import Observer
+from azr_population.method.population import Population
+from azr_population.method.record import StepRecords, guest_metrics
 from azr_population.method.rows import Row, matches_of
 from azr_population.runs.directory import steps
 from azr_population.weights.peft_folder import load_adapter
 
 
-class PastStudents:
+class PastStudents(Observer):
     """The stored students of a run, and the engine's slot in which one of them plays.
 
     Args:
@@ -31,16 +34,28 @@ class PastStudents:
         share: of the tasks that each teacher proposes to each student, in (0, 1).
     """
 
-    def __init__(self, snapshots: Path, slot: int, share: float) -> None:
+    def __init__(self, snapshots: Path, slot: int, share: float, engine: TextEngine) -> None:
         self._snapshots = snapshots
         self._slot = slot
         self._share = share
+        self._engine = engine
+        self._guest: str | None = None
+
+    def proposed(self, population: Population, rows: list[Row]) -> None:
+        """Gives a share of each match's rows to one student of an earlier step."""
+        generator = population.streams.numpy("past", population.step)
+        self._guest = self.take_over(rows, population.step, generator)
+
+    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+        """What it did with them."""
+        if self._guest:
+            records.metrics["past"] = guest_metrics(self._guest, rows)
 
     def take_over(
-        self, rows: Sequence[Row], step: int, engine: TextEngine, generator: np.random.Generator
+        self, rows: Sequence[Row], step: int, generator: np.random.Generator
     ) -> str | None:
-        """Gives a share of each match's rows to one student of an earlier step, which is put into
-        the engine; returns who it is, as `student_1@25`, or None before the first snapshot."""
+        """Puts a student of an earlier step into the engine and gives it its rows; returns who it
+        is, as `student_1@25`, or None before the first snapshot."""
         stored = [
             (then, folder)
             for then, place in steps(self._snapshots)
@@ -50,7 +65,7 @@ class PastStudents:
         if not stored:
             return None
         then, folder = stored[int(generator.integers(len(stored)))]
-        engine.write(self._slot, load_adapter(folder))
+        self._engine.write(self._slot, load_adapter(folder))
         past = Member(f"{folder.name}@{then}", Role.STUDENT, self._slot)
         for match in matches_of(rows):
             of_match = [row for row in rows if row.match is match]

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from azr_population.config.schema import EngineConfig, TaskConfig
 from azr_population.domains.code.completions import read_answer, read_proposal
-from azr_population.domains.code.formats import Format
 from azr_population.domains.code.held_out import HeldOut
 from azr_population.domains.code.questions import question
 from azr_population.domains.code.task import Proposal, Task, TaskType
 from azr_population.domains.code.validity import accept, refuse_before
 from azr_population.engines.engine import Sampling
-from azr_population.engines.text import TextEngine
 from azr_population.method.population import Population
 from azr_population.method.rows import Answer, Row
 from azr_population.method.shares import proposal_rows, shares
+from azr_population.method.tools import Tools
 from azr_population.referee import Program, Referee
 
 
 def propose(
-    engine: TextEngine,
-    format: Format,
-    population: Population,
-    tasks: TaskConfig,
-    sampling: EngineConfig,
-    references: np.random.Generator,
-    seed: int,
+    tools: Tools, population: Population, tasks: TaskConfig, sampling: EngineConfig
 ) -> list[Row]:
     """Every teacher writes its rows of proposals, split over the task types and its matches."""
+    format, streams, step = tools.format, population.streams, population.step
+    references = streams.numpy("references", step)
     teachers = population.roster.teachers
     budget = proposal_rows(population.config.rows, teachers[0].role)
     wanted = [
@@ -39,7 +32,7 @@ def propose(
         for match in population.deal([t.slot for t in teachers for _ in range(count)])
     ]
     wanted.sort(key=lambda pair: population.matches.index(pair[0]))
-    completions = engine.generate(
+    completions = tools.engine.generate(
         [
             format.propose_prompt(
                 type, population.buffer.sample(type, tasks.references, references)
@@ -54,7 +47,7 @@ def propose(
             ),
             sampling.temperature,
         ),
-        seed,
+        streams.integer("propose", step),
     )
     return [
         Row(
@@ -72,7 +65,7 @@ HELD_OUT = "held_out"
 
 
 def verify(
-    rows: Sequence[Row], referee: Referee, tasks: TaskConfig, held_out: HeldOut | None = None
+    rows: Sequence[Row], tools: Tools, tasks: TaskConfig, held_out: HeldOut | None = None
 ) -> None:
     """Sets `task` and `reason` of every row whose completion parsed."""
     parsed = []
@@ -81,7 +74,7 @@ def verify(
             row.reason = HELD_OUT
         elif row.proposal:
             parsed.append((row, row.proposal))
-    verdicts = judge_proposals([proposal for _, proposal in parsed], referee, tasks)
+    verdicts = judge_proposals([proposal for _, proposal in parsed], tools.referee, tasks)
     for (row, _), verdict in zip(parsed, verdicts, strict=True):
         if isinstance(verdict, Task):
             row.task, row.reason = verdict, "ok"
@@ -126,16 +119,12 @@ def seed_tasks(proposals: Sequence[Proposal], referee: Referee, tasks: TaskConfi
 
 
 def solve(
-    rows: Sequence[Row],
-    engine: TextEngine,
-    format: Format,
-    attempts: int,
-    sampling: EngineConfig,
-    seed: int,
+    rows: Sequence[Row], tools: Tools, population: Population, sampling: EngineConfig
 ) -> None:
-    """The matched student attempts every valid task `attempts` times."""
+    """The matched student attempts every valid task `population.attempts` times."""
+    format = tools.format
     chosen = [(row, row.task) for row in rows if row.task is not None]
-    completions = engine.generate(
+    completions = tools.engine.generate(
         [format.solve_prompt(task) for _, task in chosen],
         [row.match.student.slot for row, _ in chosen],
         Sampling(
@@ -144,9 +133,9 @@ def solve(
                 for row, _ in chosen
             ),
             sampling.temperature,
-            n=attempts,
+            n=population.config.attempts,
         ),
-        seed,
+        population.streams.integer("solve", population.step),
     )
     for (row, _), drawn in zip(chosen, completions, strict=True):
         row.answers = [
@@ -154,7 +143,7 @@ def solve(
         ]
 
 
-def grade(rows: Sequence[Row], referee: Referee) -> None:
+def grade(rows: Sequence[Row], tools: Tools) -> None:
     """The referee judges the attempts. Equal answers to a task are judged once."""
     asked = [row for row in rows if row.task is not None and row.answers]
     texts = [
@@ -165,7 +154,7 @@ def grade(rows: Sequence[Row], referee: Referee) -> None:
         for row, answers in zip(asked, texts, strict=True)
         if row.task is not None
     ]
-    for row, answers, grades in zip(asked, texts, referee.grade(questions), strict=True):
+    for row, answers, grades in zip(asked, texts, tools.referee.grade(questions), strict=True):
         verdicts = dict(zip(answers, grades, strict=True))
         for answer in row.answers:
             if answer.text is not None:

@@ -1,54 +1,27 @@
 """One population, whoever hosts it: who meets whom, what it is worth, who is replaced.
 
 A step, as both hosts play it: `begin_step` draws the matches, `deal` says which match a teacher's
-row belongs to, `reward` fills the rewards in, `finish_step` rates, replaces and records. Between
-them the host generates, verifies, solves and grades, and trains on what `training.py` credits.
+row belongs to; `reward`, `rate`, `evolve` and `record` are verbs of `step.py`. Between them the
+host generates, verifies, solves and grades, and trains on what `training.py` credits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
 from azr_population.domains.buffer import TaskBuffer
 from azr_population.errors import UserError
 from azr_population.method import record
-from azr_population.method.clock import PhaseClock
 from azr_population.method.matchmaking import Match, Matchmaker
 from azr_population.method.members import Member, RatingSystem, Role, Roster
+from azr_population.method.record import StepRecords
 from azr_population.method.rewards import count_copies, reward_rows
 from azr_population.method.rows import Practice, Row
 from azr_population.method.shares import Dealer
-from azr_population.method.transcript import Transcript
 from azr_population.method.turnover import MakeChild, Turnover, rate_matches
-from azr_population.runs.directory import RunDirectory
 from azr_population.runs.streams import Streams
-
-
-@dataclass(frozen=True)
-class StepRecords:
-    """What a step adds to the records of a run, by their names."""
-
-    metrics: dict[str, Any]
-    matches: list[dict[str, Any]]
-    lineage: list[dict[str, Any]]
-    tasks: list[dict[str, Any]]
-    notes: list[str]
-    """Lines for the person watching; they are not written down."""
-    exams: list[dict[str, Any]] = field(default_factory=list)
-    completions: list[dict[str, Any]] = field(default_factory=list)
-
-    def append_to(self, directory: RunDirectory) -> None:
-        """Writes the records; a step whose metrics are there has all of them."""
-        directory.append("tasks", self.tasks)
-        directory.append("matches", self.matches)
-        directory.append("lineage", self.lineage)
-        directory.append("exams", self.exams)
-        if self.completions:  # no empty file where none are wanted
-            directory.append("completions", self.completions)
-        directory.append("metrics", [self.metrics])
 
 
 def matchmaker_of(settings: MatchmakingConfig) -> Matchmaker:
@@ -80,8 +53,6 @@ class Population:
         self.turnover = Turnover(evolution, self.streams, self.ratings.initial)
         self.buffer = TaskBuffer(buffer_size)
         """Valid tasks of earlier steps: one that comes again is a copy."""
-        self.transcript: Transcript | None = None
-        """What is kept of the members' own words; set by the host, which has the tokenizer."""
         self.step = 0
         self.matches: list[Match] = []
         self._dealer = Dealer([])
@@ -117,47 +88,47 @@ class Population:
         count_copies(rows, self.buffer)
         reward_rows(rows, self.config)
 
-    def finish_step(
+    def rate(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """Rates the members by the step's rewarded rows; the lines of `matches.jsonl`."""
+        matches = rate_matches(self.step, self.matches, rows, self.matchmaker)
+        self.roster.anchor(self.ratings.initial.mu)
+        return matches
+
+    def evolve(self, rows: Sequence[Row], make_child: MakeChild) -> list[dict[str, Any]]:
+        """At its interval, replaces members; the lines of `lineage.jsonl`.
+
+        `make_child` puts a child in the place of a member.
+        """
+        self.turnover.remember(
+            {member.name: record.mean_reward(member, rows) for member in self.roster}
+        )
+        births = self.turnover.replace(self.step, self.roster, make_child)
+        for member in self.roster:
+            member.skill = None
+        return births
+
+    def record(
         self,
         rows: Sequence[Row],
         updates: Mapping[int, Mapping[str, float]],
-        make_child: MakeChild,
+        matches: list[dict[str, Any]],
+        births: list[dict[str, Any]],
         practice: Sequence[Practice] = (),
     ) -> StepRecords:
-        """Rates the matches, replaces members at the interval, and tells what happened.
+        """What happened in the step; its tasks are known from here on.
 
         Args:
-            rows: all proposals of the step, rewarded.
+            rows: all proposals of the step, as `rows.by_match` orders them.
             updates: what the engine says about each member's update, by slot.
-            make_child: puts a child in the place of a member.
             practice: attempts outside the matches.
         """
-        rows = sorted(rows, key=lambda row: (row.match.teacher.slot, row.match.student.slot))
-        written = self._kept(rows, practice)
-        clock = PhaseClock()
-        with clock("rate"):
-            matches = rate_matches(self.step, self.matches, rows, self.matchmaker)
-            self.roster.anchor(self.ratings.initial.mu)
-        with clock("evolve"):
-            self.turnover.remember(
-                {member.name: record.mean_reward(member, rows) for member in self.roster}
-            )
-            births = self.turnover.replace(self.step, self.roster, make_child)
         metrics = record.step_record(self.step, self.roster, rows, practice, updates)
         metrics |= self.turnover.operators(self.step)
-        metrics["phases"] = clock.phases
         for row in rows:
             if row.task is not None:
                 self.buffer.add(row.task)
         tasks = record.task_records(self.step, rows)
-        notes = record.nothing_valid(rows)
-        return StepRecords(metrics, matches, births, tasks, notes, completions=written)
-
-    def _kept(self, rows: Sequence[Row], practice: Sequence[Practice]) -> list[dict[str, Any]]:
-        if self.transcript is None:
-            return []
-        generator = self.streams.numpy("completions", self.step)
-        return self.transcript.of_step(self.step, self.roster, rows, practice, generator)
+        return StepRecords(metrics, matches, births, tasks, record.nothing_valid(rows))
 
     def state(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""

@@ -4,12 +4,37 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from azr_population.domains.code.complexity import measure
 from azr_population.method.members import Member, Role, Roster, outcome_of, tally
 from azr_population.method.rows import Practice, Row
+from azr_population.runs.directory import RunDirectory
+
+
+@dataclass
+class StepRecords:
+    """What a step adds to the records of a run, by their names."""
+
+    metrics: dict[str, Any]
+    matches: list[dict[str, Any]]
+    lineage: list[dict[str, Any]]
+    tasks: list[dict[str, Any]]
+    notes: list[str]
+    """Lines for the person watching; they are not written down."""
+    exams: list[dict[str, Any]] = field(default_factory=list)
+    completions: list[dict[str, Any]] = field(default_factory=list)
+
+    def append_to(self, directory: RunDirectory) -> None:
+        """Writes the records; a step whose metrics are there has all of them."""
+        directory.append("tasks", self.tasks)
+        directory.append("matches", self.matches)
+        directory.append("lineage", self.lineage)
+        directory.append("exams", self.exams)
+        if self.completions:  # no empty file where none are wanted
+            directory.append("completions", self.completions)
+        directory.append("metrics", [self.metrics])
 
 
 def mean(values: Iterable[float | None]) -> float | None:
@@ -126,7 +151,7 @@ def step_record(
 ) -> dict[str, Any]:
     """What a step adds to the line of `metrics.jsonl`. Lengths in tokens, shares in [0, 1].
 
-    The host adds `seconds`, `phases` (seconds too) and `exam`.
+    The host adds `seconds` and `phases` (seconds too), observers the rest.
     """
     members = {m.name: member_metrics(m, rows, practice, updates.get(m.slot, {})) for m in roster}
     types = {
@@ -139,6 +164,7 @@ def step_record(
         "members": members,
         "types": types,
         "reasons": dict(Counter(row.reason for row in rows)),
+        "exam": None,
     }
 
 

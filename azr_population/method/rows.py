@@ -55,6 +55,11 @@ def matches_of(rows: Iterable[Row]) -> list[Match]:
     return list({id(row.match): row.match for row in rows}.values())
 
 
+def by_match(rows: Iterable[Row]) -> list[Row]:
+    """The rows by teacher and student, as the records have them."""
+    return sorted(rows, key=lambda row: (row.match.teacher.slot, row.match.student.slot))
+
+
 @dataclass
 class Practice:
     """An attempt at a task that the host drew from a buffer of its own, outside the matches.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from azr_population.config.schema import PopulationConfig
 from azr_population.domains.code.task import TaskType
 from azr_population.engines.engine import Completion, Sample
+from azr_population.engines.text import TextEngine
 from azr_population.method.advantages import leave_one_out, task_relative
+from azr_population.method.population import Population
 from azr_population.method.rows import Answer, Practice, Row, matches_of
 from azr_population.method.shares import shares, solving_rows
 
@@ -106,8 +108,23 @@ def advantages(rows: Sequence[TrainingRow], by_token: bool = False) -> list[floa
 def samples(rows: Sequence[TrainingRow]) -> dict[int, list[Sample]]:
     """Each member's rows with their advantages, by slot; rows that teach nothing are left out."""
     kept: dict[int, list[Sample]] = {}
-    for row, advantage in zip(rows, advantages(rows), strict=True):
+    for row, value in zip(rows, advantages(rows), strict=True):
         of_member = kept.setdefault(row.slot, [])
-        if advantage is not None:
-            of_member.append(Sample(row.completion, advantage))
+        if value is not None:
+            of_member.append(Sample(row.completion, value))
     return kept
+
+
+def advantage(rows: Sequence[Row], population: Population) -> dict[int, list[Sample]]:
+    """What each member learns from in a local step, by slot. Past opponents learn nothing."""
+    generator = population.streams.numpy("attempts", population.step)
+    matched = [row for row in rows if row.match in population.matches]
+    return samples([*proposals(rows), *attempts(matched, population.config, generator)])
+
+
+def update(
+    engine: TextEngine, credited: Mapping[int, list[Sample]], rates: Mapping[int, float]
+) -> dict[int, dict[str, float]]:
+    """Trains every member; what the engine says of each, by slot, and how many `rows` it had."""
+    figures = engine.update(credited, rates)
+    return {slot: {**own, "rows": len(credited[slot])} for slot, own in figures.items()}

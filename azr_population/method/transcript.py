@@ -32,6 +32,9 @@ import numpy as np
 from azr_population.domains.code.task import TaskType
 from azr_population.engines.engine import Completion
 from azr_population.method.members import Roster
+from azr_population.method.observers import Observer
+from azr_population.method.population import Population
+from azr_population.method.record import StepRecords
 from azr_population.method.rows import Answer, Practice, Row
 
 FIRST = 1000
@@ -42,12 +45,25 @@ LONGEST = 16_000
 Record = dict[str, Any]
 
 
-class Transcript:
+class Transcript(Observer):
     """Keeps `per_step` completions of every step (0: none), of the first one up to `FIRST`."""
 
     def __init__(self, per_step: int, tokenizer: Any) -> None:
         self._per_step = per_step
         self._tokenizer = tokenizer
+        self._lines: list[Record] = []
+
+    def updated(
+        self, population: Population, rows: Sequence[Row], practice: Sequence[Practice]
+    ) -> None:
+        """Before anybody is replaced: a line names its writer's generation."""
+        step, roster = population.step, population.roster
+        generator = population.streams.numpy("completions", step)
+        self._lines = self.of_step(step, roster, rows, practice, generator)
+
+    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+        """Its lines."""
+        records.completions += self._lines
 
     def of_step(
         self,

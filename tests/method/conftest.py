@@ -13,7 +13,9 @@ import torch
 from azr_population.config.schema import Config
 from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.engines.engine import Completion
-from azr_population.method.loop import SelfPlay
+from azr_population.hosts.local.observing import observers
+from azr_population.method.step import SelfPlay
+from azr_population.method.tools import Tools
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
@@ -138,7 +140,10 @@ def config():
 def play(config, referee):
     """Makes a self-play with scripted members: teachers' skills, then students'."""
 
-    def make(skill, exam=None):
-        return SelfPlay(config, ScriptedEngine(skill), referee, ChatFormat(), exam)
+    def make(skill, exam=None, validation=None):
+        tools = Tools(ScriptedEngine(skill), referee, ChatFormat())
+        game = SelfPlay(config, tools, exam.tasks if exam else [])
+        game.observers = observers(game, exam, validation)
+        return game
 
     return make

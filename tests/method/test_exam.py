@@ -1,6 +1,7 @@
 """The exam: who sits it, when, and with how many attempts."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from azr_population.config.load import load_config
 from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.task import Task, TaskType
+from azr_population.hosts.local.engine import held_out_exam
 from azr_population.hosts.local.run import _selfplay
 from azr_population.method.exam import Exam
 
@@ -63,8 +65,8 @@ def test_the_first_and_the_last_sitting_are_equally_long(play, exam, populations
 
 def sit(exam, game, members, run_seed=1, step=1, format=None):
     students = [game.population.roster[name] for name in members]
-    format = format or game.format
-    return exam.sit(game.engine, game.referee, format, students, run_seed, step).scores
+    tools = replace(game.tools, format=format) if format else game.tools
+    return exam.sit(tools, students, run_seed, step).scores
 
 
 def test_who_else_sits_changes_no_score_and_noise_is_not_shared(play, exam, config):
@@ -94,7 +96,7 @@ def test_a_probability_that_is_known_is_not_sampled(play, exam, config):
 def test_programs_of_the_exam_are_no_tasks(play, populations):
     proposed = Task(TaskType.CODE_O, "def f(a):\n    return a + 7  # held out", ("3",), ("10",))
     game = play([1.0] * 4, Exam([proposed], 1, 1))
-    game.engine._propose = lambda prompt, number, good: (
+    game.tools.engine._propose = lambda prompt, number, good: (
         f"```python\ndef f(a):\n  return a + {7 + number % 2}\n```\n```input\n{number % 5}\n```\n"
     )
     game.config.task.types = ["code_o"]
@@ -125,14 +127,13 @@ def test_the_base_scores_the_same_in_every_layout():
     torch.set_num_threads(1)
     with _selfplay(config) as game:
         students = game.population.roster.students
-        means, tasks = {}, len(game.exam.tasks)
+        exam = held_out_exam(config)
+        means, tasks = {}, len(exam.tasks)
         for size in (1, 2, 4, 8):
             scores = [
                 score
                 for seed in range(20)
-                for scores in game.exam.sit(
-                    game.engine, game.referee, game.format, students[:size], seed, 1
-                ).scores.values()
+                for scores in exam.sit(game.tools, students[:size], seed, 1).scores.values()
                 for score in scores
             ]
             means[size] = sum(scores) / len(scores)

@@ -18,13 +18,14 @@ def game(play, config, tmp_path):
     config.population.teachers = config.population.students = 2
     config.evolution.interval = 0
     game = play(SKILLS)
-    game.past = PastStudents(tmp_path / "snapshots", 4, 0.5)
+    game.observers.append(PastStudents(tmp_path / "snapshots", 4, 0.5, game.tools.engine))
     return game
 
 
 def store(game, folder, step):
     for name, slot in (("student_1", 3), ("teacher_0", 0)):
-        save_adapter(game.engine.read(slot), folder / f"snapshots/step_{step}" / name, "base", {})
+        place = folder / f"snapshots/step_{step}" / name
+        save_adapter(game.tools.engine.read(slot), place, "base", {})
 
 
 def test_before_the_first_snapshot_everything_is_as_without_them(game, play):
@@ -46,7 +47,9 @@ def test_a_share_of_every_match_goes_to_an_earlier_student_and_pays_the_teacher(
         # Half of its tasks are solved by nobody (1), half by everybody (0).
         assert records.metrics["members"][teacher]["proposal_reward"] == pytest.approx(0.5, abs=0.1)
     assert (
-        game.engine.weights[4].factors["layer"].B.equal(game.engine.weights[3].factors["layer"].B)
+        game.tools.engine.weights[4]
+        .factors["layer"]
+        .B.equal(game.tools.engine.weights[3].factors["layer"].B)
     )
 
 
@@ -54,7 +57,7 @@ def test_past_opponents_are_neither_trained_nor_rated(game, tmp_path):
     game.play_step()
     store(game, tmp_path, 1)
     records = game.play_step()
-    samples, _ = game.engine.updates[-1]
+    samples, _ = game.tools.engine.updates[-1]
     assert set(samples) == {0, 1, 2, 3}
     assert {match["student"] for match in records.matches} == {"student_0", "student_1"}
     assert [match["proposed"] for match in records.matches] == [6, 6]
@@ -66,7 +69,5 @@ def test_all_earlier_students_are_drawn(game, tmp_path):
     game.play_step()
     for step in (1, 2, 3):
         store(game, tmp_path, step)
-    drawn = {
-        game.past.take_over([], 4, game.engine, np.random.default_rng(seed)) for seed in range(40)
-    }
+    drawn = {game.observers[-1].take_over([], 4, np.random.default_rng(seed)) for seed in range(40)}
     assert drawn == {"student_1@1", "student_1@2", "student_1@3"}

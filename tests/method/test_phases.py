@@ -20,25 +20,10 @@ def played(play, config, skill, teachers, students):
     game = play(skill)
     population = game.population
     population.begin_step(1)
-    rows = phases.propose(
-        game.engine,
-        game.format,
-        population,
-        config.task,
-        config.engine,
-        population.streams.numpy("references", 1),
-        population.streams.integer("propose", 1),
-    )
-    phases.verify(rows, game.referee, config.task)
-    phases.solve(
-        rows,
-        game.engine,
-        game.format,
-        config.population.attempts,
-        config.engine,
-        population.streams.integer("solve", 1),
-    )
-    phases.grade(rows, game.referee)
+    rows = phases.propose(game.tools, population, config.task, config.engine)
+    phases.verify(rows, game.tools, config.task)
+    phases.solve(rows, game.tools, population, config.engine)
+    phases.grade(rows, game.tools)
     population.reward(rows)
     return rows
 

@@ -13,7 +13,7 @@ from azr_population.engines.engine import Completion
 from azr_population.errors import UserError
 from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.population import Population
-from azr_population.method.record import nothing_valid
+from azr_population.method.record import StepRecords, nothing_valid
 from azr_population.method.rows import Answer, Practice, Row
 from azr_population.weights.breeding import Making
 
@@ -40,6 +40,14 @@ def rows(of: Population, solved: dict[str, bool]) -> list[Row]:
     return made
 
 
+def finish(
+    one: Population, made: list[Row], updates: Any, nursery: Any, practice: Any = ()
+) -> StepRecords:
+    """The end of a step."""
+    matches = one.rate(made)
+    return one.record(made, updates, matches, one.evolve(made, nursery), practice)
+
+
 class Nursery:
     """Makes children by word only."""
 
@@ -58,7 +66,7 @@ def test_the_single_agent_meets_itself_and_is_not_rated() -> None:
     assert [match.student.slot for match in one.deal([0, 0])] == [0, 0]
     agent = one.roster["agent_0"]
     before = agent.rating
-    records = one.finish_step(rows(one, {"agent_0": True}), {}, Nursery())
+    records = finish(one, rows(one, {"agent_0": True}), {}, Nursery())
     assert agent.rating == before and records.matches[0]["proposed"] == 2
     assert "mu" not in records.metrics["members"]["agent_0"]
     assert one.learning_rates() == {0: 1e-3}
@@ -67,7 +75,7 @@ def test_the_single_agent_meets_itself_and_is_not_rated() -> None:
 def test_ratings_follow_the_games_and_the_best_student_is_known() -> None:
     one = population()
     one.begin_step(1)
-    one.finish_step(rows(one, {"student_0": False, "student_1": True}), {}, Nursery())
+    finish(one, rows(one, {"student_0": False, "student_1": True}), {}, Nursery())
     assert one.best_student().name == "student_1"
     assert one.roster["student_0"].rating.mu < 25 < one.roster["student_1"].rating.mu
     assert one.learning_rates() == {0: 1.5e-4, 1: 1.5e-4, 2: 1e-3, 3: 1e-3}
@@ -79,7 +87,7 @@ def test_forfeits_cost_the_teacher_and_move_no_student() -> None:
         one.begin_step(step)
         refused = [Row(match, TaskType.CODE_O, WRITTEN, None) for match in one.matches * 3]
         one.reward(refused)
-        one.finish_step(refused, {}, Nursery())
+        finish(one, refused, {}, Nursery())
     assert one.roster["student_0"].rating.mu == 25
     assert one.roster["teacher_0"].rating.mu < 20
 
@@ -89,7 +97,7 @@ def test_the_students_mean_is_the_same_after_every_step() -> None:
     for step in range(1, 9):
         one.begin_step(step)
         solved = {student.name: student.slot != 3 for student in one.roster.students}
-        one.finish_step(rows(one, solved), {}, Nursery())
+        finish(one, rows(one, solved), {}, Nursery())
         mus = [student.rating.mu for student in one.roster.students]
         assert sum(mus) / 3 == pytest.approx(25.0) and max(mus) - min(mus) > 1
 
@@ -97,10 +105,10 @@ def test_the_students_mean_is_the_same_after_every_step() -> None:
 def test_the_worst_of_each_role_are_replaced_at_the_interval() -> None:
     one, nursery = population(), Nursery()
     one.begin_step(1)
-    first = one.finish_step(rows(one, {"student_0": False, "student_1": True}), {}, nursery)
+    first = finish(one, rows(one, {"student_0": False, "student_1": True}), {}, nursery)
     assert first.lineage == [] == nursery.asked and "operators" not in first.metrics
     one.begin_step(2)
-    second = one.finish_step(rows(one, {"student_0": False, "student_1": True}), {}, nursery)
+    second = finish(one, rows(one, {"student_0": False, "student_1": True}), {}, nursery)
     assert [birth["child"] for birth in second.lineage][-1] == "student_0"
     assert len(second.lineage) == 2 and nursery.asked[-1][:2] == ("student_0", ["student_1"])
     assert second.lineage[-1]["parents"] == ["student_1"]
@@ -119,7 +127,7 @@ def test_copies_are_counted_within_the_step_and_against_earlier_ones() -> None:
         one.reward(same)
         assert [row.copies for row in same] == [copies, copies]
         assert [row.reward for row in same] == pytest.approx([1.0 - 0.3 * copies] * 2)
-        metrics = one.finish_step(same, {}, Nursery()).metrics
+        metrics = finish(one, same, {}, Nursery()).metrics
         assert metrics["types"]["code_o"]["unique"] == 0.0
 
 
@@ -131,9 +139,7 @@ def test_practice_counts_as_written_and_not_as_played() -> None:
         Practice(1, TaskType.CODE_O, WRITTEN, solved, reason, reward)
         for solved, reason, reward in ((True, "solved", 1.0), (False, "wrong", -0.5))
     ]
-    metrics = one.finish_step(
-        played, {1: {"rows": 2.0, "tokens": 4.0}}, Nursery(), practice
-    ).metrics
+    metrics = finish(one, played, {1: {"rows": 2.0, "tokens": 4.0}}, Nursery(), practice).metrics
     student, teacher = (metrics["members"][name] for name in ("student_0", "teacher_0"))
     assert (student["rollouts"], student["tokens"]) == (4, 8)
     assert (student["trained_rows"], student["trained_tokens"]) == (2.0, 4.0)
@@ -145,7 +151,7 @@ def test_practice_counts_as_written_and_not_as_played() -> None:
 def test_a_state_brings_back_ratings_and_draws_go_on() -> None:
     one, other = population(4, 4), population(4, 4)
     one.begin_step(1)
-    one.finish_step(rows(one, {f"student_{n}": n < 2 for n in range(4)}), {}, Nursery())
+    finish(one, rows(one, {f"student_{n}": n < 2 for n in range(4)}), {}, Nursery())
     other.load_state(json.loads(json.dumps(one.state())))
     one.begin_step(2)
     other.begin_step(2)
@@ -168,7 +174,7 @@ def test_a_step_without_a_valid_proposal_says_so_with_an_example() -> None:
     one = population()
     one.begin_step(1)
     made = rows(one, {"student_0": True, "student_1": True})
-    assert one.finish_step(made, {}, Nursery()).notes == []
+    assert finish(one, made, {}, Nursery()).notes == []
     one.begin_step(2)
     texts = ["deff(a):returna", "deff(b)", "def f(a):\n return " + "a" * 300, ""]
     broken = [
@@ -178,7 +184,7 @@ def test_a_step_without_a_valid_proposal_says_so_with_an_example() -> None:
     broken[0].reason = "error"
     one.matches = [row.match for row in made[::2]]
     one.reward(broken)
-    (note,) = one.finish_step(broken, {}, Nursery()).notes
+    (note,) = finish(one, broken, {}, Nursery()).notes
     writer = broken[1].match.teacher.name
     assert note == (
         "no valid proposal in this step (3 unparsable, 1 error); "

@@ -31,8 +31,7 @@ def victims(game):
 
 def test_a_validation_exam_replaces_who_scores_least_whatever_the_ratings(play, config, four):
     config.evolution.fitness = "exam_validation"
-    game = play([1.0] * 4 + [0.9, 0.1, 0.9, 0.9])
-    game.validation = Exam(tasks(*range(2, 32)), 2, 5)
+    game = play([1.0] * 4 + [0.9, 0.1, 0.9, 0.9], validation=Exam(tasks(*range(2, 32)), 2, 5))
     found = victims(game)
     assert found["student_1"]["victim"] < 0.4 and found["student_1"]["parents"][0] > 0.7
     # Teachers have no exam: TrueSkill points.
@@ -51,12 +50,3 @@ def test_the_validation_exam_shares_no_program_with_the_reported_one(config):
     config.exam.attempts, config.evolution.validation_seed = 2, 9
     exam = validation_exam(config, tasks(2, 3, 4), Exam(tasks(3), 1, 1))
     assert [task.program[-1] for task in exam.tasks] == ["2", "4"] and exam.attempts == 2
-
-
-def test_its_programs_are_held_out_too(play, config, four):
-    from azr_population.method.loop import SelfPlay
-
-    game = play([1.0] * 8)
-    guarded = SelfPlay(config, game.engine, game.referee, game.format, None, Exam(tasks(7), 1, 1))
-    assert guarded.held_out.is_copy("def f(a):\n    return a + 7")
-    assert not game.held_out.is_copy("def f(a):\n    return a + 7")

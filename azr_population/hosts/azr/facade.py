@@ -29,15 +29,16 @@ from azr_population.weights.breeding import Making
 FOLDER = "population"
 """Of the groups' checkpoints, in AZR's own `global_step_<n>/actor`."""
 
-Finish = Callable[[DataProto, Mapping[int, Mapping[str, float]]], dict[str, float]]
+Updates = dict[int, dict[str, float]]
+"""What the learner says of each member's update, by slot."""
 
 
 class PopulationGroup:
     """All members behind the interface of veRL's actor-rollout worker group.
 
     `world_size` is 1 for AZR, because splitting, padding and balancing happen in here.
-    `finish_step` is called with the batch and the members' update metrics at the end of a step; its
-    result becomes AZR's metrics. `default` is the slot that answers where nobody said who.
+    AZR's last call in a step is `update_actor`; behind it `after_update` plays the rest of the step
+    and its result becomes AZR's metrics. `default` is the slot that answers where nobody said who.
     """
 
     world_size = 1
@@ -48,7 +49,7 @@ class PopulationGroup:
         max_new_tokens: int,
         validation_temperature: float,
         streams: Streams,
-        finish_step: Finish,
+        after_update: Callable[[Updates], dict[str, float]],
         learning_rates: Callable[[], Mapping[int, float]],
         state: Callable[[], dict[str, Any]],
         load_state: Callable[[dict[str, Any]], None],
@@ -60,7 +61,7 @@ class PopulationGroup:
         self._max_new_tokens = max_new_tokens
         self._validation_temperature = validation_temperature
         self._streams = streams
-        self._finish_step = finish_step
+        self._after_update = after_update
         self._learning_rates = learning_rates
         self._state = state
         self._load_state = load_state
@@ -107,7 +108,11 @@ class PopulationGroup:
         return output
 
     def update_actor(self, batch: DataProto) -> DataProto:
-        """veRL's method: one update per member; AZR's metrics in `meta_info["metrics"]`."""
+        """veRL's method: `update`, then the rest of the step; AZR's metrics in `meta_info`."""
+        return DataProto(meta_info={"metrics": self._after_update(self.update(batch))})
+
+    def update(self, batch: DataProto) -> Updates:
+        """One update per member."""
         keys = ["input_ids", "attention_mask", "responses", "old_log_probs", "advantages"]
         # Where the sampler is not the learner.
         if "rollout_log_probs" in set(batch.batch.keys()):
@@ -122,12 +127,11 @@ class PopulationGroup:
             if rows:
                 part, _ = self._prepared(group, batch.select(keys, []), slots, rows, meta)
                 futures.append((group, group.workers.update_actor(part)))
-        updates: dict[int, dict[str, float]] = {}
+        updates: Updates = {}
         for group, future in futures:
             worker_updates = self._result(group, future).meta_info["updates"]
             updates |= {group.first + slot: figures for slot, figures in worker_updates.items()}
-        metrics = self._finish_step(batch, updates)
-        return DataProto(meta_info={"metrics": metrics})
+        return updates
 
     def save_checkpoint(
         self,

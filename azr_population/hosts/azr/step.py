@@ -1,8 +1,8 @@
 """The step that AZR's loop is playing, as its population sees it.
 
 AZR computes one batch per problem type and role. `assign` says whom its rows belong to, the judge
-(`judging.py`) fills in rows and practice, `credit` writes the advantages, and `finish` ends the
-step when the members have been updated.
+(`judging.py`) fills in rows, practice and rewards, `credit` writes the advantages, and `end` does
+what `method/step.py` does behind the update.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ import torch
 from azr_population.domains.code.task import TaskType
 from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.tokens import response_rows
-from azr_population.method.population import Population, StepRecords
-from azr_population.method.rows import Practice, Row
+from azr_population.method.clock import PhaseClock
+from azr_population.method.observers import Observer, Observers
+from azr_population.method.population import Population
+from azr_population.method.record import StepRecords
+from azr_population.method.rows import Practice, Row, by_match
 from azr_population.method.training import TrainingRow, advantages
 from azr_population.method.turnover import MakeChild
 
@@ -36,8 +39,9 @@ NOBODY = -1
 class Step:
     """What has come of the step so far."""
 
-    def __init__(self, population: Population) -> None:
+    def __init__(self, population: Population, observers: Sequence[Observer] = ()) -> None:
         self.population = population
+        self.observers = observers
         self.rows: list[Row] = []
         self.practice: list[Practice] = []
         self._learning: Counter[int] = Counter()
@@ -87,21 +91,27 @@ class Step:
             row.slot for row, value in zip(rows, values, strict=True) if value is not None
         )
 
-    def finish(
+    def end(
         self,
         updates: Mapping[int, Mapping[str, float]],
         make_child: MakeChild,
         timing: Mapping[str, float],
     ) -> StepRecords:
-        """Ratings, births and records; `timing` is AZR's, in seconds."""
-        updates = {
-            slot: {**figures, "rows": self._learning[slot]} for slot, figures in updates.items()
-        }
-        records = self.population.finish_step(self.rows, updates, make_child, self.practice)
-        records.metrics["seconds"] = time.perf_counter() - self._started
+        """What follows the update: rate, evolve, record; `timing` is AZR's, in seconds."""
+        population, clock = self.population, PhaseClock()
+        observers = Observers(self.observers, population, clock)
+        rows = by_match(self.rows)
+        observers.updated(rows, self.practice)
+        with clock("rate"):
+            matches = population.rate(rows)
+        with clock("evolve"):
+            births = population.evolve(rows, make_child)
+        learned = {slot: {**own, "rows": self._learning[slot]} for slot, own in updates.items()}
+        records = population.record(rows, learned, matches, births, self.practice)
+        observers.recorded(rows, records)
         timed = {name.replace("/", " "): seconds for name, seconds in timing.items()}
-        records.metrics["phases"] = {**timed, **records.metrics["phases"]}
-        records.metrics["exam"] = None
+        seconds = time.perf_counter() - self._started
+        records.metrics |= {"seconds": seconds, "phases": timed | clock.phases}
         return records
 
 

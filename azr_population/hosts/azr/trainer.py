@@ -58,8 +58,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             strategy.data_len = config.data.train_batch_size * strategy.update_iteration
         super().__init__(*args, **kwargs)
         self.population = population_of(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
-        self.population.transcript = Transcript(self.settings.completions, self.tokenizer)
-        self.step = Step(self.population)
+        transcript = Transcript(self.settings.completions, self.tokenizer)
+        self.step = Step(self.population, [transcript])
         folder = Path(self.config.trainer.default_local_dir) / "population"
         self.directory = recording.open_run(
             self.config,
@@ -112,7 +112,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
                 config, "actor_rollout_ref.rollout.val_kwargs.temperature", default=0.0
             ),
             streams=self.population.streams,
-            finish_step=self._finish_step,
+            after_update=self._after_update,
             learning_rates=self.population.learning_rates,
             state=self.population.state,
             load_state=self.population.load_state,
@@ -214,11 +214,9 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         random.seed(seed)
         np.random.seed(seed)
 
-    def _finish_step(
-        self, batch: DataProto, updates: Mapping[int, Mapping[str, float]]
-    ) -> dict[str, float]:
-        """Ratings, births and records of the step; AZR's logger gets what is returned."""
-        records = self.step.finish(updates, self._make_child, self._timing)
+    def _after_update(self, updates: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
+        """The end of the step: ratings, births, records; AZR's logger gets what is returned."""
+        records = self.step.end(updates, self._make_child, self._timing)
         step = records.metrics
         records.append_to(self.directory)
         for line in recording.lines(step, records.matches, records.lineage, records.notes):

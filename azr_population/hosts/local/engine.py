@@ -21,10 +21,8 @@ from azr_population.errors import UserError, first_line
 from azr_population.method.check import check_made
 from azr_population.method.exam import Exam
 from azr_population.method.members import Roster
-from azr_population.method.past import PastStudents
 from azr_population.method.skill import validation_exam
 from azr_population.referee import Referee, RefereeSettings
-from azr_population.runs import RunDirectory
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import LoraSpec
 
@@ -145,14 +143,6 @@ def fitness_exam(config: Config, reported: Exam | None) -> Exam | None:
     evolution = config.evolution
     tasks = exam(evolution.validation_tasks, evolution.validation_seed, config.task.types)
     return validation_exam(config, tasks, reported)
-
-
-def past_students(config: Config) -> PastStudents | None:
-    """The run's past opponents; None where it wants none."""
-    share, names = config.matchmaking.past, slot_names(config)
-    if not share:
-        return None
-    return PastStudents(RunDirectory(config.run.dir).snapshots, len(names) - 1, share)
 
 
 def _engine_settings(config: Config) -> EngineSettings:

@@ -29,14 +29,15 @@ from azr_population.hosts.local.engine import (
     held_out_exam,
     open_engine,
     open_referee,
-    past_students,
 )
 from azr_population.hosts.local.fork import open_fork
+from azr_population.hosts.local.observing import observers
 from azr_population.hosts.loggers import check_packages, open_loggers, step_figures
 from azr_population.method.check import without_choice
-from azr_population.method.loop import SelfPlay
 from azr_population.method.phases import seed_tasks
-from azr_population.method.population import StepRecords
+from azr_population.method.record import StepRecords
+from azr_population.method.step import SelfPlay
+from azr_population.method.tools import Tools
 from azr_population.pages.console.stopping import stop_requests
 from azr_population.pages.console.view import View, view_for
 from azr_population.pages.report.run_page import closing_words, write_report
@@ -77,7 +78,7 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     base = fingerprint(base_of(config))
     origin = open_fork(config, base) if config.run.fork else None
     with _selfplay(config) as play:
-        seeds = seed_tasks(proposals, play.referee, config.task)
+        seeds = seed_tasks(proposals, play.tools.referee, config.task)
         known = {**_environment(), "base": base}
         directory.create(to_yaml(config), known | ({"fork": origin.told} if origin else {}))
         with directory.locked():
@@ -117,7 +118,7 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
         else:
             base = fingerprint(base_of(config))
             origin = open_fork(config, base) if config.run.fork else None
-            seeds = seed_tasks(proposals, play.referee, config.task)
+            seeds = seed_tasks(proposals, play.tools.referee, config.task)
             local_state.start(play, directory, seeds, origin, view)
         directory.truncate(play.step)
         # What a later resume goes by, such as more steps.
@@ -140,10 +141,12 @@ def _selfplay(config: Config) -> Iterator[SelfPlay]:
     torch.set_num_threads(config.engine.threads or torch.get_num_threads())
     format = FORMATS[config.base.format]()
     exam = held_out_exam(config) if config.exam.every else None
+    validation = fitness_exam(config, exam)
+    held_out = [task for one in (exam, validation) if one for task in one.tasks]
     with open_referee(config) as referee, open_engine(config) as engine:
-        yield SelfPlay(
-            config, engine, referee, format, exam, fitness_exam(config, exam), past_students(config)
-        )
+        play = SelfPlay(config, Tools(engine, referee, format), held_out)
+        play.observers = observers(play, exam, validation)
+        yield play
 
 
 def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:

@@ -12,7 +12,7 @@ from azr_population.errors import UserError
 from azr_population.hosts.local.engine import base_of
 from azr_population.hosts.local.fork import Fork
 from azr_population.method.export import export_members, write_snapshot
-from azr_population.method.loop import SelfPlay
+from azr_population.method.step import SelfPlay
 from azr_population.pages.console.view import View
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import Checkpoint, save_checkpoint
@@ -49,20 +49,20 @@ def _state_of_members(play: SelfPlay) -> dict[str, Any]:
     slots = {member.slot for member in play.population.roster}
     return {
         part: {slot: value for slot, value in by_slot.items() if slot in slots}
-        for part, by_slot in play.engine.state_dict().items()
+        for part, by_slot in play.tools.engine.state_dict().items()
     }
 
 
 def export(play: SelfPlay, directory: RunDirectory) -> None:
     """The members as PEFT folders."""
-    export_members(play.population, play.engine.read, directory, base_of(play.config))
+    export_members(play.population, play.tools.engine.read, directory, base_of(play.config))
 
 
 def take_snapshot(play: SelfPlay, directory: RunDirectory) -> None:
     """Stores the members if this step is one of `run.snapshot_every`'s."""
     every = play.config.run.snapshot_every
     if every and play.step % every == 0:
-        write_snapshot(play.population, play.engine.read, directory, base_of(play.config))
+        write_snapshot(play.population, play.tools.engine.read, directory, base_of(play.config))
 
 
 def size_of_snapshots(play: SelfPlay) -> str | None:
@@ -71,7 +71,7 @@ def size_of_snapshots(play: SelfPlay) -> str | None:
     if not run.snapshot_every:
         return None
     count = run.steps // run.snapshot_every - play.step // run.snapshot_every
-    pairs = play.engine.read(0).factors.values()
+    pairs = play.tools.engine.read(0).factors.values()
     size = sum(pair.A.nbytes + pair.B.nbytes for pair in pairs) * len(roster) * count
     return (
         f"run.snapshot_every={run.snapshot_every}: {count} snapshots of {len(roster)} members to "
@@ -98,7 +98,7 @@ def load(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> Non
 
 def _put_in_place(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:
     try:
-        play.engine.load_state_dict(checkpoint.tensors)
+        play.tools.engine.load_state_dict(checkpoint.tensors)
         play.population.load_state(checkpoint.plain)
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise UserError(

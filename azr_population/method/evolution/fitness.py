@@ -42,7 +42,7 @@ def measured(member: Member, rewards: Sequence[float]) -> float:
 
 
 MEASURED = ("exam_validation", "crossplay")
-"""Fitness that local runs measure before they replace; see `selfplay.skill`."""
+"""Fitness that local runs measure before they replace; see `method/skill.py`."""
 FITNESS.register("exam_validation", "the best that fitness can know; of students")(measured)
 FITNESS.register("crossplay", "every student against the step's tasks of every teacher")(measured)
 

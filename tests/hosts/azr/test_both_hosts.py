@@ -21,10 +21,13 @@ from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.settings import PopulationSettings, population_of
 from azr_population.hosts.azr.step import Step
-from azr_population.method.loop import SelfPlay
-from azr_population.method.population import Population, StepRecords
+from azr_population.method.observers import Observer
+from azr_population.method.population import Population
+from azr_population.method.record import StepRecords
 from azr_population.method.rewards import TEACHER_REWARDS
 from azr_population.method.rows import Row
+from azr_population.method.step import SelfPlay
+from azr_population.method.tools import Tools
 from azr_population.method.training import attempts, proposals
 from azr_population.method.transcript import Transcript
 from azr_population.referee import Referee, RefereeSettings
@@ -94,10 +97,7 @@ def referee() -> Any:
 @pytest.fixture(autouse=True)
 def same_children(monkeypatch: pytest.MonkeyPatch) -> None:
     """Adapters play no part: both hosts make the same children by word only."""
-    from azr_population.weights.breeding import Child
-
-    child = Child(None, *MAKING)  # type: ignore[arg-type]
-    monkeypatch.setattr("azr_population.method.turnover.breed", lambda **recipe: child)
+    monkeypatch.setattr("azr_population.method.step.bred", lambda *recipe: (None, MAKING))
 
 
 @pytest.fixture(autouse=True)
@@ -105,30 +105,25 @@ def parsers(monkeypatch: pytest.MonkeyPatch) -> None:
     azr_stand_in.install_parsers(monkeypatch)
 
 
-class Local:
+class Local(Observer):
     """The local host, with the rows of its last step."""
 
     def __init__(self, referee: Referee, config: Config) -> None:
         self.engine = Script()
-        config.run.completions = 10
-        self.play = SelfPlay(config, self.engine, referee, ChatFormat(), None)  # type: ignore[arg-type]
+        self.play = SelfPlay(config, Tools(self.engine, referee, ChatFormat()))  # type: ignore[arg-type]
+        self.play.observers = [self, Transcript(10, self.engine.tokenizer)]
         self.rows: list[Row] = []
-        population = self.play.population
-        finish = population.finish_step
 
-        def remember(rows: Sequence[Row], *args: Any) -> StepRecords:
-            self.rows = list(rows)
-            return finish(rows, *args)
-
-        population.finish_step = remember  # type: ignore[method-assign,assignment]
+    def updated(self, population: Population, rows: Any, practice: Any) -> None:
+        self.rows = list(rows)
 
     def play_step(self) -> StepRecords:
         return self.play.play_step()
 
 
-def play_in_azr(population: Population, local: Local, config: Config) -> tuple[StepRecords, Any]:
+def play_in_azr(step: Step, local: Local, config: Config) -> tuple[StepRecords, Any]:
     """The same step inside AZR: its records, and each batch's (rows, advantages)."""
-    step = Step(population)
+    population = step.population
     step.begin(population.step + 1)
     batches = []
     for kind in map(TaskType, config.task.types):
@@ -160,7 +155,7 @@ def play_in_azr(population: Population, local: Local, config: Config) -> tuple[S
         batches.append((solving, batch, "pred"))
         step.credit(batch, f"pred_{kind}")  # type: ignore[arg-type]
     slots = [member.slot for member in population.roster]
-    records = step.finish(
+    records = step.end(
         {slot: dict(UPDATES) for slot in slots}, lambda *args: MAKING, {"gen/code_o": 1.0}
     )
     return records, batches
@@ -205,8 +200,8 @@ def test_both_hosts_tell_the_same(
     config.evolution.interval, config.evolution.ready = 2, 0
     config.evolution.operators = {"full_gaussian": 1.0}
     local = Local(referee, config)
-    inside = population_of(settings_of(config, teacher_reward=reward), 1e-6)
-    inside.transcript = Transcript(10, azr_stand_in.Bytes())
+    population = population_of(settings_of(config, teacher_reward=reward), 1e-6)
+    inside = Step(population, [Transcript(10, azr_stand_in.Bytes())])
     seen: set[Any] = set()
     for _ in range(3):
         expected = local.play_step()
@@ -214,8 +209,8 @@ def test_both_hosts_tell_the_same(
         assert told(found) == told(expected)
         check_advantages(local, batches)
         seen |= {*(row.solve_rate for row in local.rows), *(row.reason for row in local.rows)}
-    assert inside.state() == local.play.population.state()
-    assert inside.learning_rates() == local.engine.learning_rates
+    assert population.state() == local.play.population.state()
+    assert population.learning_rates() == local.engine.learning_rates
     # The play is worth comparing: all that can happen has happened.
     assert seen == {None, 0.0, 1 / 3, 2 / 3, 1.0, "ok", "unparsable"}
     assert {row.copies > 0 for row in local.rows} == {True, False}

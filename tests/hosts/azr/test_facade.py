@@ -57,7 +57,7 @@ def make(ray_session: None, tiny_base: Path) -> Make:
                 max_new_tokens=WIDTH,
                 validation_temperature=0.0,
                 streams=Streams(1),
-                finish_step=lambda batch, updates: {
+                after_update=lambda updates: {
                     str(s): u.get("loss", 0.0) for s, u in updates.items()
                 },
                 learning_rates=lambda: dict.fromkeys(range(MEMBERS), 1e-3),

@@ -49,7 +49,7 @@ def test_the_budget_of_every_member_is_recorded(play, config, population):
 def test_roles_learn_at_their_own_rates(play, config, population):
     game = play(SKILLS)
     game.play_step()
-    rates = game.engine.updates[0][1]
+    rates = game.tools.engine.updates[0][1]
     assert rates == {slot: 1.5e-4 if slot < 4 else 1e-3 for slot in range(8)}
 
 
@@ -73,12 +73,13 @@ def whole_and_resumed(play):
     first = play(SKILLS)
     for _ in range(4):
         first.play_step()
-    saved, weights = json.loads(json.dumps(first.population.state())), first.engine.state_dict()
+    saved = json.loads(json.dumps(first.population.state()))
+    weights = first.tools.engine.state_dict()
     second = play(SKILLS)
     second.population.load_state(saved)
-    second.engine.load_state_dict(weights)
+    second.tools.engine.load_state_dict(weights)
     again = [second.play_step() for _ in range(2)]
-    assert whole.engine.digest() == second.engine.digest()
+    assert whole.tools.engine.digest() == second.tools.engine.digest()
     assert whole.population.state() == second.population.state()
     return expected, again
 

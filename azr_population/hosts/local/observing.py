@@ -1,0 +1,34 @@
+"""What is measured in a local run: its observers, by its configuration."""
+
+from __future__ import annotations
+
+from azr_population.hosts.local.engine import slot_names
+from azr_population.method.evolution.fitness import MEASURED
+from azr_population.method.exam import Exam
+from azr_population.method.observers import (
+    HeldOutCounts,
+    MeasureSkill,
+    Observer,
+    SitExam,
+    WeightSimilarity,
+)
+from azr_population.method.past import PastStudents
+from azr_population.method.step import SelfPlay
+from azr_population.method.transcript import Transcript
+from azr_population.runs import RunDirectory
+
+
+def observers(play: SelfPlay, exam: Exam | None, validation: Exam | None) -> list[Observer]:
+    """All that this run wants; `validation` is the exam that fitness goes by, if it has one."""
+    config, tools = play.config, play.tools
+    found: list[Observer] = [Transcript(config.run.completions, tools.engine.tokenizer)]
+    if config.matchmaking.past:
+        snapshots, last = RunDirectory(config.run.dir).snapshots, len(slot_names(config)) - 1
+        found.append(PastStudents(snapshots, last, config.matchmaking.past, tools.engine))
+    if config.evolution.fitness in MEASURED:
+        found.append(MeasureSkill(tools, validation, config.seed))
+    if exam:
+        found.append(SitExam(tools, exam, config.exam, config.run.steps, config.seed))
+        found.append(WeightSimilarity(tools))
+        found.append(HeldOutCounts(play.held_out))
+    return found

@@ -1,0 +1,148 @@
+"""What is measured in a step. Observers change nothing that members learn from; hosts put them on.
+
+A run inside AZR has only the transcript; the others need an engine that can be asked at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from azr_population.config.schema import ExamConfig
+from azr_population.domains.code.held_out import HeldOut
+from azr_population.method.clock import PhaseClock
+from azr_population.method.exam import Exam
+from azr_population.method.members import Member
+from azr_population.method.phases import HELD_OUT
+from azr_population.method.population import Population
+from azr_population.method.record import StepRecords
+from azr_population.method.rows import Practice, Row
+from azr_population.method.skill import by_crossplay, by_exam
+from azr_population.method.tools import Tools
+from azr_population.weights.similarity import mean_cosine
+
+
+class Observer:
+    """Looks at a step where it wants to."""
+
+    phase = "record"
+    """Its name in the records' `phases`."""
+
+    def proposed(self, population: Population, rows: list[Row]) -> None:
+        """After proposing: nothing has been read yet."""
+
+    def updated(
+        self, population: Population, rows: Sequence[Row], practice: Sequence[Practice]
+    ) -> None:
+        """After the update: ratings and names are still those under which rows were written."""
+
+    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+        """At the end: may add to the records."""
+
+
+class Observers:
+    """All observers of a step, one after the other, timed."""
+
+    def __init__(
+        self, observers: Sequence[Observer], population: Population, clock: PhaseClock
+    ) -> None:
+        self._observers = observers
+        self._population = population
+        self._clock = clock
+
+    def proposed(self, rows: list[Row]) -> None:
+        """See `Observer`, as the others."""
+        for one in self._observers:
+            with self._clock(one.phase):
+                one.proposed(self._population, rows)
+
+    def updated(self, rows: Sequence[Row], practice: Sequence[Practice] = ()) -> None:
+        for one in self._observers:
+            with self._clock(one.phase):
+                one.updated(self._population, rows, practice)
+
+    def recorded(self, rows: Sequence[Row], records: StepRecords) -> None:
+        for one in self._observers:
+            with self._clock(one.phase):
+                one.recorded(self._population, rows, records)
+
+
+@dataclass
+class SitExam(Observer):
+    """The exam: at its interval, after the first step and after the `last`."""
+
+    tools: Tools
+    exam: Exam
+    settings: ExamConfig
+    last: int
+    seed: int
+    """The run's."""
+    phase = "exam"
+
+    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+        step, every = population.step, self.settings.every
+        # A gain is a difference of these two, so that both are measured alike.
+        first_or_last = step in (1, self.last)
+        if not every or (step % every and not first_or_last):
+            return
+        students = population.roster.students
+        attempts = self.settings.final_attempts if first_or_last else 0
+        sitting = self.exam.sit(self.tools, students, self.seed, step, attempts)
+        records.metrics["exam"] = sitting.summary()
+        records.exams += sitting.records(step, students)
+
+
+@dataclass
+class WeightSimilarity(Observer):
+    """How alike the members of a role are, at every exam."""
+
+    tools: Tools
+    phase = "exam"
+
+    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+        for role, members in population.roster.sub_populations.items() if records.exams else ():
+            adapters = [self.tools.engine.read(member.slot) for member in members]
+            records.metrics["roles"][str(role)]["weight_cosine"] = mean_cosine(adapters)
+
+
+@dataclass
+class HeldOutCounts(Observer):
+    """How many proposals were programs of the exam, and how many nearly."""
+
+    held_out: HeldOut
+
+    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+        records.metrics["held_out"] = {
+            "refused": sum(row.reason == HELD_OUT for row in rows),
+            "near_copies": sum(
+                row.task is not None and self.held_out.is_near_copy(row.task.program)
+                for row in rows
+            ),
+        }
+
+
+@dataclass
+class MeasureSkill(Observer):
+    """The `skill` that measured fitness goes by, where members are about to be replaced: that of
+    the exam, or of cross-play without one."""
+
+    tools: Tools
+    exam: Exam | None
+    seed: int
+    """The run's."""
+    phase = "fitness"
+
+    def updated(
+        self, population: Population, rows: Sequence[Row], practice: Sequence[Practice]
+    ) -> None:
+        if not population.turnover.is_due(population.step):
+            return
+
+        def sit(exam: Exam, members: Sequence[Member]) -> dict[str, list[float]]:
+            return exam.sit(self.tools, members, self.seed, population.step).scores
+
+        students = population.roster.students
+        if self.exam:
+            by_exam(self.exam, students, sit)
+        else:
+            by_crossplay(rows, students, sit, population.config.attempts)

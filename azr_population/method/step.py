@@ -1,0 +1,86 @@
+"""The step: each line of `play_step` is one verb of the method, in the order in which it happens.
+
+How a verb is done stands where it is imported from; what is measured on the way is the affair of
+the observers that the host has put on (`observers.py`).
+
+Inside AZR the loop is AZR's: `hosts/azr/` calls the same functions in the same order (docs/azr.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from azr_population.config.schema import Config
+from azr_population.domains.code.held_out import HeldOut
+from azr_population.domains.code.task import Task
+from azr_population.method.clock import PhaseClock
+from azr_population.method.evolution.replacement import Replacement
+from azr_population.method.observers import Observer, Observers
+from azr_population.method.phases import grade, propose, solve, verify
+from azr_population.method.population import Population
+from azr_population.method.record import StepRecords
+from azr_population.method.rows import by_match
+from azr_population.method.tools import Tools
+from azr_population.method.training import advantage, update
+from azr_population.weights.breeding import Making, bred
+
+
+class SelfPlay:
+    """The population and all that a step needs. Programs of `held_out` tasks are refused."""
+
+    def __init__(self, config: Config, tools: Tools, held_out: Sequence[Task] = ()) -> None:
+        self.config = config
+        self.tools = tools
+        self.held_out = HeldOut(task.program for task in held_out)
+        self.observers: list[Observer] = []
+        self.population = Population(
+            config.population,
+            config.matchmaking,
+            config.evolution,
+            config.seed,
+            config.task.buffer_size,
+        )
+
+    @property
+    def step(self) -> int:
+        """The number of the last step done."""
+        return self.population.step
+
+    def play_step(self) -> StepRecords:
+        """Plays the next step."""
+        tools, population, clock = self.tools, self.population, PhaseClock()
+        observers = Observers(self.observers, population, clock)
+        with clock("match"):
+            population.begin_step(population.step + 1)
+        with clock("propose"):
+            rows = propose(tools, population, self.config.task, self.config.engine)
+        observers.proposed(rows)
+        with clock("verify"):
+            verify(rows, tools, self.config.task, self.held_out)
+        with clock("solve"):
+            solve(rows, tools, population, self.config.engine)
+        with clock("grade"):
+            grade(rows, tools)
+        with clock("reward"):
+            population.reward(rows)
+        with clock("advantage"):
+            samples = advantage(rows, population)
+        with clock("update"):
+            updates = update(tools.engine, samples, population.learning_rates())
+        rows = by_match(rows)
+        observers.updated(rows)
+        with clock("rate"):
+            matches = population.rate(rows)
+        with clock("evolve"):
+            births = population.evolve(rows, self._make_child)
+        records = population.record(rows, updates, matches, births)
+        observers.recorded(rows, records)
+        records.metrics |= {"seconds": clock.total(), "phases": clock.phases}
+        return records
+
+    def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
+        engine = self.tools.engine
+        child, making = bred([engine.read(one.slot) for one in replacement.parents], recipe, seed)
+        engine.write(replacement.victim.slot, child)
+        return making
