@@ -15,7 +15,7 @@ from azr_population.method.population import Population
 from azr_population.method.rows import Answer, Row
 from azr_population.method.shares import proposal_rows, shares
 from azr_population.method.tools import Tools
-from azr_population.referee import Program, Referee
+from azr_population.referee import Program, Reason, Referee
 
 
 def propose(
@@ -98,7 +98,7 @@ def judge_proposals(
             proposals[i].program,
             proposals[i].inputs,
             proposals[i].imports,
-            literal_inputs=proposals[i].type is TaskType.CODE_F,
+            literal_inputs=proposals[i].type is not TaskType.CODE_O,
         )
         for i in runnable
     ]
@@ -144,7 +144,11 @@ def solve(
 
 
 def grade(rows: Sequence[Row], tools: Tools) -> None:
-    """The referee judges the attempts. Equal answers to a task are judged once."""
+    """The referee judges the attempts. Equal answers to a task are judged once.
+
+    A task whose own answer is not right among them is none: it pays its teacher as any other
+    invalid proposal, and its attempts count for nobody.
+    """
     asked = [row for row in rows if row.task is not None and row.answers]
     texts = [
         tuple(dict.fromkeys(a.text for a in row.answers if a.text is not None)) for row in asked
@@ -156,6 +160,8 @@ def grade(rows: Sequence[Row], tools: Tools) -> None:
     ]
     for row, answers, grades in zip(asked, texts, tools.referee.grade(questions), strict=True):
         verdicts = dict(zip(answers, grades, strict=True))
+        if any(grade.reason is Reason.NONDETERMINISTIC for grade in grades):
+            row.task, row.reason, row.answers = None, Reason.NONDETERMINISTIC.value, []
         for answer in row.answers:
             if answer.text is not None:
                 answer.solved = verdicts[answer.text].solved

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .reasons import Reason
-from .sandbox import wire
+from .sandbox import literal, wire
 from .settings import RefereeSettings
 from .worker import Report
 
@@ -139,12 +139,11 @@ class Job:
     def packed(self, settings: RefereeSettings) -> bytes:
         """The bytes to send."""
         works = []
-        for task, calls in self.parts:
-            work = task.work
-            if len(calls) < len(work.calls):
-                gate = sum(call < work.gate for call in calls)
-                work = work._replace(calls=tuple(work.calls[call] for call in calls), gate=gate)
-            works.append(work)
+        for task, numbers in self.parts:
+            calls = tuple(task.work.calls[number] for number in numbers)
+            gate = sum(number < task.work.gate for number in numbers)
+            work = task.work._replace(calls=calls, gate=gate)
+            works.append(_bare(work) if self.single else work)
         deadline = settings.deadline
         in_company = min(_COMPANY_PART * deadline, settings.cpu_seconds or deadline)
         return wire.pack(works, deadline if self.single else in_company, deadline, self.resident)
@@ -180,6 +179,30 @@ class Job:
         if len(frames) < len(self.order):  # here it ended; those behind have not begun
             self.order[len(frames)][0].alone = True
         return True
+
+
+def _bare(work: wire.Work) -> wire.Work:
+    """A work of one call, without a trace of what the call is made for.
+
+    Its child will find nothing else, and its program may look at all of it: to validate and to
+    judge by the same values must take the same bytes.
+    """
+    (call,) = work.calls
+    if call.kind in (wire.EXPRESSION, wire.LITERAL):
+        written = canonical(call.arguments)
+        if written is not None:
+            call = call._replace(kind=wire.LITERAL, arguments=written)
+    if call.kind != wire.SCREEN:
+        work = work._replace(banned=(), statements=())
+    return work._replace(calls=(call,), gate=0)
+
+
+def canonical(text: str) -> str | None:
+    """An argument list of literals as `literal.write` writes it; None for any other."""
+    try:
+        return literal.write_arguments(*literal.parse_arguments(text))
+    except literal.NotLiteral:
+        return None
 
 
 def _sound(data: bytes, calls: int) -> list[tuple[int, str]] | None:

@@ -41,12 +41,21 @@ class Gold(NamedTuple):
 
 
 def check(program: Program) -> Plan[Execution]:
-    """Run a program twice on each of its inputs."""
+    """Run a program twice on each of its inputs, and once more as its answers would be."""
     refused = _unfit(program)
     if refused is not None:
         return refused
+    program, execution = yield from _with_literals(program)
+    if execution is not None:
+        return execution
     ((*outcomes,),) = yield [_validation(program)]
-    return _execution(program, outcomes)[0]
+    execution, gold = _execution(program, outcomes)
+    if execution.valid and program.literal_inputs:
+        calls = tuple(Call(wire.LITERAL, text) for text in program.inputs)
+        work = Work(program.source, calls, tuple(program.imports), apart=len(calls) > 1)
+        right = yield from _right(work, gold)
+        return execution if right else _VOID
+    return execution
 
 
 def grade(question: Question) -> Plan[tuple[Grade, ...]]:
@@ -66,22 +75,19 @@ def grade(question: Question) -> Plan[tuple[Grade, ...]]:
         return (Grade(False, 0.0, Reason.MALFORMED, malformed),) * len(question.answers)
     if question.kind == "code_o":
         return tuple(_compare_literal(answer, gold[0]) for answer in question.answers)
+    inputs = question.inputs if question.kind == "code_f" else question.inputs[:1]
+    program = Program(question.program, inputs, tuple(question.imports), literal_inputs=True)
+    program, failed = yield from _with_literals(program)
+    if failed is not None:
+        detail = f"a gold input: {failed.reason} {failed.detail}"
+        return (Grade(False, 0.0, Reason.MALFORMED, detail),) * len(question.answers)
     if question.kind == "code_i":
         answers = _Answers(question.answers, literal.MAX_CHARS)
-        work = Work(question.program, answers.as_inputs(), tuple(question.imports))
-        (outcomes,) = (yield [work]) if answers.distinct else ((),)
-        return answers.grades([_compare(outcome, gold[0]) for outcome in outcomes])
-    inputs = yield from _as_literals(question)
-    if isinstance(inputs, Grade):
-        return (inputs,) * len(question.answers)
-    answers = _Answers(question.answers, MAX_SOURCE_CHARS)
-    calls = tuple(Call(wire.LITERAL, text) for text in inputs)
-    # Each in a child of its own: it may read all that its process ever held, and neither the
-    # teacher's program nor another student's may be there.
-    results = yield [
-        Work(answer, calls, tuple(question.imports), apart=True) for answer in answers.distinct
-    ]
-    return answers.grades([_grade_function(outcomes, gold) for outcomes in results])
+        grades = yield from _graded_inputs(program, answers, gold[0])
+    else:
+        answers = _Answers(question.answers, MAX_SOURCE_CHARS)
+        grades = yield from _graded_functions(program, answers, gold)
+    return grades or (_VOID_GRADE,) * len(question.answers)
 
 
 def judge(question: Question) -> Plan[Judgement]:
@@ -99,28 +105,87 @@ def judge(question: Question) -> Plan[Judgement]:
         question.program,
         question.inputs if functions else question.inputs[:1],
         question.imports,
-        literal_inputs=functions,
+        literal_inputs=question.kind != "code_o",
     )
     refused = _unfit(program)
     if refused is not None:
         return Judgement(refused)
+    program, failed = yield from _with_literals(program)
+    if failed is not None:
+        return Judgement(failed)
     work = _validation(program)
     answers = _Answers(question.answers if question.kind == "code_i" else (), literal.MAX_CHARS)
+    asked = answers.as_inputs(program.inputs) if answers.distinct else ()
     # A code_f program is what the answers to it must not see.
-    work = work._replace(calls=work.calls + answers.as_inputs(), apart=functions)
+    work = work._replace(calls=work.calls + asked, apart=functions)
     ((*outcomes,),) = yield [work]
     execution, gold = _execution(program, outcomes[: work.gate])
     if not execution.valid:
         return Judgement(execution)
     if question.kind == "code_o":
-        right = [_compare_literal(answer, gold[0]) for answer in question.answers]
-        return Judgement(execution, tuple(right))
-    if question.kind == "code_i":
-        compared = [_compare(outcome, gold[0]) for outcome in outcomes[work.gate :]]
-        return Judgement(execution, answers.grades(compared))
-    inputs = execution.inputs or question.inputs
-    asked = replace(question, inputs=inputs, outputs=execution.outputs)
-    return Judgement(execution, (yield from grade(asked)))
+        return Judgement(execution, tuple(_compare_literal(a, gold[0]) for a in question.answers))
+    if functions:
+        answers = _Answers(question.answers, MAX_SOURCE_CHARS)
+        judged = yield from _graded_functions(program, answers, gold)
+    else:
+        first = outcomes[work.gate :]
+        judged = yield from _graded_inputs(program, answers, gold[0], first)
+    return Judgement(_VOID) if judged is None else Judgement(execution, judged)
+
+
+_VOID = Execution(
+    False, Reason.NONDETERMINISTIC, detail="judged like an answer, it gave another output"
+)
+_VOID_GRADE = Grade(False, 0.0, _VOID.reason, _VOID.detail)
+
+
+def _graded_inputs(
+    program: Program, answers: _Answers, gold: Gold, outcomes: Sequence[Outcome] | None = None
+) -> Plan[tuple[Grade, ...] | None]:
+    """The grades of predicted inputs; None where the task's own input, judged after all of them and
+    in the same place, is not right any more. `outcomes`: what came of them, if they have run."""
+    calls = answers.as_inputs(program.inputs)
+    work = Work(program.source, calls, tuple(program.imports))
+    if not answers.distinct:
+        return answers.grades([])
+    if outcomes is None:
+        ((*outcomes,),) = yield [work]
+    for last in (False, True):
+        grades = [_compare(outcome, gold) for outcome in outcomes]
+        right = grades[len(answers.distinct) :]
+        if all(grade.solved for grade in right):
+            return answers.grades(grades[: len(answers.distinct)])
+        if not last:  # in company something went wrong
+            ((*outcomes,),) = yield [work._replace(alone=True)]
+    return None
+
+
+def _graded_functions(
+    program: Program, answers: _Answers, gold: Sequence[Gold]
+) -> Plan[tuple[Grade, ...] | None]:
+    """The grades of predicted programs; None where the task's own is not right among them."""
+    calls = tuple(Call(wire.LITERAL, text) for text in program.inputs)
+    own = program.source if answers.distinct else ""
+    sources = list(dict.fromkeys([*answers.distinct, own] if own else answers.distinct))
+    # Each in a child of its own: it may read all that its process ever held, and neither the
+    # teacher's program nor another student's may be there.
+    works = [Work(source, calls, tuple(program.imports), apart=True) for source in sources]
+    results = (yield works) if works else []
+    grades = [_grade_function(outcomes, gold) for outcomes in results]
+    at = sources.index(own) if own else -1
+    if own and not grades[at].solved:
+        if not (yield from _right(works[at]._replace(alone=True), gold)):
+            return None
+        grades[at] = _SOLVED
+    return answers.grades(grades[: len(answers.distinct)])
+
+
+def _right(work: Work, gold: Sequence[Gold]) -> Plan[bool]:
+    """Whether calls give the gold outputs; those that do not have a second try alone."""
+    (outcomes,) = yield [work]
+    if not _grade_function(outcomes, gold).solved and not work.alone:
+        (outcomes,) = yield [work._replace(alone=True)]
+    return _grade_function(outcomes, gold).solved
 
 
 class _Answers:
@@ -131,8 +196,9 @@ class _Answers:
         self._max_chars = max_chars
         self.distinct = list(dict.fromkeys(a for a in answers if len(a) <= max_chars))
 
-    def as_inputs(self) -> tuple[Call, ...]:
-        return tuple(Call(wire.LITERAL, answer) for answer in self.distinct)
+    def as_inputs(self, right: Sequence[str]) -> tuple[Call, ...]:
+        """Their calls, and behind them that of an input known to be right."""
+        return tuple(Call(wire.LITERAL, text) for text in (*self.distinct, *right))
 
     def grades(self, grades: Sequence[Grade]) -> tuple[Grade, ...]:
         """One for each answer, from those of the distinct ones."""
@@ -149,17 +215,41 @@ def _unfit(program: Program) -> Execution | None:
     return None
 
 
-def _validation(program: Program) -> Work:
-    """What validates a program: its inputs as literals where it needs that, then both rounds."""
-    kinds = (
-        []
-        if not program.literal_inputs
-        else [Call(wire.ARGUMENTS, text) for text in program.inputs if not is_literal(text)]
+def _with_literals(program: Program) -> Plan[tuple[Program, Execution | None]]:
+    """The program with its inputs as literals, if it must have such; or why it cannot.
+
+    Whoever answers is given literals. A value that only an expression can make (one list twice in
+    another, an interned string) would tell the one from the other.
+    """
+    expressions = [text for text in program.inputs if not is_literal(text)]
+    if not expressions or not program.literal_inputs:
+        return program, None
+    calls = tuple(
+        Call(wire.ARGUMENTS, text, again) for again in (False, True) for text in expressions
     )
-    rounds = [
-        Call(wire.EXPRESSION, text, again) for again in (False, True) for text in program.inputs
-    ]
-    calls = (*kinds, *rounds)
+    work = Work(program.source, calls, tuple(program.imports), apart=True, gate=len(calls))
+    ((*outcomes,),) = yield [work]
+    first, second = outcomes[: len(expressions)], outcomes[len(expressions) :]
+    for outcome in first:
+        if outcome.reason is not Reason.OK:
+            detail = f"the input: {outcome.text}"
+            return program, Execution(False, outcome.reason, detail=detail)
+        if not is_literal(outcome.text):
+            return program, Execution(False, Reason.TAMPERED, detail="the input")
+    if first != second:
+        return program, Execution(False, Reason.NONDETERMINISTIC, detail="the input")
+    written = dict(zip(expressions, (outcome.text for outcome in first), strict=True))
+    inputs = tuple(written.get(text, text) for text in program.inputs)
+    return replace(program, inputs=inputs), None
+
+
+def _validation(program: Program) -> Work:
+    """What validates a program: both rounds, the second in the other order."""
+    screens = [Call(wire.SCREEN, "")] if program.banned or program.statements else []
+    kinds = {text: wire.LITERAL if is_literal(text) else wire.EXPRESSION for text in program.inputs}
+    first = [Call(kinds[text], text) for text in program.inputs]
+    second = [call._replace(again=True) for call in reversed(first)]
+    calls = (*screens, *first, *second)
     return Work(
         program.source,
         calls,
@@ -173,19 +263,16 @@ def _validation(program: Program) -> Work:
 def _execution(program: Program, outcomes: Sequence[Outcome]) -> tuple[Execution, list[Gold]]:
     """Read a validation; also what it makes the gold outputs, if it is valid."""
     count = len(program.inputs)
-    written, rounds = outcomes[: -2 * count], outcomes[-2 * count :]
+    rounds = outcomes[-2 * count :]  # a screening that failed has failed them all
     gold: list[Gold] = []
 
     def invalid(reason: Reason, detail: str = "") -> tuple[Execution, list[Gold]]:
         return Execution(False, reason, detail=detail), []
 
-    for outcome in written:
-        if outcome.reason is not Reason.OK:
-            return invalid(outcome.reason, f"the input: {outcome.text}")
     for outcome in rounds[:count]:
         if outcome.reason is not Reason.OK:
             return invalid(outcome.reason, outcome.text)
-    for first, second in zip(rounds[:count], rounds[count:], strict=True):
+    for first, second in zip(rounds[:count], reversed(rounds[count:]), strict=True):
         if second.reason is Reason.TIMEOUT:
             return invalid(Reason.TIMEOUT)
         if second.reason is not Reason.OK:
@@ -197,28 +284,8 @@ def _execution(program: Program, outcomes: Sequence[Outcome]) -> tuple[Execution
                 return invalid(Reason.NONDETERMINISTIC)
         except literal.NotLiteral as error:
             return invalid(Reason.TAMPERED, str(error))
-    inputs: tuple[str, ...] = ()
-    if program.literal_inputs:
-        computed = iter(written)
-        inputs = tuple(t if is_literal(t) else next(computed).text for t in program.inputs)
+    inputs = program.inputs if program.literal_inputs else ()
     return Execution(True, Reason.OK, tuple(g.text for g in gold), inputs=inputs), gold
-
-
-def _as_literals(question: Question) -> Plan[tuple[str, ...] | Grade]:
-    """The hidden inputs as literals; or the verdict on all answers, where they are none."""
-    expressions = [text for text in question.inputs if not is_literal(text)]
-    if not expressions:
-        return question.inputs
-    calls = tuple(Call(wire.ARGUMENTS, text) for text in expressions)
-    ((*outcomes,),) = yield [
-        Work(question.program, calls, tuple(question.imports), apart=True, gate=len(calls))
-    ]
-    for outcome in outcomes:
-        if outcome.reason is not Reason.OK or not is_literal(outcome.text):
-            detail = f"a hidden input: {outcome.reason} {outcome.text}"
-            return Grade(False, 0.0, Reason.MALFORMED, detail)
-    written = dict(zip(expressions, (outcome.text for outcome in outcomes), strict=True))
-    return tuple(written.get(text, text) for text in question.inputs)
 
 
 def is_literal(text: str) -> bool:

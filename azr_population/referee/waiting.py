@@ -24,7 +24,7 @@ class Waiting:
 
     def add(self, task: Task) -> None:
         """Let a task wait as long as it has calls to be made."""
-        task.alone = task.alone or self._settings.child_per_call or task.tries > 1
+        task.alone |= task.work.alone or self._settings.child_per_call or task.tries > 1
         at = bisect.bisect_left(self._tasks, task.number, key=lambda task: task.number)
         if self._tasks[at : at + 1] == [task]:
             del self._tasks[at]

@@ -32,7 +32,7 @@ PLAIN = [
     "_x = 1\ndef _g(_): return _x\ndef f(x): return [_g(_) for _ in x] + [__ for __ in x]",
     "def f(x, type=0, input=1): return type, input",
     "def f(frame, format): return frame, format",
-    "if __name__ == 'program':\n    def f(x): return hasattr(x, '__len__')",
+    "if __name__ == 'builtins':\n    def f(x): return hasattr(x, '__len__')",
 ]  # fmt: skip
 
 NOT_PLAIN = [

@@ -6,7 +6,8 @@ elsewhere. If it looked at the clock or drew lots, it goes through more worlds. 
 of them show in the output, be it one bit of it, disagrees with himself; and whoever does not may
 use them. Nothing here is real, so that a verdict is the same each time it is asked for.
 
-What a program reaches through C alone (a `_random.Random` of its own) stays real.
+What a program reaches through C alone finds nothing either: the kernel gives no clock and no
+random bytes (`sandbox.kernel.stop_clocks`, `sandbox.seccomp`).
 """
 
 from __future__ import annotations
@@ -41,12 +42,14 @@ _STATES += [_words(4 + world) for world in range(2, WORLDS)]
 _states = [(3, (*words, 0), None) for words in _STATES]
 
 # CPython's allocator: objects of a size class come from one pool after the other.
-_SIZES = range(48, 528, 16)  # bytes of an object; an empty `bytes` is 33
+_SIZES = range(16, 528, 16)  # bytes of an object
 _POOL, _POOL_HEAD = 1 << 14, 48
 _KEPT, _FREED = 24, 24  # objects of each size, for another order of places
-_SMALL = [size for size in range(48, 224, 16) for _ in range(_KEPT + _FREED)]
+_SMALL = [size for size in range(16, 224, 16) for _ in range(_KEPT + _FREED)]
 _TO_FREE = [at for at in range(len(_SMALL)) if at % (_KEPT + _FREED) >= _KEPT]
 random.Random(9).shuffle(_TO_FREE)
+
+_FLOATS = 100  # CPython keeps the places of so many for the next
 
 _world = 0
 _looks = 0
@@ -70,10 +73,10 @@ def consumed() -> bool:
 def settle() -> list[object]:
     """Objects that fill the places which are free between others. While the zygote keeps them, its
     children's objects lie one after the other, so that `litter` has something to shift."""
-    kept: list[object] = []
+    kept: list[object] = _floats()
     for size in _SIZES:
         for _ in range(10_000):
-            kept.append(bytes(size - 33))
+            kept.append(_object(size))
             if id(kept[-1]) % _POOL == _POOL_HEAD:  # the first of a new pool
                 break
     return kept
@@ -82,12 +85,26 @@ def settle() -> list[object]:
 def litter(much: bool) -> list[object]:
     """Objects of every kind that shows its address. While they are kept, others lie elsewhere than
     they would have. With `much`, further off, and in another order."""
-    blocks: list[object] = [bytes(size - 33) for size in _SMALL] if much else []
-    blocks += [bytes(size - 33) for size in _SIZES]
-    blocks += [object(), complex(len(blocks)), type("", (), {}), lambda: 0, (0 for _ in ())]
+    blocks: list[object] = [_object(size) for size in _SMALL] if much else []
+    blocks += [_object(size) for size in _SIZES]
+    blocks += [*_floats(), type("", (), {}), lambda: 0, (0 for _ in ())]
     for at in _TO_FREE if much else ():
         blocks[at] = None
     return [*blocks, [].append, iter([]), iter(())]
+
+
+def far_litter() -> list[object]:
+    """So many objects of each size that the next lie in another of the allocator's pools."""
+    return [_object(size) for size in _SIZES for _ in range(_POOL // size)]
+
+
+def _object(size: int) -> object:
+    """An object of so many bytes; an empty `bytes` is 33."""
+    return bytes(size - 33) if size > 32 else complex(size) if size == 32 else object()
+
+
+def _floats() -> list[object]:
+    return [float(n) for n in range(_FLOATS)]
 
 
 def salted_id(obj: object, /, real_id: Callable[[object], int] = id) -> int:

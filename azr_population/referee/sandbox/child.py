@@ -18,7 +18,7 @@ from typing import Any
 
 from . import addresses, chance, literal, plain, wire
 from .facade import Facades
-from .program import CAPTURE, Arguments, Compiled, arguments, captured, compiled, describe
+from .program import Arguments, Compiled, arguments, compiled, describe, evaluated
 from .region import Region
 
 _HIDDEN_BUILTINS = ("input", "breakpoint", "exit", "quit", "help", "copyright", "credits")
@@ -88,6 +88,7 @@ class Runner:
         self.facades = Facades(modules)
         self.private_names = self.facades.private_names()
         self.plain_builtins = {name: self.builtins[name] for name in plain.BUILTINS}
+        self.plain_builtins["__name__"] = self.builtins["__name__"]  # of a class's module
         self.plain_builtins["__build_class__"] = builtins.__build_class__
         self.plain_builtins["__import__"] = self.facades.importer()
         self.prelude = self._executed(prelude) if prelude else {}
@@ -99,31 +100,29 @@ class Runner:
     def run(self, works: list[wire.Work], region: Region, resident: bool) -> None:
         """Make the calls of all works; frames go to the region, the calls numbered through.
 
-        In a resident child only plain programs are executed. A fresh child gets one work. If that
-        is not plain, its first call is made and no other: the next needs a child of its own.
+        Of several calls only those of plain programs are made. A call that has a fresh child for
+        itself is made with the whole interpreter, and always in the very same way: its program may
+        look at all there is, and is not to tell one such call from another.
         """
         gc.enable()
         self.region = region
         first = 0
         for work in works:
             region.begin(first)
+            whole = not resident and len(work.calls) == 1
+            litter = [chance.litter(True)] if whole and work.calls[0].again else []
             program = self._program(work)
-            whole = not resident and (len(work.calls) == 1 or not program.plain.plain)
             done: Result = (program.status, program.text)
             failed = program.status != wire.OK
             for number, call in enumerate(work.calls):
                 if not failed:
                     region.begin(first + number)
                     done = self._execute(program, call, whole)
-                    if done[0] == wire.ALONE and number == 0 and not resident:
-                        whole = (
-                            True  # not plain after all; nothing came of it, and nobody else is here
-                        )
-                        done = self._execute(program, call, whole)
                     failed = number < work.gate and done[0] != wire.OK
                 region.put(first + number, *done)
-                if whole and not failed:
-                    break
+                if call.kind == wire.SCRIPT:
+                    gc.collect()  # what a finaliser prints is nobody's output
+            del litter
             first += len(work.calls)
         self.worn = self.worn or self.executed > _LIFE
 
@@ -167,6 +166,8 @@ class Runner:
 
     def _execute(self, program: Compiled, call: wire.Call, whole: bool) -> Result:
         """Make one call: with the whole interpreter, or, if all is plain, as plain programs do."""
+        if call.kind == wire.SCREEN:
+            return wire.OK, ""
         given = arguments(call, self.banned_names)
         if given.status != wire.OK:
             return given.status, given.text
@@ -178,6 +179,8 @@ class Runner:
             return wire.ALONE, ""
         self.executed += 1
         litter = [chance.litter(whole or program.plain.hashes)] if call.again else []
+        if call.again and program.plain.hashes:
+            litter.append(chance.far_litter())
         status, text = self._attempt(program, call, given, whole)
         if whole and call.again and status == wire.OK and chance.consumed():
             for world in range(2, chance.WORLDS):
@@ -202,14 +205,15 @@ class Runner:
 
     def _attempt(self, program: Compiled, call: wire.Call, given: Arguments, whole: bool) -> Result:
         namespace: dict[str, Any] = {
-            "__builtins__": self.builtins if whole else self.plain_builtins,
-            "__name__": "program",
+            "__builtins__": self.builtins if whole else self.plain_builtins
         }
+        if call.again:  # as AZR's second run has it: the number of globals is no steady output
+            namespace["returns"] = None
         assert program.code is not None
         try:
             if call.kind == wire.SCRIPT:
                 return self._script(program.code, given, namespace)
-            return self._call(program.code, given, namespace)
+            return self._call(program.code, call.kind, given, namespace)
         except MemoryError:
             return wire.MEMORY, ""
         except literal.TooLarge as error:
@@ -221,19 +225,20 @@ class Runner:
         except BaseException as error:
             return wire.ERROR, describe(error)
 
-    def _call(self, code: CodeType, given: Arguments, namespace: dict[str, Any]) -> Result:
+    def _call(
+        self, code: CodeType, kind: int, given: Arguments, namespace: dict[str, Any]
+    ) -> Result:
         exec(code, namespace)
-        if given.code is not None and given.captures:
-            namespace[CAPTURE] = captured
-            return wire.OK, eval(given.code, namespace)
+        if given.code is None:
+            positional, named = marshal.loads(given.values)
+        else:
+            positional, named = evaluated(given.code, namespace)
+        if kind == wire.ARGUMENTS:
+            return wire.OK, literal.write_arguments(positional, named)
         function = namespace.get("f")
         if function is None:
             return wire.NO_FUNCTION, ""
-        if given.code is not None:
-            output = eval(given.code, namespace)
-        else:
-            positional, named = marshal.loads(given.values)
-            output = function(*positional, **named)
+        output = function(*positional, **named)
         return wire.OK, literal.write(output, self.max_output)
 
     def _script(self, code: CodeType, given: Arguments, namespace: dict[str, Any]) -> Result:

@@ -18,11 +18,16 @@ from .syscalls import LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF
 _libc = ctypes.CDLL(None, use_errno=True)
 if hasattr(_libc, "prctl"):  # Linux. Ready-made conversions: each child calls it twice
     _libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+    _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    _libc.mmap.restype = ctypes.c_void_p
+    _libc.getauxval.argtypes, _libc.getauxval.restype = [ctypes.c_ulong], ctypes.c_ulong
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _PR_GET_SECCOMP = 21
 _SECCOMP_MODE_FILTER = 2
 _LANDLOCK_VERSION_QUERY = 1
+_PROT_READ, _BLANK = 1, 0x32  # private, anonymous, in that very place
+_AT_RANDOM = 25
 FIXED = "fixed addresses"
 _NO_RANDOMISATION, _ASK = 0x0040000, 0xFFFFFFFF  # personalities
 
@@ -58,6 +63,28 @@ def forbid_new_privileges() -> None:
 def forbid_inspection() -> None:
     """Other processes of the same user can neither trace this one nor open its /proc files."""
     _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def clock_pages() -> list[tuple[int, int]]:
+    """Where the kernel shows processes its clocks and random bytes, to be read without a call."""
+    with open("/proc/self/maps") as file:
+        fields = [line.split() for line in file if "[vvar" in line]
+    ranges = [[int(end, 16) for end in field[0].split("-")] for field in fields]
+    return [(low, high - low) for low, high in ranges]
+
+
+def stop_clocks(pages: Sequence[tuple[int, int]]) -> None:
+    """Put blank pages there. What reads them then asks the kernel, as its filter permits."""
+    for address, length in pages:
+        if _libc.mmap(address, length, _PROT_READ, _BLANK, -1, 0) != address:
+            raise OSError(ctypes.get_errno(), "the page of the clocks does not give way")
+
+
+def forget_random_bytes() -> None:
+    """Blank the bytes that the kernel gives each program that it starts."""
+    address = _libc.getauxval(_AT_RANDOM)
+    if address:
+        ctypes.memset(address, 0, 16)
 
 
 def warm_up() -> None:
@@ -130,9 +157,9 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
-def prepared_filter(resident: bool = False) -> Callable[[], None]:
+def prepared_filter(resident: bool = False, clocks: bool = False) -> Callable[[], None]:
     """Assemble the filter now; the callable that is returned installs it in its process."""
-    lines = seccomp.program(platform.machine(), resident)
+    lines = seccomp.program(platform.machine(), resident, clocks)
     code = ctypes.create_string_buffer(seccomp.assemble(lines))
     header = _Program(len(lines), ctypes.addressof(code))
     address = ctypes.addressof(header)

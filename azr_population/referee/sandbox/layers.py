@@ -13,6 +13,7 @@ import os
 import platform
 import resource
 import signal
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ _LINUX = platform.system() == "Linux"
 _NOBODY = 65534
 _FIXED = "the same in every worker"
 _RANDOM = "refused: a program's second run goes to another worker"
+CLOCKS = "no clocks"
 _BITES = 7  # an exit code that means yes
 Line = tuple[str, bool, str]
 """A layer's name, whether it is in force, and a detail."""
@@ -71,15 +73,17 @@ def confine_zygote(spare_bytes: int, leave_out: Sequence[str]) -> list[Line]:
 Install = Callable[[], None]
 
 
-def seccomp_layer(leave_out: Sequence[str]) -> tuple[Install | None, Install | None, Line]:
+def seccomp_layer(
+    leave_out: Sequence[str], clocks: bool = False
+) -> tuple[Install | None, Install | None, Line]:
     """What installs the filter in a fresh and in a resident child, both tried; None if it cannot
-    be."""
+    be. `clocks`: whether it lets them read the clocks."""
     if "seccomp" in leave_out:
         return None, None, ("seccomp", False, "left out")
     try:
         if not kernel.seccomp_available():
             raise OSError(f"no filter for {platform.system()} on {platform.machine()}")
-        fresh, resident = kernel.prepared_filter(), kernel.prepared_filter(resident=True)
+        fresh, resident = (kernel.prepared_filter(stays, clocks) for stays in (False, True))
         _see_it_bite(fresh)
         _see_it_bite(resident)
     except OSError as error:
@@ -87,14 +91,30 @@ def seccomp_layer(leave_out: Sequence[str]) -> tuple[Install | None, Install | N
     return fresh, resident, ("seccomp", True, f"allow-list for {platform.machine()}")
 
 
-def _see_it_bite(install: Callable[[], None]) -> None:
-    """Install the filter in a throw-away child that then asks for its parent's number."""
+def clock_layer(leave_out: Sequence[str]) -> tuple[Install | None, Line]:
+    """What takes from a child the clocks that are read without a call, tried; None if it cannot be.
+
+    Calls that read them are refused by the filter.
+    """
+    if CLOCKS in leave_out:
+        return None, (CLOCKS, False, "left out")
+    try:
+        pages = kernel.clock_pages()
+        _see_it_bite(lambda: kernel.stop_clocks(pages), lambda: time.monotonic() > 0)
+    except OSError as error:
+        return None, (CLOCKS, False, str(error))
+    return (lambda: kernel.stop_clocks(pages)), (CLOCKS, True, "no program reads one")
+
+
+def _see_it_bite(install: Install, bites: Callable[[], bool] = lambda: os.getppid() == -1) -> None:
+    """Install something in a throw-away child and see it bite; a filter does where the child does
+    not learn its parent's number."""
     for _ in range(5):
         pid = os.fork()
         if pid == 0:
             try:
                 install()
-                os._exit(_BITES if os.getppid() == -1 else 1)
+                os._exit(_BITES if bites() else 1)
             finally:
                 os._exit(1)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -102,7 +122,7 @@ def _see_it_bite(install: Callable[[], None]) -> None:
             return
         if code != -signal.SIGKILL:  # somebody else's kill says nothing
             break
-    raise OSError("the kernel does not take the filter, or does not enforce it")
+    raise OSError("the kernel does not take it, or does not enforce it")
 
 
 def limit_child(cpu_seconds: int = 0) -> None:

@@ -19,6 +19,7 @@ When two values are the same (`same`): by value, with these rules.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 from . import quick
 from .reader import MAX_DIGITS, NotLiteral, Reader, TooLarge
@@ -32,6 +33,7 @@ __all__ = [
     "parse_arguments",
     "same",
     "write",
+    "write_arguments",
 ]
 
 MAX_CHARS = 65536
@@ -90,6 +92,14 @@ def write(value: object, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH)
     """
     room = [max_chars]
     return _write(value, room, max_depth)
+
+
+def write_arguments(positional: Sequence[object], named: Mapping[str, object]) -> str:
+    """What stands between the parentheses of such a call. Raises as `write` does."""
+    if not all(name.isidentifier() for name in named):
+        raise NotLiteral("a keyword that is no name")
+    parts = [write(value) for value in positional]
+    return ", ".join([*parts, *(f"{name}={write(value)}" for name, value in named.items())])
 
 
 def _write(value: object, room: list[int], depth: int) -> str:

@@ -103,6 +103,8 @@ def plainness(code: CodeType, private: frozenset[str] = frozenset()) -> Plainnes
     hashes = not (_SETS.isdisjoint(operations) and _HASHING.isdisjoint(named))
     writes = not (_FORMATS.isdisjoint(operations) and _WRITING.isdisjoint(named))
     writes = writes or any("%" in repr(inner.co_consts) for inner in codes)  # '%s' % f
+    if hashes and any(map(_holds_nan, codes)):  # its hash is where it lies, and it lies still
+        return Plainness(False)
     return Plainness(True, not _SETTING.isdisjoint(operations), hashes, hashes or writes)
 
 
@@ -117,6 +119,10 @@ def _codes(code: CodeType) -> list[CodeType]:
     for inner in codes:  # grows while it is gone through
         codes += [constant for constant in inner.co_consts if type(constant) is CodeType]
     return codes
+
+
+def _holds_nan(code: CodeType) -> bool:
+    return any("nan" in repr(v) for v in code.co_consts if type(v) not in (str, bytes, CodeType))
 
 
 def _harmless(code: CodeType, questionable: set[str], private: frozenset[str]) -> bool:

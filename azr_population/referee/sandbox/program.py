@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import marshal
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import literal, wire
+from .alike import alike
 from .plain import Plainness, names, plainness
 
 CAPTURE = "(arguments)"  # no program can name it
@@ -26,14 +27,14 @@ class Compiled(NamedTuple):
 class Arguments(NamedTuple):
     """How to get a call's arguments; or, where the status is not OK, why not.
 
-    `code` is evaluated in the program's namespace, where it calls `f`, or, if it `captures`, what
-    the namespace has as CAPTURE. `values` are marshalled, so that each execution gets fresh ones.
+    `code` is evaluated in the program's namespace and calls CAPTURE, which hands out what it is
+    called with; a script's is its last expression. `values` are marshalled, so that each execution
+    gets fresh ones.
     """
 
     status: int
     text: str = ""
     code: CodeType | None = None
-    captures: bool = False
     values: bytes = b""
     plain: bool = True
 
@@ -53,10 +54,14 @@ def compiled(work: wire.Work, banned_names: frozenset[str], private: frozenset[s
         return Compiled(wire.MEMORY)
     except Exception as error:  # SyntaxError, ValueError (null bytes), RecursionError, ...
         return Compiled(wire.SYNTAX_ERROR, describe(error))
-    banned = banned_names & names(code)
+    named = names(code)
+    banned = banned_names & named
     if banned:
         return Compiled(wire.BANNED, ", ".join(sorted(banned)))
-    return Compiled(wire.OK, source, code, plainness(code, private))
+    plain = plainness(code, private)
+    if plain.plain and not alike(source, "typing" in named):
+        plain = _NOT_PLAIN
+    return Compiled(wire.OK, source, code, plain)
 
 
 def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
@@ -66,6 +71,8 @@ def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
     try:
         if call.kind != wire.ARGUMENTS:
             values = literal.parse_arguments(call.arguments)
+            if "{" in call.arguments:  # a set is what it holds, however it is written
+                values = literal.parse_arguments(literal.write_arguments(*values))
             return Arguments(wire.OK, values=marshal.dumps(values))  # type: ignore[arg-type]
     except literal.NotLiteral as error:
         if call.kind == wire.LITERAL:
@@ -76,24 +83,24 @@ def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
         body = tree.body
         if not (type(body) is ast.Call and type(body.func) is ast.Name and body.func.id == "f"):
             return Arguments(wire.BAD_INPUT, "not the arguments of one call")
-        captures = call.kind == wire.ARGUMENTS
-        if captures:
-            body.func.id = CAPTURE
+        body.func.id = CAPTURE
         code = compile(tree, "<input>", "eval", dont_inherit=True)
     except Exception as error:
         return Arguments(wire.BAD_INPUT, describe(error))
     if not banned_names.isdisjoint(names(code)):
         return Arguments(wire.BAD_INPUT, "a banned name")
-    return Arguments(wire.OK, "", code, captures, plain=plainness(code).plain)
+    return Arguments(wire.OK, "", code, plain=plainness(code).plain)
 
 
-def captured(*positional: object, **named: object) -> str:
-    """The argument list that it is called with, as literals."""
-    if not all(name.isidentifier() for name in named):
-        raise literal.NotLiteral("a keyword that is no name")
-    parts = [literal.write(value) for value in positional]
-    parts += [f"{name}={literal.write(value)}" for name, value in named.items()]
-    return ", ".join(parts)
+def evaluated(code: CodeType, namespace: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that an expression comes to in a program's namespace."""
+    # Not among its globals, where the program could see it.
+    arguments: tuple[tuple[Any, ...], dict[str, Any]] = eval(code, namespace, {CAPTURE: _captured})
+    return arguments
+
+
+def _captured(*positional: Any, **named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return positional, named
 
 
 def describe(error: BaseException) -> str:

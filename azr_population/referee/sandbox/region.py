@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import mmap
-from time import monotonic_ns, process_time_ns
+from time import process_time_ns
 
 from . import wire
 
 HEAD = 64
-"""Bytes before the frames: call in flight, its start in ns, bytes written, processor time in ns at
-which the present part of the call began (-1: none is timed)."""
+"""Bytes before the frames: call in flight, 8 unused, bytes written, processor time in ns at which
+the present part of the call began (-1: none is timed)."""
 
 
 class Region:
@@ -40,7 +40,6 @@ class Region:
 
     def begin(self, call: int) -> None:
         """Note which call runs now."""
-        self.words[1] = monotonic_ns()
         self.words[0] = call
 
     def time_part(self, begins: bool) -> None:
@@ -62,9 +61,9 @@ class Region:
         self.view[start : start + len(data)] = data
         self.words[2] = used + wire.FRAME.size + len(data)
 
-    def progress(self) -> tuple[int, int]:
-        """The call in flight (-1: none yet) and when it began (monotonic ns)."""
-        return self.words[0], self.words[1]
+    def in_flight(self) -> int:
+        """The call in flight, -1: none yet."""
+        return self.words[0]
 
     def part(self) -> int:
         """Processor time in ns at which the present part began; negative: none is timed."""

@@ -1,11 +1,12 @@
 """A system call filter as a classic BPF program, assembled by hand and installed through ctypes.
 
-A child needs memory, clocks and its own end, and nothing else: it holds no descriptor, and its
+A child needs memory and its own end, and nothing else: it holds no descriptor, and its
 results go into memory that it shares with the zygote. Three answers:
 
 - ALLOWED calls run. mmap and mprotect run unless they ask for executable pages.
 - REFUSED calls fail with EPERM: those that an honest program may make (`open`, `stat`, `sleep`), so
-  that it sees an ordinary OSError.
+  that it sees an ordinary OSError. CLOCKS and random bytes are among them: without them a program
+  gives today what it gave yesterday.
 - every other call kills the process with SIGSYS: fork, exec, kill, ptrace, prctl, io_uring, bpf.
 
 A resident child waits for its next job with `read` on descriptor 0 and says with `write` on
@@ -22,9 +23,10 @@ from .syscalls import number
 
 ALLOWED = (
     "mmap", "munmap", "brk", "futex", "madvise", "mremap", "mprotect", "exit_group",
-    "clock_gettime", "rt_sigreturn", "getrandom", "sched_yield", "exit", "gettimeofday", "time",
-    "clock_getres", "rt_sigprocmask", "sigaltstack", "close",
+    "rt_sigreturn", "sched_yield", "exit", "rt_sigprocmask", "sigaltstack", "close",
 )  # fmt: skip
+CLOCKS = ("clock_gettime", "gettimeofday", "time", "clock_getres")
+"""Refused, but where the parts of a program are timed."""
 REFUSED = (
     "read", "write", "open", "stat", "fstat", "lstat", "poll", "lseek", "rt_sigaction", "ioctl",
     "pread64", "pwrite64", "readv", "writev", "access", "pipe", "select", "dup", "dup2",
@@ -34,7 +36,7 @@ REFUSED = (
     "getppid", "getgroups", "gettid", "sched_getaffinity", "getdents64", "clock_nanosleep",
     "openat", "mkdirat", "newfstatat", "unlinkat", "renameat", "readlinkat", "faccessat",
     "pselect6", "ppoll", "close_range", "dup3", "pipe2", "renameat2", "statx", "openat2",
-    "faccessat2",
+    "faccessat2", "getrandom",
 )  # fmt: skip
 _NO_EXECUTABLE_PAGES = ("mmap", "mprotect")
 _PROT_EXEC = 4
@@ -55,10 +57,11 @@ Instruction = tuple[int, int, int, int]
 """(code, jump if true, jump if false, constant)"""
 
 
-def answers(machine: str, resident: bool = False) -> dict[int, int]:
+def answers(machine: str, resident: bool = False, clocks: bool = False) -> dict[int, int]:
     """The filter's answer by call number; KILL_PROCESS for every number that is not there."""
     answers: dict[int, int] = {}
-    for names, answer in ((REFUSED, ERRNO_EPERM), (ALLOWED, ALLOW)):
+    timing = (CLOCKS, ALLOW if clocks else ERRNO_EPERM)
+    for names, answer in ((REFUSED, ERRNO_EPERM), (ALLOWED, ALLOW), timing):
         for name in names:
             call = number(name, machine)
             if call is not None:
@@ -68,14 +71,14 @@ def answers(machine: str, resident: bool = False) -> dict[int, int]:
     return answers
 
 
-def program(machine: str, resident: bool = False) -> list[Instruction]:
+def program(machine: str, resident: bool = False, clocks: bool = False) -> list[Instruction]:
     """The filter for a machine (as `platform.machine()` names it), of one kind of child.
 
     The numbers are looked up by bisection over runs with the same answer. The kernel works through
     a filter for every call number when it is installed, so a long list of comparisons would cost
     each child a tenth of its life.
     """
-    table = answers(machine, resident)
+    table = answers(machine, resident, clocks)
     runs = [(0, table.get(0, KILL_PROCESS))]
     for call in range(1, max(table) + 2):
         answer = table.get(call, KILL_PROCESS)

@@ -56,6 +56,10 @@ class Watch:
         except OSError:
             return 0
 
+    def forget(self) -> None:
+        """For another child, which is not to see numbers that chance has given."""
+        self.pid = self.pidfd = 0
+
     def kill(self) -> None:
         """End the child at once. It is not reaped yet, so its number is still its own."""
         if self.pidfd >= 0:

@@ -51,8 +51,8 @@ LAST_STATUS = ALONE
 # LITERAL: one of literals only; ARGUMENTS: as EXPRESSION, but `f` is not called and the output is
 # the argument list itself, written as literals. SCRIPT: the program is no function; the text is a
 # last expression whose `str` is the output, or '' for what the script printed. A script's output is
-# opaque text, not a literal.
-EXPRESSION, LITERAL, ARGUMENTS, SCRIPT = range(4)
+# opaque text, not a literal. SCREEN: nothing is executed; the program is compiled and screened.
+EXPRESSION, LITERAL, ARGUMENTS, SCRIPT, SCREEN = range(5)
 
 
 class Call(NamedTuple):
@@ -69,10 +69,11 @@ class Call(NamedTuple):
 class Work(NamedTuple):
     """A program and the calls of its `f` to make, each in a namespace of its own.
 
-    `banned` are module names that its import statements may not name (in addition to what the
-    referee does not allow anyway), `statements` statement kinds that it may not hold: `assert`,
-    `raise`, `try`, `except`. `apart`: it shares a child with no other work, however plain it is.
-    `gate`: if one of that many first calls fails, those behind it are not made and fail alike.
+    `banned` and `statements` are for a call that is SCREEN: module names that its import statements
+    may not name (in addition to what the referee does not allow anyway), and statement kinds that
+    it may not hold: `assert`, `raise`, `try`, `except`. `apart`: it shares a child with no other
+    work, however plain it is. `alone`: nor do its calls with each other. `gate`: if one of that
+    many first calls fails, those behind it are not made and fail alike.
     """
 
     source: str
@@ -81,6 +82,7 @@ class Work(NamedTuple):
     banned: tuple[str, ...] = ()
     statements: tuple[str, ...] = ()
     apart: bool = False
+    alone: bool = False
     gate: int = 0
 
 

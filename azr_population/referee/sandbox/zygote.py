@@ -40,11 +40,13 @@ def main() -> None:
     try:
         runner = _warm(options)
         _close_inherited(sock)
+        timed = options["part_seconds"] > 0
+        stop_clocks, clocks = layers.clock_layer([layers.CLOCKS] if timed else options["leave_out"])
         spare = options["memory_bytes"] + 2 * options["region_bytes"] + wire.INBOX_BYTES
         lines = layers.confine_zygote(spare, options["leave_out"])
-        *filters, line = layers.seccomp_layer(options["leave_out"])
-        hello["layers"] = [line, *lines, *layers.descriptor_lines()]
-        zygote = Zygote(sock, options, runner, *filters)
+        *filters, line = layers.seccomp_layer(options["leave_out"], timed)
+        hello["layers"] = [line, *lines, clocks, *layers.descriptor_lines()]
+        zygote = Zygote(sock, options, runner, *filters, stop_clocks)
     except Exception as error:
         hello["error"] = f"{type(error).__name__}: {error}"
         sock.sendall(json.dumps(hello).encode() + b"\n")
@@ -142,6 +144,7 @@ class Zygote:
         runner: child.Runner,
         fresh_filter: layers.Install | None,
         resident_filter: layers.Install | None,
+        stop_clocks: layers.Install | None,
     ) -> None:
         self.sock = sock
         self.cpu_seconds = options["cpu_seconds"]
@@ -150,7 +153,9 @@ class Zygote:
         self.runner = runner
         self.fresh_filter = fresh_filter
         self.resident_filter = resident_filter
+        self.stop_clocks = stop_clocks
         self.pid = os.getpid()
+        self.resident: Resident | None = None
         self.has_pidfd = layers.has_pidfd()
         self.start_read, self.start_write = os.pipe()
         self.taken_read, self.taken_write = os.pipe()
@@ -158,6 +163,7 @@ class Zygote:
         runner.warm_up()
         if fresh_filter is not None:
             kernel.warm_up()
+        kernel.forget_random_bytes()
         gc.collect()
         self.settled = chance.settle()
         gc.freeze()
@@ -165,23 +171,22 @@ class Zygote:
 
     def serve(self) -> None:
         """Take jobs until the socket closes; all children die with this process."""
-        resident = self._fork_resident()
+        self.resident = resident = self._fork_resident()
         fresh = self._fork_fresh()
-        header = b""
-        while True:
-            header = self.sock.recv(wire.JOB.size, socket.MSG_PEEK | socket.MSG_WAITALL)
-            if len(header) < wire.JOB.size:
-                return
-            job = Job(*wire.JOB.unpack(header))
+        while job := self._next_job():
             if job.resident:
                 if not self._serve_resident(resident, job):
                     resident.close()
-                    del resident
-                    resident = self._fork_resident()
+                    self.resident = resident = self._fork_resident()
             else:
                 self._serve_fresh(*fresh, job)
-                del fresh  # the next one is not even to know that there was a region
+                # The next is not even to know that there was a region, or what the job was like.
+                del fresh, job
                 fresh = self._fork_fresh()
+
+    def _next_job(self) -> Job | None:
+        header = self.sock.recv(wire.JOB.size, socket.MSG_PEEK | socket.MSG_WAITALL)
+        return Job(*wire.JOB.unpack(header)) if len(header) == wire.JOB.size else None
 
     def _serve_fresh(self, pid: int, region: Region, job: Job) -> None:
         os.write(self.start_write, b"!")
@@ -224,18 +229,20 @@ class Zygote:
     def _wait(self, watch: Watch, region: Region, job: Job) -> tuple[bool, int]:
         """Wait for a child's end or word; past its time, kill it. (killed, microseconds used).
 
-        The child says which call is in flight and since when; by lying it gains no more than the
-        time that all calls have together. So it is with the parts of a call, whose time is that of
-        the processor.
+        The child says which call is in flight; one that was not at the last look has its whole time
+        from now. By lying it gains no more than the time that all calls have together. So it is
+        with the parts of a call, whose time is that of the processor.
         """
         began = monotonic_ns()
         end = began + job.microseconds * 1000
         per_call = job.call_microseconds * 1000
         limit, killed = min(end, began + per_call, began + (self.part or per_call)), False
+        call, call_end = 0, began + per_call
         while not watch.within(limit - monotonic_ns()):
-            _, started = region.progress()
             now = monotonic_ns()
-            limit = min(end, min(max(started, began), now) + per_call)
+            if region.in_flight() > call:
+                call, call_end = region.in_flight(), now + per_call
+            limit = min(end, call_end)
             if self.part:
                 limit = min(limit, now + self._part_left(watch, region))
             if now >= limit:
@@ -284,10 +291,13 @@ class Zygote:
         code = 1
         try:
             layers.die_with(self.pid)
+            self.pid = 0
+            if self.resident is not None:
+                self.resident.watch.forget()
             take(region)
             code = 0
         except MemoryError:
-            region.put(max(region.progress()[0], 0), wire.MEMORY)
+            region.put(max(region.in_flight(), 0), wire.MEMORY)
             code = 0
         finally:
             os._exit(code)
@@ -300,6 +310,8 @@ class Zygote:
         os.write(self.taken_write, b"!")
         os.closerange(0, _DESCRIPTORS)
         layers.limit_child(job.microseconds // 1_000_000 + 2)
+        if self.stop_clocks is not None:
+            self.stop_clocks()
         if self.cpu_seconds:
             # Its signal ends the child; a program that finds a way to ignore it still meets
             # the deadline.
@@ -311,6 +323,8 @@ class Zygote:
     def _take_many(self, region: Region) -> None:
         os.closerange(2, _DESCRIPTORS)
         layers.limit_child()
+        if self.stop_clocks is not None:
+            self.stop_clocks()
         if self.resident_filter is not None:
             self.resident_filter()
         while True:
