@@ -79,7 +79,8 @@ def _narrow(node: ast.AST, bound: frozenset[str | None]) -> bool:
 
 def _annotates_only(tree: ast.AST, bound: frozenset[str | None]) -> bool:
     """Whether what is imported from `typing` stands in annotations only, and stays there."""
-    hints, modules = set(), set()
+    hints: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "typing":
             hints.update(alias.asname or alias.name for alias in node.names)

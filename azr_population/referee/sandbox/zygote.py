@@ -44,9 +44,9 @@ def main() -> None:
         stop_clocks, clocks = layers.clock_layer([layers.CLOCKS] if timed else options["leave_out"])
         spare = options["memory_bytes"] + 2 * options["region_bytes"] + wire.INBOX_BYTES
         lines = layers.confine_zygote(spare, options["leave_out"])
-        *filters, line = layers.seccomp_layer(options["leave_out"], timed)
+        fresh_filter, resident_filter, line = layers.seccomp_layer(options["leave_out"], timed)
         hello["layers"] = [line, *lines, clocks, *layers.descriptor_lines()]
-        zygote = Zygote(sock, options, runner, *filters, stop_clocks)
+        zygote = Zygote(sock, options, runner, fresh_filter, resident_filter, stop_clocks)
     except Exception as error:
         hello["error"] = f"{type(error).__name__}: {error}"
         sock.sendall(json.dumps(hello).encode() + b"\n")
