@@ -212,6 +212,9 @@ def _train(arguments: argparse.Namespace) -> int:
         config = config_from_file(Path(arguments.config_file), arguments.overrides)
     else:
         config = load_config(arguments.overrides)
+    from azr_population.hosts.local.check import check_config
+
+    check_config(config)
     if arguments.config:
         print(to_yaml(config), end="")
         return 0

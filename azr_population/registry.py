@@ -1,15 +1,22 @@
-"""Named strategies: functions that a config picks by the name they carry in the field."""
+"""Named strategies: what a config picks by its name in the field, or by the path of one's own.
+
+A name with a dot is `module.function`: found in every process of a run, Ray's among them, and in
+the folder that the command was started in.
+"""
 
 from __future__ import annotations
 
 import difflib
 import importlib
 import inspect
+import os
+import pkgutil
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,10 +44,14 @@ class Entry(Generic[F]):
 
 
 class Registry(Generic[F]):
-    """Strategies of one kind by name. `kind` is the config key that picks one, for messages."""
+    """Strategies of one kind by name. `kind` is the config key that picks one, for messages;
+    `made_by` names the decorator of a registry that holds more than functions, which are of the
+    class `of`."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, of: type | None = None, made_by: str = "") -> None:
         self.kind = kind
+        self._of = of
+        self._made_by = made_by
         self._entries: dict[str, Entry[F]] = {}
 
     def register(self, name: str, reference: str) -> Callable[[F], F]:
@@ -57,8 +68,6 @@ class Registry(Generic[F]):
     def find(self, name: str) -> Entry[F]:
         """The strategy called `name`, or the one at the path `module.function`.
 
-        A path is found in every process of a run, such as Ray's, without being registered there.
-
         Raises:
             UserError: there is none; the message lists the valid names.
         """
@@ -71,16 +80,54 @@ class Registry(Generic[F]):
             hint = f" (did you mean {near[0]}?)" if near else ""
             names = ", ".join(self._entries)
             raise UserError(
-                f"{self.kind}={name} is unknown{hint}; choose one of: {names}"
+                f"{self.kind}={name} is unknown{hint}; choose one of: {names}, or give the path of "
+                "yours: module.name"
             ) from None
 
     def _import(self, path: str) -> F:
-        module, _, name = path.rpartition(".")
-        try:
-            function: F = getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise UserError(f"{self.kind}={path} cannot be imported: {error}") from error
-        return function
+        found = imported(self.kind, path)
+        if self._of and not isinstance(found, self._of):
+            raise UserError(
+                f"{self.kind}={path} is no {self._of.__name__.lower()}; decorate it by "
+                f"{self._made_by} (docs/extending.md)"
+            )
+        if not callable(found):
+            raise UserError(f"{self.kind}={path} is no function and no class, but {found!r:.60}")
+        return found
 
     def __iter__(self) -> Iterator[Entry[F]]:
         return iter(self._entries.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+
+def imported(key: str, path: str) -> Any:
+    """What is at `module.name`; `key` is the config's, for messages.
+
+    Raises:
+        UserError: there is no such thing, or its module does not run.
+    """
+    module, _, name = path.rpartition(".")
+    # A console script has the folder of the script there, and not the one it was started in.
+    if (here := os.getcwd()) not in sys.path and "" not in sys.path:
+        sys.path.append(here)
+        importlib.invalidate_caches()
+    try:
+        return getattr(importlib.import_module(module), name)
+    except Exception as error:  # whatever a module of the user's raises when it is run
+        what = first_line(error)
+        if not isinstance(error, (ImportError, AttributeError)):
+            what = f"{type(error).__name__}: {what}"
+        raise UserError(f"{key}={path} cannot be imported: {what}") from error
+
+
+def import_modules(package: str, first: Iterable[str] = ()) -> list[str]:
+    """Imports every module of a package, so that what they register is there: `first` in their
+    order, and then the others by name. Modules whose name begins with `_` register nothing."""
+    folder = importlib.import_module(package).__path__
+    names = [m.name for m in pkgutil.iter_modules(folder) if not m.name.startswith("_")]
+    ordered = [*first, *(name for name in names if name not in first)]
+    for name in ordered:
+        importlib.import_module(f"{package}.{name}")
+    return ordered

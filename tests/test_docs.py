@@ -28,6 +28,7 @@ from azr_population.engines.base_model import load_base
 from azr_population.engines.torch_engine import make_bank
 from azr_population.experiments.arms import read_arms
 from azr_population.experiments.recipe import read_recipe
+from azr_population.hosts.local.check import check_config
 from azr_population.weights import evolve_command
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.peft_folder import save_adapter
@@ -70,7 +71,7 @@ def check_ours(words):
         return
     arguments = _parser().parse_args(words)
     if words[0] == "train":
-        load_config([re.sub(r"\$\w+", "1", text) for text in arguments.overrides])
+        check_config(load_config([re.sub(r"\$\w+", "1", text) for text in arguments.overrides]))
     if words[0] == "recipe" and arguments.name:
         read_recipe(arguments.name, read_arms())
 
@@ -141,8 +142,8 @@ CHECKS = {
 @pytest.mark.parametrize("printed", list(dict.fromkeys(commands())), ids=str)
 def test_every_printed_command_is_taken(printed: Printed, capsys, monkeypatch):
     # Whether Ray, veRL and vLLM are installed here is not what a page says.
-    for check in ("check_engine", "check_rollout"):
-        monkeypatch.setattr(f"azr_population.engines.assembly.{check}", lambda *given: None)
+    for check in ("check_engine", "check_rollout", "check_loggers"):
+        monkeypatch.setattr(f"azr_population.hosts.local.check.{check}", lambda *given: None)
     line = re.sub(r"<[^>]*>|\.\.\.$", "...", re.sub(r" [<>] [\w.]+", "", printed.line))
     if loop := re.fullmatch(r"for \w+ in [\w ]+; do (.*); done", line):
         line = loop[1]

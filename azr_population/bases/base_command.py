@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     accept = actions.add_parser("accept", help="measure what a base proposes and solves")
     accept.add_argument("path", metavar="DIR")
-    accept.add_argument("--format", choices=("nano", *_FORMATS), help="default: the base's own")
+    accept.add_argument("--format", help="default: the base's own; or the path of yours")
     accept.add_argument("--tasks", type=int, default=500, help="proposals per task type")
     accept.add_argument("--attempts", type=int, default=4, help="at each valid task")
     accept.add_argument("--seed", type=int, default=1)

@@ -91,7 +91,7 @@ def from_tasks(tasks: Sequence[Task], format: Format, rng: Random) -> Iterator[G
 
 def _chunk(seed: int, format: str, chunk: int) -> list[Group]:
     rng = Random(f"demonstrations {seed} {chunk}")
-    grammar, prompts = Grammar(rng), FORMATS[format]()
+    grammar, prompts = Grammar(rng), FORMATS.find(format).function()
     kinds, weights = list(MIX), list(MIX.values())
     groups = []
     for _ in range(_CHUNK):

@@ -211,7 +211,7 @@ def _documents(
 ) -> Iterator[Document]:
     """Groups of the grammar and of the tasks, shuffled together, as token documents."""
     rng = Random(f"warm-up {settings.seed} {progress.chunk}")
-    others = from_tasks(tasks, FORMATS[settings.format](), rng) if tasks else None
+    others = from_tasks(tasks, FORMATS.find(settings.format).function(), rng) if tasks else None
     odds = settings.task_share / (1.0 - settings.task_share)
     for number, groups in from_grammar(settings.seed, settings.format, progress.chunk):
         progress.chunk = number + 1

@@ -23,7 +23,7 @@ class Writer:
     """Completions of the bare base; the same seed gives the same ones."""
 
     def __init__(self, folder: str | Path, format: str, seed: int) -> None:
-        self.format = FORMATS[format]()
+        self.format = FORMATS.find(format).function()
         # The engine of a run with one adapter that adds nothing: its factor B is zero.
         settings = EngineSettings(
             str(folder),

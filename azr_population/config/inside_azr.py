@@ -16,6 +16,7 @@ from azr_population.config.schema import (
     DTYPES,
     ComputeConfig,
     EvolutionConfig,
+    LoggerConfig,
     LoraConfig,
     MatchmakingConfig,
     MembersConfig,
@@ -71,6 +72,10 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     lora: LoraConfig = field(default_factory=lambda: LoraConfig(rank=32, alpha=64.0))
     matchmaking: MatchmakingConfig = field(default_factory=MatchmakingConfig)
     evolution: EvolutionConfig = field(default_factory=EvolutionConfig)
+    logger: LoggerConfig = setting(factory=LoggerConfig, effect=Effect.NOTHING)
+    """Who gets the population's figures beside AZR's own logger."""
+    view: str = setting("lines", effect=Effect.NOTHING)
+    """Who shows the steps, as `run.view` of a local run."""
 
 
 def arms() -> dict[str, dict[str, Any]]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from hydra import compose, initialize_config_module
 from hydra.core.config_store import ConfigStore
 from hydra.errors import ConfigCompositionException, HydraException
@@ -128,28 +127,13 @@ def _one_line(error: BaseException) -> str:
 
 
 def check(config: Config) -> None:
-    """Refuses values that no run can work with, before anything is loaded.
+    """Refuses values out of their bounds, and those that contradict each other. Names are looked up
+    by who knows them: `hosts.local.check`, `hosts.azr.settings`.
 
     Raises:
         UserError: naming the key, the value and what would be accepted.
     """
-    # Late: the rooms that are asked read the dataclasses of this one.
-    from azr_population.domains.code.formats import FORMATS
-    from azr_population.domains.code.task import TaskType
-    from azr_population.domains.code.validity import REFUSALS
-    from azr_population.engines.assembly import check_engine, check_rollout
-    from azr_population.hosts.loggers import check_names
-    from azr_population.method.check import check_population
-
     check_fields(config)
-    check_names(config.logger.names)
-    check_engine(config.engine.name, config.engine.workers)
-    check_rollout(config.engine.rollout, config.base.lora.rank)
-    _one_of("base.format", config.base.format, FORMATS)
-    for name in config.task.types:
-        _one_of("task.types", name, [str(kind) for kind in TaskType])
-    for name in config.task.refuse:
-        _one_of("task.refuse", name, REFUSALS)
     if not config.task.types:
         raise UserError("task.types is empty; name at least one of code_o, code_i, code_f")
     if config.population.solver_baseline == "task" and config.population.attempts < 2:
@@ -157,23 +141,13 @@ def check(config: Config) -> None:
             f"population.attempts={config.population.attempts} leaves nothing to compare an "
             "attempt with; give at least 2, or population.solver_baseline=type"
         )
-    try:
-        torch.device(config.engine.device)
-    except RuntimeError as error:
-        raise UserError(f"engine.device={config.engine.device} is unknown; cpu or cuda") from error
     if config.base.name != "nano" and not config.base.path:
         raise UserError(
             "base.path has no value; give the folder of a Hugging Face causal LM, or its name on "
             "the Hub"
         )
-    check_population(config.population, config.matchmaking, config.evolution, config.base.lora.rank)
     if config.matchmaking.past and not (config.run.snapshot_every and config.population.students):
         raise UserError(
             f"matchmaking.past={config.matchmaking.past} takes students of earlier snapshots, and "
             "this run has none; set run.snapshot_every=10, and a population with students"
         )
-
-
-def _one_of(key: str, value: str, known: Any) -> None:
-    if value not in known:
-        raise UserError(f"{key}={value} is unknown; choose from {', '.join(sorted(known))}")

@@ -17,11 +17,14 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from azr_population.config.schema import Config
 from azr_population.errors import UserError
 
-_ENTRIES = re.compile(
+_DICTIONARIES = (
     r"\+{0,2}(evolution\.operators|evolution\.options|evolution\.selection_options"
-    r"|matchmaking\.options|engine\.vllm)\.([^=]+)=(.*)"
+    r"|matchmaking\.options|engine\.vllm)"
 )
+_ENTRIES = re.compile(_DICTIONARIES + r"\.([^=]+)=(.*)")
 """An entry of a field that is a dictionary, which may be new."""
+_SEVERAL = re.compile(_DICTIONARIES + r"=(\{.*)", re.DOTALL)
+"""Several of them."""
 
 
 def read_override(text: str) -> Override:
@@ -89,18 +92,27 @@ def _several(text: str, key: str, is_list: bool) -> str:
 def _with_new_entry(text: str) -> str:
     """An override of one entry of a dictionary, such that Hydra takes a new entry too.
 
-    Hydra refuses `evolution.options.dare.p=0.5` without `++`, and cannot parse the name of a
-    sequence of operators as a key. What an entry may be called is checked afterwards.
+    Hydra refuses `evolution.options.dare.p=0.5` without `++`, cannot parse the name of a sequence
+    of operators as a key, and takes the dots of a path for levels. What an entry may be called is
+    checked afterwards.
     """
+    if several := _SEVERAL.fullmatch(text):
+        return f"++{several[1]}={several[2]}"
     entry = _ENTRIES.fullmatch(text)
     if not entry:
         return text
     node, name, value = entry.groups()
-    if "+" not in name:
-        return f"++{node}.{name}={value}"
+    plain = f"++{node}.{name}={value}"
     if node == "evolution.options":
-        raise UserError(
-            f"{text}: options are given by operator and hold in sequences too, as in "
-            "evolution.options.full_gaussian.eps=0.1"
-        )
-    return f"++{node}={{{name}:{value}}}"
+        if "+" in name:
+            raise UserError(
+                f"{text}: options are given by operator and hold in sequences too, as in "
+                "evolution.options.full_gaussian.eps=0.1"
+            )
+        operator, _, option = name.rpartition(".")
+        # In a dictionary within a dictionary OmegaConf takes no 1 for 1.0.
+        number = f"{value}.0" if re.fullmatch(r"-?\d+", value) else value
+        return f"++{node}={{{operator}:{{{option}:{number}}}}}" if "." in operator else plain
+    if node == "evolution.operators" and re.search(r"[+.]", name):
+        return f"++{node}={{{name}:{value}}}"
+    return plain

@@ -28,6 +28,10 @@ class MembersConfig:
     """0 teachers and 0 students is the single agent, which proposes and solves (stock AZR)."""
     teacher_reward: str = "adversarial"
     """adversarial, learnability, stock, or the path of a function of yours: `module.function`."""
+    student_reward: str = "azr"
+    """azr (1, -0.5 wrong, -1 no answer), or the path of yours."""
+    advantage: str = "task_relative"
+    """task_relative (TRR++), or the path of yours."""
     duplicate_price: float = setting(0.0, least=0)
     """Taken off a proposal's reward for each other copy of it in the step or buffer; ours."""
 
@@ -54,9 +58,10 @@ class PopulationConfig(MembersConfig):
     """Training rows per member per step, equal in every arm; the single agent splits its rows."""
     attempts: int = setting(4, least=1)
     """Answers drawn per valid task to estimate its solve rate (AZR's n_samples)."""
-    solver_baseline: str = setting("type", among=("type", "task"))
+    solver_baseline: str = "type"
     """What an attempt is compared with: `type` (all attempts at that type of task: TRR++, as in
-    AZR) or `task` (the other attempts at the same task; tasks on which all agree are left out)."""
+    AZR), `task` (the other attempts at the same task; tasks on which all agree are left out), or
+    the path of yours."""
     duplicate_price: float = setting(0.3, least=0)
     teacher_lr: float = setting(1.5e-4, least=0)
     """AdamW step of teachers: 0.15 of the students'. At 0.3 they ran away (ours, RESULTS.md)."""
@@ -209,7 +214,7 @@ class EngineConfig(LearnerConfig):
     yours (`engines/rollouts.py`)."""
     vllm: dict[str, Any] = field(default_factory=dict)
     """Arguments of `vllm.LLM`, such as gpu_memory_utilization or max_model_len."""
-    device: str = "cpu"
+    device: str = setting("cpu", among=("cpu", "cuda"))
     threads: int = setting(0, least=0, effect=Effect.SPEED)
     """Torch threads; 0 leaves torch's own choice (one per core)."""
     temperature: float = setting(1.0, above=0)
@@ -239,7 +244,7 @@ class LoggerConfig:
     """Who else gets the figures of every step; the run does not depend on it."""
 
     names: list[str] = field(default_factory=list)
-    """Any of tensorboard, wandb."""
+    """Any of tensorboard, wandb, and the paths of yours."""
     project: str = "azr-population"
     """Of Weights & Biases, as the fields below."""
     entity: str | None = None
@@ -268,6 +273,9 @@ class RunConfig:
     completions: int = setting(16, least=0)
     """Completions of each step that `completions.jsonl` keeps, of the first step all (1000 at
     most); 0: none. Spread over verdicts, members, task types and reasons."""
+    view: str = "auto"
+    """Who shows it: auto (tables in a terminal, lines elsewhere), live, plain, lines, or the path
+    of yours."""
     resume: bool = False
     fork: str | None = setting(None, effect=Effect.PLAY)
     """RUN@STEP: go on from a checkpoint of another run (`keep_every`) under this configuration.

@@ -21,6 +21,7 @@ from azr_population.config.schema import Config
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arm, Arms, seed_numbers
 from azr_population.experiments.recipe import Recipe
+from azr_population.hosts.local.check import check_config
 from azr_population.method.check import check_made
 from azr_population.runs import RunDirectory
 from azr_population.runs.diagnostics import DIAGNOSTICS, consumption, is_kept, keep, last_step
@@ -51,7 +52,9 @@ class PlannedRun:
     @cached_property
     def wanted(self) -> Config:
         """What its overrides compose, once: that takes a while. Not to be changed."""
-        return load_config(self.overrides)
+        config = load_config(self.overrides)
+        check_config(config)
+        return config
 
     @property
     def done(self) -> int:

@@ -81,7 +81,7 @@ def examine(
     folder = RunDirectory(path)
     config = stored_config(folder, overrides)
     members = [one for one in stored_members(folder, every) if one.solves]
-    exam, format = held_out_exam(config), FORMATS[config.base.format]()
+    exam, format = held_out_exam(config), FORMATS.find(config.base.format).function()
     with open_referee(config) as referee, engine_for(config, folder) as engine:
         tools = Tools(engine, referee, format)
 

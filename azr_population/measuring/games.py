@@ -43,7 +43,7 @@ def play(paths: Sequence[str | Path], every: int, tasks: int, attempts: int, see
     teachers = [one for one in members if one.proposes]
     students = [one for one in members if one.solves]
     config, streams = configs[0], Streams(seed)
-    format = FORMATS[config.base.format]()
+    format = FORMATS.find(config.base.format).function()
     with open_referee(config) as referee, engine_for(config, runs[0]) as engine:
         proposed = [
             _proposals(engine, referee, format, config, one, tasks, streams) for one in teachers

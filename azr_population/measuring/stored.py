@@ -13,6 +13,7 @@ from azr_population.engines.base_model import fingerprint
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
 from azr_population.files import check_name
+from azr_population.hosts.local.check import check_playing
 from azr_population.hosts.local.engine import base_of, open_engine
 from azr_population.method.members import Member, Rating, Role
 from azr_population.runs import RunDirectory
@@ -120,4 +121,6 @@ def stored_config(run: RunDirectory, overrides: Sequence[str]) -> Config:
     run.refuse_curves()
     if not (run.path / "config.yaml").is_file():
         raise UserError(f"no run at {run.path}: there is no config.yaml in it")
-    return config_from_file(run.path / "config.yaml", overrides)
+    config = config_from_file(run.path / "config.yaml", overrides)
+    check_playing(config)
+    return config

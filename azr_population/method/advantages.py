@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
+from azr_population.registry import Registry
+
 _FLAT = 1e-6
 
+ADVANTAGES: Registry[Callable[..., list[float | None]]] = Registry("population.advantage")
+"""From the rewards of all rows of a step, each one's group and number of tokens (None: rows count
+alike) to advantages; None for a row that teaches nothing."""
 
+BASELINES: Registry[Callable[[Sequence[float]], Sequence[float] | None]] = Registry(
+    "population.solver_baseline"
+)
+"""From the rewards of all attempts at one task to what each is worth, which is then normalised by
+`population.advantage`; None where they teach nothing."""
+
+
+@ADVANTAGES.register("task_relative", "TRR++: AZR, section 3.3.5")
 def task_relative(
     rewards: Sequence[float],
     groups: Sequence[Hashable],
@@ -43,6 +56,18 @@ def task_relative(
         for index, value in zip(indices, scaled, strict=True):
             advantages[index] = float(value)
     return advantages
+
+
+@BASELINES.register("type", "AZR: compared with all attempts at that type of task")
+def as_they_are(rewards: Sequence[float]) -> Sequence[float]:
+    """The rewards."""
+    return rewards
+
+
+@BASELINES.register("task", "RLOO: compared with the other attempts at the same task")
+def per_task(rewards: Sequence[float]) -> Sequence[float] | None:
+    """See `leave_one_out`; None where all agree."""
+    return leave_one_out(rewards) if len(set(rewards)) > 1 else None
 
 
 def leave_one_out(rewards: Sequence[float]) -> list[float]:

@@ -12,10 +12,11 @@ from azr_population.config.schema import (
     MembersConfig,
 )
 from azr_population.errors import UserError
+from azr_population.method.advantages import ADVANTAGES
 from azr_population.method.evolution.replacement import PopulationBasedTraining
 from azr_population.method.members import Roster
 from azr_population.method.population import matchmaker_of
-from azr_population.method.rewards import TEACHER_REWARDS
+from azr_population.method.rewards import student_reward_of, teacher_reward_of
 from azr_population.weights.breeding import get_operator, rehearse
 
 
@@ -29,7 +30,9 @@ def check_population(
         UserError: naming the key as a local run has it, the value and what would be accepted.
     """
     Roster.make(members.teachers, members.students)
-    TEACHER_REWARDS.find(members.teacher_reward)
+    teacher_reward_of(members)(0.5)
+    student_reward_of(members)(True, False)
+    ADVANTAGES.find(members.advantage)
     matchmaker_of(matchmaking)
     check_evolution(evolution, min(members.teachers, members.students), rank)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from azr_population.config.schema import PopulationConfig
+from azr_population.config.schema import MembersConfig, PopulationConfig
 from azr_population.domains.buffer import TaskBuffer
+from azr_population.errors import UserError
 from azr_population.method.rows import Row
 from azr_population.registry import Registry
 
@@ -38,8 +40,13 @@ def stock(solve_rate: float) -> float:
     return learnability(solve_rate) or INVALID
 
 
+STUDENT_REWARDS: Registry[Callable[[bool, bool], float]] = Registry("population.student_reward")
+"""Reward of an attempt by whether an answer was read in it, and whether that solved the task."""
+
+
+@STUDENT_REWARDS.register("azr", "AZR, equation 6")
 def student_reward(parsed: bool, solved: bool) -> float:
-    """AZR, equation 6: 1 when solved, -0.5 when wrong, -1 when not even an answer."""
+    """1 when solved, -0.5 when wrong, -1 when not even an answer."""
     if not parsed:
         return UNPARSABLE
     return SOLVED if solved else INVALID
@@ -73,12 +80,34 @@ def count_copies(rows: Sequence[Row], known: TaskBuffer) -> None:
             row.copies = counts[row.match.teacher.name, row.task] - 1 + (row.task in known)
 
 
+def teacher_reward_of(config: MembersConfig) -> Callable[[float], float]:
+    """The function that `population.teacher_reward` names; raises UserError."""
+    name = config.teacher_reward
+    value = TEACHER_REWARDS.find(name).function
+    return lambda rate: _number(f"population.teacher_reward={name}", value(rate))
+
+
+def student_reward_of(config: MembersConfig) -> Callable[[bool, bool], float]:
+    """The function that `population.student_reward` names; raises UserError."""
+    name = config.student_reward
+    value = STUDENT_REWARDS.find(name).function
+    return lambda *seen: _number(f"population.student_reward={name}", value(*seen))
+
+
+def _number(key: str, value: float) -> float:
+    """One NaN among rewards would make every advantage of its group one."""
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise UserError(f"{key} gave {value!r:.60}, and a reward is a finite number")
+    return float(value)
+
+
 def reward_rows(rows: Sequence[Row], config: PopulationConfig) -> None:
     """Sets the rewards of the proposals and of every attempt."""
-    value = TEACHER_REWARDS.find(config.teacher_reward).function
+    value = teacher_reward_of(config)
+    attempt = student_reward_of(config)
     for row in rows:
         for answer in row.answers:
-            answer.reward = student_reward(answer.text is not None, answer.solved)
+            answer.reward = attempt(answer.text is not None, answer.solved)
         row.reward = teacher_reward(
             value, row.proposal is not None, row.solve_rate, row.copies, config.duplicate_price
         )

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azr_population.config.schema import PopulationConfig
+from azr_population.config.schema import MembersConfig, PopulationConfig
 from azr_population.domains.code.task import TaskType
 from azr_population.engines.engine import Completion, Sample
 from azr_population.engines.text import TextEngine
-from azr_population.method.advantages import leave_one_out, task_relative
+from azr_population.method.advantages import ADVANTAGES, BASELINES
 from azr_population.method.population import Population
 from azr_population.method.rows import Answer, Practice, Row, matches_of
 from azr_population.method.shares import shares, solving_rows
@@ -45,7 +45,7 @@ def attempts(
     """Students train on `config.rows` attempts, their share of each match taken evenly over the
     task types: first one attempt of every task in random order, then a second of each, and so on,
     because different tasks teach more than repeated ones."""
-    per_task = config.solver_baseline == "task"
+    baseline = BASELINES.find(config.solver_baseline).function
     matches = matches_of(rows)
     played = Counter(match.student.name for match in matches)
     met: Counter[str] = Counter()
@@ -56,12 +56,10 @@ def attempts(
         count = share[met[student.name]]
         met[student.name] += 1
         answered = [row for row in rows if row.match is match and row.answers]
-        if per_task:
-            answered = [row for row in answered if len({a.reward for a in row.answers}) > 1]
+        worth = {id(row): baseline([answer.reward for answer in row.answers]) for row in answered}
+        answered = [row for row in answered if worth[id(row)] is not None]
         for row, attempt in choose_attempts(answered, count, generator):
-            rewards = [answer.reward for answer in row.answers]
-            value = (leave_one_out(rewards) if per_task else rewards)[attempt]
-            answer = row.answers[attempt]
+            value, answer = (worth[id(row)] or ())[attempt], row.answers[attempt]
             drawn.append(
                 TrainingRow(student.slot, "solve", row.type, answer.completion, value, answer)
             )
@@ -88,13 +86,16 @@ def choose_attempts(
     return chosen
 
 
-def advantages(rows: Sequence[TrainingRow], by_token: bool = False) -> list[float | None]:
-    """TRR++: values normalised over (member, phase, task type); None for what teaches nothing.
+def advantages(
+    rows: Sequence[TrainingRow], config: MembersConfig, by_token: bool = False
+) -> list[float | None]:
+    """Values normalised over (member, phase, task type) by `population.advantage` (TRR++); None for
+    what teaches nothing.
 
     They are also noted on what the rows are `of`. `by_token` weighs a row by its tokens, as veRL
     does.
     """
-    values = task_relative(
+    values = ADVANTAGES.find(config.advantage).function(
         [row.value for row in rows],
         [(row.slot, row.phase, row.type) for row in rows],
         [len(row.completion.token_ids) for row in rows] if by_token else None,
@@ -105,10 +106,10 @@ def advantages(rows: Sequence[TrainingRow], by_token: bool = False) -> list[floa
     return values
 
 
-def samples(rows: Sequence[TrainingRow]) -> dict[int, list[Sample]]:
+def samples(rows: Sequence[TrainingRow], config: MembersConfig) -> dict[int, list[Sample]]:
     """Each member's rows with their advantages, by slot; rows that teach nothing are left out."""
     kept: dict[int, list[Sample]] = {}
-    for row, value in zip(rows, advantages(rows), strict=True):
+    for row, value in zip(rows, advantages(rows, config), strict=True):
         of_member = kept.setdefault(row.slot, [])
         if value is not None:
             of_member.append(Sample(row.completion, value))
@@ -119,7 +120,8 @@ def advantage(rows: Sequence[Row], population: Population) -> dict[int, list[Sam
     """What each member learns from in a local step, by slot. Past opponents learn nothing."""
     generator = population.streams.numpy("attempts", population.step)
     matched = [row for row in rows if row.match in population.matches]
-    return samples([*proposals(rows), *attempts(matched, population.config, generator)])
+    drawn = attempts(matched, population.config, generator)
+    return samples([*proposals(rows), *drawn], population.config)
 
 
 def update(

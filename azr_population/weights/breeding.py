@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -84,17 +84,19 @@ class Sequential:
 
 
 def all_operators() -> list[Operator]:
-    """All operators, in the order of their codes: mutations, then crossovers."""
-    return sorted((entry.function for entry in OPERATORS), key=lambda operator: operator.code)
+    """All operators, in the order of their codes: mutations, crossovers, those without."""
+    known = (entry.function for entry in OPERATORS)
+    return sorted(known, key=lambda operator: operator.code or "~")
 
 
 def get_operator(name: str) -> Operator | Sequential:
-    """The operator, or the sequence of operators joined by `+`, of that name.
+    """The operator, or the sequence of operators joined by `+`, of that name or path.
 
     Raises UserError when there is none; the message lists the valid names.
     """
     names = str(name).split(SEQUENCE)
-    steps = tuple(OPERATORS.find(part.strip()).function for part in names)
+    found = [OPERATORS.find(part.strip()) for part in names]
+    steps = tuple(replace(entry.function, name=entry.name) for entry in found)
     if len(steps) == 1:
         return steps[0]
     for step in steps[1:]:

@@ -76,28 +76,33 @@ class Operator:
         return {**self.defaults, **options}
 
 
-OPERATORS: Registry[Operator] = Registry("operator")
+OPERATORS: Registry[Operator] = Registry("operator", Operator, "@operator")
 
 
 def operator(
-    name: str,
-    code: str,
+    name: str | None = None,
+    *,
     parents: int,
-    reference: str,
+    code: str = "",
+    reference: str = "",
     ranges: Mapping[str, tuple[float, float]] | None = None,
     step_size: str | None = None,
 ) -> Callable[[Variation], Operator]:
-    """Decorator: registers the function as an operator; its keyword options become `defaults`."""
+    """Decorator: makes an operator of a function; its keyword options become `defaults`.
+
+    With a `name` it is registered. Without one it is called by its path, `module.function`.
+    """
 
     def register(function: Variation) -> Operator:
         parameters = inspect.signature(function).parameters.values()
         defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         known = dict(ranges or {})
         if known.keys() != defaults.keys():
-            raise ValueError(f"{name}: ranges are for {set(known)}, options are {set(defaults)}")
-        made = Operator(name, code, parents, reference, defaults, known, function, step_size)
-        OPERATORS.register(name, reference)(made)
-        return made
+            told = f"ranges are for {set(known)}, options are {set(defaults)}"
+            raise ValueError(f"{function.__name__}: {told}")
+        called = name or function.__name__
+        made = Operator(called, code, parents, reference, defaults, known, function, step_size)
+        return OPERATORS.register(name, reference)(made) if name else made
 
     return register
 

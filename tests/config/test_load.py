@@ -2,6 +2,7 @@ import pytest
 
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.errors import UserError
+from azr_population.hosts.local.check import check_config
 
 
 def test_defaults_are_4t4s_on_the_nano_base_with_all_eight_operators():
@@ -100,7 +101,7 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
 )
 def test_a_mistake_is_told_in_one_line_that_names_it(override, said):
     with pytest.raises(UserError, match=said) as caught:
-        load_config([override])
+        check_config(load_config([override]))
     assert "\n" not in str(caught.value)
 
 
@@ -109,9 +110,9 @@ def test_a_mix_that_no_survivor_can_use_is_refused_before_the_run():
     names = load_config([]).evolution.operators
     only = [f"evolution.operators.{n}={1.0 if n in crossovers else 0.0}" for n in names]
     with pytest.raises(UserError, match="only 1 survive; weigh a mutation"):
-        load_config(["population=2t2s", *only])
-    assert load_config(["population=4t4s", *only])
-    assert load_config(["population=1t1s", *only])
+        check_config(load_config(["population=2t2s", *only]))
+    check_config(load_config(["population=4t4s", *only]))
+    check_config(load_config(["population=1t1s", *only]))
 
 
 def test_a_larger_base_brings_limits_that_suit_it():

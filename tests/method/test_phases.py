@@ -11,7 +11,8 @@ from azr_population.referee import Referee, RefereeSettings
 
 
 def credited(rows, config):
-    return samples([*proposals(rows), *attempts(rows, config.population, np.random.default_rng(0))])
+    drawn = attempts(rows, config.population, np.random.default_rng(0))
+    return samples([*proposals(rows), *drawn], config.population)
 
 
 def played(play, config, skill, teachers, students):

@@ -42,4 +42,4 @@ def _warmed_up_on(log: Path) -> str:
 
 
 def _names() -> str:
-    return ", ".join(FORMATS)
+    return ", ".join(entry.name for entry in FORMATS)

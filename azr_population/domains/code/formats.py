@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol
 
 from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.nano_format import NanoFormat
 from azr_population.domains.code.short_format import ShortFormat
 from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.registry import Registry
 
 
 class Format(Protocol):
@@ -51,8 +52,8 @@ class Format(Protocol):
         ...
 
 
-FORMATS: dict[str, type[Format]] = {
-    "nano": NanoFormat,
-    "chat": ChatFormat,
-    "short": ShortFormat,
-}
+FORMATS: Registry[Callable[[], Format]] = Registry("base.format")
+"""Name -> makes a format."""
+FORMATS.register("nano", "special tokens, for the base that ships")(NanoFormat)
+FORMATS.register("chat", "AZR's prompts: instructions and fenced blocks")(ChatFormat)
+FORMATS.register("short", "a sentence, for bases that were warmed up on it")(ShortFormat)

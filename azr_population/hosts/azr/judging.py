@@ -14,7 +14,7 @@ from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.step import Step, completions
 from azr_population.hosts.azr.verdicts import Verdicts
 from azr_population.method.matchmaking import Match
-from azr_population.method.rewards import UNPARSABLE
+from azr_population.method.rewards import UNPARSABLE, student_reward_of
 from azr_population.method.rows import Answer, Practice, Row
 from azr_population.referee import Reason
 
@@ -52,19 +52,23 @@ class Judge:
             return self._judge_proposals(TaskType(kind), kwargs)
         result = self._manager(*args, **{**self._arguments, **kwargs})
         if phase == "pred":
-            values = result[0].sum(dim=1).tolist()
-            self._step.practice += [
-                Practice(
-                    completion.slot,
-                    TaskType(kind),
-                    completion,
-                    value > 0,
-                    _reason(value > UNPARSABLE, value > 0),
-                    value,
-                )
-                for completion, value in zip(completions(kwargs["data"]), values, strict=True)
-            ]
+            self._step.practice += self._practice(TaskType(kind), result[0], kwargs["data"])
         return result
+
+    def _practice(self, kind: TaskType, tensor: torch.Tensor, data: Any) -> list[Practice]:
+        """The attempts at AZR's own tasks. What they are paid is AZR's, unless a reward of another
+        name is asked for, which then stands in the `tensor` [rows, R]."""
+        config, practice = self._step.population.config, []
+        own = None if config.student_reward == "azr" else student_reward_of(config)
+        written, values = completions(data), tensor.sum(dim=1).tolist()
+        for row, (completion, value) in enumerate(zip(written, values, strict=True)):
+            read, solved = value > UNPARSABLE, value > 0
+            if own:
+                tensor[row] = 0.0
+                tensor[row, len(completion.token_ids) - 1] = value = own(read, solved)
+            reason = _reason(read, solved)
+            practice.append(Practice(completion.slot, kind, completion, solved, reason, value))
+        return practice
 
     def _judge_proposals(self, kind: TaskType, kwargs: Mapping[str, Any]) -> Any:
         data = kwargs["data"]

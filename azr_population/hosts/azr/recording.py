@@ -12,7 +12,6 @@ from omegaconf import OmegaConf
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
 from azr_population.hosts.loggers.scalars import section_figures
-from azr_population.pages.console.lines import match_line, replacement_line, role_line
 from azr_population.runs import RunDirectory
 from azr_population.versions import environment
 
@@ -53,17 +52,3 @@ def figures(step: Mapping[str, Any], births: int) -> dict[str, float]:
         for kind, counts in step["types"].items()
     }
     return section_figures({**step["roles"], **step["members"], **types}, births)
-
-
-def lines(
-    step: Mapping[str, Any],
-    matches: Sequence[Mapping[str, Any]],
-    births: Sequence[Mapping[str, Any]],
-    notes: Sequence[str] = (),
-) -> list[str]:
-    """The step as plain lines for the console."""
-    shown = [match_line(match) for match in matches]
-    shown += [replacement_line(birth) for birth in births]
-    shown += notes
-    shown += [role_line(role, figures) for role, figures in step["roles"].items()]
-    return [f"population step {step['step']}: {line}" for line in shown]

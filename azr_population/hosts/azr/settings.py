@@ -10,24 +10,27 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from azr_population.config.inside_azr import PopulationSettings
-from azr_population.config.schema import ComputeConfig, LearnerConfig, PopulationConfig
+from azr_population.config.schema import (
+    ComputeConfig,
+    LearnerConfig,
+    MembersConfig,
+    PopulationConfig,
+)
 from azr_population.config.setting import check_fields
 from azr_population.engines.assembly import importance_cap, resolve
 from azr_population.errors import UserError
+from azr_population.hosts.loggers import check_loggers
 from azr_population.method.check import check_population
 from azr_population.method.evolution.fitness import MEASURED
 from azr_population.method.population import Population
+from azr_population.pages.console.view import VIEWS
 
 
 def population_of(settings: PopulationSettings, actor_lr: float) -> Population:
     """The population that the settings describe, with what they leave to AZR's `actor_lr`."""
     student = 10.0 * actor_lr if settings.student_lr is None else settings.student_lr
     config = PopulationConfig(
-        name=settings.name,
-        teachers=settings.teachers,
-        students=settings.students,
-        teacher_reward=settings.teacher_reward,
-        duplicate_price=settings.duplicate_price,
+        **{field.name: getattr(settings, field.name) for field in fields(MembersConfig)},
         student_lr=student,
         teacher_lr=0.15 * student if settings.teacher_lr is None else settings.teacher_lr,
         agent_lr=student if settings.agent_lr is None else settings.agent_lr,
@@ -69,6 +72,8 @@ def read_settings(node: Any) -> PopulationSettings:
         check_population(settings, settings.matchmaking, settings.evolution, settings.lora.rank)
     except UserError as error:
         raise UserError(as_typed(str(error))) from error
+    check_loggers(settings.logger.names)
+    VIEWS.find(settings.view)
     if settings.evolution.fitness in MEASURED:
         raise UserError(
             f"population.evolution.fitness={settings.evolution.fitness} is measured in local runs "
@@ -90,4 +95,4 @@ def read_settings(node: Any) -> PopulationSettings:
 def as_typed(message: str) -> str:
     """A message about a local run's keys (`evolution.ready`), with the keys that AZR's command
     takes (`population.evolution.ready`)."""
-    return re.sub(r"(?<![\w.])(?=(evolution|matchmaking)[.:])", "population.", message)
+    return re.sub(r"(?<![\w.])(?=(evolution|matchmaking|logger)[.:])", "population.", message)

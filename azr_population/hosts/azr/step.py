@@ -83,7 +83,7 @@ class Step:
         for row in rows:
             if row.of is not None:
                 row.of.completion = replace(row.of.completion, logprobs=row.completion.logprobs)
-        values = advantages(rows, by_token=True)
+        values = advantages(rows, self.population.config, by_token=True)
         told = torch.tensor([0.0 if value is None else value for value in values])
         batch.batch["advantages"] = told.unsqueeze(1) * mask
         batch.batch["returns"] = rewards.unsqueeze(1) * mask

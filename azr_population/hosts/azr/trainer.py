@@ -29,9 +29,11 @@ from azr_population.hosts.azr.step import Step
 from azr_population.hosts.azr.upstream import apply_patches
 from azr_population.hosts.azr.vllm_options import rollout_settings
 from azr_population.hosts.azr.worker import ROOM, BatchWorkerSettings
+from azr_population.hosts.loggers import Loggers, open_loggers, step_figures
 from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.export import export_members
 from azr_population.method.transcript import Transcript
+from azr_population.pages.console.view import VIEWS, show_step
 from azr_population.pages.report.run_page import write_report
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.breeding import Making
@@ -45,6 +47,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
     reward_fn: Any
     tokenizer: Any
     global_steps: int
+    total_training_steps: int
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         config = kwargs["config"]
@@ -67,6 +70,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             self._patches,
             resumes=self.config.trainer.resume_mode != "disable",
         )
+        self.view = VIEWS.find(self.settings.view).function()
+        self.loggers = Loggers({}, self.view.on_note)
         self._timing: Mapping[str, float] = {}
 
     @property
@@ -124,10 +129,15 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
     def fit(self) -> None:
         """AZR's, and the members and the report at its end."""
-        with self.directory.locked():
-            super().fit()
-        self._export_members()
-        print(f"azr-population: {write_report(self.directory.path)}")
+        result = {"status": "failed", "dir": str(self.directory.path)}
+        try:
+            with self.directory.locked():
+                super().fit()
+            self._export_members()
+            result |= {"status": "finished", "report": str(write_report(self.directory.path))}
+        finally:
+            self.loggers.close()
+            self.view.on_end(result)
 
     def _validate_config(self) -> None:
         """AZR's checks, but for those on rows and GPUs: our groups split and pad rows."""
@@ -195,9 +205,23 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self._export_members()
 
     def _load_checkpoint(self) -> None:
-        """AZR's, and the run directory cut back to the step of the checkpoint."""
+        """AZR's, and the run directory cut back to the step of the checkpoint; whoever looks on
+        hears where the run begins."""
         super()._load_checkpoint()
         self.directory.truncate(self.global_steps)
+        self.view.on_start(
+            {
+                "name": self.settings.name,
+                "steps": self.total_training_steps,
+                "step": self.global_steps,
+                "dir": str(self.directory.path),
+                "members": self.population.roster.to_json(),
+                "lineage": list(self.directory.lineage()),
+            }
+        )
+        self.loggers = open_loggers(
+            self.settings.logger, self.directory, self.global_steps, self.view.on_note
+        )
 
     @property
     def _iterations(self) -> int:
@@ -219,8 +243,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         records = self.step.end(updates, self._make_child, self._timing)
         step = records.metrics
         records.append_to(self.directory)
-        for line in recording.lines(step, records.matches, records.lineage, records.notes):
-            print(line)
+        show_step(self.view, step, records.matches, records.lineage, records.notes)
+        self.loggers.log(records.metrics["step"], step_figures(step, len(records.lineage)))
         return recording.figures(step, len(records.lineage))
 
     def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:

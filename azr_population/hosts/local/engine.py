@@ -37,7 +37,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     Raises:
         UserError: the base does not load, or something cannot serve or hold it.
     """
-    chat = FORMATS[config.base.format].chat
+    chat = FORMATS.find(config.base.format).function().chat
     model, tokenizer = outlined(config)
     check_context(model, longest_row(config, tokenizer, references=0))
     if config.engine.name == "ray":
@@ -72,7 +72,7 @@ def longest_row(config: Config, tokenizer: Any, references: int | None = None) -
     """Tokens of the longest row: a prompt that proposes and the proposal, or a prompt that holds a
     proposal and what is written in answer. The chat template counts, and so do `references`
     (`task.references` of them), as what they can be at most: far more than they mostly are."""
-    format = FORMATS[config.base.format]()
+    format = FORMATS.find(config.base.format).function()
     references = config.task.references if references is None else references
 
     def tokens(prompt: str) -> int:
@@ -98,7 +98,7 @@ def longest_row(config: Config, tokenizer: Any, references: int | None = None) -
 
 def row_limits(config: Config, kind: TaskType) -> tuple[int, int]:
     """Tokens of the longest proposal of such a task, and of the longest answer to it."""
-    format, engine = FORMATS[config.base.format](), config.engine
+    format, engine = FORMATS.find(config.base.format).function(), config.engine
     return (
         engine.propose_tokens or format.max_new_tokens(kind, "propose"),
         engine.solve_tokens or format.max_new_tokens(kind, "solve"),

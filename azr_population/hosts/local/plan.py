@@ -11,6 +11,7 @@ from azr_population.config.schema import Config
 from azr_population.domains.code.task import TaskType
 from azr_population.engines import torch_rollout
 from azr_population.engines.base_folder import context_of
+from azr_population.hosts.local.check import check_config
 from azr_population.hosts.local.engine import (
     check_context,
     longest_row,
@@ -19,7 +20,6 @@ from azr_population.hosts.local.engine import (
     row_limits,
     slot_names,
 )
-from azr_population.hosts.loggers import check_packages
 from azr_population.method.check import without_choice
 from azr_population.method.evolution.replacement import PopulationBasedTraining
 from azr_population.method.members import Roster
@@ -35,7 +35,7 @@ def plan(config: Config) -> list[str]:
         UserError: what would also stop the run at its start, as far as it can be known here.
     """
     RunDirectory(config.run.dir).refuse_unless_new()
-    check_packages(config.logger.names)
+    check_config(config)
     model, tokenizer = outlined(config)
     model = model.to(getattr(torch, config.base.dtype))
     check_context(model, longest_row(config, tokenizer, references=0))

@@ -23,6 +23,7 @@ from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.hosts.local import state as local_state
+from azr_population.hosts.local.check import check_config
 from azr_population.hosts.local.engine import (
     base_of,
     fitness_exam,
@@ -32,14 +33,13 @@ from azr_population.hosts.local.engine import (
 )
 from azr_population.hosts.local.fork import open_fork
 from azr_population.hosts.local.observing import observers
-from azr_population.hosts.loggers import check_packages, open_loggers, step_figures
+from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.check import without_choice
 from azr_population.method.phases import seed_tasks
-from azr_population.method.record import StepRecords
 from azr_population.method.step import SelfPlay
 from azr_population.method.tools import Tools
 from azr_population.pages.console.stopping import stop_requests
-from azr_population.pages.console.view import View, view_for
+from azr_population.pages.console.view import VIEWS, View, show_step
 from azr_population.pages.report.run_page import closing_words, write_report
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import (
@@ -63,14 +63,14 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     Raises:
         UserError: anything about the configuration or the folder that the user can mend.
     """
-    view = view or view_for()
     directory = RunDirectory(config.run.dir)
     if config.run.resume and (directory.path / "config.yaml").exists():
         stored = config_from_file(directory.config_file)
         refuse_changes(stored, config)
         free = [text for text in typed if touches_only(text.split("=")[0], RESUMABLE)]
         return resume(directory.path, free, view)
-    check_packages(config.logger.names)
+    check_config(config)
+    view = view or VIEWS.find(config.run.view).function()
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
@@ -91,7 +91,6 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
 
     `overrides` may change what does not rewrite the past: `run.` and `exam.`, e.g. `run.steps=40`.
     """
-    view = view or view_for()
     directory = RunDirectory(path)
     directory.refuse_curves()
     stored = config_from_file(directory.config_file)
@@ -102,7 +101,8 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             f"run.steps={config.run.steps} is less than the {done} steps that {path} has played; "
             "give more, or start a run of its own"
         )
-    check_packages(config.logger.names)
+    check_config(config)
+    view = view or VIEWS.find(config.run.view).function()
     config.run.dir = str(path)
     proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
     with directory.locked(), _selfplay(config) as play:
@@ -139,7 +139,7 @@ def refuse_changes(stored: Config, wanted: Config) -> None:
 def _selfplay(config: Config) -> Iterator[SelfPlay]:
     """Loads the base, starts the referee and puts the population on it."""
     torch.set_num_threads(config.engine.threads or torch.get_num_threads())
-    format = FORMATS[config.base.format]()
+    format = FORMATS.find(config.base.format).function()
     exam = held_out_exam(config) if config.exam.every else None
     validation = fitness_exam(config, exam)
     held_out = [task for one in (exam, validation) if one for task in one.tasks]
@@ -152,7 +152,7 @@ def _selfplay(config: Config) -> Iterator[SelfPlay]:
 def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
     """Steps until the end or a signal; every record is on disk before a checkpoint covers it."""
     steps = play.config.run.steps
-    loggers = open_loggers(play.config, directory, play.step, view.on_note)
+    loggers = open_loggers(play.config.logger, directory, play.step, view.on_note)
     view.on_start(
         {
             "name": play.config.population.name,
@@ -174,7 +174,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
             while play.step < steps and not stopped_by:
                 records = play.play_step()
                 records.append_to(directory)
-                _show(records, view)
+                show_step(view, records.metrics, records.matches, records.lineage, records.notes)
                 loggers.log(play.step, step_figures(records.metrics, len(records.lineage)))
                 # Before the checkpoint, so that no resume goes on behind a missing one.
                 local_state.take_snapshot(play, directory)
@@ -212,16 +212,6 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         with suppress(BrokenPipeError):
             view.on_end(result)
     return 128 + stopped_by[0] if stopped else 0
-
-
-def _show(records: StepRecords, view: View) -> None:
-    for match in records.matches:
-        view.on_match(match)
-    for birth in records.lineage:
-        view.on_replacement(birth)
-    for note in records.notes:
-        view.on_note(note)
-    view.on_step(records.metrics)
 
 
 def _environment() -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Loggers: a run's figures in TensorBoard or Weights & Biases, beside the run directory."""
 
-from azr_population.hosts.loggers.logger import LOGGERS, Logger, check_names, check_packages
+from azr_population.hosts.loggers.logger import LOGGERS, Logger, check_loggers
 from azr_population.hosts.loggers.loggers import Loggers, open_loggers
 from azr_population.hosts.loggers.scalars import step_figures
 
@@ -8,8 +8,7 @@ __all__ = [
     "LOGGERS",
     "Logger",
     "Loggers",
-    "check_names",
-    "check_packages",
+    "check_loggers",
     "open_loggers",
     "step_figures",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Protocol
 
-from azr_population.config.schema import Config
+from azr_population.config.schema import LoggerConfig
 from azr_population.errors import UserError
 from azr_population.registry import Registry
 from azr_population.runs.directory import RunDirectory
@@ -26,13 +26,14 @@ class Logger(Protocol):
         """After the last step: everything is on disk or on its way there."""
 
 
-LOGGERS: Registry[Callable[[Config, RunDirectory, int], Logger]] = Registry("logger.names")
-"""Name -> opens the logger of a run at a step (0 for a new run). The package that it needs and the
-extra that installs it have the same name."""
+LOGGERS: Registry[Callable[[LoggerConfig, RunDirectory, int], Logger]] = Registry("logger.names")
+"""Name -> opens the logger of a run at a step (0 for a new run). What the run plays is in the run
+directory's `config()`. The package that a logger of ours needs and the extra that installs it have
+its name."""
 
 
 @LOGGERS.register("tensorboard", "https://www.tensorflow.org/tensorboard")
-def tensorboard(config: Config, directory: RunDirectory, step: int) -> Logger:
+def tensorboard(settings: LoggerConfig, directory: RunDirectory, step: int) -> Logger:
     """Event files in `<run>/tensorboard`."""
     from azr_population.hosts.loggers.tensorboard_logger import TensorBoardLogger
 
@@ -40,23 +41,19 @@ def tensorboard(config: Config, directory: RunDirectory, step: int) -> Logger:
 
 
 @LOGGERS.register("wandb", "https://docs.wandb.ai")
-def wandb(config: Config, directory: RunDirectory, step: int) -> Logger:
+def wandb(settings: LoggerConfig, directory: RunDirectory, step: int) -> Logger:
     """A Weights & Biases run, with its files in `<run>/wandb`."""
     from azr_population.hosts.loggers.wandb_logger import WandbLogger
 
-    return WandbLogger(config, directory.path)
+    return WandbLogger(settings, directory)
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Raises `UserError` for an unknown logger; the message lists the known ones."""
+def check_loggers(names: Sequence[str]) -> None:
+    """Raises `UserError` for an unknown logger, and when the package of one of ours is missing; the
+    message has the names, or the command."""
     for name in names:
         LOGGERS.find(name)
-
-
-def check_packages(names: Sequence[str]) -> None:
-    """Raises `UserError` when a logger's package is missing; the message has the command."""
-    for name in names:
-        if find_spec(name) is None:
+        if name in LOGGERS and find_spec(name) is None:
             raise UserError(
                 f"logger={name} needs the package {name}; install it by: pip install {name}"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from azr_population.config.schema import Config
+from azr_population.config.schema import LoggerConfig
 from azr_population.hosts.loggers.logger import LOGGERS, Logger
 from azr_population.runs.directory import RunDirectory
 
@@ -55,13 +55,13 @@ class Loggers:
 
 
 def open_loggers(
-    config: Config, directory: RunDirectory, step: int, note: Callable[[str], None]
+    settings: LoggerConfig, directory: RunDirectory, step: int, note: Callable[[str], None]
 ) -> Loggers:
     """Opens the loggers that `logger.names` wants, for a run that stands at `step`."""
     opened: dict[str, Logger] = {}
-    for name in dict.fromkeys(config.logger.names):
+    for name in dict.fromkeys(settings.names):
         try:
-            opened[name] = LOGGERS.find(name).function(config, directory, step)
+            opened[name] = LOGGERS.find(name).function(settings, directory, step)
         except Exception as error:
             note(failure(name, error))
     return Loggers(opened, note)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from azr_population.config.schema import Config
+from azr_population.config.schema import LoggerConfig
 from azr_population.files import write_atomically
+from azr_population.runs.directory import RunDirectory
 
 INIT_SECONDS = 30.0
 """How long a run waits for the server before it goes on without W&B, which itself waits 90 s."""
@@ -23,26 +22,27 @@ INIT_SECONDS = 30.0
 class WandbLogger:
     """A W&B run, online or offline by `logger.mode` or WANDB_MODE."""
 
-    def __init__(self, config: Config, path: Path) -> None:
-        """`path` is the run's folder; W&B keeps its files in `wandb` there."""
+    def __init__(self, settings: LoggerConfig, directory: RunDirectory) -> None:
+        """W&B keeps its files in the run directory's `wandb`."""
         import wandb
 
+        path, config = directory.path, directory.config()
+        arm = config["population"]
         self._state = path / "wandb.json"
         known: dict[str, Any] = {"id": uuid.uuid4().hex[:8], "step": 0}
         if self._state.is_file():
             known |= json.loads(self._state.read_text(encoding="utf-8"))
         self._id, self._last = str(known["id"]), int(known["step"])
-        settings = config.logger
         self._run = wandb.init(
             dir=str(path),
             id=self._id,
             resume="allow",
             project=settings.project,
             entity=settings.entity,
-            name=settings.run_name or f"{config.population.name} seed {config.seed}",
-            group=settings.group or config.population.name,
+            name=settings.run_name or f"{arm['name']} seed {arm.get('seed', config.get('seed'))}",
+            group=settings.group or arm["name"],
             mode=settings.mode or None,  # type: ignore[arg-type]
-            config=asdict(config),
+            config=config,
             settings=wandb.Settings(console="off", silent=True, init_timeout=INIT_SECONDS),
         )
         self._remember(self._last)

@@ -71,18 +71,16 @@ class Benchmark:
         return self.row(row)
 
 
-BENCHMARKS: Registry[Benchmark] = Registry("--benchmarks")
+BENCHMARKS: Registry[Benchmark] = Registry("--benchmarks", Benchmark, "@benchmark")
 
 
-def benchmark(
-    name: str, **about: Any
-) -> Callable[[Callable[[Row], Problem]], Callable[[Row], Problem]]:
-    """Decorator: registers a benchmark; `about` are the fields of `Benchmark`."""
+def benchmark(name: str, **about: Any) -> Callable[[Callable[[Row], Problem]], Benchmark]:
+    """Decorator: registers a benchmark; `about` are the fields of `Benchmark`. It can also be had
+    by its path, `module.function`."""
 
-    def file(function: Callable[[Row], Problem]) -> Callable[[Row], Problem]:
+    def file(function: Callable[[Row], Problem]) -> Benchmark:
         made = Benchmark(name=name, row=function, **about)
-        BENCHMARKS.register(name, made.source)(made)
-        return function
+        return BENCHMARKS.register(name, made.source)(made)
 
     return file
 

@@ -163,7 +163,7 @@ def open_player(
     config.referee.workers = 1
     sampler, _ = next(rollout_samplers(found, [contestant], config.base.dtype, "cpu"))
     assert found.base is not None
-    used = FORMATS[format or stored or own_format(found.base, sampler.tokenizer)]()
+    used = FORMATS.find(format or stored or own_format(found.base, sampler.tokenizer)).function()
     with open_referee(config) as referee:
         # Its own warning of a long prompt would stand beside ours.
         sampler.tokenizer.model_max_length = 1 << 40

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from rich.console import Console
@@ -17,6 +18,7 @@ from azr_population.pages.console.lines import (
 )
 from azr_population.pages.console.output import Output
 from azr_population.pages.console.time_left import TimeLeft
+from azr_population.registry import Registry
 from azr_population.runs.formatting import show
 from azr_population.runs.records import Record, conservative
 
@@ -51,11 +53,16 @@ class View(Protocol):
         command to go on)."""
 
 
+VIEWS: Registry[Callable[[], View]] = Registry("run.view")
+"""Name -> makes a view."""
+
+
+@VIEWS.register("plain", "for logs and pipes")
 class PlainView:
     """A line per event, for logs and pipes, and the ratings at the end."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Output()
         self._time = TimeLeft(0, 0)
         self._births: dict[str, Record] = {}
         self._members: Record = {}
@@ -107,6 +114,60 @@ class PlainView:
         self._console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
+@VIEWS.register("lines", "for the log of a program that has lines of its own, such as AZR's")
+class StepLines:
+    """A line per event, each with its step; nothing at the start and the end."""
+
+    _step = 0
+
+    def on_start(self, run: Record) -> None:
+        self._step = run.get("step", 0)
+
+    def on_match(self, match: Record) -> None:
+        self._step = match["step"]
+        self.on_note(match_line(match))
+
+    def on_replacement(self, child: Record) -> None:
+        self.on_note(replacement_line(child))
+
+    def on_note(self, text: str) -> None:
+        print(f"population step {self._step}: {text}", flush=True)
+
+    def on_step(self, step: Record) -> None:
+        for role, figures in step["roles"].items():
+            self.on_note(role_line(role, figures))
+
+    def on_end(self, result: Record) -> None:
+        if result.get("report"):
+            print(f"azr-population: {result['report']}", flush=True)
+
+
+def show_step(
+    view: View,
+    step: Record,
+    matches: Iterable[Record],
+    births: Iterable[Record],
+    notes: Iterable[str],
+) -> None:
+    """A finished step: its matches, replacements and notes, and then its metrics."""
+    for match in matches:
+        view.on_match(match)
+    for birth in births:
+        view.on_replacement(birth)
+    for note in notes:
+        view.on_note(note)
+    view.on_step(step)
+
+
+@VIEWS.register("live", "tables in a terminal")
+def live() -> View:
+    """Redrawn tables, whatever the output is."""
+    from azr_population.pages.console.live import LiveView
+
+    return LiveView(Output())
+
+
+@VIEWS.register("auto", "live in a terminal, plain elsewhere")
 def view_for(console: Console | None = None) -> View:
     """The live view in a terminal that can redraw, otherwise (and with TERM=dumb) the plain one."""
     from azr_population.pages.console.live import LiveView

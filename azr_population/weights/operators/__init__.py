@@ -1,5 +1,5 @@
-"""The weight-space operators; importing this registers them."""
+"""The weight-space operators; importing this registers those of every file in here."""
 
-from azr_population.weights.operators import crossovers, mutations
+from azr_population.registry import import_modules
 
-__all__ = ["crossovers", "mutations"]
+import_modules(__name__)

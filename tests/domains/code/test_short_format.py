@@ -14,10 +14,10 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [entry.name for entry in FORMATS])
 @pytest.mark.parametrize("type", TaskType)
 def test_what_a_format_writes_it_reads_back(name, type):
-    form, task = FORMATS[name](), TASKS[type]
+    form, task = FORMATS.find(name).function(), TASKS[type]
     proposal = form.parse_proposal(type, form.write_proposal(task))
     assert (proposal.program, proposal.inputs) == (task.program, task.inputs)
     assert form.parse_answer(type, form.write_answer(task)) == task.reference_answer

@@ -3,9 +3,9 @@
 import needs
 import pytest
 
-from azr_population import local_run as local
 from azr_population.cli import main
 from azr_population.config.load import load_config, to_yaml
+from azr_population.hosts.local import run as local
 from azr_population.runs.checkpoint import members_digest
 
 SMALL = [

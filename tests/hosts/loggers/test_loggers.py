@@ -6,7 +6,8 @@ import pytest
 
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.errors import UserError
-from azr_population.hosts.loggers import LOGGERS, Loggers, check_packages, loggers, open_loggers
+from azr_population.hosts.local.check import check_config
+from azr_population.hosts.loggers import LOGGERS, Loggers, check_loggers, loggers, open_loggers
 from azr_population.registry import Registry
 from azr_population.runs import RunDirectory
 
@@ -54,7 +55,7 @@ def test_a_logger_that_cannot_be_opened_is_told_of_and_left_out(monkeypatch, tmp
     monkeypatch.setattr(loggers, "LOGGERS", registry)
     notes = []
     config = load_config(["logger=tensorboard"])
-    opened = open_loggers(config, RunDirectory(tmp_path), 0, notes.append)
+    opened = open_loggers(config.logger, RunDirectory(tmp_path), 0, notes.append)
     opened.log(1, {})
     opened.close()
     assert notes == [
@@ -80,7 +81,7 @@ def test_a_missing_package_is_told_with_the_extra_that_installs_it(monkeypatch):
     monkeypatch.setattr("azr_population.hosts.loggers.logger.find_spec", lambda name: None)
     for entry in LOGGERS:
         with pytest.raises(UserError, match=f"pip install {entry.name}"):
-            check_packages([entry.name])
+            check_loggers([entry.name])
 
 
 def test_loggers_are_an_option_group_and_none_is_the_default():
@@ -103,7 +104,7 @@ def test_loggers_are_an_option_group_and_none_is_the_default():
 )
 def test_mistakes_are_told_in_one_line(override, said):
     with pytest.raises(UserError, match=said):
-        load_config([override])
+        check_config(load_config([override]))
 
 
 def test_a_resumed_run_may_change_its_logger(tmp_path):

@@ -59,7 +59,7 @@ def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path):
     (tmp_path / "tensorboard").write_text("in the way")
     notes = []
     config = load_config(["logger=tensorboard"])
-    open_loggers(config, RunDirectory(tmp_path), 0, notes.append).close()
+    open_loggers(config.logger, RunDirectory(tmp_path), 0, notes.append).close()
     assert len(notes) == 1 and notes[0].startswith("logger tensorboard failed (")
 
 

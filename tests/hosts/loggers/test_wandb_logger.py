@@ -6,7 +6,7 @@ import struct
 import needs
 import pytest
 
-from azr_population.config.load import load_config
+from azr_population.config.load import load_config, to_yaml
 from azr_population.hosts.loggers import open_loggers
 from azr_population.runs import RunDirectory
 
@@ -59,7 +59,8 @@ def play(tmp_path, monkeypatch):
     def steps(numbers, resumed=0):
         notes = []
         config = load_config(["logger=wandb", "population=2t2s", "seed=4"])
-        loggers = open_loggers(config, RunDirectory(tmp_path), resumed, notes.append)
+        (tmp_path / "config.yaml").write_text(to_yaml(config))
+        loggers = open_loggers(config.logger, RunDirectory(tmp_path), resumed, notes.append)
         for step in numbers:
             loggers.log(step, {"population/exam/mean": step / 10})
         loggers.close()

@@ -1,29 +1,11 @@
-"""The benchmarks of the paper's Table 1, in its order, and HumanEval's base tests."""
+"""The benchmarks of the paper's Table 1, in its order, HumanEval's base tests, and those of every
+other file in here."""
 
-from azr_population.measuring.evaluation.benchmarks import (  # isort: skip
-    humaneval_plus,
-    mbpp_plus,
-    livecodebench,
-    aime24,
-    aime25,
-    amc23,
-    math500,
-    minerva,
-    gsm8k,
-    olympiadbench,
-    humaneval,
+from azr_population.registry import import_modules
+
+TABLE_1 = (
+    *("humaneval_plus", "mbpp_plus", "livecodebench"),
+    *("aime24", "aime25", "amc23", "math500", "minerva", "gsm8k", "olympiadbench"),
 )
 
-__all__ = [
-    "aime24",
-    "aime25",
-    "amc23",
-    "gsm8k",
-    "humaneval",
-    "humaneval_plus",
-    "livecodebench",
-    "math500",
-    "mbpp_plus",
-    "minerva",
-    "olympiadbench",
-]
+import_modules(__name__, TABLE_1)

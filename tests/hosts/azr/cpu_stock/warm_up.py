@@ -82,7 +82,7 @@ class AzrFormat(ChatFormat):
 
 
 # Here and not in `main`: the children need it.
-FORMATS["azr"] = AzrFormat
+FORMATS.register("azr", "AZR's own prompts")(AzrFormat)
 demonstrations._CHUNK = 60
 demonstrations.MIX.pop(("propose", TaskType.CODE_F))
 demonstrations.MIX.pop(("solve", TaskType.CODE_F))
