@@ -173,7 +173,7 @@ def test_the_help_of_commands_shows_what_they_take(capsys):
 
 def test_readme_names_every_choice_of_every_group():
     text = (ROOT / "README.md").read_text()
-    for folder in (ROOT / "azr_population" / "conf").iterdir():
+    for folder in (ROOT / "azr_population" / "config").iterdir():
         row = re.search(rf"^\| `{folder.name}` \|.*", text, re.MULTILINE)
         for choice in folder.glob("*.yaml") if folder.is_dir() else []:
             assert row and f"`{choice.stem}`" in row[0], choice
