@@ -1,4 +1,4 @@
-"""Made-up runs as fixtures."""
+"""Where tests start, and made-up runs as fixtures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from pathlib import Path
 import pytest
 from made_up_run import Run, make_run
 from made_up_run import write_run as write
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test starts in an empty folder: runs that lie in the checkout do not matter."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("started_in"))
 
 
 @pytest.fixture

@@ -160,7 +160,7 @@ import azr_population.patches.mechanism, azr_population.recipes
 print(azr_population.__file__)
 print(azr_population.patches.mechanism.__file__)
 print(azr_population.recipes.__file__)
-for name in ("conf", "nano/weights"):
+for name in ("config", "bases/nano/weights"):
     print(next(files("azr_population").joinpath(name).iterdir()))
 found = Plugins.instance().discover(SearchPathPlugin)
 print(*[plugin.__name__ for plugin in found])
