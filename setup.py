@@ -13,7 +13,7 @@ BESIDE = {"azr_population.patches": "patches", "azr_population.recipes": "recipe
 
 # evalplus 0.2 has other names for its rules. 0.3.1 holds protobuf below 6, and so TensorBoard below
 # 2.21, which pip sees to when both are asked for in one go.
-EVAL = ["evalplus>=0.3.1", "math-verify[antlr4_9_3]>=0.7", "pebble>=5"]
+EVAL = ["evalplus>=0.3.1", "httpx>=0.27", "math-verify[antlr4_9_3]>=0.7", "pebble>=5"]
 
 README = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)")

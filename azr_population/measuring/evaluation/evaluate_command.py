@@ -45,6 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prompts", default="", metavar="A,B", help="wordings by name; see --list")
     parser.add_argument("--limit", type=_positive, metavar="N", help="first problems of each")
     parser.add_argument("--rollout", default="torch", metavar="torch|vllm|openai=URL")
+    parser.add_argument(
+        "--timeout", type=_positive, metavar="SECONDS", help="of a server for an answer; an hour"
+    )
     parser.add_argument("--base", type=Path, metavar="DIR", help="in place of what a folder names")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"))
     parser.add_argument("--device", default="cpu", metavar="cpu|cuda")
@@ -143,11 +146,11 @@ def _rollout(arguments: argparse.Namespace) -> tuple[str, list[Any], Callable[..
     from azr_population.engines.rollouts import ROLLOUTS, RolloutSettings
     from azr_population.measuring.evaluation.contestants import Entry, entry
     from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
-    from azr_population.measuring.evaluation.sampling.server_sampler import ServerSampler
+    from azr_population.measuring.evaluation.sampling.server_sampler import SECONDS, ServerSampler
 
     kind, _, url = arguments.rollout.partition("=")
     if kind == "openai" and url:
-        server = ServerSampler(url)
+        server = ServerSampler(url, arguments.timeout or SECONDS)
         label = url.split("://")[-1].strip("/").replace("/", "_")
         records = arguments.records or Path("evaluations") / label
         made = Entry(label, records, None, server.contestants(arguments.entries))

@@ -64,14 +64,15 @@ class Store:
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with open(self.folder / ".lock", "ab", opener=_opener) as lock:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError as error:
-                    raise UserError(f"{self.folder} is in use by another evaluation") from error
-                yield
+            lock = open(self.folder / ".lock", "ab", opener=_opener)  # noqa: SIM115
         except OSError as error:
             raise UserError(f"{self.folder} cannot be written: {error.strerror}") from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise UserError(f"{self.folder} is in use by another evaluation") from error
+            yield
 
     def note_settings(self, digest: str, settings: Mapping[str, Any]) -> None:
         """Writes down what a digest stands for, once."""
@@ -103,12 +104,15 @@ class Store:
             return
         path = self.folder / f"{name}.jsonl"
         text = "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows)
-        with open(path, "ab+", opener=_opener) as file:
-            if _torn(file):
-                text = "\n" + text
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(path, "ab+", opener=_opener) as file:
+                if _torn(file):
+                    text = "\n" + text
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error.strerror}") from error
 
     def _rows(self, name: str) -> Iterator[dict[str, Any]]:
         path = self.folder / f"{name}.jsonl"

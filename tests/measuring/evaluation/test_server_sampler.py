@@ -10,6 +10,7 @@ import pytest
 
 from azr_population.errors import UserError
 from azr_population.measuring.evaluation.prompts import Prompt
+from azr_population.measuring.evaluation.sampling import server_sampler
 from azr_population.measuring.evaluation.sampling.sampler import Request, Settings
 from azr_population.measuring.evaluation.sampling.server_sampler import ServerSampler
 
@@ -52,7 +53,8 @@ def server():
 
 
 @pytest.fixture
-def sampler(server):
+def sampler(server, monkeypatch):
+    monkeypatch.setattr(server_sampler, "_PAUSES", (0.0, 0.0, 0.0))
     return ServerSampler(f"http://127.0.0.1:{server.server_port}/v1/", seconds=20)
 
 
@@ -94,7 +96,7 @@ def test_a_prompt_that_is_refused_is_noted_and_the_rest_goes_on(sampler):
 
 
 def test_a_broken_server_is_one_line(sampler):
-    with pytest.raises(UserError, match=r"chat/completions: 500 .*out of order"):
+    with pytest.raises(UserError, match=r"chat/completions: 500: .*out of order"):
         drawn(sampler, Prompt("break", chat=True))
 
 

@@ -1,22 +1,35 @@
-"""Samples by an OpenAI-compatible server, such as `vllm serve --lora-modules`."""
+"""Samples by an OpenAI-compatible server, such as `vllm serve --lora-modules`.
+
+A server may be slow, broken or hostile. Whatever it does, a request ends within `seconds` for each
+try, in a completion or a UserError; its key goes to no other host; Ctrl-C ends all at once, since
+nothing here is a thread that would have to be waited for.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 from azr_population.measuring.evaluation.contestants import Contestant
 from azr_population.measuring.evaluation.sampling.sampler import Drawn, Request, Settings, cut
 
+if TYPE_CHECKING:
+    from httpx import AsyncClient
+
 _AT_ONCE = 32
-_SECONDS = 3600.0
+SECONDS = 3600.0
 """For one answer: a server may make requests wait in line."""
+_LIST_SECONDS = 30.0
+_CONNECT_SECONDS = 10.0
+_MOST_BYTES = 64 << 20
+_PAUSES = (1.0, 4.0, 16.0)
+"""Seconds before what failed for the moment is tried again."""
+_FOR_THE_MOMENT = (429, 500, 502, 503, 504)
 _OF_THIS_REQUEST = (400, 413, 422)
 
 
@@ -24,24 +37,35 @@ class _Refused(UserError):
     """The server does not take this one request."""
 
 
+class _Transient(UserError):
+    """It may work the next time."""
+
+
 class ServerSampler:
     """Chat prompts go to /chat/completions, plain ones to /completions."""
 
-    def __init__(self, url: str, seconds: float = _SECONDS) -> None:
-        """`url` ends in /v1. A key is taken from OPENAI_API_KEY."""
+    def __init__(self, url: str, seconds: float = SECONDS) -> None:
+        """`url` ends in /v1. A key is taken from OPENAI_API_KEY. `seconds`: for one answer."""
         self.name = "openai"
         self.url = url.rstrip("/")
         self.seconds = seconds
 
     def models(self) -> dict[str, str]:
         """The names of the models that are served, and what the server says each of them is."""
-        listed = self._ask("models", None)
+
+        async def listed() -> Any:
+            async with self._client() as client:
+                return await self._try(client, "models", None, min(self.seconds, _LIST_SECONDS))
+
         try:
-            return {one["id"]: str(one.get("root") or one["id"]) for one in listed["data"]}
-        except (KeyError, TypeError) as error:
-            raise UserError(
-                f"{self.url}/models does not list models; is it an API root?"
-            ) from error
+            models = {
+                one["id"]: one.get("root") or one["id"] for one in asyncio.run(listed())["data"]
+            }
+        except (KeyError, TypeError, AttributeError) as error:
+            raise self._lists_none() from error
+        if not models or not all(isinstance(t, str) for one in models.items() for t in one):
+            raise self._lists_none()
+        return models
 
     def contestants(self, names: Sequence[str]) -> tuple[Contestant, ...]:
         """The models of these names, or all.
@@ -57,19 +81,38 @@ class ServerSampler:
     def sample(
         self, requests: Sequence[Request], settings: Settings, seed: int
     ) -> Iterator[tuple[int, list[Drawn]]]:
-        """See `Sampler`; requests run side by side, and the server batches them."""
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            waiting = {
-                threads.submit(self._drawn, request, settings, seed + place): place
-                for place, request in enumerate(requests)
-            }
-            try:
-                for ready in as_completed(waiting):
-                    yield waiting[ready], ready.result()
-            finally:
-                threads.shutdown(wait=False, cancel_futures=True)
+        """See `Sampler`; requests run side by side, and the server batches them.
 
-    def _drawn(self, request: Request, settings: Settings, seed: int) -> list[Drawn]:
+        What came is told before the first failure is raised.
+        """
+        loop = asyncio.new_event_loop()
+        waiting: dict[asyncio.Task[list[Drawn]], int] = {}
+        client = self._client()
+        room = asyncio.Semaphore(_AT_ONCE)
+        try:
+            for place, request in enumerate(requests):
+                drawn = self._drawn(client, room, request, settings, seed + place)
+                waiting[loop.create_task(drawn)] = place
+            while waiting:
+                wait = asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                ready, _ = loop.run_until_complete(wait)
+                for task in sorted(ready, key=lambda task: task.exception() is not None):
+                    yield waiting.pop(task), task.result()
+        finally:
+            tasks = asyncio.all_tasks(loop)
+            for task in tasks:
+                task.cancel()
+            loop.run_until_complete(_end(client, tasks))
+            loop.close()
+
+    async def _drawn(
+        self,
+        client: AsyncClient,
+        room: asyncio.Semaphore,
+        request: Request,
+        settings: Settings,
+        seed: int,
+    ) -> list[Drawn]:
         prompt = request.prompt
         body: dict[str, Any] = {
             "model": request.contestant.name,
@@ -88,32 +131,120 @@ class ServerSampler:
         else:
             body["prompt"] = prompt.text
         try:
-            answer = self._ask("chat/completions" if prompt.chat else "completions", body)
+            async with room:
+                path = "chat/completions" if prompt.chat else "completions"
+                answer = await self._ask(client, path, body, self.seconds)
         except _Refused as refusal:  # a prompt that is too long, most of the time
             return [Drawn("", 0, False, note=str(refusal))] * request.n
         try:
-            return [_read(choice, stops, not prompt.chat) for choice in answer["choices"]]
-        except (KeyError, TypeError) as error:
+            drawn = [_read(choice, stops, not prompt.chat) for choice in answer["choices"]]
+        except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{self.url} sent an answer without completions") from error
+        if len(drawn) != request.n:
+            raise UserError(
+                f"{self.url} sent {len(drawn)} completions where {request.n} were asked"
+            )
+        return drawn
 
-    def _ask(self, path: str, body: dict[str, Any] | None) -> Any:
-        request = urllib.request.Request(f"{self.url}/{path}")
-        request.add_header("Content-Type", "application/json")
-        if os.environ.get("OPENAI_API_KEY"):
-            request.add_header("Authorization", f"Bearer {os.environ['OPENAI_API_KEY']}")
-        data = None if body is None else json.dumps(body).encode()
+    def _client(self) -> AsyncClient:
         try:
-            with urllib.request.urlopen(request, data, self.seconds) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            said = error.read(300).decode("utf-8", "replace").strip()
-            kind = _Refused if error.code in _OF_THIS_REQUEST else UserError
-            raise kind(f"{self.url}/{path}: {error.code} {error.reason}: {said}") from error
-        except (OSError, ValueError) as error:
-            why = getattr(error, "reason", error)
-            raise UserError(f"{self.url} does not answer ({why}); is the server up?") from error
+            import httpx
+        except ImportError as error:
+            raise UserError("a server is asked by httpx: pip install httpx") from error
+        key = os.environ.get("OPENAI_API_KEY")
+        return httpx.AsyncClient(
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            follow_redirects=False,
+            timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
+            limits=httpx.Limits(max_connections=None),
+        )
+
+    async def _ask(
+        self, client: AsyncClient, path: str, body: dict[str, Any] | None, seconds: float
+    ) -> Any:
+        """The JSON that the server answers; what fails for the moment is tried again."""
+        for pause in _PAUSES:
+            with suppress(_Transient):
+                return await self._try(client, path, body, seconds)
+            await asyncio.sleep(pause)
+        return await self._try(client, path, body, seconds)
+
+    async def _try(
+        self, client: AsyncClient, path: str, body: dict[str, Any] | None, seconds: float
+    ) -> Any:
+        import httpx
+
+        url = f"{self.url}/{path}"
+        try:
+            status, content, where = await asyncio.wait_for(_sent(client, url, body), seconds)
+        except asyncio.TimeoutError as error:
+            raise UserError(
+                f"{url} gave no whole answer within {seconds:g} seconds; is the server up? "
+                "What was drawn is kept; --timeout gives it longer"
+            ) from error
+        except (httpx.TransportError, OSError) as error:
+            raise _Transient(
+                f"{self.url} does not answer ({first_line(error)}); is the server up?"
+            ) from error
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise UserError(f"{url} cannot be asked: {first_line(error)}") from error
+        if 300 <= status < 400:
+            raise UserError(
+                f"{url} sends on to {_line(where)}; name that server by --rollout itself"
+            )
+        if status != 200:
+            self._refuse(url, status, content)
+        if len(content) > _MOST_BYTES:
+            raise UserError(f"{url} sent more than {_MOST_BYTES >> 20} MB; no answer is that long")
+        try:
+            return json.loads(content, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{url} sent what is no JSON: {_line(first_line(error))}") from error
+
+    def _refuse(self, url: str, status: int, content: bytes) -> NoReturn:
+        kind = UserError
+        if status in _OF_THIS_REQUEST:
+            kind = _Refused
+        elif status in _FOR_THE_MOMENT:
+            kind = _Transient
+        raise kind(f"{url}: {status}: {_line(content[:300].decode('utf-8', 'replace'))}")
+
+    def _lists_none(self) -> UserError:
+        return UserError(f"{self.url}/models does not list models; is it an API root?")
+
+
+async def _end(client: AsyncClient, tasks: set[asyncio.Task[Any]]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await client.aclose()
+
+
+async def _sent(
+    client: AsyncClient, url: str, body: dict[str, Any] | None
+) -> tuple[int, bytes, str]:
+    """Status, content (no more than is ever read, and a chunk), and where it sends on to."""
+    content = bytearray()
+    how = "GET" if body is None else "POST"
+    async with client.stream(how, url, json=body) as answer:
+        async for chunk in answer.aiter_bytes():
+            content += chunk
+            if len(content) > _MOST_BYTES:
+                break
+    return answer.status_code, bytes(content), answer.headers.get("location", "elsewhere")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is none of its values")
+
+
+def _line(text: str) -> str:
+    """What a server says, fit for a line of ours."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]
 
 
 def _read(choice: dict[str, Any], stops: Sequence[str], continued: bool) -> Drawn:
     text = choice["text"] if "text" in choice else choice["message"]["content"]
-    return Drawn(cut(text or "", stops), 0, choice.get("finish_reason") == "stop", continued)
+    if not isinstance(text, (str, type(None))):
+        raise TypeError("no text")
+    # Half a pair of surrogates, which JSON can carry, is in no file and no program.
+    whole = (text or "").encode("utf-8", "replace").decode()
+    return Drawn(cut(whole, stops), 0, choice.get("finish_reason") == "stop", continued)
