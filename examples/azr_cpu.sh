@@ -67,6 +67,7 @@ for arm in $arms; do
     else
         PYTHONPATH=$root:$AZR_HOME:${PYTHONPATH:-} \
             play "$arm" trainer.total_training_steps="$steps" +population="$arm" \
+            actor_rollout_ref.rollout.name=hf \
             population.rollout=torch population.threads="$OMP_NUM_THREADS" population.dtype=bfloat16 \
             "${@:2}" 2>&1 | tee "$out/$arm.log"
     fi

@@ -52,6 +52,10 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     seed: int = setting(1, least=0)
     completions: int = setting(16, least=0, effect=Effect.NOTHING)
     """Completions of each step that are kept, as `run.completions` of a local run."""
+    dry_run: bool = setting(False, effect=Effect.NOTHING)
+    """Tells what the run is going to be, and ends before anything is loaded."""
+    gpu_memory: float | None = setting(None, above=0, effect=Effect.NOTHING)
+    """GiB of each GPU, for the sums made beforehand. Empty: what this machine's GPUs have."""
     run_dir: str | None = setting(None, effect=Effect.NOTHING)
     """Where the run is recorded. Empty: `population` in AZR's trainer.default_local_dir."""
     dtype: str | None = setting(None, among=DTYPES)

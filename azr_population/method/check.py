@@ -76,6 +76,20 @@ def without_choice(evolution: EvolutionConfig, smallest: int) -> str | None:
     )
 
 
+def turnover_line(evolution: EvolutionConfig, teachers: int, students: int) -> str:
+    """When how many are replaced, in words."""
+    smallest = min(teachers, students)
+    if not evolution.interval or smallest < 2:
+        return "nobody is replaced"
+    if note := without_choice(evolution, smallest):
+        return note
+    step = PopulationBasedTraining(evolution)
+    counts = {"teachers": teachers, "students": students}
+    told = " and ".join(f"{step.replaced(n)} of {n} {role}" for role, n in counts.items())
+    mix = [name for name, weight in evolution.operators.items() if weight > 0]
+    return f"every {evolution.interval} steps {told} replaced, by {len(mix)} operators"
+
+
 def check_made(base: BaseConfig) -> None:
     """Refuses the base of `base=smollm2` where nobody has made it; of others, see `base_folder`.
 

@@ -52,15 +52,23 @@ def activate(config: DictConfig) -> None:
     Raises:
         UserError: the host, the configuration or the base is not one that we can work with.
     """
-    from azr_population.hosts.azr import preflight
+    from azr_population.hosts.azr import fitting, overrides, preflight, rehearsal
     from azr_population.hosts.azr.settings import read_settings
 
     settings = read_settings(config.population)
     main = sys.modules["__main__"]
     preflight.check_host(main)
+    if settings.dry_run:
+        lines, ready = rehearsal.rehearse(config, settings)
+        print("\n".join(lines), flush=True)
+        raise SystemExit(0 if ready else 1)
     preflight.check_config(config, settings)
     preflight.check_worker(settings)
+    preflight.check_surroundings(config, settings)
     preflight.check_base(config, settings)
+    fitting.refuse_what_cannot_fit(config, settings)
+    for reason, keys in overrides.unused(overrides.given(config)).items():
+        print(f"azr-population: set and not used: {', '.join(keys)} ({reason})", flush=True)
 
     from azr_population.hosts.azr.trainer import PopulationTrainer
     from azr_population.hosts.azr.upstream import apply_patches

@@ -20,6 +20,7 @@ from azr_population.config.inside_azr import PopulationSettings
 from azr_population.domains.code.task import TaskType
 from azr_population.engines.assembly import check_rollout, resolve
 from azr_population.errors import UserError, first_line
+from azr_population.hosts.azr import overrides, surroundings
 from azr_population.versions import installed
 
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
@@ -91,35 +92,7 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
     Raises:
         UserError: naming the key, its value and the way out.
     """
-    for key, supported, reason in (
-        ("algorithm.adv_estimator", "reinforce_plus_plus", "the others need a critic or groups"),
-        ("algorithm.gamma", 1.0, "members are updated with one advantage per row"),
-        ("algorithm.use_kl_in_reward", False, "there is no reference policy beside the base"),
-        ("actor_rollout_ref.actor.use_kl_loss", False, "there is no reference policy"),
-        ("actor_rollout_ref.actor.ppo_epochs", 1, "a member has one update per step in all arms"),
-        ("actor_rollout_ref.actor.entropy_coeff", 0.0, "the loss has no entropy term"),
-        ("actor_rollout_ref.actor.loss_agg_mode", "token-mean", "it is the loss we have"),
-        ("actor_rollout_ref.actor.policy_loss.loss_mode", "vanilla", "it is the loss we have"),
-        ("actor_rollout_ref.rollout.n", 1, "AZR itself supports no other"),
-        ("actor_rollout_ref.rollout.mode", "sync", "members generate in the workers"),
-        ("actor_rollout_ref.rollout.temperature", 1.0, "log-probabilities are at temperature 1"),
-        ("actor_rollout_ref.rollout.top_p", 1.0, "log-probabilities are of the whole vocabulary"),
-        ("actor_rollout_ref.model.lora_rank", 0, "members are LoRA adapters themselves: set "
-         "population.lora.rank"),
-        ("reward_model.enable", False, "tasks are judged by AZR's executor"),
-        ("trainer.critic_warmup", 0, "there is no critic"),
-        ("azr.train_propose", True, "teachers would never learn"),
-    ):  # fmt: skip
-        value = OmegaConf.select(config, key, default=supported)
-        if value is not None and value != supported:
-            raise UserError(
-                f"{key}={value} is not supported with +population ({reason}); set {key}={supported}"
-            )
-    if config.azr.pretrain_pred_steps > 0:
-        raise UserError(
-            f"azr.pretrain_pred_steps={config.azr.pretrain_pred_steps} is not supported with "
-            "+population (teachers would have fewer rows than students); set it to -1"
-        )
+    overrides.refuse(config)
     known = [str(kind) for kind in TaskType]
     for problem_type in config.azr.problem_types:
         if problem_type not in known:
@@ -194,6 +167,16 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
             f"{prompt + response} tokens, and the context of {folder} is {context}; lower the two, "
             "or take another base"
         )
+
+
+def check_surroundings(config: Any, settings: PopulationSettings) -> None:
+    """Refuses a run whose base, GPUs, vLLM or files are not there.
+
+    Raises:
+        UserError: the first of them, and the way out.
+    """
+    for told in surroundings.missing(config, settings):
+        raise UserError(told)
 
 
 def check_worker(settings: PopulationSettings) -> None:

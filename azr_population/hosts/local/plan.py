@@ -20,8 +20,7 @@ from azr_population.hosts.local.engine import (
     row_limits,
     slot_names,
 )
-from azr_population.method.check import without_choice
-from azr_population.method.evolution.replacement import PopulationBasedTraining
+from azr_population.method.check import turnover_line
 from azr_population.method.members import Roster
 from azr_population.method.shares import proposal_rows
 from azr_population.runs import RunDirectory
@@ -49,7 +48,7 @@ def plan(config: Config) -> list[str]:
         f"every {config.run.checkpoint_every}",
         f"a step: {_proposals(config)} proposals, at most {_attempts(config)} attempts at them; at "
         f"most {population.rows * len(roster)} rows trained on ({population.rows} a member)",
-        _turnover(config),
+        turnover_line(config.evolution, population.teachers, population.students),
     ]
     if exam.every:
         kinds = len(config.task.types)
@@ -100,20 +99,6 @@ def _proposals(config: Config) -> int:
 
 def _attempts(config: Config) -> int:
     return _proposals(config) * config.population.attempts
-
-
-def _turnover(config: Config) -> str:
-    evolution, population = config.evolution, config.population
-    smallest = min(population.teachers, population.students)
-    if not evolution.interval or smallest < 2:
-        return "nobody is replaced"
-    if note := without_choice(evolution, smallest):
-        return note
-    step = PopulationBasedTraining(evolution)
-    counts = {"teachers": population.teachers, "students": population.students}
-    told = " and ".join(f"{step.replaced(n)} of {n} {role}" for role, n in counts.items())
-    mix = [name for name, weight in evolution.operators.items() if weight > 0]
-    return f"every {evolution.interval} steps {told} replaced, by {len(mix)} operators"
 
 
 def _cache(config: Config, model: nn.Module, longest: int) -> int:

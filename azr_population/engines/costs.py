@@ -1,0 +1,282 @@
+"""What a population takes of its GPUs' memory, by arithmetic on the base's dimensions.
+
+Pure functions: nothing is loaded, and nobody is asked but the base's config.json. The learner's
+bytes are held against its own code, run on tensors without contents
+(`tests/engines/test_costs.py`); those of vLLM follow its sources and have an allowance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+CARD = 0.9887
+"""Usable bytes of a card over its nominal GiB: of an H100 with 80 of them torch sees 84.9 GB."""
+CONTEXT, GRAPHS = 1.5e9, 1.0e9
+"""Bytes that no tensor explains, assumed: CUDA's context, NCCL and workspaces; vLLM's graphs."""
+LOGITS = 3e9
+"""Bytes of one chunk's logits in scoring and in the loss, at most (`engines/log_probs.py`)."""
+
+FORWARD, BACKWARD, KEPT = (8.0, 12.0), (13.6, 48.0), (60.0, 100.0)
+"""Bytes a token that a block takes at its peak, by number of the MLP's and of the hidden width:
+forward, backward, and what it keeps for backward without checkpointing. Fitted to what the learner
+asks for at the shapes of 3B, 7B and 14B."""
+CHUNKED = 18
+"""Bytes a token and entry of the vocabulary in scoring."""
+GRADIENT = 20
+"""Bytes of a member's weight while it learns: its gradient and sums over ranks in float64."""
+SAMPLER = 25
+"""Bytes a row and entry of the vocabulary in vLLM's sampler when it measures itself."""
+PREFILL = 32_768
+"""Tokens of the prompts that the torch rollout puts through at once (`decoding.py`)."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The dimensions of a decoder of Llama's kind: Llama, Mistral, Qwen2, Qwen3, SmolLM."""
+
+    vocabulary: int
+    hidden: int
+    intermediate: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head: int
+    tied: bool = False
+    qkv_bias: bool = False
+    qk_norm: bool = False
+
+    @classmethod
+    def of(cls, config: Any) -> Architecture | None:
+        """That of a transformers configuration; None where these sums are not made for it."""
+        names = (
+            "vocab_size",
+            "hidden_size",
+            "intermediate_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+        )
+        found: list[Any] = [getattr(config, name, None) for name in names]
+        mixture = any(getattr(config, n, None) for n in ("num_experts", "num_local_experts"))
+        if mixture or not all(isinstance(value, int) for value in found):
+            return None
+        vocabulary, hidden, intermediate, layers, heads = found
+        kind = getattr(config, "model_type", "")
+        return cls(
+            vocabulary,
+            hidden,
+            intermediate,
+            layers,
+            heads,
+            kv_heads=getattr(config, "num_key_value_heads", None) or heads,
+            head=getattr(config, "head_dim", None) or hidden // heads,
+            tied=bool(getattr(config, "tie_word_embeddings", False)),
+            qkv_bias=kind == "qwen2" or bool(getattr(config, "attention_bias", False)),
+            qk_norm=kind == "qwen3",
+        )
+
+    @property
+    def linear(self) -> dict[str, tuple[int, int]]:
+        """(inputs, outputs) of each linear layer of a block."""
+        query, key = self.heads * self.head, self.kv_heads * self.head
+        return {
+            "q_proj": (self.hidden, query),
+            "k_proj": (self.hidden, key),
+            "v_proj": (self.hidden, key),
+            "o_proj": (query, self.hidden),
+            "gate_proj": (self.hidden, self.intermediate),
+            "up_proj": (self.hidden, self.intermediate),
+            "down_proj": (self.intermediate, self.hidden),
+        }
+
+    @property
+    def block(self) -> int:
+        """Weights of one block."""
+        products = sum(inputs * outputs for inputs, outputs in self.linear.values())
+        biases = sum(self.linear[name][1] for name in ("q_proj", "k_proj", "v_proj"))
+        return products + biases * self.qkv_bias + 2 * self.hidden + 2 * self.head * self.qk_norm
+
+    @property
+    def ends(self) -> int:
+        """Weights of the embeddings, the head and the last norm."""
+        return self.vocabulary * self.hidden * (1 if self.tied else 2) + self.hidden
+
+    @property
+    def weights(self) -> int:
+        """All weights."""
+        return self.layers * self.block + self.ends
+
+    @property
+    def products(self) -> int:
+        """Weights that a token is multiplied by: all but the embeddings."""
+        return self.layers * self.block + self.vocabulary * self.hidden
+
+    @property
+    def cache(self) -> int:
+        """Numbers in the KV cache for one token."""
+        return 2 * self.layers * self.kv_heads * self.head
+
+    def adapter(self, rank: int, targets: Sequence[str] = ("all-linear",)) -> int:
+        """Weights of one member."""
+        return self.layers * rank * sum(map(sum, self._adapted(targets).values()))
+
+    def served(self, rank: int, targets: Sequence[str], parts: int) -> int:
+        """Weights of one member on one of `parts` GPUs of a tensor-parallel vLLM: the side of a
+        layer that is cut is cut for the member too, the other is whole."""
+        total = 0
+        for name, (inputs, outputs) in self._adapted(targets).items():
+            by_row = name in ("o_proj", "down_proj")
+            total += inputs // parts + outputs if by_row else inputs + outputs // parts
+        return self.layers * rank * total
+
+    def _adapted(self, targets: Sequence[str]) -> dict[str, tuple[int, int]]:
+        every = "all-linear" in targets
+        return {name: pair for name, pair in self.linear.items() if every or name in targets}
+
+
+@dataclass(frozen=True)
+class Load:
+    """What lies on each GPU and goes through it."""
+
+    architecture: Architecture
+    slots: int
+    """Members of the GPU's group."""
+    rank: int
+    prompt: int
+    response: int
+    """Most tokens of a prompt, and of a response."""
+    targets: tuple[str, ...] = ("all-linear",)
+    size: int = 2
+    """Bytes of a number of the base."""
+    ranks: int = 1
+    """GPUs of the group."""
+    shard: bool = False
+    """Whether each of them holds its part of the base only."""
+    piece: int = 8192
+    """Tokens that go through the learner at once; a longer row goes by itself."""
+    checkpointing: bool = True
+    vllm: bool = True
+    share: float = 0.4
+    """Of the card, for vLLM: its copy of the base, its slots, its work and its KV cache."""
+    parallel: int = 1
+    """GPUs that share one vLLM."""
+    batched_tokens: int = 16_384
+    sequences: int = 1024
+    generate_tokens: int = 393_216
+    """Most tokens in the KV cache where torch samples."""
+
+    @property
+    def row(self) -> int:
+        """Tokens of the longest row."""
+        return self.prompt + self.response
+
+    @property
+    def tokens(self) -> int:
+        """Most tokens in one forward of the learner."""
+        return max(self.row, self.piece)
+
+    @property
+    def member(self) -> int:
+        """Weights of a member."""
+        return self.architecture.adapter(self.rank, self.targets)
+
+
+def base_bytes(load: Load) -> float:
+    """Of the learner's base, on a GPU all the time."""
+    return load.architecture.weights * load.size / (load.ranks if load.shard else 1)
+
+
+def gathered_bytes(load: Load) -> float:
+    """Of a sharded base, beside its part while it computes: two blocks, embeddings and head."""
+    a = load.architecture
+    return float((2 * a.block + a.ends) * load.size) if load.shard else 0.0
+
+
+def score_peak(load: Load) -> float:
+    """Bytes while log-probabilities are computed: a block's work, or a chunk of logits."""
+    work = load.tokens * _widths(load.architecture, FORWARD)
+    return max(work, _logits(load)) + gathered_bytes(load)
+
+
+def update_peak(load: Load) -> float:
+    """Bytes while the longest row is learned from: what the blocks keep (with checkpointing their
+    inputs only), a block's work or a chunk of logits, the gradients of one member."""
+    a = load.architecture
+    kept = load.size * a.hidden if load.checkpointing else _widths(a, KEPT)
+    work = max(load.tokens * _widths(a, BACKWARD), _logits(load))
+    return a.layers * kept * load.tokens + work + load.member * GRADIENT + gathered_bytes(load)
+
+
+def vllm_bytes(load: Load) -> dict[str, float]:
+    """Of one GPU's vLLM but for its KV cache, as it measures them before it makes that."""
+    a, one = load.architecture, load.architecture.served(load.rank, load.targets, load.parallel)
+    forward = load.batched_tokens * (6 * a.intermediate / load.parallel + 8 * a.hidden)
+    return {
+        "vLLM: base": a.weights * load.size / load.parallel,
+        # One more for the rows of the bare base.
+        "vLLM: slots": float((load.slots + 1) * one * load.size),
+        "vLLM: work": max(forward, float(load.sequences * a.vocabulary * SAMPLER)),
+    }
+
+
+def cache_bytes(load: Load, total: float) -> float:
+    """Of the KV cache on each GPU of `total` bytes; below 0 where vLLM's share does not hold more
+    than its base."""
+    if not load.vllm:
+        # Half as much again when a buffer outgrows its room (`kv_cache.py`).
+        return 1.5 * load.generate_tokens * load.architecture.cache * load.size
+    return load.share * total - CONTEXT - sum(vllm_bytes(load).values())
+
+
+def cache_tokens(load: Load, total: float) -> int:
+    """Tokens in the KV cache of a vLLM (over all GPUs that share it), or of the torch rollout."""
+    if not load.vllm:
+        return load.generate_tokens
+    token = load.architecture.cache * load.size / min(load.parallel, load.architecture.kv_heads)
+    return int(cache_bytes(load, total) / token)
+
+
+def vllm_utilisation(load: Load, total: float, whole_process: bool) -> float:
+    """`gpu_memory_utilization` with which vLLM has `load.share` of the card for itself.
+
+    vLLM 0.8.5's V1 engine counts all that its process has on the GPU when it starts, the learner
+    included (`whole_process`); later ones count what they add.
+    """
+    held = base_bytes(load) + 4 * load.slots * load.member
+    return load.share + held / total if whole_process else load.share
+
+
+def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
+    """Bytes of each part on one GPU of `total` bytes, in each phase of a step."""
+    held = {
+        "base": base_bytes(load),
+        "members, float32": 4.0 * load.slots * load.member,
+        "AdamW's moments": 8.0 * load.slots * load.member,
+        "CUDA, NCCL, graphs": CONTEXT + (GRAPHS if load.vllm else 0.0),
+    }
+    cache = {"KV cache": cache_bytes(load, total)}
+    if load.vllm:
+        served = vllm_bytes(load)
+        generate = held | served | cache
+        work = served.pop("vLLM: work")
+        wake = held | served | cache | {"work": min(work, (4.0 + load.size) * load.member)}
+    else:
+        copies = {"their copies": float(load.size * load.slots * load.member)}
+        work = PREFILL * _widths(load.architecture, FORWARD) + gathered_bytes(load)
+        generate, wake = held | copies | cache | {"work": work}, {}
+    told = {
+        "generate": generate,
+        "score": held | {"work": score_peak(load)},
+        "update": held | {"work": update_peak(load)},
+    }
+    return told | ({"wake": wake} if wake else {})
+
+
+def _widths(a: Architecture, bytes_each: tuple[float, float]) -> float:
+    """Bytes a token, of so many numbers of the MLP's width and of the hidden width."""
+    return bytes_each[0] * a.intermediate + bytes_each[1] * a.hidden
+
+
+def _logits(load: Load) -> float:
+    return min(LOGITS, load.response * load.architecture.vocabulary * CHUNKED)

@@ -1,0 +1,188 @@
+"""What an AZR run is going to be, told and judged before anything is loaded.
+
+`population.dry_run=true` prints it and ends. It needs the base's config.json and no GPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from azr_population.config.inside_azr import PopulationSettings
+from azr_population.engines import costs, pace
+from azr_population.engines.assembly import importance_cap
+from azr_population.engines.costs import Architecture, Load
+from azr_population.errors import UserError
+from azr_population.hosts.azr import overrides, preflight, surroundings
+from azr_population.hosts.azr.fitting import Machine, load_of, machine_of, mend, too_much
+from azr_population.hosts.azr.settings import population_of
+from azr_population.method.check import turnover_line
+
+PROMPT, RESPONSE, VALID = 1500, 1000, 2 / 3
+"""Tokens that a prompt and a response have on average, and the share of proposals that are valid:
+assumed, for times only."""
+EXECUTION, LOOPS = 1 / 1500, 0.001
+"""Seconds of one of AZR's executions (measured), and the share that runs into its limit."""
+
+
+def rehearse(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]:
+    """The run in lines, and whether it could be started as it is."""
+    lines = list(_who(config, settings))
+    refused = list(_refused(config, settings))
+    told = list(surroundings.missing(config, settings))
+    try:
+        architecture = Architecture.of(surroundings.describe(config.actor_rollout_ref.model.path))
+    except UserError:
+        architecture = None  # `missing` has said why.
+    if architecture is None:
+        lines.append("memory and time: not worked out, for want of a config.json of a known kind")
+    else:
+        machine = machine_of(config, settings)
+        load = load_of(config, settings, architecture, machine.gpus)
+        lines += _memory(load, machine)
+        if words := too_much(load, machine.bytes_each):
+            refused.append(f"{words}; {mend(load, machine.bytes_each)}")
+        else:
+            lines += _time(config, settings, load, machine)
+    for reason, keys in overrides.unused(overrides.given(config)).items():
+        lines.append(f"set and not used: {', '.join(map(_short, keys))} ({reason})")
+    lines += [f"missing: {one}" for one in told]
+    lines += [f"refused: {one}" for one in refused]
+    ready = not told and not refused
+    lines.append(
+        "nothing was started; leave out population.dry_run to play"
+        if ready
+        else "nothing was started, and nothing would be before that is mended"
+    )
+    return lines, ready
+
+
+def _refused(config: Any, settings: PopulationSettings) -> Iterator[str]:
+    checks = (preflight.check_config, preflight.check_base)
+    for check in checks:
+        try:
+            check(config, settings)
+        except UserError as error:
+            yield str(error)
+
+
+def _who(config: Any, settings: PopulationSettings) -> Iterator[str]:
+    population = population_of(settings, config.actor_rollout_ref.actor.optim.lr)
+    roster = population.roster
+    kinds = config.azr.problem_types
+    gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
+    proposals, attempts, solved = _rows(config, settings)
+    a_member = (proposals + solved) * len(kinds) // len(roster)
+    yield (
+        f"{settings.name} on {config.actor_rollout_ref.model.path}: "
+        f"{', '.join(member.name for member in roster)}; "
+        f"{turnover_line(settings.evolution, settings.teachers, settings.students)}"
+    )
+    longest = config.data.max_prompt_length + config.data.max_response_length
+    yield (
+        f"a step: {a_member} rows a member, {a_member * len(roster):,} in all, "
+        f"{a_member * len(roster) / gpus:,.0f} on each of {gpus} GPUs, of up to {longest:,} tokens "
+        f"({', '.join(kinds)}); up to {attempts * len(kinds):,} attempts that estimate solve rates"
+    )
+    rates = population.learning_rates()
+    each = {f"{member.role}s": rates[member.slot] for member in roster}
+    cap = importance_cap(
+        settings.importance_cap, "vllm" if settings.rollout != "torch" else "torch"
+    )
+    told = ", ".join(f"{role} {rate:.3g}" for role, rate in each.items())
+    yield (
+        f"AdamW's steps: {told}; rank {settings.lora.rank}, alpha {settings.lora.alpha:g}, "
+        f"importance weights up to {cap:g}, {settings.placement}, seed {settings.seed}"
+    )
+
+
+def _rows(config: Any, settings: PopulationSettings) -> tuple[int, int, int]:
+    """Rows of each problem type in a step: proposals, attempts at all of them, answers to train."""
+    rows = preflight.agent_rows(config, settings)
+    if settings.single:
+        return rows, rows * config.azr.reward.n_samples, rows
+    proposals = 2 * rows * settings.teachers
+    return proposals, proposals * config.azr.reward.n_samples, 2 * rows * settings.students
+
+
+def _memory(load: Load, machine: Machine) -> Iterator[str]:
+    """The table by phase, in GB."""
+    total, phases = machine.bytes_each, costs.phases(load, machine.bytes_each)
+    cut = f", the base cut over {load.ranks}" if load.shard else ""
+    yield (
+        f"memory of each of {machine.gpus} GPUs, {total / 1e9:.1f} GB usable{machine.told}{cut}; "
+        f"rows of up to {load.row:,} tokens:"
+    )
+    names = list(dict.fromkeys(name for parts in phases.values() for name in parts))
+    yield _cells("GB", phases)
+    for name in names:
+        yield _cells(name, [_gigabytes(parts.get(name)) for parts in phases.values()])
+    sums = [sum(parts.values()) for parts in phases.values()]
+    yield _cells("in all", map(_gigabytes, sums))
+    yield _cells("left", [_gigabytes(total - one) for one in sums])
+    tokens = costs.cache_tokens(load, total)
+    if tokens > 0:
+        yield (
+            f"KV cache: {tokens:,} tokens, {tokens / load.row:.1f} rows of full length or "
+            f"{tokens // (PROMPT + RESPONSE):,} of {PROMPT + RESPONSE:,}"
+        )
+    if load.vllm:
+        share = costs.vllm_utilisation(load, total, whole_process=True)
+        host = sum(costs.vllm_bytes(load).values()) - costs.vllm_bytes(load)["vLLM: work"]
+        yield (
+            f"gpu_memory_utilization={load.share:g} is vLLM's own share; vLLM 0.8.5 is "
+            f"told {share:.2f}, as it counts the learner too; asleep it keeps {host / 1e9:.1f} GB "
+            "of each GPU in the host's memory"
+        )
+
+
+def _time(config: Any, settings: PopulationSettings, load: Load, machine: Machine) -> Iterator[str]:
+    """Seconds of a step by phase, when answers end early and when one is as long as it may be."""
+    device, kinds = pace.Device(), len(config.azr.problem_types)
+    proposals, attempts, solved = _rows(config, settings)
+    valid = round(attempts * VALID)
+    cache = costs.cache_tokens(load, machine.bytes_each)
+    response = min(RESPONSE, load.response)
+    told = {}
+    for name, longest in (("short", 3 * response), ("long", load.response)):
+        parts = {}
+        for phase, rows, copies in (
+            ("propose", proposals, 1),
+            ("estimate", valid, config.azr.reward.n_samples),
+            ("solve", solved, 1),
+        ):
+            each = math.ceil(rows / load.ranks)
+            sampled = pace.Rows(each, PROMPT, response, min(longest, load.response), copies)
+            parts[phase] = kinds * pace.generate_seconds(load, sampled, max(1, cache), device)
+        trained = pace.Rows(
+            math.ceil((proposals + solved) * kinds / load.ranks), PROMPT, response, 0
+        )
+        parts["update"] = pace.update_seconds(load, trained, device)
+        executed = kinds * (proposals + valid + solved)
+        parts["execute"] = executed * (EXECUTION + LOOPS * config.azr.execute_max_timeout)
+        told[name] = parts
+    yield (
+        f"seconds a step, estimated for an H100: bfloat16 at {device.computing:.0%} of "
+        f"{device.flops / 1e12:.0f} TFLOPS, memory at {device.reading:.0%} of "
+        f"{device.bandwidth / 1e12:.2f} TB/s, {1e3 * device.overhead:g} ms more a decoding step; "
+        f"prompts of {PROMPT:,} tokens, answers of {response:,}, the longest {3 * response:,} "
+        f"(short) or {load.response:,} (long); {VALID:.0%} of proposals valid, {LOOPS:.1%} of "
+        "executions an endless loop"
+    )
+    yield _cells("seconds", [*next(iter(told.values())), "in all"])
+    for name, parts in told.items():
+        seconds = [*parts.values(), sum(parts.values())]
+        yield _cells(name, [f"{one:.0f}" for one in seconds])
+
+
+def _cells(name: str, values: Any) -> str:
+    return f"  {name:<20}" + "".join(f"{value:>10}" for value in values)
+
+
+def _gigabytes(amount: float | None) -> str:
+    return "-" if amount is None else f"{amount / 1e9:.1f}"
+
+
+def _short(key: str) -> str:
+    return key.removeprefix("actor_rollout_ref.")

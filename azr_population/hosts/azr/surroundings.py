@@ -1,0 +1,145 @@
+"""What an AZR run finds around it: its base, GPUs, vLLM, files and nodes; nothing is loaded."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from azr_population.config.inside_azr import PopulationSettings
+from azr_population.engines.costs import CARD
+from azr_population.errors import UserError, first_line
+
+HUB_SECONDS = 5.0
+"""How long the Hub has to answer."""
+_DRIVER = 0.993
+"""What torch sees of the memory that nvidia-smi tells."""
+
+
+def missing(config: Any, settings: PopulationSettings) -> Iterator[str]:
+    """What is not there and has to be, a line each, the way out in it."""
+    yield from _base(str(config.actor_rollout_ref.model.path))
+    device = OmegaConf.select(config, "trainer.device", default="cuda")
+    if device == "cuda":
+        yield from _gpus(config)
+        if settings.rollout != "torch" and not _there("vllm"):
+            yield (
+                f"vLLM is not installed, and population.rollout={settings.rollout} on GPUs wants "
+                "it; install vllm==0.8.5, or ask for torch by name (population.rollout=torch), "
+                "which takes hours a step at 7B"
+            )
+    if config.actor_rollout_ref.rollout.name == "vllm" and not (_there("vllm", "msgspec")):
+        yield (
+            "AZR itself imports vLLM for actor_rollout_ref.rollout.name=vllm, and there is none; "
+            "install it, or set actor_rollout_ref.rollout.name=hf (population.rollout says what "
+            "samples)"
+        )
+    for key in ("data.train_files", "data.val_files"):
+        path = OmegaConf.select(config, key)
+        if path and "://" not in str(path) and not Path(str(path)).expanduser().exists():
+            yield f"{key}={path} is not there; AZR is run from its checkout, which has it"
+
+
+def describe(path: str) -> Any:
+    """The transformers configuration of a base, from its folder, Hugging Face's cache, or the Hub.
+
+    Raises:
+        UserError: there is none.
+    """
+    from transformers import AutoConfig
+
+    folder = Path(path).expanduser()
+    key = f"actor_rollout_ref.model.path={path}"
+    try:
+        if folder.is_dir():
+            return AutoConfig.from_pretrained(folder)
+        try:
+            return AutoConfig.from_pretrained(path, local_files_only=True)
+        except (OSError, ValueError):
+            if told := _unreachable(path):
+                raise UserError(told) from None
+            return AutoConfig.from_pretrained(path)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{key} is no causal LM: {first_line(error)}") from error
+
+
+def gpu_bytes(settings: PopulationSettings) -> float | None:
+    """What each GPU has for torch: as `population.gpu_memory` says, or as this machine's smallest
+    has; None where neither tells."""
+    if settings.gpu_memory is not None:
+        return settings.gpu_memory * CARD * 2**30
+    command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        return min(float(line) for line in told.stdout.split()) * _DRIVER * 2**20
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+
+
+def _base(path: str) -> Iterator[str]:
+    folder = Path(path).expanduser()
+    key = f"actor_rollout_ref.model.path={path}"
+    if not folder.is_dir():
+        if told := _unreachable(path):
+            yield told
+        return
+    lacks = [
+        words
+        for pattern, words in (
+            ("config.json", "config.json"),
+            ("tokenizer*", "tokenizer"),
+            ("*.safetensors", "weights (*.safetensors)"),
+        )
+        if not any(folder.glob(pattern))
+    ]
+    if lacks:
+        yield f"{key} has no {', no '.join(lacks)}; give the folder of a Hugging Face causal LM"
+
+
+def _unreachable(path: str) -> str | None:
+    """Why a base cannot be had by this name; None where it is cached or the Hub has it."""
+    from huggingface_hub import HfApi, try_to_load_from_cache
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    key, name = f"actor_rollout_ref.model.path={path}", path.rpartition("/")[2]
+    try:
+        if isinstance(try_to_load_from_cache(path, "config.json"), str):
+            return None
+        HfApi().model_info(path, timeout=HUB_SECONDS)
+        return None
+    except HFValidationError:
+        return f"{key} is neither a folder nor a name on the Hugging Face Hub"
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        reason = type(error).__name__
+    return (
+        f"{key} is no folder, is not in Hugging Face's cache, and cannot be had from the Hub "
+        f"({reason}); without a network: on a machine that has one, hf download {path} "
+        f"--local-dir {name}, copy that folder here, and give actor_rollout_ref.model.path=./{name}"
+    )
+
+
+def _gpus(config: Any) -> Iterator[str]:
+    import torch
+
+    each, nodes = int(config.trainer.n_gpus_per_node), int(config.trainer.nnodes)
+    if os.environ.get("RAY_ADDRESS"):
+        return  # Ray knows its nodes, and refuses what they have no room for.
+    if nodes > 1:
+        yield (
+            f"trainer.nnodes={nodes} needs a Ray that runs on all of them: set RAY_ADDRESS, or "
+            "trainer.nnodes=1"
+        )
+    found = torch.cuda.device_count()
+    if found < each:
+        gpus = "no GPU" if not found else f"{found} GPU{'s' * (found > 1)}"
+        way = f"set trainer.n_gpus_per_node={found}" if found else "start on a node with GPUs"
+        yield f"trainer.n_gpus_per_node={each} and torch sees {gpus} here; {way}"
+
+
+def _there(*modules: str) -> bool:
+    return all(importlib.util.find_spec(module) is not None for module in modules)

@@ -1,0 +1,178 @@
+"""What real code asks of a machine, without one: live bytes, products, bytes moved, calls.
+
+Tensors are fake (`FakeTensorMode`): they have shapes and no contents, so a learner of 7B's shapes
+runs in seconds on any machine, operator by operator. Whole numbers and masks are real beside that,
+so code that looks at token ids, lengths or members finds them; numbers that were computed in
+floating point (`float(loss)`) are told to be 1.
+
+Attention is counted as a flash kernel does it: no matrix of scores, half the products when causal.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import (
+    FakeTensor,
+    FakeTensorMode,
+    unset_fake_temporarily,
+)
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.flop_counter import flop_registry
+
+aten = torch.ops.aten
+_FLASH = (
+    aten._scaled_dot_product_flash_attention_for_cpu,
+    aten._scaled_dot_product_flash_attention_for_cpu_backward,
+)
+
+
+class Counted(TorchDispatchMode):
+    """Inside, tensors are fake and what is done to them is counted.
+
+    `live` and `peak` are bytes of all storages made inside; `flops`, `moved` (bytes read and
+    written by operators that compute) and `calls` are sums, `looks` counts values that were read.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live = self.peak = self.flops = self.moved = self.calls = self.looks = 0
+        self.by_operator: Counter[str] = Counter()
+        """Floating-point operations of each operator."""
+        self._known: set[int] = set()
+        self._fakes = FakeTensorMode(allow_non_fake_inputs=True)
+        self._stack: Any = None
+
+    def __enter__(self) -> Counted:
+        self._stack = ExitStack()
+        self._stack.enter_context(self._fakes)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self._stack.close()
+
+    def of(self, run: Callable[[], Any]) -> dict[str, int]:
+        """What `run` alone asks for; `peak` is above what was live before it."""
+        before = {name: getattr(self, name) for name in ("flops", "moved", "calls", "looks")}
+        self.peak = start = self.live
+        run()
+        told = {name: getattr(self, name) - value for name, value in before.items()}
+        return {**told, "peak": self.peak - start, "kept": self.live - start}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        packet = func._overloadpacket
+        if packet is aten._local_scalar_dense:
+            self.looks += 1
+            with unset_fake_temporarily():
+                real = _real(args[0])
+                return 1.0 if real is None else real.item()
+        if packet is aten.nonzero:
+            self.looks += 1
+            return _fake(_places(args[0]))
+        if packet is aten.index and any(_is_mask(index) for index in args[1]):
+            self.looks += 1
+            places: list[Any] = []
+            for index in args[1]:
+                places += _fake(_places(index)).unbind(1) if _is_mask(index) else [index]
+            args = (args[0], places)
+        made = func(*args, **kwargs)
+        self._count(func, packet, args, kwargs, made)
+        return _follow(func, args, kwargs, made)
+
+    def _count(self, func: Any, packet: Any, args: Any, kwargs: Any, made: Any) -> None:
+        outputs = [leaf for leaf in tree_leaves(made) if isinstance(leaf, torch.Tensor)]
+        for tensor in outputs:
+            self._hold(tensor)
+        if func.is_view or packet in (aten.detach, aten.alias):
+            return
+        inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        self.calls += 1
+        self.moved += sum(tensor.numel() * tensor.itemsize for tensor in (*inputs, *outputs))
+        if packet in _FLASH:
+            flops = _flash(packet, args, kwargs)
+        elif packet in flop_registry:
+            flops = flop_registry[packet](*args, **kwargs, out_val=made)
+        else:
+            return
+        self.flops += flops
+        self.by_operator[str(packet)] += flops
+
+    def _hold(self, tensor: Any) -> None:
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self._known:
+            return
+        self._known.add(key)
+        size = storage.nbytes()
+        self.live += size
+        self.peak = max(self.peak, self.live)
+        weakref.finalize(storage, self._drop, key, size)
+
+    def _drop(self, key: int, size: int) -> None:
+        self._known.discard(key)
+        self.live -= size
+
+
+def _flash(packet: Any, args: Any, kwargs: Any) -> int:
+    """Two products of [tokens, past] forward, five backward; half of them where causal."""
+    backward = packet is _FLASH[1]
+    query, key = args[1:3] if backward else args[:2]
+    rows, heads, tokens, width = query.shape
+    causal = kwargs.get("is_causal", args[7 if backward else 4] if len(args) > 4 else False)
+    whole = (5 if backward else 2) * 2 * rows * heads * tokens * key.shape[2] * width
+    return whole // 2 if causal else whole
+
+
+def _is_mask(index: Any) -> bool:
+    return isinstance(index, torch.Tensor) and index.dtype == torch.bool
+
+
+def _real(value: Any) -> Any:
+    """The contents of a fake tensor of whole numbers; other values are themselves."""
+    if isinstance(value, FakeTensor):
+        return value.__dict__.get("contents")
+    return value
+
+
+def _places(mask: Any) -> torch.Tensor:
+    """Where a mask is set, [places, dimensions]."""
+    with unset_fake_temporarily():
+        return _real(mask).nonzero()
+
+
+def _fake(real: torch.Tensor) -> Any:
+    return _remember(torch.empty_like(real), real)
+
+
+def _remember(fake: Any, real: torch.Tensor) -> Any:
+    fake.__dict__["contents"] = real
+    return fake
+
+
+def _follow(func: Any, args: Any, kwargs: Any, made: Any) -> Any:
+    """Does to whole numbers and masks what was done to the fake ones."""
+    outputs = [one for one in tree_leaves(made) if isinstance(one, torch.Tensor)]
+    if not outputs or any(one.dtype.is_floating_point for one in outputs):
+        return made
+    missing = [
+        leaf
+        for leaf in tree_leaves((args, kwargs))
+        if isinstance(leaf, torch.Tensor) and _real(leaf) is None
+    ]
+    if not missing:
+        with unset_fake_temporarily():
+            real = func(*tree_map(_real, args), **tree_map(_real, kwargs))
+        for fake, one in zip(outputs, tree_leaves(real), strict=True):
+            _remember(fake, one)
+    return made

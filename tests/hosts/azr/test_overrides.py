@@ -1,0 +1,122 @@
+"""Each key of AZR's command is AZR's, ours, refused or told; none is ignored in silence."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import needs
+import pytest
+from omegaconf import OmegaConf
+
+from azr_population.errors import UserError
+from azr_population.hosts.azr import overrides
+from azr_population.hosts.azr.overrides import TABLE, Azrs, Only, Ours, Unused, fate
+
+AZR_HOME = Path(os.environ.get("AZR_HOME", ""))
+THEIRS = ("actor_rollout_ref.", "algorithm.", "critic.", "reward_model.")
+"""What AZR hands to veRL's workers, in whose place are ours."""
+
+
+def leaves(node: object, path: str = "") -> list[str]:
+    """Dotted keys of all that is no dictionary; of an empty one its own."""
+    if not isinstance(node, dict) or not node:
+        return [path]
+    return [
+        leaf for key, value in node.items() for leaf in leaves(value, f"{path}.{key}".strip("."))
+    ]
+
+
+@pytest.mark.azr
+@needs.azr_checkout
+def test_every_key_of_azrs_scripts_and_of_its_configuration_is_known() -> None:
+    found: dict[str, set[str]] = {}
+    for script in sorted((AZR_HOME / "scripts").glob("s*/*.sh")):
+        for key in re.findall(r"^ +\+?([\w.]+)=", script.read_text(), re.MULTILINE):
+            found.setdefault(key, set()).add(script.name)
+    assert len(found) > 80
+    folder = AZR_HOME / "absolute_zero_reasoner" / "configs"
+    configured = leaves(OmegaConf.to_container(OmegaConf.load(folder / "azr_ppo_trainer.yaml")))
+    silent = [key for key in [*found, *configured] if fate(key) is None]
+    assert not silent
+    # By name, or as one of a few that share a beginning: never because all of a group is passed on.
+    groups = [key for key in TABLE if key in THEIRS and isinstance(TABLE[key], Azrs)]
+    assert not groups
+
+
+@pytest.mark.azr
+@needs.azr_checkout
+def test_the_keys_that_are_ours_or_refused_are_there() -> None:
+    """A key that AZR has renamed would be refused or taken nowhere."""
+    folder = AZR_HOME / "absolute_zero_reasoner" / "configs"
+    config = OmegaConf.load(folder / "azr_ppo_trainer.yaml")
+    beside = {"actor_rollout_ref.model.lora_rank", "algorithm.lora_rank"}
+    for key, found in TABLE.items():
+        if isinstance(found, Ours | Only) and key[-1] not in "._" and key not in beside:
+            parent, _, name = key.rpartition(".")
+            assert name in OmegaConf.select(config, parent), key
+
+
+def test_the_longest_beginning_counts() -> None:
+    assert isinstance(fate("actor_rollout_ref.actor.optim.lr"), Ours)
+    assert isinstance(fate("actor_rollout_ref.actor.optim.lr_warmup_steps"), Unused)
+    assert isinstance(fate("actor_rollout_ref.actor.fsdp_config"), Unused)
+    assert isinstance(fate("trainer.logger"), Azrs)
+    assert fate("actor_rollout_ref.rollout.new_option") is None
+
+
+def test_what_is_set_and_not_used_is_told_with_its_reason() -> None:
+    task = [
+        "data.train_batch_size=64",
+        "+actor_rollout_ref.rollout.new_option=1",
+        "actor_rollout_ref.actor.use_torch_compile=True",
+        "actor_rollout_ref.rollout.name=vllm",
+        "+population=4t4s",
+        "population.seed=3",
+        "actor_rollout_ref.actor.use_torch_compile=False",
+    ]
+    config = OmegaConf.create({"hydra": {"overrides": {"task": task}}})
+    told = overrides.unused(overrides.given(config))
+    assert told == {
+        "not known to +population": ["actor_rollout_ref.rollout.new_option"],
+        "the learner is not compiled": ["actor_rollout_ref.actor.use_torch_compile"],
+    }
+    assert overrides.given(OmegaConf.create({})) == []
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "actor_rollout_ref.rollout.name=sglang",
+        "actor_rollout_ref.rollout.top_k=20",
+        "actor_rollout_ref.rollout.ignore_eos=true",
+        "actor_rollout_ref.rollout.do_sample=false",
+        "actor_rollout_ref.rollout.use_fire_sampling=true",
+        "actor_rollout_ref.rollout.multi_turn.enable=true",
+        "actor_rollout_ref.model.override_config={rope_theta: 5}",
+        "actor_rollout_ref.actor.optim.warmup_style=cosine",
+        "trainer.default_hdfs_dir=hdfs://x",
+        "trainer.profile_steps=[1]",
+        "algorithm.use_pf_ppo=true",
+        "azr.pretrain_pred_steps=5",
+    ],
+)
+def test_other_values_are_refused_with_the_one_that_works(override: str) -> None:
+    key, _, value = override.partition("=")
+    config = OmegaConf.from_dotlist([f"{key}={value}"])
+    with pytest.raises(UserError, match=r"is not supported with \+population.*; set ") as caught:
+        overrides.refuse(config)
+    assert str(caught.value).startswith(f"{key}=") and "\n" not in str(caught.value)
+
+
+def test_what_is_left_out_or_as_it_has_to_be_passes() -> None:
+    overrides.refuse(OmegaConf.create({}))
+    overrides.refuse(
+        OmegaConf.create(
+            {
+                "trainer": {"profile_steps": None, "critic_warmup": 0},
+                "actor_rollout_ref": {"model": {"override_config": {}}, "rollout": {"top_p": 1}},
+            }
+        )
+    )

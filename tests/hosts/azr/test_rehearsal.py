@@ -1,0 +1,187 @@
+"""The rehearsal: what it tells of a run, what it refuses, and the way out that it names."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from azr_population.engines.costs import Architecture, Load
+from azr_population.errors import UserError
+from azr_population.hosts.azr import fitting, surroundings
+from azr_population.hosts.azr.fitting import mend, too_much
+from azr_population.hosts.azr.rehearsal import rehearse
+from azr_population.hosts.azr.settings import PopulationSettings, read_settings
+
+QWEN_7B = {
+    "model_type": "qwen2", "vocab_size": 152_064, "hidden_size": 3584, "intermediate_size": 18_944,
+    "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
+    "max_position_embeddings": 32_768, "tie_word_embeddings": False,
+}  # fmt: skip
+QWEN_14B = QWEN_7B | {
+    "hidden_size": 5120, "intermediate_size": 13_824, "num_hidden_layers": 48,
+    "num_attention_heads": 40, "num_key_value_heads": 8,
+}  # fmt: skip
+H100 = 84.9e9
+
+
+def base(folder: Path, sizes: dict[str, Any] = QWEN_7B) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(sizes))
+    return folder
+
+
+def command(path: Path | str, *dots: str) -> tuple[DictConfig, PopulationSettings]:
+    """AZR's coder-7b command on 8 GPUs, as far as it is looked at."""
+    config = OmegaConf.create({
+        "data": {"train_batch_size": 64, "max_prompt_length": 6144, "max_response_length": 8096,
+                 "train_files": str(path), "val_files": str(path)},
+        "algorithm": {"adv_estimator": "reinforce_plus_plus"},
+        "actor_rollout_ref": {
+            "model": {"path": str(path), "enable_gradient_checkpointing": True},
+            "actor": {"optim": {"lr": 1e-6}},
+            "rollout": {"name": "vllm", "gpu_memory_utilization": 0.4, "max_num_seqs": 1024,
+                        "max_num_batched_tokens": 16_384},
+        },
+        "trainer": {"n_gpus_per_node": 8, "nnodes": 1, "device": "cuda"},
+        "azr": {"problem_types": ["code_i", "code_o", "code_f"], "pretrain_pred_steps": -1,
+                "execute_max_timeout": 10, "reward": {"n_samples": 8},
+                "data_selection_strategy": {"update_iteration": 1}},
+        "population": {"name": "4t4s", "teachers": 4, "students": 4, "gpu_memory": 80,
+                       "evolution": {"operators": {"full_gaussian": 1.0}}},
+        "hydra": {"overrides": {"task": ["actor_rollout_ref.actor.use_torch_compile=True"]}},
+    })  # fmt: skip
+    config.merge_with_dotlist(list(dots))
+    return config, read_settings(config.population)
+
+
+@pytest.fixture
+def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surroundings, "missing", lambda config, settings: iter(()))
+
+
+def test_it_tells_who_plays_what_it_takes_and_what_is_not_used(
+    tmp_path: Path, all_there: None
+) -> None:
+    lines, ready = rehearse(*command(base(tmp_path)))
+    told = "\n".join(lines)
+    assert ready and "teacher_3, student_0" in told and "every 5 steps 1 of 4 teachers" in told
+    assert "384 rows a member, 3,072 in all, 384 on each of 8 GPUs, of up to 14,240" in told
+    assert "teachers 1.5e-06, students 1e-05" in told
+    for phase in ("generate", "score", "update", "wake"):
+        assert phase in told
+    rows = {
+        line[:20].strip(): [float(x) for x in re.findall(r"-?[\d.]+", line[20:])]
+        for line in lines
+        if re.match(r"  \S.* \d+\.\d$", line)
+    }
+    assert rows["base"] == [15.2] * 4 and rows["AdamW's moments"] == [5.2] * 4
+    for left, whole in zip(rows["left"], rows["in all"], strict=True):
+        assert left + whole == pytest.approx(84.9, abs=0.11)
+    assert "set and not used: actor.use_torch_compile (the learner is not compiled)" in told
+    assert "leave out population.dry_run to play" in lines[-1]
+
+
+def test_more_members_take_more_and_the_single_agent_less(tmp_path: Path, all_there: None) -> None:
+    one = ["population.name=single", "population.teachers=0", "population.students=0"]
+    eight = ["population.teachers=8", "population.students=8"]
+    sums = []
+    for dots in (one, [], eight):
+        lines, _ = rehearse(*command(base(tmp_path), *dots))
+        line = next(line for line in lines if line.startswith("  in all"))
+        sums.append(float(line.split()[2]))
+    assert sums[0] < sums[1] < sums[2]
+
+
+def test_what_cannot_fit_is_refused_with_the_setting_that_mends_it(
+    tmp_path: Path, all_there: None
+) -> None:
+    config, settings = command(base(tmp_path, QWEN_14B))
+    with pytest.raises(UserError, match=r"vLLM's share of 0\.40.*; set ") as caught:
+        fitting.refuse_what_cannot_fit(config, settings)
+    told = str(caught.value)
+    assert "\n" not in told
+    lines, ready = rehearse(config, settings)
+    assert not ready and f"refused: {told}" in lines
+    # The way out is one.
+    dots = re.findall(r"[\w.]+=[\w.]+", told.rpartition("set ")[2])
+    mended = command(base(tmp_path, QWEN_14B), *dots)
+    fitting.refuse_what_cannot_fit(*mended)
+    assert rehearse(*mended)[1]
+
+
+def test_azrs_own_7b_command_fits_and_a_start_without_gpus_to_look_at_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitting.refuse_what_cannot_fit(*command(base(tmp_path)))
+    monkeypatch.setattr(surroundings, "gpu_bytes", lambda settings: None)
+    fitting.refuse_what_cannot_fit(*command(base(tmp_path, QWEN_14B)))
+    fitting.refuse_what_cannot_fit(*command(base(tmp_path, QWEN_14B), "trainer.device=cpu"))
+
+
+@pytest.mark.parametrize("gib", [24, 40, 48, 80])
+def test_a_way_out_that_is_named_is_one(gib: int) -> None:
+    architecture = Architecture.of(OmegaConf.create(QWEN_7B))
+    assert architecture is not None
+    load = Load(architecture, 8, 32, 6144, 8096, ranks=8)
+    total = gib * 1.06e9
+    if too_much(load, total) is None:
+        assert gib == 80
+        return
+    way = mend(load, total)
+    assert way.startswith(("set ", "take GPUs"))
+    names = {"gpu_memory_utilization": "share", "max_num_seqs": "sequences",
+             "max_response_length": "response", "rank": "rank", "shard": "shard"}  # fmt: skip
+    changed: dict[str, Any] = {}
+    for key, value in re.findall(r"([\w.]+)=(\S+)", way):
+        number = value == "true" or (float(value) if "." in value else int(value))
+        changed[names[key.rpartition(".")[2]]] = number
+    if changed:
+        assert too_much(replace(load, **changed), total) is None
+
+
+def test_what_is_missing_is_told_line_by_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(surroundings, "_there", lambda *modules: False)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    config, settings = command(base(tmp_path), "data.val_files=no/such.parquet")
+    told = list(surroundings.missing(config, settings))
+    assert [line.split("=")[0].split(" ")[0] for line in told] == [
+        "actor_rollout_ref.model.path", "trainer.n_gpus_per_node", "vLLM", "AZR", "data.val_files",
+    ]  # fmt: skip
+    assert "no tokenizer, no weights" in told[0] and "torch sees 2 GPUs here" in told[1]
+    assert "population.rollout=torch" in told[2] and "rollout.name=hf" in told[3]
+    # Asked for by name, torch samples; then nobody needs vLLM.
+    cured = ["population.rollout=torch", "actor_rollout_ref.rollout.name=hf"]
+    kept = list(surroundings.missing(*command(base(tmp_path), *cured)))
+    assert [line for line in kept if "vLLM" in line] == []
+    # On CPUs there are no GPUs to want.
+    assert (
+        len(list(surroundings.missing(*command(base(tmp_path), *cured, "trainer.device=cpu")))) == 1
+    )
+
+
+def test_a_lost_hub_is_one_line_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import HfApi
+
+    def lost(self: Any, name: str, timeout: float) -> None:
+        assert timeout <= 10
+        raise OSError("no route")
+
+    monkeypatch.setattr(HfApi, "model_info", lost)
+    config, settings = command("nobody/has-this-base")
+    told = next(surroundings.missing(config, settings))
+    assert "cannot be had from the Hub (OSError)" in told and "hf download" in told
+    with pytest.raises(UserError, match="hf download nobody/has-this-base"):
+        surroundings.describe("nobody/has-this-base")
+    lines, ready = rehearse(config, settings)
+    assert not ready and any("not worked out" in line for line in lines)
