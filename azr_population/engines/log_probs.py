@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from azr_population.engines.batching import slot_batches
 from azr_population.engines.engine import Ids
+from azr_population.engines.token_log_probs import token_log_probs
 from azr_population.weights.bank import Bank
 
 
@@ -41,19 +42,17 @@ def log_probs(
             input_ids[place, : len(ids)] = torch.tensor(ids)
             mask[place, : len(ids)] = 1
         first = min(len(prompts[i]) for i in rows) - 1
-        columns = torch.arange(first, width - 1, device=device)
+        columns = torch.arange(first, width - 1)
+        starts = torch.tensor([[len(prompts[i]) - 1] for i in rows])
+        ends = starts + torch.tensor([[len(responses[i])] for i in rows])
+        wanted = (columns >= starts) & (columns < ends)
         with bank.routed_or_bare(torch.tensor([slots[i] for i in rows], device=device)):
-            logits = model(
-                input_ids=input_ids.to(device),
-                attention_mask=mask.to(device),
-                use_cache=False,
-                logits_to_keep=columns,
-            ).logits
-        for place, i in enumerate(rows):
-            start = len(prompts[i]) - 1 - first
-            row = logits[place, start : start + len(responses[i])].float()
-            every = torch.log_softmax(row, dim=-1)
-            targets = torch.tensor(responses[i], device=device).unsqueeze(1)
-            chosen[i] = every.gather(-1, targets).squeeze(1).cpu()
-            entropies[i] = -(every.exp() * every).sum(dim=-1).cpu()
+            both = token_log_probs(
+                model,
+                *(tensor.to(device) for tensor in (input_ids, mask, columns, wanted)),
+            )
+        lengths = [len(responses[i]) for i in rows]
+        for into, told in zip((chosen, entropies), both, strict=True):
+            for i, values in zip(rows, told.cpu().split(lengths), strict=True):
+                into[i] = values
     return chosen, entropies

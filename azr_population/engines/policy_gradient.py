@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from azr_population.engines.engine import Sample
+from azr_population.engines.token_log_probs import token_log_probs
 
 METRICS = ("loss", "entropy", "approx_kl", "clip_fraction")
 """What `policy_loss` reports, as sums over tokens."""
@@ -68,22 +69,14 @@ def policy_loss(
     The sum is divided by the member's token count by the caller, so that the loss is AZR's
     `token-mean` however the rows fall into micro-batches.
     """
-    # Logits only from the first completion token on: at a vocabulary of 150k they are the memory.
+    # Logits only from the first completion token on.
     columns = torch.arange(
         int(batch.completion.any(dim=0).nonzero()[0]) - 1,
         batch.input_ids.shape[1] - 1,
         device=batch.input_ids.device,
     )
-    logits = model(
-        input_ids=batch.input_ids,
-        attention_mask=batch.mask,
-        use_cache=False,
-        logits_to_keep=columns,
-    ).logits
     chosen = batch.completion[:, columns + 1]
-    log_probabilities = torch.log_softmax(logits[chosen].float(), dim=-1)
-    targets = batch.input_ids[:, columns + 1][chosen]
-    logprobs = log_probabilities.gather(-1, targets.unsqueeze(1)).squeeze(1)
+    logprobs, entropies = token_log_probs(model, batch.input_ids, batch.mask, columns, chosen)
     old = batch.old_logprobs[:, columns + 1][chosen]
     advantages = batch.advantages.unsqueeze(1).expand(-1, len(columns))[chosen]
 
@@ -98,11 +91,10 @@ def policy_loss(
     clipped = ratio.clamp(1 - clip_ratio, 1 + clip_ratio)
     loss = -(weights * torch.minimum(ratio * advantages, clipped * advantages)).sum()
     with torch.no_grad():
-        entropy = -(log_probabilities.exp() * log_probabilities).sum()
         outside = ((ratio - 1).abs() > clip_ratio).sum()
         metrics = {
             "loss": float(loss),
-            "entropy": float(entropy),
+            "entropy": float(entropies.sum()),
             "approx_kl": float((ratio - 1 - log_ratio).sum()),
             "clip_fraction": float(outside),
             **corrections,

@@ -9,7 +9,7 @@ from torch import nn
 
 from azr_population.config.schema import Config
 from azr_population.domains.code.task import TaskType
-from azr_population.engines import torch_rollout
+from azr_population.engines import token_log_probs, torch_rollout
 from azr_population.engines.base_folder import context_of
 from azr_population.hosts.local.check import check_config
 from azr_population.hosts.local.engine import (
@@ -116,8 +116,8 @@ def _logits(config: Config, model: nn.Module) -> int:
     row that is a piece by itself has them of what was written only."""
     written = max(max(row_limits(config, TaskType(kind))) for kind in config.task.types)
     tokens = max(config.engine.micro_batch_tokens, written)
-    vocabulary = cast(Any, model.config).vocab_size
-    return int(tokens * vocabulary * (2 * _bytes(config) + 3 * 4))
+    logits = tokens * cast(Any, model.config).vocab_size
+    return int(min(logits, token_log_probs.NUMBERS) * (2 * _bytes(config) + 3 * 4))
 
 
 def _bytes(config: Config) -> int:

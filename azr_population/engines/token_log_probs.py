@@ -1,0 +1,122 @@
+"""Log-probabilities of given tokens, without the logits of all of them in memory at once.
+
+At a vocabulary of 152 thousand the logits of 8,096 tokens and what is made of them take 18 bytes a
+number, 22 GB. From `NUMBERS` logits on, the output head therefore answers with log-probabilities
+in place of logits: piece by piece, and each piece's gradient by the hidden states is worked out
+beside it (the base is frozen, so there is no other). No pass is made twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+NUMBERS = 1 << 27
+"""Logits at once. What is made of them takes 14 bytes each at the peak in bfloat16: 1.9 GB."""
+
+_AFTER_THE_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling")
+"""Of configurations of models that change logits after their head: Gemma, Cohere, Granite."""
+
+
+def token_log_probs(
+    model: nn.Module, input_ids: Tensor, mask: Tensor, columns: Tensor, wanted: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The log-probability of `input_ids[row, column + 1]`, given what stands before it, wherever
+    `wanted[row, i]` is true for `columns[i]`; and the entropy there (without gradients), in nats.
+
+    Args:
+        model: a causal LM whose weights are frozen.
+        input_ids: [rows, width], padded on the right; `mask` likewise, 0 for padding.
+        columns: long, ascending, at most width - 2.
+        wanted: bool [rows, len(columns)].
+
+    Returns:
+        Two float32 tensors [number wanted], row by row.
+    """
+    targets = input_ids[:, columns + 1][wanted]
+    head = _head(model)
+    arguments = {
+        "input_ids": input_ids,
+        "attention_mask": mask,
+        "use_cache": False,
+        "logits_to_keep": columns,
+    }
+    if head is None or wanted.numel() * head.out_features <= NUMBERS:
+        every = torch.log_softmax(model(**arguments).logits[wanted].float(), dim=-1)
+        chosen = every.gather(-1, targets.unsqueeze(1)).squeeze(1)
+        with torch.no_grad():
+            return chosen, -(every.exp() * every).sum(dim=-1)
+    # Inside the model's own forward: where the base is sharded, the head's weights are there then.
+    with _answering(head, wanted, targets):
+        both = model(**arguments).logits
+    return both[0], both[1].detach()
+
+
+def _head(model: nn.Module) -> nn.Linear | None:
+    """The output head, where log-probabilities can be made of it alone."""
+    head = getattr(model, "get_output_embeddings", lambda: None)()
+    config = getattr(model, "config", None)
+    changed = any(getattr(config, name, None) not in (None, 1, 1.0) for name in _AFTER_THE_HEAD)
+    if changed or not isinstance(head, nn.Linear):
+        return None
+    # A subclass has weights of another kind (quantised); a hook is a member's update.
+    plain = type(head).forward is nn.Linear.forward and not head._forward_hooks
+    return head if plain else None
+
+
+@contextmanager
+def _answering(head: nn.Linear, wanted: Tensor, targets: Tensor) -> Iterator[None]:
+    """Inside, the head returns [2, wanted]: log-probabilities of `targets`, and entropies."""
+    pieces = max(1, NUMBERS // head.out_features)
+
+    def forward(hidden: Tensor) -> Tensor:
+        both = _Scored.apply(hidden[wanted], head.weight, head.bias, targets, pieces)
+        return torch.stack(both)
+
+    head.forward = forward  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        del head.forward
+
+
+class _Scored(torch.autograd.Function):
+    """(log-probabilities of targets [n], entropies [n]) of softmax(hidden weight' + bias)."""
+
+    @staticmethod
+    def forward(
+        context: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, n: int
+    ) -> tuple[Tensor, Tensor]:
+        learns = context.needs_input_grad[0]
+        parts: tuple[list[Tensor], ...] = ([], [], [])
+        for piece, tokens in zip(hidden.split(n), targets.split(n), strict=True):
+            every = F.linear(piece, weight, bias).float()
+            every -= every.logsumexp(dim=-1, keepdim=True)
+            probabilities = every.exp()
+            parts[0].append(every.gather(-1, tokens.unsqueeze(1)).squeeze(1))
+            parts[1].append(-torch.einsum("tv,tv->t", probabilities, every))
+            del every
+            if learns:
+                probabilities.neg_()
+                ones = torch.ones_like(probabilities[:, :1])
+                slopes = probabilities.scatter_add_(-1, tokens.unsqueeze(1), ones)
+                parts[2].append(slopes.to(weight.dtype) @ weight)
+                del slopes
+            # Or it would be there beside the next piece's logits.
+            del probabilities
+        if learns:
+            context.save_for_backward(torch.cat(parts[2]))
+        entropies = torch.cat(parts[1])
+        context.mark_non_differentiable(entropies)
+        return torch.cat(parts[0]), entropies
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (slopes,) = context.saved_tensors
+        by_hidden = (gradients[0].unsqueeze(1) * slopes).to(slopes.dtype)
+        return by_hidden, None, None, None, None
