@@ -11,7 +11,33 @@ imported when it is first asked for.
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what type checkers and editors read in the place of `__getattr__`
+    from azr_population.config.load import load_config as load_config
+    from azr_population.errors import UserError as UserError
+    from azr_population.hosts.local.played import Run as Run
+    from azr_population.hosts.local.run import resume as resume
+    from azr_population.hosts.local.run import train as train
+    from azr_population.measuring.evaluation.benchmark import benchmark as benchmark
+    from azr_population.method.matchmaking import Matchmaker as Matchmaker
+    from azr_population.method.members import RatingSystem as RatingSystem
+    from azr_population.method.members import Roster as Roster
+    from azr_population.referee import Program as Program
+    from azr_population.referee import Question as Question
+    from azr_population.referee import Referee as Referee
+    from azr_population.referee import RefereeSettings as RefereeSettings
+    from azr_population.runs import RunDirectory as RunDirectory
+    from azr_population.weights.adapter import Adapter as Adapter
+    from azr_population.weights.adapter import Factors as Factors
+    from azr_population.weights.adapter import LoraSpec as LoraSpec
+    from azr_population.weights.bank import Bank as Bank
+    from azr_population.weights.breeding import all_operators as all_operators
+    from azr_population.weights.breeding import breed as breed
+    from azr_population.weights.breeding import get_operator as get_operator
+    from azr_population.weights.operator import operator as operator
+    from azr_population.weights.peft_folder import load_adapter as load_adapter
+    from azr_population.weights.peft_folder import save_adapter as save_adapter
 
 __version__ = "0.1.0"
 
@@ -23,6 +49,7 @@ _HOMES = {
     "Adapter": "weights.adapter",
     "all_operators": "weights.breeding",
     "Bank": "weights.bank",
+    "benchmark": "measuring.evaluation.benchmark",
     "breed": "weights.breeding",
     "Factors": "weights.adapter",
     "get_operator": "weights.breeding",
@@ -30,6 +57,7 @@ _HOMES = {
     "load_config": "config.load",
     "LoraSpec": "weights.adapter",
     "Matchmaker": "method.matchmaking",
+    "operator": "weights.operator",
     "Program": "referee",
     "Question": "referee",
     "RatingSystem": "method.members",
@@ -37,6 +65,7 @@ _HOMES = {
     "RefereeSettings": "referee",
     "resume": "hosts.local.run",
     "Roster": "method.members",
+    "Run": "hosts.local.played",
     "RunDirectory": "runs",
     "save_adapter": "weights.peft_folder",
     "train": "hosts.local.run",
@@ -54,4 +83,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    """What is public, for tab completion."""
+    return sorted(__all__)

@@ -225,13 +225,13 @@ def _train(arguments: argparse.Namespace) -> int:
         return 0
     from azr_population.hosts.local.run import train
 
-    return train(config, typed=arguments.overrides)
+    return train(config, typed=arguments.overrides).exit_code
 
 
 def _resume(arguments: argparse.Namespace) -> int:
     from azr_population.hosts.local.run import resume
 
-    return resume(arguments.path, arguments.overrides)
+    return resume(arguments.path, arguments.overrides).exit_code
 
 
 def _report(arguments: argparse.Namespace) -> int:

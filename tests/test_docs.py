@@ -3,6 +3,7 @@
 A command that nothing here knows how to check is an error: a new page cannot print one unseen.
 """
 
+import ast
 import doctest
 import importlib.util
 import itertools
@@ -51,9 +52,20 @@ def test_every_public_name_is_there_and_the_package_is_still_light():
         assert getattr(azr_population, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'refree'"):
         _ = azr_population.refree
+    assert dir(azr_population) == sorted(azr_population.__all__)
     code = "import sys, azr_population; dir(azr_population); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "False\n"
+
+
+def test_type_checkers_read_the_public_names_that_are_there():
+    tree = ast.parse(Path(azr_population.__file__).read_text(encoding="utf-8"))
+    (block,) = [
+        node for node in tree.body if ast.unparse(getattr(node, "test", node)) == "TYPE_CHECKING"
+    ]
+    read = {alias.asname: line.module for line in block.body for alias in line.names}
+    homes = {name: f"azr_population.{home}" for name, home in azr_population._HOMES.items()}
+    assert read == homes
 
 
 def check_ours(words):

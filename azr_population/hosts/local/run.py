@@ -33,6 +33,7 @@ from azr_population.hosts.local.engine import (
 )
 from azr_population.hosts.local.fork import open_fork
 from azr_population.hosts.local.observing import observers
+from azr_population.hosts.local.played import Run
 from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.check import without_choice
 from azr_population.method.phases import seed_tasks
@@ -51,14 +52,14 @@ from azr_population.runs.checkpoint import (
 from azr_population.versions import environment
 
 
-def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -> int:
+def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -> Run:
     """Starts the run that `config` describes, or goes on with it when `run.resume` is set.
 
     `view` shows it, by default as the command line does. `typed` are the overrides that made
     `config`: a resumed run takes only what it may change.
 
     Returns:
-        The exit code: 0, or 128 + the signal that stopped the run after a finished step.
+        The run, with the exit code that the command line ends with.
 
     Raises:
         UserError: anything about the configuration or the folder that the user can mend.
@@ -83,10 +84,10 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
         directory.create(to_yaml(config), known | ({"fork": origin.told} if origin else {}))
         with directory.locked():
             local_state.start(play, directory, seeds, origin, view)
-            return _play(play, directory, view)
+            return Run(directory.path, _play(play, directory, view))
 
 
-def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = None) -> int:
+def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = None) -> Run:
     """Goes on with the run in `path` from its newest sound checkpoint; returns as `train` does.
 
     `overrides` may change what does not rewrite the past: `run.` and `exam.`, e.g. `run.steps=40`.
@@ -123,7 +124,7 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
         directory.truncate(play.step)
         # What a later resume goes by, such as more steps.
         write_atomically(directory.path / "config.yaml", to_yaml(config))
-        return _play(play, directory, view)
+        return Run(directory.path, _play(play, directory, view))
 
 
 def refuse_changes(stored: Config, wanted: Config) -> None:
@@ -150,7 +151,8 @@ def _selfplay(config: Config) -> Iterator[SelfPlay]:
 
 
 def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
-    """Steps until the end or a signal; every record is on disk before a checkpoint covers it."""
+    """Steps until the end or a signal; every record is on disk before a checkpoint covers it.
+    Returns the exit code: 0, or 128 + the signal."""
     steps = play.config.run.steps
     loggers = open_loggers(play.config.logger, directory, play.step, view.on_note)
     view.on_start(

@@ -6,6 +6,7 @@ import pytest
 from azr_population.cli import main
 from azr_population.config.load import load_config, to_yaml
 from azr_population.hosts.local import run as local
+from azr_population.hosts.local.played import Run
 from azr_population.runs.checkpoint import members_digest
 
 SMALL = [
@@ -68,7 +69,12 @@ def test_a_run_gone_on_with_by_train_takes_the_logger_that_is_typed(tmp_path, mo
     needs.module("tensorboard", "tensorboard")
     (tmp_path / "config.yaml").write_text(to_yaml(load_config(SMALL)))
     taken = []
-    monkeypatch.setattr(local, "resume", lambda path, overrides, view: taken.extend(overrides) or 0)
+
+    def resume(path, overrides, view):
+        taken.extend(overrides)
+        return Run(path)
+
+    monkeypatch.setattr(local, "resume", resume)
     again = [*SMALL, f"run.dir={tmp_path}", "run.resume=true", "logger=tensorboard"]
     assert main(["train", *again]) == 0
     assert "logger=tensorboard" in taken and "seed=5" not in taken
