@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from azr_population.bases.figures import Figures
@@ -65,7 +66,7 @@ def _measure(
     written = writer.propose(type, n)
     refused: Counter[str] = Counter()
     tasks = valid_tasks(referee, writer.format, type, written, rules, refused)
-    complexity = [measured for task in tasks if (measured := measure(task.program)) is not None]
+    complexity = [asdict(known) for task in tasks if (known := measure(task.program))]
     answers = Counter(task.reference_answer for task in tasks)
     return Figures(
         proposals=n,
@@ -76,8 +77,10 @@ def _measure(
         greedy=_solve_rates(writer, referee, tasks, 1, greedy=True),
         most_common_answer=max(answers.values(), default=0),
         tokens=sum(len(completion.token_ids) for completion in written) / n,
-        ast_nodes=sum(measured.ast_nodes for measured in complexity) / max(1, len(tasks)),
-        lines=sum(measured.lines for measured in complexity) / max(1, len(tasks)),
+        measures={
+            name: sum(measured[name] for measured in complexity) / len(complexity)
+            for name in (complexity[0] if complexity else ())
+        },
         held_out=sum(is_held_out(task.program) for task in tasks),
         refused=dict(refused.most_common()),
     )

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from azr_population.domains.code.complexity import MEASURES
 from azr_population.domains.code.task import TaskType
 from azr_population.runs.diagnostics.statistics import Estimate, interval
+from azr_population.runs.formatting import show
 
 O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
 
@@ -48,9 +50,9 @@ class Figures:
     most_common_answer: int
     """Valid tasks that share the most common answer."""
     tokens: float
-    """Of a proposal; with `ast_nodes` and `lines` of a valid program: means."""
-    ast_nodes: float
-    lines: float
+    """Of a proposal, mean."""
+    measures: dict[str, float]
+    """Means over the valid programs, by `MEASURES`."""
     held_out: int
     """Valid programs of the nano exam's bucket."""
     refused: dict[str, int]
@@ -81,8 +83,7 @@ class Figures:
                 if interval is not None
             },
             "tokens": self.tokens,
-            "ast_nodes": self.ast_nodes,
-            "lines": self.lines,
+            **self.measures,
             "refused": self.refused,
         }
 
@@ -110,7 +111,12 @@ def print_table(figures: Mapping[TaskType, Figures], targets: Targets, title: st
     from rich.table import Table
 
     table = Table(title=title)
-    for heading in ("task", *SHARES, "tokens", "AST nodes", "lines"):
+    for heading in (
+        "task",
+        *SHARES,
+        "tokens",
+        *(measure.short for measure in MEASURES if measure.short),
+    ):
         table.add_column(heading, justify="left" if heading == "task" else "right")
     for type, row in figures.items():
         cells = []
@@ -120,8 +126,12 @@ def print_table(figures: Mapping[TaskType, Figures], targets: Targets, title: st
             text = _told(share)
             good = share is not None and low <= share.mean <= high
             cells.append(text if good or text == "-" else f"[red]{text}[/red]")
-        sizes = (f"{value:.1f}" for value in (row.tokens, row.ast_nodes, row.lines))
-        table.add_row(str(type), *cells, *sizes)
+        sizes = [
+            show(row.measures.get(measure.name), measure.form)
+            for measure in MEASURES
+            if measure.short
+        ]
+        table.add_row(str(type), *cells, f"{row.tokens:.1f}", *sizes)
     console = Console()
     console.print(table)
     for type, row in figures.items():

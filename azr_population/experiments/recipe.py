@@ -36,15 +36,16 @@ class Primary:
 
 @dataclass(frozen=True)
 class Figure:
-    """Curves of one diagnostic over the steps, a line per arm."""
+    """Curves of one measure over the steps, a line per arm."""
 
     series: str
-    title: str
-    label: str
+    title: str = ""
+    """With `label`, of the axis: the measure's own when empty."""
+    label: str = ""
     of: tuple[str, ...] = ("",)
     """Roles; one line per arm and role."""
     file: str = ""
-    """Name of the files without their ending; the diagnostic's when empty."""
+    """Name of the files without their ending; the measure's when empty."""
     limits: tuple[float, float] | None = None
     note: str = ""
 
@@ -52,6 +53,14 @@ class Figure:
     def name(self) -> str:
         """Name of its files, without the ending."""
         return self.file or self.series
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """Title and label."""
+        from azr_population.runs.diagnostics import find_measure  # late, as TAKES below
+
+        measure = find_measure(self.series)
+        return self.title or measure.title, self.label or measure.axis
 
 
 @dataclass(frozen=True)
@@ -175,8 +184,9 @@ def _check_primary(path: Path, primary: Primary, recipe: Recipe) -> None:
             raise UserError(f"{path}: primary arm {arm} is not in arms")
 
 
-def _figure(path: Path, content: dict[str, Any]) -> Figure:
-    content = dict(content)
+def _figure(path: Path, content: str | dict[str, Any]) -> Figure:
+    """A figure, or the measure alone."""
+    content = {"series": content} if isinstance(content, str) else dict(content)
     of = content.get("of", "")
     content["of"] = tuple(of) if isinstance(of, list) else (of,)
     if content.get("limits") is not None:

@@ -133,8 +133,9 @@ def _curves(
             parts.append(f"No run has `{figure.series}` yet.")
             continue
         files[f"{figure.name}.csv"] = curves_csv(lines)
-        curves(folder / figure.name, figure.title, figure.label, lines, "", figure.limits)
-        parts.append(f"![{figure.title}]({figure.name}.svg)")
+        title, label = figure.words
+        curves(folder / figure.name, title, label, lines, "", figure.limits)
+        parts.append(f"![{title}]({figure.name}.svg)")
         if figure.note:
             parts.append(figure.note)
     return "\n\n".join(parts), files

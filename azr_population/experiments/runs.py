@@ -24,7 +24,14 @@ from azr_population.experiments.recipe import Recipe
 from azr_population.hosts.local.check import check_config
 from azr_population.method.check import check_made
 from azr_population.runs import RunDirectory
-from azr_population.runs.diagnostics import DIAGNOSTICS, consumption, is_kept, keep, last_step
+from azr_population.runs.diagnostics import (
+    MEASURES,
+    consumption,
+    is_kept,
+    keep,
+    last_step,
+    readings,
+)
 
 
 @dataclass(frozen=True)
@@ -228,6 +235,6 @@ def keep_runs(planned: Sequence[PlannedRun], folder: Path) -> None:
     for run in planned:
         if run.finished and not run.is_kept:
             one = RunDirectory(run.path)
-            curves = ((diagnostic.name, diagnostic.function(one)) for diagnostic in DIAGNOSTICS)
+            curves = ((name, readings(one, name)) for name in MEASURES)
             place = folder / run.arm.name / f"seed_{run.seed}"
             keep(one, curves, consumption(one)["all"], run.done, place)

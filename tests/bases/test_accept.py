@@ -31,8 +31,7 @@ GOOD = Figures(
     greedy=[1.0] * 45 + [0.0] * 45,
     most_common_answer=9,
     tokens=50.0,
-    ast_nodes=25.0,
-    lines=3.0,
+    measures={"ast_nodes": 25.0, "lines": 3.0},
     held_out=1,
     refused={"form": 10},
 )

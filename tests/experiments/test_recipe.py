@@ -9,7 +9,7 @@ from azr_population.errors import UserError
 from azr_population.experiments.arms import read_arms, recipes_folder, seed_numbers
 from azr_population.experiments.recipe import read_recipe, recipe_names
 from azr_population.hosts.azr.settings import read_settings
-from azr_population.runs.diagnostics import DIAGNOSTICS
+from azr_population.runs.diagnostics import find_measure
 
 ISSUE = [
     "table1_benchmarks",
@@ -65,7 +65,7 @@ def test_a_recipe_names_arms_and_diagnostics_that_exist_and_has_its_page(name):
     arms = read_arms()
     recipe = read_recipe(name, arms)
     for one in (*recipe.figures, *recipe.rows):
-        DIAGNOSTICS.find(one.series)
+        find_measure(one.series)
     assert recipe.arms or recipe.scripts
     assert recipe.baseline in ("", *recipe.arms)
     assert len({figure.name for figure in recipe.figures}) == len(recipe.figures)

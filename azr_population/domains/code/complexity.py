@@ -10,8 +10,22 @@ from functools import lru_cache
 
 from radon.visitors import ComplexityVisitor, HalsteadVisitor
 
+from azr_population.domains.measure import Measure
+
 MAX_CHARS = 20_000
 """Longer texts are not parsed: the parser's stack is C's, and its depth grows with the text."""
+
+MEASURES = tuple(
+    Measure(name, title, about, unit, section="complexity", short=short)
+    for name, title, about, unit, short in (
+        ("ast_nodes", "AST nodes", "per valid program", "AST nodes", "nodes"),
+        ("ast_depth", "AST depth", "per valid program (paper, Fig 4)", "levels", ""),
+        ("cyclomatic", "Cyclomatic complexity", "per valid program (paper, Fig 4)", "", ""),
+        ("lines", "Lines of code", "per valid program (paper, Fig 4)", "lines", "lines"),
+        ("halstead_volume", "Halstead volume", "bits, per valid program", "bits", ""),
+    )
+)
+"""Of programs; the first is what their size is told by."""
 
 
 @dataclass(frozen=True)

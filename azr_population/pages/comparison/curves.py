@@ -6,42 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from azr_population.domains.measure import Measure
 from azr_population.pages.comparison.inputs import Arm
-from azr_population.runs.diagnostics import Series, band
+from azr_population.runs.diagnostics import MEASURES, Series, band
 
 MAX_POINTS = 50
 """Points per line. Longer runs are drawn by means over spans of steps, the same for all arms. Exams
 are rare and precise, and drawn as they are."""
 
-_MAY_BE_NEGATIVE = frozenset({"proposal_reward"})
-
-CURVES = (
-    ("skill", "exam_mean", "Exam, mean of the members", "percent", "the same held-out tasks"),
-    ("skill", "exam_best", "Exam, best member", "percent", "the same held-out tasks"),
-    ("skill", "exam_worst", "Exam, worst member", "percent", "the same held-out tasks"),
-    ("complexity", "ast_nodes", "AST nodes", "number", "per valid program"),
-    ("complexity", "ast_depth", "AST depth", "number", "per valid program"),
-    ("complexity", "cyclomatic", "Cyclomatic complexity", "number", "per valid program"),
-    ("complexity", "lines", "Lines of code", "number", "per valid program"),
-    ("complexity", "halstead_volume", "Halstead volume", "number", "bits, per valid program"),
-    ("space", "coverage", "Kinds of problems covered", "number", "so far: this can only grow"),
-    (
-        "space",
-        "coverage_per_task",
-        "Kinds per equal number of tasks",
-        "number",
-        "so far, at equal tasks",
-    ),
-    ("space", "unique", "Unique proposals", "percent", "of the valid ones"),
-    ("proposing", "validity", "Valid proposals", "percent", "that ran and passed the rules"),
-    ("proposing", "solve_rate", "Solve rate", "percent", "of valid tasks, which change meanwhile"),
-    ("proposing", "proposal_reward", "Reward of proposals", "number", "by each arm's own rule"),
-    ("proposing", "proposal_tokens", "Proposal length", "number", "tokens"),
-    ("proposing", "answer_tokens", "Answer length", "number", "tokens"),
-    ("training", "entropy", "Entropy", "number", "nats per sampled token"),
-    ("training", "seconds", "Seconds per step", "number", "wall-clock time"),
-)
-"""section, diagnostic, title, format, note"""
+SECTIONS = ("skill", "complexity", "space", "proposing", "training")
+"""Whose measures are drawn."""
 
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 2")
 
@@ -55,16 +29,14 @@ def curves(arms: Sequence[Arm]) -> list[dict[str, Any]]:
     last = max((run.last for arm in arms for run in arm.runs), default=0)
     span = math.ceil(last / MAX_POINTS) or 1
     charts = []
-    for where, diagnostic, title, form, note in CURVES:
+    for measure in (one for one in MEASURES.values() if one.section in SECTIONS):
         lines: list[dict[str, Any]] = []
-        width = 1 if diagnostic.startswith("exam") else span
-        least = -math.inf if diagnostic in _MAY_BE_NEGATIVE else 0.0
-        most = 1.0 if form == "percent" else math.inf
+        width = 1 if measure.rare else span
         for i, arm in enumerate(arms):
-            series = [run.series(diagnostic) for run in arm.independent]
+            series = [run.series(measure.name) for run in arm.independent]
             seeds = [_spans(run_series, width, last) for run_series in series if run_series]
             look = {"colour": f"line-{i % 8}", "dash": DASHES[i % len(DASHES)]}
-            points = _band(seeds, least, most)
+            points = _band(seeds, measure)
             if points:
                 name = arm.name if len(arm.independent) < 2 else f"{arm.name} (n={len(seeds)})"
                 lines.append({**look, "name": name, "main": True, "points": points})
@@ -82,12 +54,12 @@ def curves(arms: Sequence[Arm]) -> list[dict[str, Any]]:
             spans = f"; means of {width} steps" if width > 1 else ""
             charts.append(
                 {
-                    "section": where,
-                    "title": title,
-                    "format": form,
-                    "note": note + spans,
+                    "section": measure.section,
+                    "title": measure.title,
+                    "format": measure.format,
+                    "note": measure.about + spans,
                     "lines": lines,
-                    **({"scale": "exam"} if diagnostic.startswith("exam") else {}),
+                    **({"scale": "exam"} if measure.rare else {}),
                 }
             )
     return charts
@@ -105,13 +77,16 @@ def _spans(series: Series, span: int, last: int) -> Series:
     ]
 
 
-def _band(seeds: Sequence[Series], least: float, most: float) -> list[list[float]]:
+def _band(seeds: Sequence[Series], measure: Measure) -> list[list[float]]:
     """Means with their intervals, clipped to what the quantity can be."""
     points = []
     for step, estimate in band(seeds):
         point = [float(step), _short(estimate.mean)]
         if not math.isnan(estimate.low):
-            point += [_short(max(least, estimate.low)), _short(min(most, estimate.high))]
+            point += [
+                _short(max(measure.least, estimate.low)),
+                _short(min(measure.most, estimate.high)),
+            ]
         points.append(point)
     return points
 

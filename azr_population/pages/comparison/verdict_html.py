@@ -51,10 +51,10 @@ def _told(rows: Sequence[Verdict], arm: int) -> str:
 
 def _with_interval(verdict: Verdict, arm: int) -> str:
     """`lines of code, change (+1.21 [+0.76, +1.66])`."""
-    title, estimate = verdict.measure.title, verdict.differences[arm]
+    title, estimate = verdict.taken.title, verdict.differences[arm]
     if estimate is None:
         return title
-    scale, unit = (100.0, " points") if verdict.measure.format == "percent" else (1.0, "")
+    scale, unit = (100.0, " points") if verdict.taken.measure.format == "percent" else (1.0, "")
     mean, low, high = (
         number(scale * value, signed=True) for value in (estimate.mean, estimate.low, estimate.high)
     )
@@ -90,7 +90,7 @@ def has_intervals(verdicts: Sequence[Verdict], arm: int | None = None) -> bool:
 
 
 def _row(arms: Sequence[Arm], verdict: Verdict, r: int, i: int, drawn: bool, said: bool) -> str:
-    form, change = verdict.measure.format, verdict.measure.how == "change"
+    form, change = verdict.taken.measure.format, verdict.taken.take == "change"
     kind = text(verdict.words[i].partition(" ")[0])
     unit = " points" if change else "%"
     cells = [
@@ -105,7 +105,7 @@ def _row(arms: Sequence[Arm], verdict: Verdict, r: int, i: int, drawn: bool, sai
         words = f'<b class="verdict {kind}">{text(verdict.words[i])}</b>'
         cells.append((" said", "", words))
     return (
-        f'<tr><th scope="row">{text(verdict.measure.title)}</th>'
+        f'<tr><th scope="row">{text(verdict.taken.title)}</th>'
         + "".join(
             f'<td class="number{style}" data-label="{label}">{cell}</td>'
             for style, label, cell in cells

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from azr_population.runs.diagnostics.measures import MEASURES
 from azr_population.runs.formatting import show
 from azr_population.runs.records import Record
 
-ROLE_COLUMNS = (
-    ("valid", "validity", "{:.0%}"),
-    ("unique", "unique", "{:.0%}"),
-    ("solved", "solve_rate", "{:.0%}"),
-    ("reward", "reward", "{:+.2f}"),
-    ("nodes", "ast_nodes", "{:.1f}"),
-    ("lines", "lines", "{:.1f}"),
-)
+ROLE_COLUMNS = [
+    (measure.short, measure.name, measure.form) for measure in MEASURES.values() if measure.short
+]
 """(heading, key in a role's metrics, format) in the order shown."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from azr_population.runs.diagnostics.measures import SIZE
 from azr_population.runs.diagnostics.takes import tenth
 from azr_population.runs.formatting import figure
 
@@ -25,7 +26,7 @@ def changed(roles: Sequence[str], steps: int, tiles: Sequence[Tile]) -> list[str
         steps: the last recorded step.
         tiles: as `charts.headline_tiles` gives them.
     """
-    told = [(_subject(tile, roles), tile) for tile in tiles if tile["title"] in _UNITS]
+    told = [(_subject(tile, roles), tile) for tile in tiles if tile["name"] in _SUBJECTS]
     if not told or steps < 2:
         return ["One step is recorded: nothing can have changed yet."] if steps == 1 else []
     width = tenth(steps)
@@ -60,23 +61,20 @@ def listed(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-_UNITS = {
-    "Solve rate": " points",
-    "Exam": " points",
-    "Valid proposals": " points",
-    "AST nodes": " AST nodes",
+_SUBJECTS = {
+    "solve_rate": "the {whose} solve rate",
+    "exam_mean": "the {mean}score at the exam",
+    "validity": "the share of valid proposals",
+    SIZE.name: "the size of a program",
 }
-"""Of the changes told, by the tile's title."""
+"""The changes told, by the measure."""
 
 
 def _subject(tile: Tile, roles: Sequence[str]) -> str:
     role = str(tile["line"])
     whose = f"{role}s'" if roles.count(role) > 1 else f"{role}'s"
-    return {
-        "Solve rate": f"the {whose} solve rate",
-        "Exam": "the mean score at the exam" if role == "mean" else "the score at the exam",
-        "Valid proposals": "the share of valid proposals",
-    }.get(str(tile["title"]), "the size of a program")
+    mean = "mean " if role == "mean" else ""
+    return _SUBJECTS[str(tile["name"])].format(whose=whose, mean=mean)
 
 
 def _moved(tile: Tile) -> str:
@@ -92,15 +90,15 @@ def _pair(tile: Tile) -> str:
 
 
 def _difference(tile: Tile) -> str:
-    scale = 100.0 if tile["format"] == "percent" else 1.0
+    scale, unit = (100.0, "points") if tile["format"] == "percent" else (1.0, SIZE.unit)
     change, low, high = (
         scale * value for value in (tile["last"] - tile["first"], tile["low"], tile["high"])
     )
-    return f"{change:+.1f}{_UNITS[tile['title']]} [{low:+.1f}, {high:+.1f}]"
+    return f"{change:+.1f} {unit} [{low:+.1f}, {high:+.1f}]"
 
 
 def _how_to_read(tiles: Sequence[Tile]) -> str:
-    sittings = any(tile["title"] == "Exam" for tile in tiles)
+    sittings = any(tile["name"] == "exam_mean" for tile in tiles)
     exam = " (exam: its first sitting against its last)" if sittings else ""
     return f"In brackets are 95% intervals over the tasks of this run{exam}."
 
@@ -109,7 +107,7 @@ def _short(steps: int, tiles: Sequence[Tile]) -> list[str]:
     """What a short run can show."""
     if steps > SHORT:
         return []
-    solving = next((tile for tile in tiles if tile["title"] == "Solve rate"), None)
+    solving = next((tile for tile in tiles if tile["name"] == "solve_rate"), None)
     least = ""
     if solving and noise(solving) is not None:
         half = 100.0 * (solving["high"] - solving["low"]) / 2.0

@@ -10,60 +10,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from azr_population.domains.measure import Measure
 from azr_population.pages.report.lines import Points, line_of, values
+from azr_population.runs.diagnostics.catalogue import is_recorded
+from azr_population.runs.diagnostics.measures import MEASURES, find_measure
 from azr_population.runs.records import Record, conservative, number, roles_in, section
 
-# section, key in metrics, title, format, what it is
-_BY_ROLE = (
-    ("standing", "reward", "Mean reward", "number", "of a proposal or an attempt"),
-    ("solving", "solve_rate", "Solve rate", "percent", "of the attempts at valid tasks"),
-    ("validity", "validity", "Valid proposals", "percent", "that ran and passed the rules"),
-    ("validity", "unique", "Unique proposals", "percent", "of the valid ones"),
-    ("complexity", "ast_nodes", "AST nodes", "number", "per valid program"),
-    ("complexity", "ast_depth", "AST depth", "number", "per valid program"),
-    ("complexity", "cyclomatic", "Cyclomatic complexity", "number", "per valid program"),
-    ("complexity", "lines", "Lines of code", "number", "per valid program"),
-    ("lengths", "proposal_tokens", "Proposal length", "number", "tokens"),
-    ("lengths", "answer_tokens", "Answer length", "number", "tokens"),
-    ("training", "loss", "Loss", "number", "of the policy gradient"),
-    ("training", "grad_norm", "Gradient norm", "number", "before it is clipped"),
-    ("training", "entropy", "Entropy", "number", "nats per sampled token"),
-)
-_BY_TYPE = (
-    (
-        *("solving", "solve_rate", "Solve rate by task type", "percent"),
-        "of the attempts at valid tasks",
-    ),
-    (
-        *("validity", "validity", "Valid proposals by task type", "percent"),
-        "that ran and passed the rules",
-    ),
-)
-_BY_DIAGNOSTIC = (
-    ("complexity", "halstead_volume", "Halstead volume", "number", "bits, per valid program"),
-    ("space", "coverage", "Kinds of problems covered", "number", "so far: this can only grow"),
-    (
-        *("space", "coverage_per_task", "Kinds per equal number of tasks", "number"),
-        "so far, counting equally many tasks of every step",
-    ),
-    (
-        "standing",
-        "weight_cosine",
-        "Likeness of weights",
-        "number",
-        "mean cosine of two members' dW",
-    ),
-    (
-        *("standing", "exam_disagreement", "Disagreement at the exam", "percent"),
-        "mean difference of two students' scores at a task",
-    ),
-    (
-        *("standing", "ancestor_age", "Age of common ancestors", "number"),
-        "steps since the lines of related members parted",
-    ),
-)
-DRAWN = tuple(key for _, key, *_ in _BY_DIAGNOSTIC)
-"""The diagnostics that `diagnostic_charts` asks for."""
+_DRAWN = [measure for measure in MEASURES.values() if measure.section]
+_BY_ROLE = [measure for measure in _DRAWN if is_recorded(measure.name)]
+_OWN_CHART = ("exam_mean", "exam_best", "exam_worst", "mu", "seconds")
+_BY_DIAGNOSTIC = [
+    measure
+    for measure in _DRAWN
+    if not is_recorded(measure.name) and measure.name not in _OWN_CHART
+]
+DRAWN = tuple(measure.name for measure in _BY_DIAGNOSTIC)
+"""The measures that `diagnostic_charts` asks for."""
 _SHARED = ("solve_rate", "validity")
 """Measures drawn in two charts, by role and by task type, to the same scale."""
 _PHASE_DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 2")
@@ -91,7 +53,8 @@ def line_charts(metrics: Sequence[Record], lineage: Sequence[Record] = ()) -> li
     size = Counter(member["role"] for member in members)
     births = _births(lineage)
     charts = []
-    for where, key, title, form, note in _BY_ROLE:
+    for measure in _BY_ROLE:
+        key, note = measure.name, measure.about
         lines = [line_of(role, role, True, values(metrics, "roles", role, key)) for role in size]
         if key == "solve_rate" and "teacher" in size:
             note += ": a student's own, those at a teacher's tasks"
@@ -109,11 +72,14 @@ def line_charts(metrics: Sequence[Record], lineage: Sequence[Record] = ()) -> li
             for m in members
             if size[m["role"]] > 1
         ]
-        charts.append(_chart(where, title, form, note, lines, scale=key))
-    for where, key, title, form, note in _BY_TYPE:
+        charts.append(_chart(measure, lines, note=note))
+    for measure in map(find_measure, _SHARED):
         types = dict.fromkeys(type for step in metrics for type in section(step, "types"))
-        lines = [line_of(type, type, True, values(metrics, "types", type, key)) for type in types]
-        charts.append(_chart(where, title, form, note, lines, scale=key))
+        lines = [
+            line_of(type, type, True, values(metrics, "types", type, measure.name))
+            for type in types
+        ]
+        charts.append(_chart(measure, lines, title=f"{measure.title} by task type"))
     charts.append(_exam(metrics, members))
     if len(members) > 1:  # a single agent meets nobody
         charts += _ratings(metrics, members, births)
@@ -126,20 +92,20 @@ def diagnostic_charts(
 ) -> list[dict[str, Any]]:
     """The charts of diagnostics; `series_of` maps (diagnostic, role) to points."""
     charts = []
-    for where, key, title, form, note in _BY_DIAGNOSTIC:
+    for measure in _BY_DIAGNOSTIC:
         # Coverage is that of all proposers: the kinds covered by two roles do not add up.
-        roles = [""] if where == "space" else dict.fromkeys(member["role"] for member in members)
+        roles = [""] if measure.grows else dict.fromkeys(member["role"] for member in members)
         lines = [
             line_of(
                 role or "all",
                 role or "ink",
                 True,
-                series_of.get((key, role), []),
-                grows=where == "space",
+                series_of.get((measure.name, role), []),
+                grows=measure.grows,
             )
             for role in roles
         ]
-        charts.append(_chart(where, title, form, note, lines, smooth=key == "halstead_volume"))
+        charts.append(_chart(measure, lines))
     return [chart for chart in charts if chart["lines"]]
 
 
@@ -175,8 +141,7 @@ def _exam(metrics: Sequence[Record], members: Sequence[Record]) -> dict[str, Any
         points = [(x, y) for x, exam in exams if (y := number(exam.get(key))) is not None]
         name = key if len(takers) != 1 else colour
         lines.append(line_of(name, colour, True, points, dash=_EXAM_DASHES[key]))
-    note = "the same held-out tasks at every sitting"
-    return _chart("solving", "Exam", "percent", note, lines, smooth=False)
+    return _chart(find_measure("exam_mean"), lines, title="Exam")
 
 
 def _births(lineage: Sequence[Record]) -> dict[str, list[int]]:
@@ -195,8 +160,8 @@ def _ratings(
             metrics,
             members,
             births,
-            "Rating mu",
-            "TrueSkill points, of which only differences count",
+            find_measure("mu").title,
+            find_measure("mu").about,
             _mu,
         ),
         _rating(
@@ -243,7 +208,7 @@ def _rating(
             thin.append(line_of(name, role, False, points, births=[step - 0.5 for step in born]))
         mean = [(x, math.fsum(ys) / len(ys)) for x, ys in sorted(by_step.items())]
         lines += [line_of(role, role, True, mean), *thin]
-    return _chart("standing", title, "number", note, lines)
+    return _chart(find_measure("mu"), lines, title=title, note=note)
 
 
 def _mu(member: Record) -> float | None:
@@ -265,21 +230,18 @@ def _seconds(metrics: Sequence[Record]) -> dict[str, Any]:
     ]
     # Some phases are rare: a running mean would spread an exam over steps without one.
     note = "by phase; those of less than 1% are left out"
-    return _chart("training", "Seconds per step", "number", note, lines, smooth=False)
+    return {**_chart(find_measure("seconds"), lines, note=note), "smooth": False}
 
 
 def _chart(
-    where: str,
-    title: str,
-    form: str,
-    note: str,
-    lines: list[dict[str, Any]],
-    smooth: bool = True,
-    scale: str = "",
+    measure: Measure, lines: list[dict[str, Any]], title: str = "", note: str = ""
 ) -> dict[str, Any]:
     return {
-        **{"section": where, "title": title, "format": form, "note": note, "smooth": smooth},
-        **({"scale": scale} if scale in _SHARED else {}),
+        **{"name": measure.name, "section": measure.section},
+        **{"title": title or measure.title, "format": measure.format},
+        **{"note": note or measure.about, "smooth": not (measure.rare or measure.grows)},
+        **{"grows": measure.grows},
+        **({"scale": measure.name} if measure.name in _SHARED else {}),
         "lines": [line for line in lines if line["points"]],
     }
 

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from azr_population.runs.diagnostics.measures import SIZE
 from azr_population.runs.diagnostics.takes import tenth
 from azr_population.runs.records import number
 
@@ -84,4 +85,4 @@ def _type(task: Record) -> str:
 
 
 def _size(task: Record) -> float:
-    return number(task.get("ast_nodes")) or 0.0
+    return number(task.get(SIZE.name)) or 0.0

@@ -9,6 +9,7 @@ from typing import Any
 from azr_population.pages.report.examples import Examples
 from azr_population.pages.report.programs import marked
 from azr_population.pages.web.sections import cut, empty, text
+from azr_population.runs.diagnostics.measures import OF_CODE
 from azr_population.runs.formatting import show
 from azr_population.runs.records import number
 
@@ -43,14 +44,9 @@ def _card(task: Record, when: str = "") -> str:
     head = f"{when}: " if when else ""
     rate = show(task.get("solve_rate"), "{:.0%}", "not attempted")
     facts = ", ".join(
-        words.format(known)
-        for key, words in (
-            ("ast_nodes", "{:g} AST nodes"),
-            ("ast_depth", "{:g} levels deep"),
-            ("cyclomatic", "cyclomatic complexity {:g}"),
-            ("lines", "{:g} lines"),
-        )
-        if (known := number(task.get(key))) is not None
+        measure.told(known)
+        for measure in OF_CODE
+        if (known := number(task.get(measure.name))) is not None
     )
     message = task.get("message")
     said = f'<p class="message">“{text(message)}”</p>' if message else ""

@@ -7,17 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from azr_population.runs.diagnostics.changes import Change
+from azr_population.runs.diagnostics.measures import SIZE
 from azr_population.runs.diagnostics.takes import early, late
 from azr_population.runs.records import Record
 
-TILES = {
-    "Solve rate": "solve_rate",
-    "Exam": "exam_mean",
-    "Valid proposals": "validity",
-    "AST nodes": "ast_nodes",
-    "Kinds of problems covered": "",
-}
-"""Title -> the name in `diagnostics.changes`."""
+TILES = ("solve_rate", "exam_mean", "validity", SIZE.name, "coverage")
+"""Measures, as `diagnostics.changes` names them."""
 
 
 def headline_tiles(
@@ -26,13 +21,14 @@ def headline_tiles(
     """The figures at the top of the page: means over the first and the last tenth of `steps`.
 
     A quantity that only grows, or is measured rarely and precisely, has its first and last value
-    instead. A tile is `{"title", "line", "colour", "format", "smooth", "grows", "first", "last",
-    "low", "high", "points"}`: `low` and `high` bound the change, null where `changes` does not tell
-    it. There is no tile for a line with fewer than two points, or with none in either tenth.
+    instead. A tile has the `name`, `title`, `format`, `smooth` and `grows` of its chart, the `line`
+    that it is about with its `colour` and `points`, and `first`, `last`, `low` and `high`: these
+    bound the change, null where `changes` does not tell it. There is no tile for a line with fewer
+    than two points, or with none in either tenth.
     """
     tiles = []
-    for title, name in TILES.items():
-        chart = next((chart for chart in charts if chart["title"] == title), None)
+    for name in TILES:
+        chart = next((chart for chart in charts if chart["name"] == name), None)
         main = [line for line in chart["lines"] if line["main"]] if chart else []
         # The solve rate is that of the solvers.
         line = next((line for line in main if line["name"] == "student"), next(iter(main), None))
@@ -44,8 +40,8 @@ def headline_tiles(
             first, last = early(points, steps), late(points, steps)
         tile = {
             **{key: line[key] for key in ("colour", "points")},
-            **{key: chart[key] for key in ("title", "format", "smooth")},
-            **{"line": line["name"], "grows": chart["section"] == "space"},
+            **{key: chart[key] for key in ("name", "title", "format", "smooth", "grows")},
+            **{"line": line["name"]},
             **{"first": first, "last": last, "low": None, "high": None},
         }
         change = (changes or {}).get(name)

@@ -1,19 +1,20 @@
 """What a run's records say: series over steps, intervals over seeds, budgets, credit, coverage."""
 
-from azr_population.runs.diagnostics import (  # noqa: F401  (they fill DIAGNOSTICS)
+from azr_population.runs.diagnostics import (  # noqa: F401  (they read measures)
     from_crossplay,
     from_exams,
     from_lineage,
     from_metrics,
     from_tasks,
 )
-from azr_population.runs.diagnostics.catalogue import DIAGNOSTICS, last_step, series
+from azr_population.runs.diagnostics.catalogue import last_step, readings, series
 from azr_population.runs.diagnostics.changes import Change, changes
 from azr_population.runs.diagnostics.consumption import consumption
 from azr_population.runs.diagnostics.coverage import Cell, CoverageMap, coverage_map
 from azr_population.runs.diagnostics.credit import operator_credit, ready_of
 from azr_population.runs.diagnostics.kept import is_kept, keep
 from azr_population.runs.diagnostics.match_ups import match_ups
+from azr_population.runs.diagnostics.measures import MEASURES, find_measure
 from azr_population.runs.diagnostics.statistics import (
     Estimate,
     Series,
@@ -23,7 +24,7 @@ from azr_population.runs.diagnostics.statistics import (
 )
 
 __all__ = [
-    "DIAGNOSTICS",
+    "MEASURES",
     "Cell",
     "Change",
     "CoverageMap",
@@ -34,12 +35,14 @@ __all__ = [
     "consumption",
     "coverage_map",
     "difference",
+    "find_measure",
     "interval",
     "is_kept",
     "keep",
     "last_step",
     "match_ups",
     "operator_credit",
+    "readings",
     "ready_of",
     "series",
 ]

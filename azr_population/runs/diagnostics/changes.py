@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from azr_population.runs.diagnostics.measures import SIZE
 from azr_population.runs.diagnostics.statistics import Estimate, difference, difference_of_shares
 from azr_population.runs.diagnostics.takes import tenth
 from azr_population.runs.directory import RunDirectory
@@ -26,7 +27,7 @@ class Change(NamedTuple):
 
 
 def changes(run: RunDirectory, last: int) -> dict[str, Change]:
-    """By diagnostic: `solve_rate`, `ast_nodes`, `validity`, `exam_mean`, as far as recorded up to
+    """By measure: `solve_rate`, the size, `validity`, `exam_mean`, as far as recorded up to
     step `last`; nothing for a run of one step.
 
     The solve rate and the size are means over valid tasks (Welch's interval, a task is one
@@ -37,7 +38,7 @@ def changes(run: RunDirectory, last: int) -> dict[str, Change]:
         return {}
     halves = {
         "solve_rate": _means(run.tasks(), "solve_rate", last),
-        "ast_nodes": _means(run.tasks(), "ast_nodes", last),
+        SIZE.name: _means(run.tasks(), SIZE.name, last),
         "validity": _valid(run, last),
         "exam_mean": _exam(run),
     }

@@ -6,19 +6,18 @@ import math
 from itertools import combinations
 from typing import Any
 
-from azr_population.runs.diagnostics.catalogue import DIAGNOSTICS
+from azr_population.domains.measure import Measure
+from azr_population.runs.diagnostics.catalogue import reads
 from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import mean, number
 
 
-@DIAGNOSTICS.register(
-    "exam_disagreement",
-    "mean absolute difference of two students' scores at a task of the exam, over pairs and tasks",
-)
-def exam_disagreement(run: RunDirectory) -> dict[str, Series]:
-    """How differently members behave. Where answers are sampled, chance adds to it, and less with
-    more attempts: compare sittings of equal length."""
+@reads("exam_disagreement")
+def exam_disagreement(run: RunDirectory, measure: Measure) -> dict[str, Series]:
+    """How differently members behave: the mean over pairs and tasks. Where
+    answers are sampled, chance adds to it, and less with more attempts: compare sittings of equal
+    length."""
     sittings: dict[int, dict[str, list[Any]]] = {}
     for row in run.exams():
         sittings.setdefault(row["step"], {})[str(row.get("member"))] = row.get("scores") or []

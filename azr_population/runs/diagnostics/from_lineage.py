@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from itertools import combinations
 
-from azr_population.runs.diagnostics.catalogue import DIAGNOSTICS
+from azr_population.domains.measure import Measure
+from azr_population.runs.diagnostics.catalogue import reads
 from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import Record, mean, roles_of, step_of, steps_of
@@ -45,9 +45,6 @@ class Descent:
         self._parted = {frozenset(pair): time for pair, time in pairs.items() if time is not None}
 
 
-Value = Callable[[Descent, int], "float | None"]
-
-
 def _depth(descent: Descent, step: int) -> float | None:
     return mean(descent.depth.values())
 
@@ -61,8 +58,13 @@ def _age(descent: Descent, step: int) -> float | None:
     return mean(float(step - time) for time in times if time is not None)
 
 
-def _by_role(run: RunDirectory, value: Value) -> dict[str, Series]:
-    """`value` after each step, of every role with two members or more; `""` is the students."""
+_OF_DESCENT = {"descent_depth": _depth, "related_pairs": _related, "ancestor_age": _age}
+
+
+@reads("descent_depth", "related_pairs", "ancestor_age")
+def _by_role(run: RunDirectory, measure: Measure) -> dict[str, Series]:
+    """The measure after each step, of every role with two members or more; `""` is the students."""
+    value = _OF_DESCENT[measure.name]
     roles = roles_of(run)
     births = _births(run, roles)
     series: dict[str, Series] = {}
@@ -93,11 +95,3 @@ def _births(run: RunDirectory, roles: Mapping[str, str]) -> dict[int, dict[str, 
 def _parents(row: Record, roles: Mapping[str, str]) -> set[str]:
     role = roles.get(str(row.get("child")))
     return {str(name) for name in row.get("parents") or () if roles.get(str(name)) == role}
-
-
-for _name, _about, _value in (
-    ("descent_depth", "births between members and the founders, mean over members", _depth),
-    ("related_pairs", "share of pairs of members that have a common ancestor", _related),
-    ("ancestor_age", "steps since the lines of related pairs parted, mean over pairs", _age),
-):
-    DIAGNOSTICS.register(_name, f"{_about}; unnamed: students")(partial(_by_role, value=_value))

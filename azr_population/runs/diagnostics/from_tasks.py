@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from azr_population.runs.diagnostics.catalogue import DIAGNOSTICS
+from azr_population.domains.measure import PROPOSERS, Measure
+from azr_population.runs.diagnostics.catalogue import reads
 from azr_population.runs.diagnostics.coverage import placed
-from azr_population.runs.diagnostics.from_metrics import PROPOSERS
 from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.diagnostics.task_table import TaskTable, task_table
 from azr_population.runs.directory import RunDirectory
@@ -17,8 +17,8 @@ TASKS_PER_STEP = 12
 step, always has more valid ones."""
 
 
-@DIAGNOSTICS.register("halstead_volume", "mean Halstead volume of valid programs, bits")
-def halstead(run: RunDirectory) -> dict[str, Series]:
+@reads("halstead_volume")
+def halstead(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     """By proposer; `""` is the mean over all valid tasks of a step."""
     table = task_table(run)
     series: dict[str, Series] = {}
@@ -33,8 +33,8 @@ def halstead(run: RunDirectory) -> dict[str, Series]:
     return series
 
 
-@DIAGNOSTICS.register("coverage", "cells of the CVT archive filled so far (paper, Fig 9)")
-def coverage(run: RunDirectory) -> dict[str, Series]:
+@reads("coverage")
+def coverage(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     """It grows with the number of tasks, and a population proposes several times as many a step as
     a single agent: compare `coverage_per_task` too."""
     table, cells = placed(run)
@@ -44,11 +44,8 @@ def coverage(run: RunDirectory) -> dict[str, Series]:
     }
 
 
-@DIAGNOSTICS.register(
-    "coverage_per_task",
-    f"cells expected to be filled so far by {TASKS_PER_STEP} random valid tasks of every step",
-)
-def coverage_per_task(run: RunDirectory) -> dict[str, Series]:
+@reads("coverage_per_task")
+def coverage_per_task(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     """Coverage at an equal number of tasks: rarefaction (Hurlbert 1971, "The nonconcept of species
     diversity"), step by step, computed exactly.
 
@@ -63,11 +60,8 @@ def coverage_per_task(run: RunDirectory) -> dict[str, Series]:
     }
 
 
-@DIAGNOSTICS.register(
-    "cells_per_step",
-    f"different cells expected among {TASKS_PER_STEP} random valid tasks of one step",
-)
-def cells_per_step(run: RunDirectory) -> dict[str, Series]:
+@reads("cells_per_step")
+def cells_per_step(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     """How diverse a step is by itself; steps with fewer tasks are left out."""
     table, cells = placed(run)
     series: dict[str, Series] = {}

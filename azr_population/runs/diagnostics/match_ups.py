@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from azr_population.runs.diagnostics.catalogue import DIAGNOSTICS
+from azr_population.domains.measure import Measure
+from azr_population.runs.diagnostics.catalogue import reads
 from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import Record, by_number, config_of, number, step_of, steps_of
 from azr_population.runs.records import section as section_of
 
 
-@DIAGNOSTICS.register(
-    "win_rate", "share of rated games won, a draw counting half; unnamed: students"
-)
-def win_rate(run: RunDirectory) -> dict[str, Series]:
+@reads("win_rate")
+def win_rate(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     """By role and member. Every proposed task is a game; with an invalid proposal the teacher loses
     it, unless `matchmaking.forfeit` says otherwise. A single agent plays no games."""
     forfeits = config_of(run, "matchmaking", "forfeit") is not False

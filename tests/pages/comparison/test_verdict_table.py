@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from made_up_run import make_run, write_run
 
-from azr_population.pages.comparison.curves import CURVES, MAX_POINTS, curves
+from azr_population.pages.comparison.curves import MAX_POINTS, curves
 from azr_population.pages.comparison.differences import differences
 from azr_population.pages.comparison.inputs import Arm, Run, arms_of
-from azr_population.pages.comparison.verdict_table import MEASURES, horizon, reduced, said, verdicts
-from azr_population.runs.diagnostics import DIAGNOSTICS, Estimate
+from azr_population.pages.comparison.verdict_table import horizon, summarize, verdict_text, verdicts
+from azr_population.runs.diagnostics import Estimate
 
 
 def arm(name: str, *rates: float, steps: int = 20) -> Arm:
@@ -30,11 +30,11 @@ def arm(name: str, *rates: float, steps: int = 20) -> Arm:
 
 def test_a_series_is_reduced_to_one_number() -> None:
     series = [(step, float(step)) for step in range(1, 31)]
-    assert reduced(series, "end", 20) == 20.0
-    assert reduced(series, "late", 20) == 19.5
-    assert reduced(series, "change", 20) == 18.0
-    assert reduced(series, "end", 0) is None
-    assert reduced([(1, 2.0)], "change", 20) is None
+    assert summarize(series, "end", 20) == 20.0
+    assert summarize(series, "late", 20) == 19.5
+    assert summarize(series, "change", 20) == 18.0
+    assert summarize(series, "end", 0) is None
+    assert summarize([(1, 2.0)], "change", 20) is None
 
 
 def test_differences_are_from_the_first_arm_with_welchs_interval() -> None:
@@ -53,15 +53,15 @@ def test_differences_are_from_the_first_arm_with_welchs_interval() -> None:
 
 def test_verdicts_in_plain_words() -> None:
     nan = math.nan
-    assert said(Estimate(-1.0, -2.0, -0.5, 3), 3, 3) == "lower (n=3)"
-    assert said(Estimate(1.0, -2.0, 4.0, 3), 3, 4) == "no difference shown (n=3 and 4)"
-    assert said(Estimate(1.0, nan, nan, 1), 1, 3).startswith("no verdict: one seed")
+    assert verdict_text(Estimate(-1.0, -2.0, -0.5, 3), 3, 3) == "lower (n=3)"
+    assert verdict_text(Estimate(1.0, -2.0, 4.0, 3), 3, 4) == "no difference shown (n=3 and 4)"
+    assert verdict_text(Estimate(1.0, nan, nan, 1), 1, 3).startswith("no verdict: one seed")
 
 
 def test_one_seed_gets_no_verdict_and_an_unknown_measure_none_at_all() -> None:
     found = verdicts([arm("a", 0.3), arm("b", 0.9)], 20)
     assert all("no verdict" in row.words[1] for row in found)
-    assert {row.measure.diagnostic for row in found} == {"solve_rate"}
+    assert {row.taken.measure.name for row in found} == {"solve_rate"}
     assert verdicts([arm("a"), arm("b")], 20) == []
 
 
@@ -84,12 +84,6 @@ def test_curves_have_bands_over_seeds_and_thin_seeds() -> None:
     assert mean[0] == [2.0, 0.3, 0.0, 1.0]
     assert chart["lines"][3]["points"][0] == [2.0, 0.5]
     assert "means of 3 steps" in chart["note"]
-
-
-def test_everything_drawn_or_judged_is_a_diagnostic() -> None:
-    names = {entry.name for entry in DIAGNOSTICS}
-    assert {curve[1] for curve in CURVES} <= names
-    assert {measure.diagnostic for measure in MEASURES} <= names
 
 
 def test_a_hole_in_one_seed_does_not_take_its_neighbours_along(
@@ -138,6 +132,6 @@ def test_an_arm_without_a_valid_task_is_told(tmp_path: Path) -> None:
         rows = [{"step": step, "roles": {"agent": agent}} for step in range(1, 9)]
         write_run(tmp_path / name, {"metrics": rows}, steps=8)
     found = verdicts(arms_of([str(tmp_path / "a"), str(tmp_path / "b")]), 8)
-    words = {row.measure.diagnostic: row.words[1] for row in found}
+    words = {row.taken.measure.name: row.words[1] for row in found}
     assert words["solve_rate"] == "no valid task"
     assert words["validity"] == "no verdict: one seed (n=1)"

@@ -59,7 +59,7 @@ def turnover() -> list[dict[str, Any]]:
             "step": step,
             "members": {
                 "student_0": {
-                    **{"role": "student", "generation": int(step >= 3), "reward": step / 10},
+                    **{"role": "student", "generation": int(step >= 3), "answer_reward": step / 10},
                     **{"mu": 20.0 + step, "sigma": sigma[step]},
                 },
                 "student_1": {"role": "student", "generation": 0, "mu": 20.0, "sigma": 1.0},
@@ -71,7 +71,7 @@ def turnover() -> list[dict[str, Any]]:
 
 def test_a_line_breaks_where_the_individual_changes() -> None:
     charts = line_charts(turnover(), BIRTH)
-    (reward,) = chart(charts, "Mean reward")["lines"]
+    (reward,) = chart(charts, "Reward of answers")["lines"]
     # The results of step 3 are still those of the member that is replaced at its end ...
     assert (reward["name"], len(reward["points"]), reward["starts"]) == ("student_0", 5, [3])
     # ... its rating is already the child's.
@@ -136,7 +136,7 @@ def test_charts_without_a_number_are_left_out() -> None:
     metrics = [
         {"step": 1},
         {"step": 2, "roles": None, "members": {"teacher_0": "x"}, "types": [], "exam": 3},
-        {"step": 3, "roles": {"teacher": {"reward": float("nan")}}, "members": {}},
+        {"step": 3, "roles": {"teacher": {"proposal_reward": float("nan")}}, "members": {}},
     ]
     assert line_charts(metrics) == []
     assert line_charts([]) == []

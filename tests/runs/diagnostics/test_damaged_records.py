@@ -11,7 +11,7 @@ import pytest
 
 from azr_population.errors import UserError
 from azr_population.runs.diagnostics import (
-    DIAGNOSTICS,
+    MEASURES,
     consumption,
     coverage_map,
     match_ups,
@@ -82,9 +82,9 @@ def test_damage_costs_no_more_than_what_it_hit(
     for name in records:
         with (run.path / f"{name}.jsonl").open("a") as file:
             file.write(json.dumps(records[name][-1])[:20])
-    for entry in DIAGNOSTICS:
+    for name in MEASURES:
         try:
-            points = series(run, entry.name)
+            points = series(run, name)
         except UserError as error:  # pyribs is not there
             assert "pip install" in str(error)
             continue

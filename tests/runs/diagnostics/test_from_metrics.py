@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from azr_population.errors import UserError
-from azr_population.runs.diagnostics import DIAGNOSTICS, series
+from azr_population.runs.diagnostics import MEASURES, series
 from azr_population.runs.directory import RunDirectory
 
 Write = Callable[..., RunDirectory]
@@ -16,7 +16,8 @@ NAMES = (
     *("solve_rate", "validity", "unique", "ast_nodes", "ast_depth", "cyclomatic", "lines"),
     *("halstead_volume", "proposal_tokens", "answer_tokens", "exam_mean", "exam_best"),
     *("exam_worst", "mu", "sigma", "win_rate", "coverage", "coverage_per_task", "entropy"),
-    *("seconds", "proposal_reward", "cells_per_step"),
+    *("seconds", "reward", "proposal_reward", "answer_reward", "loss", "grad_norm"),
+    *("cells_per_step",),
     *("fitness_skill", "past_solve_rate", "student_slope", "teacher_slope"),
     *("weight_cosine", "exam_disagreement", "descent_depth", "related_pairs", "ancestor_age"),
 )
@@ -45,8 +46,8 @@ def single(step: int) -> dict[str, Any]:
 
 
 def test_the_catalogue() -> None:
-    assert {entry.name for entry in DIAGNOSTICS} == set(NAMES)
-    assert all(entry.reference for entry in DIAGNOSTICS)
+    assert set(MEASURES) == set(NAMES)
+    assert all(one.title and one.about and one.axis for one in MEASURES.values())
 
 
 def test_unnamed_is_whoever_proposes_or_solves(write: Write) -> None:
