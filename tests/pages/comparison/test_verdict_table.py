@@ -40,7 +40,7 @@ def test_a_series_is_reduced_to_one_number() -> None:
 def test_differences_are_from_the_first_arm_with_welchs_interval() -> None:
     found = verdicts([arm("a", 0.3, 0.31, 0.32), arm("b", 0.5, 0.52, 0.54)], 20)
     (late, change) = found
-    assert late.measure.title == "Solve rate, last tenth of the steps"
+    assert late.taken.title == "Solve rate, last tenth of the steps"
     assert late.differences[0] is None
     difference = late.differences[1]
     assert difference is not None
