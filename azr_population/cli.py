@@ -125,6 +125,7 @@ def _parser() -> Parser:
     from azr_population.measuring.evaluation import evaluate_command
     from azr_population.measuring.play import play_command
     from azr_population.pages.show import show_command
+    from azr_population.sharing import export_command, push_command
 
     add_arguments(recipe)
     recipe.set_defaults(run=_recipe)
@@ -153,6 +154,8 @@ def _parser() -> Parser:
             crossplay_command,
             "stored teachers against stored students of one or several runs",
         ),
+        ("export", export_command, "a run's tasks and figures: a data set, tables, a taskset"),
+        ("push", push_command, "members to the Hugging Face Hub, with their cards"),
     ):
         command = commands.add_parser(
             name,

@@ -1,0 +1,166 @@
+"""`azr-population export`: a run's tasks and figures in the formats of others."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+DESCRIPTION = """\
+A run's tasks as a data set or as an environment to train on, its figures as a table.
+
+  azr-population export runs/mine --to jsonl --out tasks       tasks.jsonl and a card
+  azr-population export runs/mine --to parquet --out tasks     tasks and metrics, a card
+  azr-population export runs/mine --to csv --out tables        metrics.csv: step, name, value
+  azr-population export runs/mine --to latex --out tables      metrics.tex: the last step
+  azr-population export runs/mine --to verifiers --out envs/mine    a taskset of `verifiers`
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("path", metavar="RUN")
+    parser.add_argument("--to", required=True, choices=sorted(FORMATS), dest="format")
+    parser.add_argument("--out", required=True, metavar="FOLDER", help="a new folder")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes the folder whole or not at all; returns the exit code 0.
+
+    Raises:
+        UserError: the folder is there already, the run holds nothing to export, or a package that
+            the format needs is not installed.
+    """
+    from azr_population.errors import UserError
+    from azr_population.files import replacing_folder
+    from azr_population.runs import RunDirectory
+
+    source, out = RunDirectory(arguments.path), Path(arguments.out)
+    _ = source.config_file
+    if out.exists():
+        raise UserError(f"--out {out} is there already; name a new folder")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing_folder(out) as folder:
+        folder.mkdir()
+        told = FORMATS[arguments.format](source, folder, out.name)
+    print(f"{out}: {told}")
+    return 0
+
+
+def _jsonl(run: Any, folder: Path, name: str) -> str:
+    rows = _tasks(run, folder, "tasks.jsonl")
+    (folder / "tasks.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
+    return f"{len(rows)} tasks"
+
+
+def _parquet(run: Any, folder: Path, name: str) -> str:
+    from azr_population.errors import UserError
+
+    try:
+        from pyarrow import Table, parquet
+    except ImportError as error:
+        raise UserError("--to parquet needs pyarrow; pip install pyarrow") from error
+    rows, figures = _tasks(run, folder, "tasks.parquet"), _figures(run)
+    parquet.write_table(Table.from_pylist(rows), folder / "tasks.parquet")
+    parquet.write_table(Table.from_pylist(figures), folder / "metrics.parquet")
+    return f"{len(rows)} tasks, {len(figures)} figures"
+
+
+def _csv(run: Any, folder: Path, name: str) -> str:
+    figures = _figures(run)
+    with (folder / "metrics.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, ("step", "name", "value"))
+        writer.writeheader()
+        writer.writerows(figures)
+    return f"{len(figures)} figures"
+
+
+def _latex(run: Any, folder: Path, name: str) -> str:
+    from azr_population.errors import UserError
+
+    steps = list(run.metrics())
+    if not steps:
+        raise UserError(f"{run.path} has no steps yet, so there is no table to write")
+    roles: dict[str, dict[str, Any]] = steps[-1].get("roles") or {}
+    names = [
+        name
+        for name in dict.fromkeys(name for figures in roles.values() for name in figures)
+        if any(isinstance(figures.get(name), (int, float)) for figures in roles.values())
+    ]
+    lines = [
+        rf"% step {steps[-1].get('step')} of {run.path.name}; needs \usepackage{{booktabs}}",
+        rf"\begin{{tabular}}{{l{'r' * len(roles)}}}",
+        r"\toprule",
+        " & ".join(["", *map(_escaped, roles)]) + r" \\",
+        r"\midrule",
+        *(
+            " & ".join([_escaped(name), *(_cell(figures.get(name)) for figures in roles.values())])
+            + r" \\"
+            for name in names
+        ),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    (folder / "metrics.tex").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return f"{len(names)} rows"
+
+
+def _verifiers(run: Any, folder: Path, name: str) -> str:
+    from azr_population.sharing.verifiers_package import write_package
+
+    rows = _tasks(run, folder, None)
+    module = write_package(folder, name, rows)
+    return f"{len(rows)} tasks; pip install it, then: eval {module}"
+
+
+FORMATS: dict[str, Callable[[Any, Path, str], str]] = {
+    "jsonl": _jsonl,
+    "parquet": _parquet,
+    "csv": _csv,
+    "latex": _latex,
+    "verifiers": _verifiers,
+}
+"""Each writes into an empty folder and says in a few words what it wrote."""
+
+
+def _tasks(run: Any, folder: Path, file: str | None) -> list[dict[str, Any]]:
+    """The tasks; beside them, where `file` is to hold them as a data set, its card."""
+    from azr_population.sharing.tasks import data_set_card, distinct_tasks
+
+    rows = distinct_tasks(run)
+    if file:
+        (folder / "README.md").write_text(data_set_card(run, rows, file), encoding="utf-8")
+    return rows
+
+
+def _figures(run: Any) -> list[dict[str, Any]]:
+    """Every figure of every step, under the names that loggers use."""
+    from azr_population.errors import UserError
+    from azr_population.hosts.loggers import step_figures
+
+    births: dict[int, int] = {}
+    for row in run.lineage():
+        births[row.get("step", 0)] = births.get(row.get("step", 0), 0) + 1
+    rows = [
+        {"step": step["step"], "name": name, "value": value}
+        for step in run.metrics()
+        for name, value in step_figures(step, births.get(step["step"], 0)).items()
+    ]
+    if not rows:
+        raise UserError(f"{run.path} has no steps yet, so there are no figures to export")
+    return rows
+
+
+def _escaped(text: str) -> str:
+    return text.replace("_", r"\_").replace("%", r"\%")
+
+
+def _cell(value: Any) -> str:
+    if not isinstance(value, (int, float)):
+        return "--"
+    return str(value) if isinstance(value, int) else f"{value:.3g}"

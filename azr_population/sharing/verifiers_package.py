@@ -1,0 +1,67 @@
+"""A run's tasks as an installable taskset of `verifiers` (v1: a `Taskset` that yields typed tasks).
+
+The package that is written holds the tasks and three lines of code; prompts, parsing and the judge
+are those of this package (`verifiers_taskset.py`), so that an answer is worth what it is worth in a
+run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from azr_population.errors import UserError
+
+_PROJECT = """\
+[project]
+name = "{name}"
+version = "0.1.0"
+description = "Tasks of a self-play run, judged by azr-population's referee."
+requires-python = ">=3.11"
+dependencies = ["verifiers>=0.4", "azr-population"]
+
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[tool.hatch.build.targets.wheel]
+packages = ["{module}"]
+"""
+_MODULE = """\
+\"\"\"Tasks of a self-play run; `tasks.jsonl` beside this file holds them.\"\"\"
+
+from pathlib import Path
+
+from azr_population.sharing.verifiers_taskset import SelfPlayTaskset
+
+
+class {title}Taskset(SelfPlayTaskset):
+    FILE = Path(__file__).with_name("tasks.jsonl")
+
+
+__all__ = ["{title}Taskset"]
+"""
+
+
+def write_package(folder: Path, name: str, rows: list[dict[str, Any]]) -> str:
+    """Fills an empty folder with the package of these tasks (`distinct_tasks`); returns its module,
+    which is the taskset's id.
+
+    Raises:
+        UserError: `name` makes no name of a module.
+    """
+    module = re.sub(r"[-. ]+", "_", name).lower()
+    if not module.isidentifier():
+        raise UserError(f"--out {name}: a package needs a name of letters, digits and _")
+    title = "".join(part.title() for part in module.split("_"))
+    (folder / module).mkdir()
+    (folder / "pyproject.toml").write_text(
+        _PROJECT.format(name=module.replace("_", "-"), module=module), encoding="utf-8"
+    )
+    (folder / module / "__init__.py").write_text(_MODULE.format(title=title), encoding="utf-8")
+    (folder / module / "tasks.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
+    return module

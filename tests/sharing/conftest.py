@@ -1,0 +1,35 @@
+"""A small run with tasks and one step."""
+
+import pytest
+
+from azr_population.runs import RunDirectory
+
+PROGRAM = "def f(x):\n    return x + 1"
+TASK = {
+    "step": 1,
+    "type": "code_o",
+    "teacher": "teacher_0",
+    "student": "student_0",
+    "program": PROGRAM,
+    "inputs": ["1"],
+    "outputs": ["2"],
+    "message": "",
+    "answers": ["2", "3", None],
+    "solved": [True, False, False],
+    "reasons": ["solved", "wrong_answer", "unparsable"],
+    "solve_rate": 1 / 3,
+    "copies": 0,
+    "ast_nodes": 9,
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.create("seed: 1\n", {"base": "abc"})
+    again = {**TASK, "step": 2, "teacher": "teacher_1", "solved": [True], "answers": ["2"]}
+    other = {**TASK, "type": "code_i", "solved": [], "answers": []}
+    run.append("tasks", [TASK, again, other])
+    roles = {"teacher": {"validity": 0.5, "role": "teacher"}, "student": {"solve_rate": 0.25}}
+    run.append("metrics", [{"step": 1, "roles": roles, "seconds": 2.0}])
+    return run

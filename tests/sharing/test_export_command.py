@@ -1,0 +1,72 @@
+"""`azr-population export`: each format is read back by its own reader."""
+
+import csv
+import json
+
+import pytest
+
+from azr_population.cli import main
+from azr_population.runs import RunDirectory
+from azr_population.sharing.tasks import distinct_tasks
+
+PROGRAM = "def f(x):\n    return x + 1"
+
+
+def export(run, tmp_path, format):
+    out = tmp_path / "out"
+    assert main(["export", str(run.path), "--to", format, "--out", str(out)]) == 0
+    return out
+
+
+def test_a_task_is_told_once_with_all_its_attempts(run):
+    first, second = distinct_tasks(run)
+    assert (first["id"], first["step"], first["teacher"]) == ("task_0", 1, "teacher_0")
+    assert (first["proposed"], first["attempts"], first["solved"]) == (2, 4, 2)
+    assert first["solve_rate"] == 0.5 and first["ast_nodes"] == 9
+    assert second["type"] == "code_i" and second["solve_rate"] is None
+    assert not {"answers", "reasons", "student"} & set(first)
+
+
+def test_json_lines_come_with_a_card_that_counts_them(run, tmp_path):
+    out = export(run, tmp_path, "jsonl")
+    rows = [json.loads(line) for line in (out / "tasks.jsonl").read_text().splitlines()]
+    assert [row["program"] for row in rows] == [PROGRAM, PROGRAM]
+    card = (out / "README.md").read_text()
+    assert "- code_i: 1 tasks\n- code_o: 1 tasks" in card and "data_files: tasks.jsonl" in card
+
+
+def test_parquet_holds_the_same_rows(run, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    out = export(run, tmp_path, "parquet")
+    assert parquet.read_table(out / "tasks.parquet").to_pylist()[0]["outputs"] == ["2"]
+    assert parquet.read_table(out / "metrics.parquet").num_rows == 4
+
+
+def test_figures_are_a_long_table(run, tmp_path):
+    with (export(run, tmp_path, "csv") / "metrics.csv").open() as file:
+        rows = {row["name"]: row["value"] for row in csv.DictReader(file)}
+    assert rows["population/teacher/validity"] == "0.5"
+    assert rows["population/seconds"] == "2.0"
+
+
+def test_the_last_step_is_a_table_in_latex(run, tmp_path):
+    text = (export(run, tmp_path, "latex") / "metrics.tex").read_text()
+    assert r" & teacher & student \\" in text
+    assert r"solve\_rate & -- & 0.25 \\" in text and r"validity & 0.5 & -- \\" in text
+
+
+def test_nothing_is_overwritten_and_nothing_half_written_stays(run, tmp_path, capsys):
+    (tmp_path / "there").mkdir()
+    for out, told in (("there", "is there already"), ("9 lives", "a package needs a name")):
+        asked = ["export", str(run.path), "--to", "verifiers", "--out", str(tmp_path / out)]
+        assert main(asked) == 2
+        assert told in capsys.readouterr().err
+    assert not (tmp_path / "9 lives").exists()
+
+
+def test_a_run_without_tasks_is_one_line(tmp_path, capsys):
+    empty = RunDirectory(tmp_path / "empty")
+    empty.create("seed: 1\n", {})
+    asked = ["export", str(empty.path), "--to", "jsonl", "--out", str(tmp_path / "out")]
+    assert main(asked) == 2
+    assert "holds no valid task" in capsys.readouterr().err and not (tmp_path / "out").exists()

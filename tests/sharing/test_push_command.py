@@ -1,0 +1,134 @@
+"""`azr-population push`: what is written, and what a stand-in for the Hub is sent."""
+
+import json
+from base64 import b64decode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+import torch
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.cli import main
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.peft_folder import load_adapter, save_adapter
+
+LAYER = "model.layers.0.self_attn.q_proj"
+
+
+@pytest.fixture
+def members(run):
+    """The run with two members on a base that is called as on the Hub."""
+    for number in (0, 1):
+        pair = Factors(torch.ones(2, 4), torch.full((4, 2), float(number)))
+        adapter = Adapter(LoraSpec(2, 4.0, (LAYER,)), {LAYER: pair})
+        facts = {"name": f"teacher_{number}, after step 1", "run": "somebody/runs/run"}
+        save_adapter(adapter, run.member(f"teacher_{number}"), "owner/base", facts)
+    run.append("metrics", [{"step": 2, "exam": {"members": {"teacher_0": 0.25}}}])
+    return run
+
+
+class Hub(BaseHTTPRequestHandler):
+    """Answers what one commit of small files needs, and keeps what it was sent."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked.append((self.path, self.headers.get("Authorization"), body))
+        if self.server.refuses:
+            return self.answer(403, {"error": "no right to write"})
+        address = "http://localhost/me/mine"
+        if self.path.endswith("/preupload/main"):
+            files = json.loads(body)["files"]
+            kept = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
+            return self.answer(200, {"files": [{"path": f["path"], **kept} for f in files]})
+        done = {"url": address, "commitUrl": "http://hub/commit/1", "commitOid": "1", "name": "x"}
+        return self.answer(200, {**done, "id": "me/mine"})
+
+    def answer(self, status, content):
+        text = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    server = ThreadingHTTPServer(("localhost", 0), Hub)
+    server.asked, server.refuses = [], False
+    Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(
+        "huggingface_hub.constants.ENDPOINT", f"http://localhost:{server.server_port}"
+    )
+    monkeypatch.setenv("HF_TOKEN", "hf_test")
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_member_is_pushed_with_its_card(members, hub, capsys):
+    asked = ["push", str(members.path), "teacher_0", "--repo", "me/mine", "--license", "mit"]
+    assert main(asked) == 0
+    assert "http://hub/commit/1" in capsys.readouterr().out
+    path, key, body = next(one for one in hub.asked if one[0].endswith("/commit/main"))
+    assert path == "/api/models/me/mine/commit/main" and key == "Bearer hf_test"
+    lines = [json.loads(line) for line in body.splitlines()]
+    files = {
+        line["value"]["path"]: b64decode(line["value"]["content"])
+        for line in lines
+        if line["key"] == "file"
+    }
+    assert set(files) == {"README.md", "adapter_config.json", "adapter_model.safetensors"}
+    card = files["README.md"].decode()
+    assert card.startswith('---\nbase_model: "owner/base"\nlicense: "mit"\n')
+    assert "- run: run\n- exam: 25.0% at step 2\n" in card and "somebody" not in card
+
+
+def test_a_hub_that_refuses_or_is_gone_is_one_line(members, hub, capsys):
+    hub.refuses = True
+    asked = ["push", str(members.path), "teacher_0", "--repo", "me/mine"]
+    assert main(asked) == 2
+    told = capsys.readouterr().err
+    assert "--repo me/mine cannot be pushed" in told and told.count("\n") == 1
+    hub.shutdown()
+    hub.server_close()
+    assert main(asked) == 2
+    assert "cannot be pushed" in capsys.readouterr().err
+
+
+def test_what_would_be_pushed_loads_as_it_is(members, tmp_path):
+    out = tmp_path / "both"
+    assert main(["push", str(members.path), "teacher_0", "teacher_1", "--to", str(out)]) == 0
+    assert load_adapter(out / "teacher_1").factors[LAYER].B.tolist() == [[1.0, 1.0]] * 4
+    config = json.loads((out / "teacher_0" / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == "owner/base"
+    assert "[teacher_1](teacher_1)" in (out / "README.md").read_text()
+
+
+def test_a_base_that_only_this_machine_has_needs_its_name(members, tmp_path, capsys):
+    file = members.member("teacher_0") / "adapter_config.json"
+    config = json.loads(file.read_text())
+    file.write_text(json.dumps({**config, "base_model_name_or_path": str(tmp_path)}))
+    asked = ["push", str(members.path), "teacher_0", "--to", str(tmp_path / "out")]
+    assert main(asked) == 2
+    assert "--base OWNER/NAME" in capsys.readouterr().err and not (tmp_path / "out").exists()
+    assert main([*asked, "--base", "somewhere"]) == 2
+    assert main([*asked, "--base", "a/b"]) == 0
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert 'base_model: "a/b"' in card and str(tmp_path) not in card
+
+
+def test_the_embedded_base_is_named_and_not_linked(members, tmp_path):
+    file = members.member("teacher_0") / "adapter_config.json"
+    config = json.loads(file.read_text())
+    file.write_text(json.dumps({**config, "base_model_name_or_path": str(nano_base_path())}))
+    out = tmp_path / "out"
+    assert main(["push", str(members.path), "teacher_0", "--to", str(out)]) == 0
+    assert "base_model:" not in (out / "README.md").read_text()
+    assert (
+        json.loads((out / "adapter_config.json").read_text())["base_model_name_or_path"] == "nano"
+    )
