@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from azr_population.domains.code.task import Proposal, Task, TaskType
 from azr_population.engines.engine import Completion
+from azr_population.hosts.azr.ahead import Ahead
 from azr_population.hosts.azr.step import Step, completions
 from azr_population.hosts.azr.verdicts import Verdicts
 from azr_population.method.matchmaking import Match
@@ -44,13 +46,18 @@ class Judge:
         self._batch: list[Row] = []
         self._verdicts = Verdicts(None)
         self._executed: list[bool] = []
+        self._ahead: Ahead | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """AZR's call: (reward tensor [rows, R], metrics, valid programs, correct predictions)."""
         phase, _, kind = (kwargs.get("problem_type") or "").partition("_")
-        if phase == "gen":
-            return self._judge_proposals(TaskType(kind), kwargs)
-        result = self._manager(*args, **{**self._arguments, **kwargs})
+        with self._running_ahead(kwargs.get("executor")):
+            if phase == "gen":
+                return self._judge_proposals(TaskType(kind), kwargs)
+            manager = copy.copy(self._manager)
+            if self._ahead and phase == "pred":
+                manager._get_data_dict = self._answers(TaskType(kind), kwargs["data"], self._ahead)
+            result = manager(*args, **{**self._arguments, **kwargs})
         if phase == "pred":
             self._step.practice += self._practice(TaskType(kind), result[0], kwargs["data"])
         return result
@@ -83,6 +90,8 @@ class Judge:
         self._verdicts, self._executed = Verdicts(kwargs["executor"]), []
         manager = copy.copy(self._manager)
         manager._get_data_dict = self._watched_data_dict
+        if self._ahead:
+            manager._get_data_dict = self._proposals(data, self._ahead)
         manager._get_problem_generator_rewards_and_valid_programs = self._matched_estimate
         result = manager(**{**self._arguments, **kwargs, "executor": self._verdicts})
         tensor: torch.Tensor = result[0]
@@ -101,12 +110,87 @@ class Judge:
         matches = self._step.population.matches
         return next(m for m in matches if (m.teacher.slot, m.student.slot) == (teacher, student))
 
+    @contextmanager
+    def _running_ahead(self, executor: Any) -> Iterator[None]:
+        """Inside, AZR's own executor is answered ahead; another is left alone."""
+        if not Ahead.works_with(executor):
+            yield
+            return
+        with Ahead(executor).answering() as self._ahead:
+            try:
+                yield
+            finally:
+                self._ahead = None
+
     def _watched_data_dict(self, *args: Any, **kwargs: Any) -> Any:
         """AZR's, which tells a proposal that does not parse and one that does not run alike."""
         before = self._verdicts.checked
         data_dict = self._data_dict(*args, **kwargs)
         self._executed.append(self._verdicts.checked > before)
         return data_dict
+
+    def _proposals(self, data: Any, ahead: Ahead) -> Callable[..., Any]:
+        """In the place of AZR's method for one row: all rows at its first call, their programs
+        together."""
+        made: Iterator[tuple[Any, bool]] | None = None
+
+        def data_dict(
+            item: Any, kind: str, executor: Any, banned: Any, uid: str, *rest: Any
+        ) -> Any:
+            nonlocal made
+            if made is None:
+
+                def checked(row: int) -> tuple[Any, bool]:
+                    asked = Verdicts(executor)
+                    told = self._data_dict(data[row], kind, asked, banned, uid, *rest)
+                    return told, asked.checked > 0
+
+                rows = [functools.partial(checked, row) for row in range(len(data))]
+                made = iter(ahead.together(rows))
+            told, executed = next(made)
+            self._executed.append(executed)
+            return {**told, "uid": uid}
+
+        return data_dict
+
+    def _answers(self, kind: TaskType, data: Any, ahead: Ahead) -> Callable[..., Any]:
+        """The same for answers to AZR's tasks, which it executes after it has read all of them."""
+        made: Iterator[Any] | None = None
+
+        def data_dict(item: Any, *known: Any) -> Any:
+            nonlocal made
+            if made is None:
+                read = [self._data_dict(data[row], *known) for row in range(len(data))]
+                ahead.foresee(
+                    functools.partial(_evaluated, request)
+                    for one in read
+                    for request in _requests(kind, one)
+                )
+                made = iter(read)
+            return {**next(made), "uid": known[3]}
+
+        return data_dict
+
+    def _foresee(
+        self, data_dicts: Any, valid: Sequence[int], written: Sequence[Completion]
+    ) -> None:
+        """Runs what the estimate is going to ask for, now that the students have written."""
+        if self._ahead:
+            self._ahead.foresee(
+                functools.partial(_evaluated, request)
+                for place, index in enumerate(valid)
+                for request in self._verdicts.requests(
+                    self._manager,
+                    self._batch[index].type,
+                    data_dicts[index]["answer"],
+                    [one.text for one in written[place :: len(valid)]],
+                )
+            )
+
+    def _read(self, completion: Completion) -> Completion:
+        ids = completion.token_ids
+        text = self._manager.tokenizer.decode(ids, skip_special_tokens=True)
+        return replace(completion, text=text)
 
     def _matched_estimate(self, *args: Any, **kwargs: Any) -> Any:
         """In the place of AZR's difficulty estimate: the same, with the matched students."""
@@ -115,7 +199,8 @@ class Judge:
         students = [self._batch[index].match.student.slot for index in valid]
         # AZR repeats the list of prompts n_samples times.
         with self._group.routed(students * n_samples) as group:
-            witness = _Witness(group, students * n_samples)
+            witness = _Witness(group, students * n_samples, self._read)
+            witness.then = functools.partial(self._foresee, data_dicts, valid)
             rewards, programs = self._estimate(**{**kwargs, "rollout_actor_wg": witness})
         for row, executed in zip(self._batch, self._executed, strict=True):
             row.reason = "invalid" if executed else "unparsable"
@@ -123,13 +208,7 @@ class Judge:
             row, answer = self._batch[index], data_dicts[index]["answer"]
             row.proposal, row.task = _proposal_and_task(row.type, answer)
             row.reason = "ok"
-            written = [
-                replace(
-                    one,
-                    text=self._manager.tokenizer.decode(one.token_ids, skip_special_tokens=True),
-                )
-                for one in witness.written[place :: len(valid)]
-            ]
+            written = witness.written[place :: len(valid)]
             texts = [one.text for one in written]
             verdicts = self._verdicts.judge(self._manager, row.type, answer, texts)
             row.answers = [
@@ -145,16 +224,45 @@ class Judge:
 class _Witness:
     """The matched students, for one difficulty estimate; remembers what they wrote."""
 
-    def __init__(self, group: PopulationGroup, slots: Sequence[int]) -> None:
+    then: Callable[[Sequence[Completion]], None]
+    """Called with what was written, before AZR judges it."""
+
+    def __init__(
+        self,
+        group: PopulationGroup,
+        slots: Sequence[int],
+        read: Callable[[Completion], Completion],
+    ) -> None:
         self._group = group
         self._slots = slots
+        self._read = read
         self.world_size = group.world_size
         self.written: list[Completion] = []
 
     def generate_sequences(self, prompts: Any) -> Any:
         output = self._group.generate_sequences(prompts)
-        self.written = completions(output, self._slots)
+        self.written = [self._read(one) for one in completions(output, self._slots)]
+        self.then(self.written)
         return output
+
+
+def _evaluated(request: Mapping[str, Any], executor: Any) -> Any:
+    return executor.eval_input_prediction(**request)
+
+
+def _requests(kind: TaskType, data_dict: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Arguments of each `eval_input_prediction` that AZR makes of a row that answers its task."""
+    if not data_dict["format_score"]:
+        return
+    imports = list(set(data_dict["imports"]))
+    if kind is TaskType.CODE_I:
+        yield {"code": data_dict["program"], "gold_output": data_dict["output"],
+               "agent_input": data_dict["answer"], "imports": imports}  # fmt: skip
+    elif kind is TaskType.CODE_F:
+        pairs = zip(data_dict["hidden_inputs"], data_dict["hidden_outputs"], strict=False)
+        for given, output in pairs:
+            yield {"code": data_dict["answer"]["snippet"], "gold_output": output,
+                   "agent_input": given, "imports": imports}  # fmt: skip
 
 
 def _reason(read: bool, solved: bool) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from azr_population.domains.code.task import TaskType
@@ -67,6 +67,22 @@ class Verdicts:
             self._scores[code, gold_output, text] = score
         return scores
 
+    def requests(
+        self, manager: Any, kind: TaskType, answer: Mapping[str, Any], responses: Sequence[str]
+    ) -> Iterator[dict[str, Any]]:
+        """Arguments of each `eval_input_prediction` with which AZR's estimate is going to judge
+        these responses; outputs are compared and not executed."""
+        imports = list(set(answer["imports"]))
+        for response in responses:
+            text, read = _read(manager, kind, response)
+            if kind is TaskType.CODE_F and read:
+                for given, output in _hidden(answer):
+                    yield {"code": text, "gold_output": output, "agent_input": given,
+                           "imports": imports}  # fmt: skip
+            elif kind is TaskType.CODE_I:
+                yield {"code": answer["snippet"], "gold_output": answer["output"],
+                       "agent_input": text, "imports": imports}  # fmt: skip
+
     def judge(
         self, manager: Any, kind: TaskType, answer: Mapping[str, Any], responses: Sequence[str]
     ) -> list[tuple[str | None, bool]]:
@@ -74,30 +90,36 @@ class Verdicts:
 
         The answer is None where the response has none.
         """
-        from absolute_zero_reasoner.rewards.code_reward import parse_code_function
-        from absolute_zero_reasoner.rewards.custom_evaluate import extract_answer
-
         judged: list[tuple[str | None, bool]] = []
         for response in responses:
-            text = extract_answer(
-                response, manager.reward_fn_extraction_type, boxed_retry=manager.boxed_retry
-            )
+            text, read = _read(manager, kind, response)
             if kind is TaskType.CODE_F:
-                parsed, program = parse_code_function(text)
                 scores = [
-                    self._scores.get((program, output, given))
-                    for given, output in zip(
-                        answer["hidden_inputs"], answer["hidden_outputs"], strict=True
-                    )
+                    self._scores.get((text, output, given)) for given, output in _hidden(answer)
                 ]
-                solved = bool(parsed) and bool(scores) and all(score == 1.0 for score in scores)
-                judged.append((program if parsed else None, solved))
-                continue
-            is_input = kind is TaskType.CODE_I
-            text = manager.extract_input_output(
-                text, return_input=is_input, return_output=not is_input
-            )
-            gold = answer["output"]
-            solved = self._scores.get((answer["snippet"], gold, text)) == 1.0
-            judged.append((text or None, solved))
+                solved = read and bool(scores) and all(score == 1.0 for score in scores)
+            else:
+                solved = self._scores.get((answer["snippet"], answer["output"], text)) == 1.0
+            judged.append((text if read else None, solved))
         return judged
+
+
+def _read(manager: Any, kind: TaskType, response: str) -> tuple[str, bool]:
+    """What AZR's `manager` reads in a response, and whether there is anything."""
+    from absolute_zero_reasoner.rewards.code_reward import parse_code_function
+    from absolute_zero_reasoner.rewards.custom_evaluate import extract_answer
+
+    text = extract_answer(
+        response, manager.reward_fn_extraction_type, boxed_retry=manager.boxed_retry
+    )
+    if kind is TaskType.CODE_F:
+        parsed, program = parse_code_function(text)
+        return program, bool(parsed)
+    is_input = kind is TaskType.CODE_I
+    text = manager.extract_input_output(text, return_input=is_input, return_output=not is_input)
+    return text, bool(text)
+
+
+def _hidden(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(input, output) pairs that a task of code_f keeps back."""
+    return zip(answer["hidden_inputs"], answer["hidden_outputs"], strict=True)

@@ -25,8 +25,9 @@ class Students:
 
     world_size = 1
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, kind: str = "code_o") -> None:
         self.tokenizer = tokenizer
+        self.shown, self.asked = ("output", "input") if kind == "code_i" else ("input", "output")
         self.routes: list[list[int]] = []
         self.generated: list[int] = []
 
@@ -44,11 +45,12 @@ class Students:
         written = []
         for row, prompt in enumerate(ids):
             text = self.tokenizer.decode(prompt)
-            (found,) = re.findall(r"a \+ (\d)\n.*?```input\n(\d+)", text, re.DOTALL)
+            pattern = rf"a \+ (\d)\n.*?```{self.shown}\n(\d+)"
+            (found,) = re.findall(pattern, text, re.DOTALL)
             k, given = map(int, found)
             sample = row // (len(ids) // SAMPLES)
-            answer = given + k if sample < k else -1
-            reply = f"so </think> <answer>```output\n{answer}\n```</answer>"
+            answer = (given - k if self.asked == "input" else given + k) if sample < k else -1
+            reply = f"so </think> <answer>```{self.asked}\n{answer}\n```</answer>"
             written.append(self.tokenizer(reply)["input_ids"])
         self.generated = [len(one) for one in written]
         return DataProto.from_dict(
@@ -121,7 +123,7 @@ def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> A
     executor = PythonExecutor(timeout_length=5, ast_check=True)
 
     def judge(
-        reward: str | None, ks: Sequence[int | str | None]
+        reward: str | None, ks: Sequence[int | str | None], kind: str = "code_o"
     ) -> tuple[list[float], Any, Students]:
         manager = CodeIORewardManager(
             tokenizer=tokenizer,
@@ -133,7 +135,7 @@ def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> A
             output_path=str(tmp_path),
             generation_reward_config=stock.azr.reward.generation_reward_config,
         )
-        students = Students(tokenizer)
+        students = Students(tokenizer, kind)
         data = proposals(tokenizer, ks)
         call: Any = manager
         step = None
@@ -146,11 +148,11 @@ def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> A
             )
             step = Step(population_of(settings, 1e-6))
             step.begin(1)
-            step.assign(data, "gen_code_o")
+            step.assign(data, f"gen_{kind}")
             call = Judge(manager, step, students)  # type: ignore[arg-type]
         tensor, *_ = call(
-            data=data, problem_type="gen_code_o", executor=executor, rollout_actor_wg=students,
-            n_samples=SAMPLES, banned_words=[], output_type_counters={},
+            data=data, problem_type=f"gen_{kind}", executor=executor, rollout_actor_wg=students,
+            n_samples=SAMPLES, banned_words=[], input_type_counters={}, output_type_counters={},
         )  # fmt: skip
         return tensor.sum(dim=1).tolist(), step, students
 
@@ -197,3 +199,30 @@ def test_without_a_valid_proposal_nobody_is_asked(judged: Any) -> None:
     rewards, step, students = judged("adversarial", [None, None])
     assert rewards == [-1.0, -1.0] and students.routes == [[]]
     assert all(row.task is None and not row.answers for row in step.rows)
+
+
+@pytest.mark.parametrize("kind", ["code_i", "code_o"])
+def test_it_judges_alike_whether_programs_run_ahead(
+    judged: Any, kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    from azr_population.hosts.azr.ahead import Ahead
+    from azr_population.patches import EVALS, apply, undo
+
+    # As in a run: outputs are compared and not executed.
+    apply(EVALS)
+    request.addfinalizer(lambda: undo(EVALS))
+    made: list[Ahead] = []
+    initialise = Ahead.__init__
+    monkeypatch.setattr(
+        Ahead, "__init__", lambda self, *a: (made.append(self), initialise(self, *a))[1]
+    )
+    ks = [0, 1, 2, None, "9 / 0", 1]
+    rewards, step, _ = judged("adversarial", ks, kind)
+    assert len(made) == 1 and made[0].missed == 0
+    monkeypatch.setattr(Ahead, "works_with", lambda executor: False)
+    alone, one_by_one, _ = judged("adversarial", ks, kind)
+    assert rewards == alone and len(made) == 1
+    for row, other in zip(step.rows, one_by_one.rows, strict=True):
+        assert (row.reason, row.task, row.reward) == (other.reason, other.task, other.reward)
+        assert [a.solved for a in row.answers] == [a.solved for a in other.answers]
+    assert any(answer.solved for row in step.rows for answer in row.answers)
