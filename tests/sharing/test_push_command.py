@@ -36,12 +36,12 @@ class Hub(BaseHTTPRequestHandler):
         self.server.asked.append((self.path, self.headers.get("Authorization"), body))
         if self.server.refuses:
             return self.answer(403, {"error": "no right to write"})
-        address = "http://localhost/me/mine"
+        address = f"http://localhost:{self.server.server_port}/me/mine"
         if self.path.endswith("/preupload/main"):
             files = json.loads(body)["files"]
             kept = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
             return self.answer(200, {"files": [{"path": f["path"], **kept} for f in files]})
-        done = {"url": address, "commitUrl": "http://hub/commit/1", "commitOid": "1", "name": "x"}
+        done = {"url": address, "commitUrl": f"{address}/commit/1", "commitOid": "1", "name": "x"}
         return self.answer(200, {**done, "id": "me/mine"})
 
     def answer(self, status, content):
@@ -73,7 +73,7 @@ def hub(monkeypatch):
 def test_a_member_is_pushed_with_its_card(members, hub, capsys):
     asked = ["push", str(members.path), "teacher_0", "--repo", "me/mine", "--license", "mit"]
     assert main(asked) == 0
-    assert "http://hub/commit/1" in capsys.readouterr().out
+    assert "/me/mine/commit/1" in capsys.readouterr().out
     path, key, body = next(one for one in hub.asked if one[0].endswith("/commit/main"))
     assert path == "/api/models/me/mine/commit/main" and key == "Bearer hf_test"
     lines = [json.loads(line) for line in body.splitlines()]
