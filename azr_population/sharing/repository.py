@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +60,14 @@ def upload(folder: Path, repo: str, private: bool = False) -> str:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalTokenNotFoundError
 
+    # huggingface_hub 1 speaks through httpx, 0 through requests, whose errors are OSErrors.
+    httpx = import_module("httpx") if find_spec("httpx") else None
+    unreachable = (OSError, httpx.TransportError) if httpx else (OSError,)
     hub = HfApi()
     try:
         hub.create_repo(repo, private=private, exist_ok=True)
         done = hub.upload_folder(repo_id=repo, folder_path=folder, commit_message="Add members")
-    except (HfHubHTTPError, HFValidationError, LocalTokenNotFoundError, OSError) as error:
+    except (HfHubHTTPError, HFValidationError, LocalTokenNotFoundError, *unreachable) as error:
         raise UserError(
             f"--repo {repo} cannot be pushed: {first_line(error)}; `hf auth login` gives this "
             "machine a token, --to FOLDER writes the files without the Hub"
