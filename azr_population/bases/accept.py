@@ -16,13 +16,11 @@ from azr_population.bases.nano.corpus import is_held_out
 from azr_population.bases.programs import digest, read_digests
 from azr_population.bases.writer import Writer
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.completions import read_proposal
 from azr_population.domains.code.complexity import measure
-from azr_population.domains.code.formats import Format
-from azr_population.domains.code.questions import question
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.domain import Code
+from azr_population.domains.code.task import Task, TaskType, reference_answer
+from azr_population.domains.format import Format, read_proposal
 from azr_population.engines.engine import Completion
-from azr_population.method.phases import judge_proposals
 from azr_population.referee import Referee
 
 
@@ -67,7 +65,7 @@ def _measure(
     refused: Counter[str] = Counter()
     tasks = valid_tasks(referee, writer.format, type, written, rules, refused)
     complexity = [asdict(known) for task in tasks if (known := measure(task.program))]
-    answers = Counter(task.reference_answer for task in tasks)
+    answers = Counter(reference_answer(task) for task in tasks)
     return Figures(
         proposals=n,
         valid=len(tasks),
@@ -98,7 +96,7 @@ def valid_tasks(
     parsed = [read_proposal(format, type, completion) for completion in written]
     proposals = [proposal for proposal in parsed if proposal is not None]
     refused["form"] += len(parsed) - len(proposals)
-    verdicts = judge_proposals(proposals, referee, rules)
+    verdicts = Code().judge(proposals, referee, rules)
     refused.update(verdict for verdict in verdicts if isinstance(verdict, str))
     return [verdict for verdict in verdicts if isinstance(verdict, Task)]
 
@@ -107,8 +105,9 @@ def _solve_rates(
     writer: Writer, referee: Referee, tasks: Sequence[Task], attempts: int, greedy: bool
 ) -> list[float]:
     """The share of solved attempts at each task."""
-    questions = [
-        question(task, [answer for answer in answers if answer is not None])
+    asked = [
+        (task, [answer for answer in answers if answer is not None])
         for task, answers in zip(tasks, writer.solve(tasks, attempts, greedy), strict=True)
     ]
-    return [sum(grade.solved for grade in grades) / attempts for grades in referee.grade(questions)]
+    judged = Code().grade(asked, referee)
+    return [sum(verdict.solved for verdict in of_task) / attempts for of_task in judged]

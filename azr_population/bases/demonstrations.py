@@ -17,9 +17,10 @@ from azr_population.bases.nano.corpus import Example, draw_example
 from azr_population.bases.nano.executor import in_children
 from azr_population.bases.nano.grammar import Grammar
 from azr_population.domains.code.chat_format import CODE_F_INPUTS
-from azr_population.domains.code.formats import FORMATS, Format
+from azr_population.domains.code.formats import FORMATS
 from azr_population.domains.code.task import Proposal, Task, TaskType
 from azr_population.domains.code.validity import REFUSALS, accept
+from azr_population.domains.format import Format
 
 O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
 

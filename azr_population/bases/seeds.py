@@ -8,6 +8,7 @@ from pathlib import Path
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.chat_format import CODE_F_INPUTS
+from azr_population.domains.code.domain import Code
 from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code.task import Proposal, Task, TaskType
 from azr_population.method.phases import seed_tasks
@@ -32,13 +33,13 @@ def read_tasks(paths: Sequence[str | Path]) -> list[Task]:
     if not short:
         return []
     with Referee() as referee:
-        return seed_tasks(short, referee, rules)
+        return seed_tasks(short, Code(), referee, rules)
 
 
 def _cut(proposal: Proposal) -> Proposal:
     """As many inputs as a proposal has in a run, and no long message."""
     inputs = dict.fromkeys(proposal.inputs)
-    count = CODE_F_INPUTS if proposal.type is TaskType.CODE_F else 1
+    count = CODE_F_INPUTS if proposal.type == TaskType.CODE_F else 1
     message = proposal.message if len(proposal.message) <= _MAX_MESSAGE_CHARS else ""
     return replace(proposal, inputs=tuple(inputs)[:count], message=message)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 
-from azr_population.domains.code.completions import read_answer
 from azr_population.domains.code.formats import FORMATS
 from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.format import read_answer
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Completion, Sampling
 from azr_population.engines.rollouts import RolloutSettings

@@ -134,8 +134,8 @@ def check(config: Config) -> None:
         UserError: naming the key, the value and what would be accepted.
     """
     check_fields(config)
-    if not config.task.types:
-        raise UserError("task.types is empty; name at least one of code_o, code_i, code_f")
+    if config.task.types == []:
+        raise UserError("task.types is empty; name at least one, or leave it out for all")
     if config.population.solver_baseline == "task" and config.population.attempts < 2:
         raise UserError(
             f"population.attempts={config.population.attempts} leaves nothing to compare an "

@@ -129,9 +129,13 @@ class MatchmakingConfig:
 class TaskConfig:
     """Which tasks are asked for and which count as valid."""
 
-    types: list[str] = field(default_factory=lambda: ["code_o", "code_i", "code_f"])
-    refuse: list[str] = field(default_factory=lambda: ["boolean", "constant", "identity"])
-    """Guessable answers that make a task invalid; any of boolean, constant, identity."""
+    domain: str = "code"
+    """What tasks are about: `code`, or the path of a class of yours: `module.Class`."""
+    types: list[str] | None = None
+    """Of the domain's types of task (of `code` code_o, code_i, code_f); not given: all."""
+    refuse: list[str] | None = None
+    """Rules that make a task invalid, of `code` any of boolean, constant, identity, which refuse
+    guessable answers; not given: all."""
     max_program_chars: int = setting(600, least=1)
     max_output_chars: int = setting(200, least=1)
     references: int = setting(0, least=0)

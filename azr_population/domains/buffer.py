@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.task import Task, task_from_dict
 
 
 class TaskBuffer:
@@ -31,36 +31,20 @@ class TaskBuffer:
         if len(self._tasks) > self._capacity:
             self._tasks.popitem(last=False)
 
-    def sample(self, type: TaskType, count: int, generator: np.random.Generator) -> list[Task]:
+    def sample(self, type: str, count: int, generator: np.random.Generator) -> list[Task]:
         """Up to `count` different tasks of one type, uniformly."""
         if count == 0:
             return []
-        pool = [task for task in self._tasks if task.type is type]
+        pool = [task for task in self._tasks if task.type == type]
         chosen = generator.choice(len(pool), size=min(count, len(pool)), replace=False)
         return [pool[int(index)] for index in chosen]
 
     def to_list(self) -> list[dict[str, Any]]:
         """Plain data for a checkpoint, oldest first."""
-        return [{**asdict(task), "type": str(task.type)} for task in self._tasks]
+        return [asdict(task) for task in self._tasks]
 
     def load_list(self, rows: list[dict[str, Any]]) -> None:
         """The inverse of `to_list`."""
         self._tasks.clear()
         for row in rows:
             self.add(task_from_dict(row))
-
-
-def task_from_dict(row: dict[str, Any]) -> Task:
-    """A task from plain data with the fields of `Task`; raises for any other."""
-    lists = [row["inputs"], row["outputs"], row.get("imports", ())]
-    texts = [row["program"], row.get("message", ""), *(text for held in lists for text in held)]
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"a task holds what is no text: {texts}")
-    return Task(
-        type=TaskType(row["type"]),
-        program=row["program"],
-        inputs=tuple(row["inputs"]),
-        outputs=tuple(row["outputs"]),
-        message=row.get("message", ""),
-        imports=tuple(row.get("imports", ())),
-    )

@@ -11,13 +11,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from azr_population.domains.code.formats import FORMATS
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
-from azr_population.hosts.local.engine import held_out_exam, open_referee
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
+from azr_population.method.exam import held_out_exam
 from azr_population.method.members import Member, Role
-from azr_population.method.tools import Tools
+from azr_population.method.tools import Tools, domain_of, format_of, open_referee
 from azr_population.runs import RunDirectory
 from azr_population.runs.diagnostics import Estimate, difference, interval
 
@@ -81,9 +80,9 @@ def examine(
     folder = RunDirectory(path)
     config = stored_config(folder, overrides)
     members = [one for one in stored_members(folder, every) if one.solves]
-    exam, format = held_out_exam(config), FORMATS.find(config.base.format).function()
+    exam, format = held_out_exam(config), format_of(config)
     with open_referee(config) as referee, engine_for(config, folder) as engine:
-        tools = Tools(engine, referee, format)
+        tools = Tools(engine, referee, domain_of(config), format)
 
         def sit(member: Member, step: int) -> tuple[float, ...]:
             sitting = exam.sit(tools, [member], config.seed, step)

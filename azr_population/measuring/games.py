@@ -10,19 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azr_population.config.schema import Config
-from azr_population.domains.code.completions import read_proposal
-from azr_population.domains.code.formats import FORMATS, Format
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.format import read_proposal
+from azr_population.domains.task import Task
 from azr_population.engines.engine import Sampling
-from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
-from azr_population.hosts.local.engine import open_referee
 from azr_population.measuring.outcome import Outcome
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
 from azr_population.method.exam import Exam
-from azr_population.method.phases import judge_proposals
-from azr_population.method.tools import Tools
-from azr_population.referee import Referee
+from azr_population.method.tools import Tools, domain_of, format_of, open_referee
 from azr_population.runs import RunDirectory
 from azr_population.runs.streams import Streams
 
@@ -43,13 +38,12 @@ def play(paths: Sequence[str | Path], every: int, tasks: int, attempts: int, see
     teachers = [one for one in members if one.proposes]
     students = [one for one in members if one.solves]
     config, streams = configs[0], Streams(seed)
-    format = FORMATS.find(config.base.format).function()
+    domain, format = domain_of(config), format_of(config)
     with open_referee(config) as referee, engine_for(config, runs[0]) as engine:
-        proposed = [
-            _proposals(engine, referee, format, config, one, tasks, streams) for one in teachers
-        ]
+        tools = Tools(engine, referee, domain, format)
+        proposed = [_proposals(tools, config, one, tasks, streams) for one in teachers]
         asked = [task for own in proposed for task in own]
-        exam, tools = Exam(asked, attempts, seed), Tools(engine, referee, format)
+        exam = Exam(asked, attempts, seed)
         rates: list[NDArray[np.float64]] = []
         for student in students:
             # Its label, because members of several runs have the same names.
@@ -64,28 +58,28 @@ def play(paths: Sequence[str | Path], every: int, tasks: int, attempts: int, see
 
 
 def _refuse_strangers(runs: Sequence[RunDirectory], configs: Sequence[Config]) -> None:
-    first = (runs[0].environment().get("base"), configs[0].base.format)
+    first = (runs[0].environment().get("base"), configs[0].task.domain, configs[0].base.format)
     for run, config in zip(runs, configs, strict=True):
-        if (run.environment().get("base"), config.base.format) != first:
-            raise UserError(f"{run.path} was played on another base than {runs[0].path}")
+        if (run.environment().get("base"), config.task.domain, config.base.format) != first:
+            raise UserError(f"{run.path} was played on another base or domain than {runs[0].path}")
     labels = [run.path.resolve().name for run in runs]
     if len(set(labels)) < len(labels):
         raise UserError(f"two runs are called {', '.join(labels)}; rename a folder")
 
 
 def _proposals(
-    engine: TextEngine,
-    referee: Referee,
-    format: Format,
+    tools: Tools,
     config: Config,
     teacher: StoredMember,
     count: int,
     streams: Streams,
 ) -> list[Task]:
     """The valid ones of the teacher's proposals, which are split evenly over the task types."""
-    teacher.load(engine)
-    kinds = [TaskType(config.task.types[n % len(config.task.types)]) for n in range(count)]
-    written = engine.generate(
+    format = tools.format
+    teacher.load(tools.engine)
+    types = tools.domain.wanted(config.task.types)
+    kinds = [types[n % len(types)] for n in range(count)]
+    written = tools.engine.generate(
         [format.propose_prompt(kind, []) for kind in kinds],
         [0] * count,
         Sampling(tuple(format.max_new_tokens(kind, "propose") for kind in kinds)),
@@ -95,5 +89,5 @@ def _proposals(
         read_proposal(format, kind, completion)
         for kind, (completion,) in zip(kinds, written, strict=True)
     ]
-    verdicts = judge_proposals([one for one in parsed if one], referee, config.task)
+    verdicts = tools.domain.judge([one for one in parsed if one], tools.referee, config.task)
     return [verdict for verdict in verdicts if isinstance(verdict, Task)]

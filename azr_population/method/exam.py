@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from azr_population.domains.code.completions import read_answer
-from azr_population.domains.code.questions import question
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.config.schema import Config
+from azr_population.domains.format import read_answer
+from azr_population.domains.task import Task
 from azr_population.engines.engine import Sampling
 from azr_population.method.members import Member
-from azr_population.method.tools import Tools
+from azr_population.method.tools import Tools, domain_of
 from azr_population.runs.streams import Streams
 
 
@@ -27,7 +27,7 @@ from azr_population.runs.streams import Streams
 class Sitting:
     """What came out: for each member its score in [0, 1] at each task, in the exam's order."""
 
-    types: tuple[TaskType, ...]
+    types: tuple[str, ...]
     """Of the tasks."""
     scores: dict[str, list[float]]
     attempts: int
@@ -43,12 +43,12 @@ class Sitting:
             "worst": min(members.values()),
             "attempts": self.attempts,
             "types": {
-                str(type): _mean(
+                type: _mean(
                     [
                         score
                         for scores in self.scores.values()
                         for of, score in zip(self.types, scores, strict=True)
-                        if of is type
+                        if of == type
                     ]
                 )
                 for type in dict.fromkeys(self.types)
@@ -106,7 +106,19 @@ class Exam:
             for place, score in zip([*exact, *sampled], [*likelihoods, *rates], strict=True):
                 by_task[place] = score
             scores[member.name] = by_task
-        return Sitting(tuple(task.type for task in self.tasks), scores, attempts)
+        return Sitting(tuple(str(task.type) for task in self.tasks), scores, attempts)
+
+
+def held_out_exam(config: Config) -> Exam:
+    """The exam that the run's `exam` group describes, of the task types that it plays."""
+    own = config.exam
+    return Exam(exam_tasks(config, own.tasks_per_type, own.seed), own.attempts, own.seed)
+
+
+def exam_tasks(config: Config, per_type: int, seed: int) -> list[Task]:
+    """Held-out tasks of the types that the run plays."""
+    domain = domain_of(config)
+    return domain.exam(per_type, seed, domain.wanted(config.task.types))
 
 
 def _solve(
@@ -124,14 +136,12 @@ def _solve(
         [read_answer(format, task.type, completion) for completion in group]
         for task, group in zip(tasks, completions, strict=True)
     ]
-    questions = [
-        question(task, [text for text in texts if text is not None])
+    asked = [
+        (task, [text for text in texts if text is not None])
         for task, texts in zip(tasks, answers, strict=True)
     ]
-    return [
-        sum(grade.solved for grade in grades) / attempts
-        for grades in tools.referee.grade(questions)
-    ]
+    judged = tools.domain.grade(asked, tools.referee)
+    return [sum(verdict.solved for verdict in of_task) / attempts for of_task in judged]
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from azr_population.config.schema import ExamConfig
-from azr_population.domains.code.held_out import HeldOut
+from azr_population.domains.domain import HeldOut
 from azr_population.method.clock import PhaseClock
 from azr_population.method.exam import Exam
 from azr_population.method.members import Member

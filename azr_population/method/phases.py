@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from azr_population.config.schema import EngineConfig, TaskConfig
-from azr_population.domains.code.completions import read_answer, read_proposal
-from azr_population.domains.code.held_out import HeldOut
-from azr_population.domains.code.questions import question
-from azr_population.domains.code.task import Proposal, Task, TaskType
-from azr_population.domains.code.validity import accept, refuse_before
+from azr_population.domains.domain import UNSTEADY, Domain, HeldOut
+from azr_population.domains.format import read_answer, read_proposal
+from azr_population.domains.task import Proposal, Task
 from azr_population.engines.engine import Sampling
 from azr_population.method.population import Population
 from azr_population.method.rows import Answer, Row
 from azr_population.method.shares import proposal_rows, shares
 from azr_population.method.tools import Tools
-from azr_population.referee import Program, Reason, Referee
+from azr_population.referee import Referee
 
 
 def propose(
@@ -26,9 +24,10 @@ def propose(
     references = streams.numpy("references", step)
     teachers = population.roster.teachers
     budget = proposal_rows(population.config.rows, teachers[0].role)
+    types = tools.domain.wanted(tasks.types)
     wanted = [
-        (match, TaskType(type))
-        for type, count in zip(tasks.types, shares(budget, len(tasks.types)), strict=True)
+        (match, type)
+        for type, count in zip(types, shares(budget, len(types)), strict=True)
         for match in population.deal([t.slot for t in teachers for _ in range(count)])
     ]
     wanted.sort(key=lambda pair: population.matches.index(pair[0]))
@@ -74,7 +73,8 @@ def verify(
             row.reason = HELD_OUT
         elif row.proposal:
             parsed.append((row, row.proposal))
-    verdicts = judge_proposals([proposal for _, proposal in parsed], tools.referee, tasks)
+    proposals = [proposal for _, proposal in parsed]
+    verdicts = tools.domain.judge(proposals, tools.referee, tasks)
     for (row, _), verdict in zip(parsed, verdicts, strict=True):
         if isinstance(verdict, Task):
             row.task, row.reason = verdict, "ok"
@@ -82,39 +82,13 @@ def verify(
             row.reason = verdict
 
 
-def judge_proposals(
-    proposals: Sequence[Proposal], referee: Referee, tasks: TaskConfig
-) -> list[Task | str]:
-    """For each proposal the task, or the reason why it is none.
-
-    The referee runs the programs; the validity rules decide which of them are tasks.
-    """
-    verdicts: list[Task | str] = [
-        refuse_before(proposal, tasks.max_program_chars) or "" for proposal in proposals
-    ]
-    runnable = [index for index, refused in enumerate(verdicts) if not refused]
-    programs = [
-        Program(
-            proposals[i].program,
-            proposals[i].inputs,
-            proposals[i].imports,
-            literal_inputs=proposals[i].type is not TaskType.CODE_O,
-        )
-        for i in runnable
-    ]
-    for index, execution in zip(runnable, referee.check(programs), strict=True):
-        verdicts[index] = (
-            accept(proposals[index], execution.outputs, tasks.refuse, tasks.max_output_chars)
-            if execution.valid
-            else execution.reason.value
-        )
-    return verdicts
-
-
-def seed_tasks(proposals: Sequence[Proposal], referee: Referee, tasks: TaskConfig) -> list[Task]:
+def seed_tasks(
+    proposals: Sequence[Proposal], domain: Domain, referee: Referee, tasks: TaskConfig
+) -> list[Task]:
     """The valid tasks of a seed file, of the types that the run plays."""
-    wanted = [proposal for proposal in proposals if str(proposal.type) in tasks.types]
-    verdicts = judge_proposals(wanted, referee, tasks)
+    types = domain.wanted(tasks.types)
+    wanted = [proposal for proposal in proposals if proposal.type in types]
+    verdicts = domain.judge(wanted, referee, tasks)
     return [verdict for verdict in verdicts if isinstance(verdict, Task)]
 
 
@@ -144,7 +118,7 @@ def solve(
 
 
 def grade(rows: Sequence[Row], tools: Tools) -> None:
-    """The referee judges the attempts. Equal answers to a task are judged once.
+    """The domain judges the attempts. Equal answers to a task are judged once.
 
     A task whose own answer is not right among them is none: it pays its teacher as any other
     invalid proposal, and its attempts count for nobody.
@@ -154,15 +128,15 @@ def grade(rows: Sequence[Row], tools: Tools) -> None:
         tuple(dict.fromkeys(a.text for a in row.answers if a.text is not None)) for row in asked
     ]
     questions = [
-        question(row.task, answers)
+        (row.task, answers)
         for row, answers in zip(asked, texts, strict=True)
         if row.task is not None
     ]
-    for row, answers, grades in zip(asked, texts, tools.referee.grade(questions), strict=True):
-        verdicts = dict(zip(answers, grades, strict=True))
-        if any(grade.reason is Reason.NONDETERMINISTIC for grade in grades):
-            row.task, row.reason, row.answers = None, Reason.NONDETERMINISTIC.value, []
+    judged = tools.domain.grade(questions, tools.referee)
+    for row, answers, of_row in zip(asked, texts, judged, strict=True):
+        verdicts = dict(zip(answers, of_row, strict=True))
+        if any(verdict.reason == UNSTEADY for verdict in of_row):
+            row.task, row.reason, row.answers = None, UNSTEADY, []
         for answer in row.answers:
             if answer.text is not None:
-                answer.solved = verdicts[answer.text].solved
-                answer.reason = verdicts[answer.text].reason.value
+                answer.solved, answer.reason = verdicts[answer.text]

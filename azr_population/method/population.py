@@ -12,6 +12,7 @@ from typing import Any
 
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
 from azr_population.domains.buffer import TaskBuffer
+from azr_population.domains.domain import Domain
 from azr_population.errors import UserError
 from azr_population.method import record
 from azr_population.method.matchmaking import Match, Matchmaker
@@ -44,8 +45,10 @@ class Population:
         evolution: EvolutionConfig,
         seed: int,
         buffer_size: int,
+        domain: Domain,
     ) -> None:
         self.config = config
+        self.domain = domain
         self.streams = Streams(seed)
         self.matchmaker = matchmaker_of(matchmaking)
         self.ratings = self.matchmaker.ratings
@@ -122,12 +125,12 @@ class Population:
             updates: what the engine says about each member's update, by slot.
             practice: attempts outside the matches.
         """
-        metrics = record.step_record(self.step, self.roster, rows, practice, updates)
+        metrics = record.step_record(self.step, self.roster, rows, practice, updates, self.domain)
         metrics |= self.turnover.operators(self.step)
         for row in rows:
             if row.task is not None:
                 self.buffer.add(row.task)
-        tasks = record.task_records(self.step, rows)
+        tasks = record.task_records(self.step, rows, self.domain)
         return StepRecords(metrics, matches, births, tasks, record.nothing_valid(rows))
 
     def state(self) -> dict[str, Any]:

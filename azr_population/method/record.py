@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from azr_population.domains.code.complexity import measure
+from azr_population.domains.domain import Domain
 from azr_population.method.members import Member, Role, Roster, outcome_of, tally
 from azr_population.method.rows import Practice, Row
 from azr_population.runs.directory import RunDirectory
@@ -48,20 +48,17 @@ def share(flags: Iterable[bool]) -> float | None:
     return mean(float(flag) for flag in flags)
 
 
-def proposal_metrics(rows: Sequence[Row]) -> dict[str, float | None]:
+def proposal_metrics(rows: Sequence[Row], domain: Domain) -> dict[str, float | None]:
     """How well these proposals did. Means over valid tasks, but for validity, reward and length."""
     valid = [row for row in rows if row.task is not None]
-    measured = [m for row in valid if row.task and (m := measure(row.task.program))]
+    measured = [m for row in valid if row.task and (m := domain.measure(row.task.program))]
     return {
         "validity": share(row.task is not None for row in rows),
         "unique": share(row.copies == 0 for row in valid),
         "proposal_reward": mean(row.reward for row in rows),
         "solve_rate": mean(row.solve_rate for row in valid),
         "proposal_tokens": mean(len(row.completion.token_ids) for row in rows),
-        "ast_nodes": mean(complexity.ast_nodes for complexity in measured),
-        "ast_depth": mean(complexity.ast_depth for complexity in measured),
-        "cyclomatic": mean(complexity.cyclomatic for complexity in measured),
-        "lines": mean(complexity.lines for complexity in measured),
+        **{m.name: mean(one[m.name] for one in measured) for m in domain.measures},
     }
 
 
@@ -88,6 +85,7 @@ def member_metrics(
     rows: Sequence[Row],
     practice: Sequence[Practice],
     updates: Mapping[str, float],
+    domain: Domain,
 ) -> dict[str, Any]:
     """One member's step: what it did, what it cost and where it stands.
 
@@ -111,7 +109,7 @@ def member_metrics(
     if member.role is not Role.AGENT:
         figures |= {"mu": member.rating.mu, "sigma": member.rating.sigma}
     if member.role is not Role.STUDENT:
-        figures |= proposal_metrics(proposed)
+        figures |= proposal_metrics(proposed, domain)
     if member.role is not Role.TEACHER:
         figures |= answer_metrics(solved)
     if practised:
@@ -148,14 +146,17 @@ def step_record(
     rows: Sequence[Row],
     practice: Sequence[Practice],
     updates: Mapping[int, Mapping[str, float]],
+    domain: Domain,
 ) -> dict[str, Any]:
     """What a step adds to the line of `metrics.jsonl`. Lengths in tokens, shares in [0, 1].
 
     The host adds `seconds` and `phases` (seconds too), observers the rest.
     """
-    members = {m.name: member_metrics(m, rows, practice, updates.get(m.slot, {})) for m in roster}
+    members = {
+        m.name: member_metrics(m, rows, practice, updates.get(m.slot, {}), domain) for m in roster
+    }
     types = {
-        str(type): proposal_metrics([row for row in rows if row.type is type])
+        str(type): proposal_metrics([row for row in rows if row.type == type], domain)
         for type in dict.fromkeys(row.type for row in rows)
     }
     return {
@@ -194,7 +195,7 @@ def match_record(
     }
 
 
-def task_records(step: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
+def task_records(step: int, rows: Sequence[Row], domain: Domain) -> list[dict[str, Any]]:
     """The lines of `tasks.jsonl`: every valid task with its attempts and verdicts."""
     return [
         {
@@ -211,7 +212,7 @@ def task_records(step: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
             "reasons": [answer.reason for answer in row.answers],
             "solve_rate": row.solve_rate,
             "copies": row.copies,
-            **_complexity(row.task.program),
+            **domain.measure(row.task.program),
         }
         for row in rows
         if row.task is not None
@@ -245,8 +246,3 @@ def nothing_valid(rows: Sequence[Row]) -> list[str]:
 def shorten(text: str, longest: int = 200) -> str:
     """The text on one line, as Python would write it, cut after so many characters."""
     return repr(text) if len(text) <= longest else f"{text[:longest]!r}..."
-
-
-def _complexity(program: str) -> dict[str, int]:
-    measured = measure(program)
-    return asdict(measured) if measured else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.task import Proposal, Task
 from azr_population.engines.engine import Completion
 from azr_population.method.matchmaking import Match
 
@@ -30,7 +30,7 @@ class Row:
     `rewards.reward_rows` has the rest."""
 
     match: Match
-    type: TaskType
+    type: str
     completion: Completion
     proposal: Proposal | None
     task: Task | None = None
@@ -69,7 +69,7 @@ class Practice:
 
     slot: int
     """Of the student."""
-    type: TaskType
+    type: str
     completion: Completion
     solved: bool
     reason: str

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from azr_population.config.schema import Config
-from azr_population.domains.code.task import Task
-from azr_population.method.exam import Exam
+from azr_population.domains.task import Task
+from azr_population.method.exam import Exam, exam_tasks
 from azr_population.method.members import Member
 from azr_population.method.rows import Row
 
@@ -24,6 +24,16 @@ class Sit(Protocol):
     def __call__(self, exam: Exam, members: Sequence[Member]) -> dict[str, list[float]]:
         """See above."""
         ...
+
+
+def fitness_exam(config: Config, reported: Exam | None) -> Exam | None:
+    """The exam that fitness goes by, without a task of the reported one; None for any other
+    fitness."""
+    evolution = config.evolution
+    if evolution.fitness != "exam_validation":
+        return None
+    tasks = exam_tasks(config, evolution.validation_tasks, evolution.validation_seed)
+    return validation_exam(config, tasks, reported)
 
 
 def validation_exam(config: Config, tasks: Sequence[Task], reported: Exam | None) -> Exam:

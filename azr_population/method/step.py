@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from azr_population.config.schema import Config
-from azr_population.domains.code.held_out import HeldOut
-from azr_population.domains.code.task import Task
+from azr_population.domains.task import Task
 from azr_population.method.clock import PhaseClock
 from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.observers import Observer, Observers
@@ -32,7 +31,7 @@ class SelfPlay:
     def __init__(self, config: Config, tools: Tools, held_out: Sequence[Task] = ()) -> None:
         self.config = config
         self.tools = tools
-        self.held_out = HeldOut(task.program for task in held_out)
+        self.held_out = tools.domain.held_out(task.program for task in held_out)
         self.observers: list[Observer] = []
         self.population = Population(
             config.population,
@@ -40,6 +39,7 @@ class SelfPlay:
             config.evolution,
             config.seed,
             config.task.buffer_size,
+            tools.domain,
         )
 
     @property

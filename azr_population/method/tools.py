@@ -4,15 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from azr_population.domains.code.formats import Format
+from azr_population.config.schema import Config
+from azr_population.domains.domain import Domain
+from azr_population.domains.format import Format
+from azr_population.domains.known import find_domain
 from azr_population.engines.text import TextEngine
-from azr_population.referee import Referee
+from azr_population.referee import Referee, RefereeSettings
 
 
 @dataclass(frozen=True)
 class Tools:
-    """The engine that speaks and learns for members, how it is asked, and the referee."""
+    """The engine that speaks and learns for members, the domain and one of its formats, in which
+    they are asked, and the referee."""
 
     engine: TextEngine
     referee: Referee
+    domain: Domain
     format: Format
+
+
+def domain_of(config: Config) -> Domain:
+    """What the run's tasks are about. Raises UserError."""
+    return find_domain(config.task.domain)
+
+
+def format_of(config: Config) -> Format:
+    """How the run's members are asked. Raises UserError."""
+    return domain_of(config).format(config.base.format)
+
+
+def open_referee(config: Config) -> Referee:
+    """The sandbox with the run's limits; a context manager."""
+    own = config.referee
+    return Referee(
+        RefereeSettings(
+            workers=own.workers,
+            deadline=own.deadline,
+            cpu_seconds=own.cpu_seconds,
+            share=own.share,
+            memory_mb=own.memory_mb,
+            accept_unconfined=own.accept_unconfined,
+        )
+    )

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from azr_population.config.schema import MembersConfig, PopulationConfig
-from azr_population.domains.code.task import TaskType
 from azr_population.engines.engine import Completion, Sample
 from azr_population.engines.text import TextEngine
 from azr_population.method.advantages import ADVANTAGES, BASELINES
@@ -24,7 +23,7 @@ class TrainingRow(NamedTuple):
     slot: int
     phase: str
     """`propose` or `solve`: TRR++ has a baseline for each."""
-    type: TaskType
+    type: str
     completion: Completion
     value: float
     of: Row | Answer | Practice | None = None
@@ -70,7 +69,7 @@ def choose_attempts(
     rows: Sequence[Row], count: int, generator: np.random.Generator
 ) -> list[tuple[Row, int]]:
     """Up to `count` attempts at these rows' tasks, by number; see `attempts`."""
-    by_type: dict[TaskType, list[Row]] = {}
+    by_type: dict[str, list[Row]] = {}
     for row in rows:
         by_type.setdefault(row.type, []).append(row)
     queues: list[list[tuple[Row, int]]] = []

@@ -7,7 +7,7 @@ solved; nothing is computed from it. A record holds
     member, generation  who wrote it, before any replacement at the end of the step
     opponent            the other member of the match (`student_1@25`: of step 25); null for an
                         attempt at a task of AZR's own
-    type                code_o, code_i or code_f
+    type                of task, one of the domain's
     verdict, reason     `valid` or `refused` of a proposal, `solved` or `failed` of an attempt, and
                         the rule's or the referee's word for it
     solve_rate          of a valid proposal: the share of the attempts that solved it
@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from azr_population.domains.code.task import TaskType
 from azr_population.engines.engine import Completion
 from azr_population.method.members import Roster
 from azr_population.method.observers import Observer
@@ -159,7 +158,7 @@ def _proposal(row: Row) -> tuple[Record, Completion]:
 
 
 def _attempt(
-    answer: Answer | Practice, type: TaskType, opponent: str | None
+    answer: Answer | Practice, type: str, opponent: str | None
 ) -> tuple[Record, Completion]:
     record = {
         "phase": "solve",

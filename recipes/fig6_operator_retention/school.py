@@ -20,11 +20,12 @@ from azr_population.bases.nano.exam import exam
 from azr_population.bases.nano.grammar import Grammar
 from azr_population.config.schema import LearnerConfig, TaskConfig
 from azr_population.domains.code.chat_format import ChatFormat
-from azr_population.domains.code.formats import Format
+from azr_population.domains.code.domain import Code
 from azr_population.domains.code.nano_format import NanoFormat
 from azr_population.domains.code.questions import question
 from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.format import Format
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Completion, Sample, Sampling
 from azr_population.method.advantages import leave_one_out, task_relative
@@ -50,11 +51,11 @@ class School:
         self.base = str(base)
         self.format: Format = ChatFormat() if arguments.base else NanoFormat()
         if arguments.base:
-            proposals = [p for p in read_seed_file(arguments.seed_file) if p.type is O]
-            tasks = seed_tasks(proposals, referee, TaskConfig())
+            proposals = [p for p in read_seed_file(arguments.seed_file) if p.type == O]
+            tasks = seed_tasks(proposals, Code(), referee, TaskConfig())
             self.exam, self._pool = tasks[::4], [task for i, task in enumerate(tasks) if i % 4]
         else:
-            self.exam = [task for task in exam(arguments.exam, seed=7) if task.type is O]
+            self.exam = [task for task in exam(arguments.exam, seed=7) if task.type == O]
             self._pool = _training_tasks(3000, arguments.seed)
         settings = EngineSettings(
             self.base,

@@ -38,7 +38,7 @@ def test_a_chunk_is_the_same_for_the_same_numbers(groups):
 def test_all_kinds_come_and_most_is_code_o_and_code_i(groups):
     counts = Counter(map(kind, groups))
     assert len(counts) == 6
-    assert sum(n for (_, type), n in counts.items() if type is not TaskType.CODE_F) > 0.7 * 250
+    assert sum(n for (_, type), n in counts.items() if type != TaskType.CODE_F) > 0.7 * 250
 
 
 def test_what_is_proposed_parses_and_runs_and_is_not_of_the_exam(groups):
@@ -60,12 +60,12 @@ def test_answers_are_right(groups):
     checked = Counter()
     for group in groups:
         phase, type = kind(group)
-        if phase != "solve" or type is TaskType.CODE_F:
+        if phase != "solve" or type == TaskType.CODE_F:
             continue
         (program,) = group.programs
         for one in group.demonstrations:
             answer = FORM.parse_answer(type, one.completion)
-            if type is TaskType.CODE_O:
+            if type == TaskType.CODE_O:
                 asked = one.prompt.split("What is f(")[1][:-2]
                 assert run_function(program, [asked]) == [answer]
             else:

@@ -23,7 +23,7 @@ def test_sampling_is_by_type_without_repeats_and_seeded():
         buffer.add(task(n))
         buffer.add(task(n, TaskType.CODE_I))
     one = buffer.sample(TaskType.CODE_I, 6, np.random.default_rng(3))
-    assert len(set(one)) == 6 and all(t.type is TaskType.CODE_I for t in one)
+    assert len(set(one)) == 6 and all(t.type == TaskType.CODE_I for t in one)
     assert one == buffer.sample(TaskType.CODE_I, 6, np.random.default_rng(3))
     assert len(buffer.sample(TaskType.CODE_O, 99, np.random.default_rng(0))) == 20
     assert buffer.sample(TaskType.CODE_F, 3, np.random.default_rng(0)) == []

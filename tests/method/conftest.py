@@ -12,6 +12,7 @@ import torch
 
 from azr_population.config.schema import Config
 from azr_population.domains.code.chat_format import ChatFormat
+from azr_population.domains.code.domain import Code
 from azr_population.engines.engine import Completion
 from azr_population.hosts.local.observing import observers
 from azr_population.method.step import SelfPlay
@@ -141,7 +142,7 @@ def play(config, referee):
     """Makes a self-play with scripted members: teachers' skills, then students'."""
 
     def make(skill, exam=None, validation=None):
-        tools = Tools(ScriptedEngine(skill), referee, ChatFormat())
+        tools = Tools(ScriptedEngine(skill), referee, Code(), ChatFormat())
         game = SelfPlay(config, tools, exam.tasks if exam else [])
         game.observers = observers(game, exam, validation)
         return game

@@ -9,9 +9,8 @@ import torch
 from azr_population.config.load import load_config
 from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.task import Task, TaskType
-from azr_population.hosts.local.engine import held_out_exam
 from azr_population.hosts.local.run import _selfplay
-from azr_population.method.exam import Exam
+from azr_population.method.exam import Exam, held_out_exam
 
 
 @pytest.fixture

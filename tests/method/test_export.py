@@ -8,6 +8,7 @@ import torch
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
+from azr_population.domains.code.domain import Code
 from azr_population.engines.base_model import fingerprint, load_base
 from azr_population.engines.torch_engine import make_bank
 from azr_population.method.export import export_members, write_snapshot
@@ -28,7 +29,7 @@ def adapter():
 
 def population_of(teachers, students):
     config = PopulationConfig(teachers=teachers, students=students)
-    return Population(config, MatchmakingConfig(), EvolutionConfig(), 1, 8)
+    return Population(config, MatchmakingConfig(), EvolutionConfig(), 1, 8, Code())
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.domain import Code
 from azr_population.domains.code.task import Proposal, TaskType
 from azr_population.method import phases
 from azr_population.method.training import attempts, choose_attempts, proposals, samples
@@ -130,7 +131,7 @@ def test_the_hidden_inputs_of_a_function_must_be_literals():
         )
     ]
     with Referee(RefereeSettings(workers=1)) as referee:
-        verdicts = phases.judge_proposals(proposals_, referee, TaskConfig())
+        verdicts = Code().judge(proposals_, referee, TaskConfig())
     assert [v if isinstance(v, str) else "ok" for v in verdicts] == [
         "ok",
         "ok",

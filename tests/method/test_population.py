@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
+from azr_population.domains.code.domain import Code
 from azr_population.domains.code.task import Proposal, Task, TaskType
 from azr_population.engines.engine import Completion
 from azr_population.errors import UserError
@@ -23,7 +24,7 @@ WRITTEN = Completion(0, (), (1, 2), (), True)
 def population(teachers: int = 2, students: int = 2) -> Population:
     evolution = EvolutionConfig(interval=2, operators={"full_gaussian": 1.0, "dare": 1.0})
     config = PopulationConfig(teachers=teachers, students=students)
-    return Population(config, MatchmakingConfig(), evolution, seed=1, buffer_size=100)
+    return Population(config, MatchmakingConfig(), evolution, 1, 100, Code())
 
 
 def rows(of: Population, solved: dict[str, bool]) -> list[Row]:

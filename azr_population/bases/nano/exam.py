@@ -39,10 +39,10 @@ def exam(n_per_type: int, seed: int, types: Collection[str] = tuple(TaskType)) -
 
 def _draw(grammar: Grammar, type: TaskType, level: int, seen: set[str]) -> Task:
     while True:
-        example = draw_example(grammar, level, simple=type is TaskType.CODE_F, held_out=True)
+        example = draw_example(grammar, level, simple=type == TaskType.CODE_F, held_out=True)
         if example is None or example.program in seen:
             continue
-        pairs = example.pairs[: CODE_F_INPUTS if type is TaskType.CODE_F else 1]
+        pairs = example.pairs[: CODE_F_INPUTS if type == TaskType.CODE_F else 1]
         inputs, outputs = zip(*pairs, strict=True)
         proposal = Proposal(type, example.program, tuple(inputs))
         task = judge_proposal(proposal, tuple(outputs), tuple(REFUSALS), _MAX_OUTPUT_CHARS)

@@ -33,7 +33,7 @@ def _warmed_up_on(log: Path) -> str:
         name = str(read_json(log)["settings"]["format"])
     except (KeyError, TypeError) as error:
         raise UserError(f"{log} names no format; name one by --format: {_names()}") from error
-    if name not in FORMATS:
+    if name not in [entry.name for entry in FORMATS]:
         raise UserError(
             f"{log}: the base was warmed up on the format {name!r}, which is unknown here; name "
             f"one by --format: {_names()}"

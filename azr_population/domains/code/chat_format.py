@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.code.task import Proposal, Task, TaskType, reference_answer, shown_pairs
 
 _RULES = """Rules:
 - The entry point is a function named f; helper functions and classes are allowed.
@@ -18,7 +18,7 @@ _RULES = """Rules:
   literal (numbers, strings, lists, tuples, dicts, sets, booleans, None).
 - No input/output, no randomness, no dates, no modules outside the standard library's pure ones."""
 
-_ASK = {
+_ASK: dict[str, str] = {
     TaskType.CODE_O: "Predicting the output from the program and the input should take careful "
     "step-by-step reasoning.",
     TaskType.CODE_I: "Finding an input that gives the output, from the program and the output "
@@ -29,7 +29,7 @@ _ASK = {
 
 _FENCE = re.compile(r"```[ \t]*([A-Za-z]*)[^\n]*\n(.*?)```", re.DOTALL)
 CODE_F_INPUTS = 6
-_ANSWER_BLOCK = {
+_ANSWER_BLOCK: dict[str, str] = {
     TaskType.CODE_O: "output",
     TaskType.CODE_I: "input",
     TaskType.CODE_F: "python",
@@ -41,12 +41,12 @@ class ChatFormat:
 
     chat: ClassVar[bool] = True
 
-    def propose_prompt(self, type: TaskType, references: Sequence[Task] = ()) -> str:
-        """See `azr_population.domains.code.formats.Format`."""
+    def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
+        """See `azr_population.domains.format.Format`."""
         inputs = (
             f"{CODE_F_INPUTS} different inputs, each in an ```input block of its own, and a short "
             "hint in a ```message block"
-            if type is TaskType.CODE_F
+            if type == TaskType.CODE_F
             else "one input in an ```input block"
         )
         parts = [
@@ -60,20 +60,20 @@ class ChatFormat:
             parts.append(f"These programs are known already; yours must differ clearly:\n{shown}")
         return "\n\n".join(parts)
 
-    def parse_proposal(self, type: TaskType, text: str) -> Proposal | None:
+    def parse_proposal(self, type: str, text: str) -> Proposal | None:
         """See `Format`; the last python block counts, repeated inputs are dropped."""
         blocks = _blocks(text)
         programs = [body for name, body in blocks if name == "python"]
         inputs = tuple(body for name, body in blocks if name == "input")
         messages = [body for name, body in blocks if name == "message"]
-        wanted = CODE_F_INPUTS if type is TaskType.CODE_F else 1
+        wanted = CODE_F_INPUTS if type == TaskType.CODE_F else 1
         if not programs or len(inputs) < wanted:
             return None
         return Proposal(
             type=type,
             program=programs[-1],
             inputs=tuple(dict.fromkeys(inputs[:wanted]))
-            if type is TaskType.CODE_F
+            if type == TaskType.CODE_F
             else inputs[-1:],
             message=messages[-1] if messages else "",
         )
@@ -81,13 +81,13 @@ class ChatFormat:
     def solve_prompt(self, task: Task) -> str:
         """See `Format`."""
         program = f"```python\n{task.program}\n```"
-        if task.type is TaskType.CODE_O:
+        if task.type == TaskType.CODE_O:
             return (
                 f"What does f return for this input?\n\n{program}\n\n```input\n{task.inputs[0]}\n"
                 "```\n\nThink step by step, then give the value as a Python literal in an "
                 "```output block."
             )
-        if task.type is TaskType.CODE_I:
+        if task.type == TaskType.CODE_I:
             return (
                 f"Find an input for which f returns this output.\n\n{program}\n\n```output\n"
                 f"{task.outputs[0]}\n```\n\nThink step by step, then give the arguments as Python "
@@ -95,7 +95,7 @@ class ChatFormat:
             )
         pairs = "\n".join(
             f"```input\n{arguments}\n```\n```output\n{value}\n```"
-            for arguments, value in task.shown_pairs
+            for arguments, value in shown_pairs(task)
         )
         message = f"\n\nMessage: {task.message}" if task.message else ""
         return (
@@ -104,7 +104,7 @@ class ChatFormat:
             "program in a ```python block."
         )
 
-    def parse_answer(self, type: TaskType, text: str) -> str | None:
+    def parse_answer(self, type: str, text: str) -> str | None:
         """See `Format`; the last fitting block counts."""
         answers = [body for name, body in _blocks(text) if name == _ANSWER_BLOCK[type]]
         return answers[-1] if answers else None
@@ -121,9 +121,9 @@ class ChatFormat:
 
     def write_answer(self, task: Task) -> str:
         """See `Format`."""
-        return f"```{_ANSWER_BLOCK[task.type]}\n{task.reference_answer}\n```"
+        return f"```{_ANSWER_BLOCK[task.type]}\n{reference_answer(task)}\n```"
 
-    def max_new_tokens(self, type: TaskType, phase: str) -> int:
+    def max_new_tokens(self, type: str, phase: str) -> int:
         """See `Format`; room for a chain of thought."""
         return 2048
 

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterable
 
 from azr_population.domains.code.complexity import parse
+from azr_population.domains.domain import HeldOut
 
 
-class HeldOut:
+class HeldOutPrograms(HeldOut):
     """Tells copies and near-copies of an exam's programs, however they are laid out."""
 
     def __init__(self, programs: Iterable[str]) -> None:

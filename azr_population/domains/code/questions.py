@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.task import Task, TaskType, shown
 from azr_population.referee import Question
 
 
 def question(task: Task, answers: Sequence[str]) -> Question:
     """The question that judges these answers; for code_f only the hidden pairs decide."""
-    first = task.shown if task.type is TaskType.CODE_F else 0
+    first = shown(task) if task.type == TaskType.CODE_F else 0
     return Question(
         type=str(task.type),
         program=task.program,

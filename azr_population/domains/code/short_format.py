@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from azr_population.domains.code.chat_format import CODE_F_INPUTS, ChatFormat
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.task import Task, TaskType, shown_pairs
 
-_PROPOSE = {
+_PROPOSE: dict[str, str] = {
     TaskType.CODE_O: "Write a Python function f and an input whose output is hard to predict.",
     TaskType.CODE_I: (
         "Write a Python function f and an input that is hard to find from its output."
@@ -22,7 +22,7 @@ _PROPOSE = {
     ),
 }
 
-_MAX_NEW_TOKENS = {
+_MAX_NEW_TOKENS: dict[tuple[str, str], int] = {
     ("propose", TaskType.CODE_O): 256,
     ("propose", TaskType.CODE_I): 256,
     ("propose", TaskType.CODE_F): 320,
@@ -36,21 +36,21 @@ class ShortFormat(ChatFormat):
     """Prompts of a sentence. A solver reads the program first and what is asked last, so that
     questions about one program share most of their prompts."""
 
-    def propose_prompt(self, type: TaskType, references: Sequence[Task] = ()) -> str:
-        """See `azr_population.domains.code.formats.Format`."""
+    def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
+        """See `azr_population.domains.format.Format`."""
         return _PROPOSE[type]
 
     def solve_prompt(self, task: Task) -> str:
         """See `Format`."""
         program = f"```python\n{task.program}\n```\n"
-        if task.type is TaskType.CODE_O:
+        if task.type == TaskType.CODE_O:
             return f"{program}What is f({task.inputs[0]})?"
-        if task.type is TaskType.CODE_I:
+        if task.type == TaskType.CODE_I:
             return f"{program}Find an input for which f returns {task.outputs[0]}"
-        pairs = "\n".join(f"f({arguments}) == {value}" for arguments, value in task.shown_pairs)
+        pairs = "\n".join(f"f({arguments}) == {value}" for arguments, value in shown_pairs(task))
         message = f"\n{task.message}" if task.message else ""
         return f"Write a Python function f with\n{pairs}{message}"
 
-    def max_new_tokens(self, type: TaskType, phase: str) -> int:
+    def max_new_tokens(self, type: str, phase: str) -> int:
         """See `Format`."""
         return _MAX_NEW_TOKENS[phase, type]

@@ -50,7 +50,7 @@ def refuse_before(proposal: Proposal, max_program_chars: int) -> str | None:
     """A reason to refuse a proposal unexecuted, or None."""
     if len(proposal.program) > max_program_chars:
         return "program_too_long"
-    if proposal.type is TaskType.CODE_F and len(set(proposal.inputs)) < MIN_CODE_F_INPUTS:
+    if proposal.type == TaskType.CODE_F and len(set(proposal.inputs)) < MIN_CODE_F_INPUTS:
         return "too_few_inputs"
     return None
 

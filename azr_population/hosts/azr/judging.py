@@ -255,10 +255,10 @@ def _requests(kind: TaskType, data_dict: Mapping[str, Any]) -> Iterator[dict[str
     if not data_dict["format_score"]:
         return
     imports = list(set(data_dict["imports"]))
-    if kind is TaskType.CODE_I:
+    if kind == TaskType.CODE_I:
         yield {"code": data_dict["program"], "gold_output": data_dict["output"],
                "agent_input": data_dict["answer"], "imports": imports}  # fmt: skip
-    elif kind is TaskType.CODE_F:
+    elif kind == TaskType.CODE_F:
         pairs = zip(data_dict["hidden_inputs"], data_dict["hidden_outputs"], strict=False)
         for given, output in pairs:
             yield {"code": data_dict["answer"]["snippet"], "gold_output": output,
@@ -272,9 +272,9 @@ def _reason(read: bool, solved: bool) -> str:
     return str(Reason.SOLVED if solved else Reason.WRONG)
 
 
-def _proposal_and_task(kind: TaskType, answer: Mapping[str, Any]) -> tuple[Proposal, Task]:
+def _proposal_and_task(kind: str, answer: Mapping[str, Any]) -> tuple[Proposal, Task]:
     """Our record of one of AZR's valid programs."""
-    several = kind is TaskType.CODE_F
+    several = kind == TaskType.CODE_F
     proposal = Proposal(
         type=kind,
         program=answer["snippet"],

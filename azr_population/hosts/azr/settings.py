@@ -17,6 +17,7 @@ from azr_population.config.schema import (
     PopulationConfig,
 )
 from azr_population.config.setting import check_fields
+from azr_population.domains.code.domain import Code
 from azr_population.engines.assembly import importance_cap, resolve
 from azr_population.errors import UserError
 from azr_population.hosts.loggers import check_loggers
@@ -36,7 +37,12 @@ def population_of(settings: PopulationSettings, actor_lr: float) -> Population:
         agent_lr=student if settings.agent_lr is None else settings.agent_lr,
     )
     return Population(
-        config, settings.matchmaking, settings.evolution, settings.seed, settings.buffer_size
+        config,
+        settings.matchmaking,
+        settings.evolution,
+        settings.seed,
+        settings.buffer_size,
+        Code(),
     )
 
 

@@ -68,23 +68,23 @@ class Verdicts:
         return scores
 
     def requests(
-        self, manager: Any, kind: TaskType, answer: Mapping[str, Any], responses: Sequence[str]
+        self, manager: Any, kind: str, answer: Mapping[str, Any], responses: Sequence[str]
     ) -> Iterator[dict[str, Any]]:
         """Arguments of each `eval_input_prediction` with which AZR's estimate is going to judge
         these responses; outputs are compared and not executed."""
         imports = list(set(answer["imports"]))
         for response in responses:
             text, read = _read(manager, kind, response)
-            if kind is TaskType.CODE_F and read:
+            if kind == TaskType.CODE_F and read:
                 for given, output in _hidden(answer):
                     yield {"code": text, "gold_output": output, "agent_input": given,
                            "imports": imports}  # fmt: skip
-            elif kind is TaskType.CODE_I:
+            elif kind == TaskType.CODE_I:
                 yield {"code": answer["snippet"], "gold_output": answer["output"],
                        "agent_input": text, "imports": imports}  # fmt: skip
 
     def judge(
-        self, manager: Any, kind: TaskType, answer: Mapping[str, Any], responses: Sequence[str]
+        self, manager: Any, kind: str, answer: Mapping[str, Any], responses: Sequence[str]
     ) -> list[tuple[str | None, bool]]:
         """(the answer that AZR's `manager` read in a response, whether it solved the task).
 
@@ -93,7 +93,7 @@ class Verdicts:
         judged: list[tuple[str | None, bool]] = []
         for response in responses:
             text, read = _read(manager, kind, response)
-            if kind is TaskType.CODE_F:
+            if kind == TaskType.CODE_F:
                 scores = [
                     self._scores.get((text, output, given)) for given, output in _hidden(answer)
                 ]
@@ -104,7 +104,7 @@ class Verdicts:
         return judged
 
 
-def _read(manager: Any, kind: TaskType, response: str) -> tuple[str, bool]:
+def _read(manager: Any, kind: str, response: str) -> tuple[str, bool]:
     """What AZR's `manager` reads in a response, and whether there is anything."""
     from absolute_zero_reasoner.rewards.code_reward import parse_code_function
     from absolute_zero_reasoner.rewards.custom_evaluate import extract_answer
@@ -112,10 +112,10 @@ def _read(manager: Any, kind: TaskType, response: str) -> tuple[str, bool]:
     text = extract_answer(
         response, manager.reward_fn_extraction_type, boxed_retry=manager.boxed_retry
     )
-    if kind is TaskType.CODE_F:
+    if kind == TaskType.CODE_F:
         parsed, program = parse_code_function(text)
         return program, bool(parsed)
-    is_input = kind is TaskType.CODE_I
+    is_input = kind == TaskType.CODE_I
     text = manager.extract_input_output(text, return_input=is_input, return_output=not is_input)
     return text, bool(text)
 

@@ -3,14 +3,9 @@ carries, engines that nothing starts, values that contradict each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from azr_population.config.schema import Config
-from azr_population.domains.code.formats import FORMATS
-from azr_population.domains.code.task import TaskType
-from azr_population.domains.code.validity import REFUSALS
+from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import check_engine, check_rollout
-from azr_population.errors import UserError
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.advantages import BASELINES
 from azr_population.method.check import check_population
@@ -38,13 +33,14 @@ def check_playing(config: Config) -> None:
     """
     check_engine(config.engine.name, config.engine.workers)
     check_rollout(config.engine.rollout, config.base.lora.rank)
-    FORMATS.find(config.base.format)
-    for name in config.task.types:
-        _one_of("task.types", name, [str(kind) for kind in TaskType])
-    for name in config.task.refuse:
-        _one_of("task.refuse", name, REFUSALS)
+    domain = find_domain(config.task.domain)
+    domain.format(config.base.format)
+    domain.wanted(config.task.types)
+    domain.check(config.task)
 
 
-def _one_of(key: str, value: str, known: Iterable[str]) -> None:
-    if value not in known:
-        raise UserError(f"{key}={value} is unknown; choose from {', '.join(sorted(known))}")
+def fill_in(config: Config) -> None:
+    """Writes out what a configuration leaves to its domain: all of its types, all of its rules."""
+    domain, tasks = find_domain(config.task.domain), config.task
+    tasks.types = domain.wanted(tasks.types)
+    tasks.refuse = list(domain.rules) if tasks.refuse is None else tasks.refuse

@@ -1,5 +1,4 @@
-"""What a local run is played on: the engine, in this process or a group of workers (`engine=ray`),
-the referee, the exam."""
+"""What a local run is played on: the engine, in this process or a group of workers."""
 
 from __future__ import annotations
 
@@ -8,10 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.bases.nano.exam import exam
 from azr_population.config.schema import Config
-from azr_population.domains.code.formats import FORMATS
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.task import Task
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.base_folder import base_folder, context_of, outline
 from azr_population.engines.base_model import load_tokenizer
@@ -19,10 +16,8 @@ from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.text import TextEngine, encode
 from azr_population.errors import UserError, first_line
 from azr_population.method.check import check_made
-from azr_population.method.exam import Exam
 from azr_population.method.members import Roster
-from azr_population.method.skill import validation_exam
-from azr_population.referee import Referee, RefereeSettings
+from azr_population.method.tools import domain_of, format_of
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import LoraSpec
 
@@ -37,7 +32,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     Raises:
         UserError: the base does not load, or something cannot serve or hold it.
     """
-    chat = FORMATS.find(config.base.format).function().chat
+    chat = format_of(config).chat
     model, tokenizer = outlined(config)
     check_context(model, longest_row(config, tokenizer, references=0))
     if config.engine.name == "ray":
@@ -72,14 +67,14 @@ def longest_row(config: Config, tokenizer: Any, references: int | None = None) -
     """Tokens of the longest row: a prompt that proposes and the proposal, or a prompt that holds a
     proposal and what is written in answer. The chat template counts, and so do `references`
     (`task.references` of them), as what they can be at most: far more than they mostly are."""
-    format = FORMATS.find(config.base.format).function()
+    format = format_of(config)
     references = config.task.references if references is None else references
 
     def tokens(prompt: str) -> int:
         return len(encode(tokenizer, [prompt], format.chat)[0])
 
     longest = 0
-    for kind in map(TaskType, config.task.types):
+    for kind in domain_of(config).wanted(config.task.types):
         proposal, answer = row_limits(config, kind)
         bare = format.propose_prompt(kind)
         shown = format.propose_prompt(kind, [Task(kind, "", (), ())] * references)
@@ -96,9 +91,9 @@ def longest_row(config: Config, tokenizer: Any, references: int | None = None) -
     return longest
 
 
-def row_limits(config: Config, kind: TaskType) -> tuple[int, int]:
+def row_limits(config: Config, kind: str) -> tuple[int, int]:
     """Tokens of the longest proposal of such a task, and of the longest answer to it."""
-    format, engine = FORMATS.find(config.base.format).function(), config.engine
+    format, engine = format_of(config), config.engine
     return (
         engine.propose_tokens or format.max_new_tokens(kind, "propose"),
         engine.solve_tokens or format.max_new_tokens(kind, "solve"),
@@ -113,36 +108,6 @@ def check_context(model: Any, longest: int) -> None:
             f"rows of {longest} tokens (prompt, engine.propose_tokens, engine.solve_tokens) do not "
             f"fit the base's context of {context}; lower the two, or take another base"
         )
-
-
-def open_referee(config: Config) -> Referee:
-    """The sandbox with the run's limits; a context manager."""
-    own = config.referee
-    return Referee(
-        RefereeSettings(
-            workers=own.workers,
-            deadline=own.deadline,
-            cpu_seconds=own.cpu_seconds,
-            share=own.share,
-            memory_mb=own.memory_mb,
-            accept_unconfined=own.accept_unconfined,
-        )
-    )
-
-
-def held_out_exam(config: Config) -> Exam:
-    """The exam that the run's `exam` group describes, of the task types that it plays."""
-    tasks = exam(config.exam.tasks_per_type, config.exam.seed, config.task.types)
-    return Exam(tasks, config.exam.attempts, config.exam.seed)
-
-
-def fitness_exam(config: Config, reported: Exam | None) -> Exam | None:
-    """The exam that fitness goes by, never the reported one; None for any other fitness."""
-    if config.evolution.fitness != "exam_validation":
-        return None
-    evolution = config.evolution
-    tasks = exam(evolution.validation_tasks, evolution.validation_seed, config.task.types)
-    return validation_exam(config, tasks, reported)
 
 
 def _engine_settings(config: Config) -> EngineSettings:

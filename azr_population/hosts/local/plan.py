@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from azr_population.config.schema import Config
-from azr_population.domains.code.task import TaskType
 from azr_population.engines import token_log_probs, torch_rollout
 from azr_population.engines.base_folder import context_of
 from azr_population.hosts.local.check import check_config
@@ -23,6 +22,7 @@ from azr_population.hosts.local.engine import (
 from azr_population.method.check import turnover_line
 from azr_population.method.members import Roster
 from azr_population.method.shares import proposal_rows
+from azr_population.method.tools import domain_of
 from azr_population.runs import RunDirectory
 from azr_population.weights.bank import Bank
 
@@ -51,7 +51,7 @@ def plan(config: Config) -> list[str]:
         turnover_line(config.evolution, population.teachers, population.students),
     ]
     if exam.every:
-        kinds = len(config.task.types)
+        kinds = len(domain_of(config).wanted(config.task.types))
         lines.append(
             f"exam: {exam.tasks_per_type * kinds} tasks for each of {len(roster.students)} members "
             f"before the first step, every {exam.every}, after the last"
@@ -114,7 +114,8 @@ def _cache(config: Config, model: nn.Module, longest: int) -> int:
 def _logits(config: Config, model: nn.Module) -> int:
     """Logits of an update's piece, as computed, in float32, as log-softmax, and two gradients; a
     row that is a piece by itself has them of what was written only."""
-    written = max(max(row_limits(config, TaskType(kind))) for kind in config.task.types)
+    types = domain_of(config).wanted(config.task.types)
+    written = max(max(row_limits(config, kind)) for kind in types)
     tokens = max(config.engine.micro_batch_tokens, written)
     logits = tokens * cast(Any, model.config).vocab_size
     return int(min(logits, token_log_probs.NUMBERS) * (2 * _bytes(config) + 3 * 4))

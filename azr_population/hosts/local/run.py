@@ -17,28 +17,23 @@ import torch
 from azr_population.config.differences import RESUMABLE, differences, touches_only
 from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
-from azr_population.domains.code.formats import FORMATS
-from azr_population.domains.code.seed_file import read_seed_file
+from azr_population.domains.task import Proposal
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.hosts.local import state as local_state
-from azr_population.hosts.local.check import check_config
-from azr_population.hosts.local.engine import (
-    base_of,
-    fitness_exam,
-    held_out_exam,
-    open_engine,
-    open_referee,
-)
+from azr_population.hosts.local.check import check_config, fill_in
+from azr_population.hosts.local.engine import base_of, open_engine
 from azr_population.hosts.local.fork import open_fork
 from azr_population.hosts.local.observing import observers
 from azr_population.hosts.local.played import Run
 from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.check import without_choice
+from azr_population.method.exam import held_out_exam
 from azr_population.method.phases import seed_tasks
+from azr_population.method.skill import fitness_exam
 from azr_population.method.step import SelfPlay
-from azr_population.method.tools import Tools
+from azr_population.method.tools import Tools, domain_of, format_of, open_referee
 from azr_population.pages.console.stopping import stop_requests
 from azr_population.pages.console.view import VIEWS, View, show_step
 from azr_population.pages.report.run_page import closing_words, write_report
@@ -65,6 +60,7 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
         UserError: anything about the configuration or the folder that the user can mend.
     """
     directory = RunDirectory(config.run.dir)
+    fill_in(config)
     if config.run.resume and (directory.path / "config.yaml").exists():
         stored = config_from_file(directory.config_file)
         refuse_changes(stored, config)
@@ -75,11 +71,11 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
-    proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
+    proposals = _seed_proposals(config)
     base = fingerprint(base_of(config))
     origin = open_fork(config, base) if config.run.fork else None
     with _selfplay(config) as play:
-        seeds = seed_tasks(proposals, play.tools.referee, config.task)
+        seeds = seed_tasks(proposals, play.tools.domain, play.tools.referee, config.task)
         known = {**_environment(), "base": base}
         directory.create(to_yaml(config), known | ({"fork": origin.told} if origin else {}))
         with directory.locked():
@@ -105,7 +101,7 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
     check_config(config)
     view = view or VIEWS.find(config.run.view).function()
     config.run.dir = str(path)
-    proposals = read_seed_file(config.task.seed_file) if config.task.seed_file else []
+    proposals = _seed_proposals(config)
     with directory.locked(), _selfplay(config) as play:
         if steps(directory.checkpoints):
             checkpoint = load_latest(directory.checkpoints)
@@ -119,7 +115,7 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
         else:
             base = fingerprint(base_of(config))
             origin = open_fork(config, base) if config.run.fork else None
-            seeds = seed_tasks(proposals, play.tools.referee, config.task)
+            seeds = seed_tasks(proposals, play.tools.domain, play.tools.referee, config.task)
             local_state.start(play, directory, seeds, origin, view)
         directory.truncate(play.step)
         # What a later resume goes by, such as more steps.
@@ -136,16 +132,21 @@ def refuse_changes(stored: Config, wanted: Config) -> None:
         )
 
 
+def _seed_proposals(config: Config) -> list[Proposal]:
+    file = config.task.seed_file
+    return domain_of(config).read_seeds(file) if file else []
+
+
 @contextmanager
 def _selfplay(config: Config) -> Iterator[SelfPlay]:
     """Loads the base, starts the referee and puts the population on it."""
     torch.set_num_threads(config.engine.threads or torch.get_num_threads())
-    format = FORMATS.find(config.base.format).function()
     exam = held_out_exam(config) if config.exam.every else None
     validation = fitness_exam(config, exam)
     held_out = [task for one in (exam, validation) if one for task in one.tasks]
     with open_referee(config) as referee, open_engine(config) as engine:
-        play = SelfPlay(config, Tools(engine, referee, format), held_out)
+        tools = Tools(engine, referee, domain_of(config), format_of(config))
+        play = SelfPlay(config, tools, held_out)
         play.observers = observers(play, exam, validation)
         yield play
 

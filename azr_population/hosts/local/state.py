@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from azr_population.config.differences import played
-from azr_population.domains.code.task import Task
+from azr_population.domains.task import Task
 from azr_population.errors import UserError
 from azr_population.hosts.local.engine import base_of
 from azr_population.hosts.local.fork import Fork

@@ -30,10 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "path", metavar="RUN_OR_FOLDER", type=Path, help="a run, a PEFT folder, or a base"
     )
     parser.add_argument("member", metavar="MEMBER", nargs="?", help="teacher_0, student_1, base")
-    types = ("code_o", "code_i", "code_f")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--prompt", metavar="TEXT")
-    what.add_argument("--propose", choices=types)
+    what.add_argument("--propose", metavar="TYPE", help="of task")
     what.add_argument("--solve", metavar="FILE.py", help="a program with a function f; - reads it")
     parser.add_argument(
         "--input",
@@ -42,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="for --solve, as in f(...)",
     )
-    parser.add_argument("--type", choices=types, default="code_o", help="for --solve")
+    parser.add_argument("--type", help="of task, for --solve; default: the first")
     parser.add_argument("--samples", type=int, default=1, metavar="N")
     parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="0: greedy")
     parser.add_argument("--max-tokens", type=int, default=0, metavar="N", help="of a completion")
@@ -91,9 +90,10 @@ def _asked(player: Player, arguments: argparse.Namespace) -> list[Record] | None
     if arguments.prompt is not None:
         return player.ask(arguments.prompt)
     if arguments.propose:
-        return player.propose(task_type([arguments.propose]))
+        return player.propose(task_type(player, [arguments.propose]))
     if arguments.solve:
         stdin = arguments.solve == "-"
         program = sys.stdin.read() if stdin else read_text(Path(arguments.solve))
-        return player.solve(task_type([arguments.type]), program.strip("\n"), arguments.input)
+        type = task_type(player, [arguments.type] if arguments.type else [])
+        return player.solve(type, program.strip("\n"), arguments.input)
     return None

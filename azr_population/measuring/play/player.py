@@ -11,17 +11,15 @@ from typing import Any, cast
 from azr_population.config.load import config_from_file
 from azr_population.config.schema import Config
 from azr_population.domains.code.base_format import own_format
-from azr_population.domains.code.completions import read_answer, read_proposal
-from azr_population.domains.code.formats import FORMATS, Format
-from azr_population.domains.code.questions import question
-from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.domain import Domain
+from azr_population.domains.format import Format, read_answer, read_proposal
+from azr_population.domains.task import Proposal, Task
 from azr_population.engines.engine import Completion, Engine, Sampling
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
-from azr_population.hosts.local.engine import open_referee
 from azr_population.measuring.evaluation.contestants import BASE, Contestant, Entry, entry
 from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
-from azr_population.method.phases import judge_proposals
+from azr_population.method.tools import domain_of, open_referee
 from azr_population.pages.show.select import no_member
 from azr_population.referee import Referee
 from azr_population.runs import RunDirectory
@@ -51,6 +49,7 @@ class Player:
     engine: TextEngine
     context: int
     """Tokens that the base reads, prompt and completion together."""
+    domain: Domain
     format: Format
     referee: Referee
     config: Config
@@ -60,22 +59,22 @@ class Player:
 
     def ask(self, prompt: str) -> list[Record]:
         """Completions of any prompt. One that asks for a proposal is judged as one."""
-        for type in TaskType:
+        for type in self.domain.types:
             if prompt == self.format.propose_prompt(type):
                 return self.propose(type)
-        limit = self.format.max_new_tokens(TaskType.CODE_F, "propose")
+        limit = max(self.format.max_new_tokens(type, "propose") for type in self.domain.types)
         return [self._record(prompt, one) for one in self._generate(prompt, limit)]
 
-    def propose(self, type: TaskType) -> list[Record]:
+    def propose(self, type: str) -> list[Record]:
         """Proposals of this type, judged as in a run."""
         limit = self.format.max_new_tokens(type, "propose")
         prompt = self.format.propose_prompt(type)
         return [
-            self._record(prompt, one, type=str(type), phase="propose", **self._judged(type, one))
+            self._record(prompt, one, type=type, phase="propose", **self._judged(type, one))
             for one in self._generate(prompt, limit)
         ]
 
-    def solve(self, type: TaskType, program: str, inputs: Sequence[str]) -> list[Record]:
+    def solve(self, type: str, program: str, inputs: Sequence[str]) -> list[Record]:
         """Attempts at a task of the user's, which may be one that a run would refuse.
 
         Raises:
@@ -84,34 +83,35 @@ class Player:
         if not inputs:
             raise UserError("a task needs an input: what stands between the brackets of f(...)")
         rules = replace(self.config.task, refuse=[], max_program_chars=10**6)
-        (task,) = judge_proposals([Proposal(type, program, tuple(inputs))], self.referee, rules)
+        (task,) = self.domain.judge([Proposal(type, program, tuple(inputs))], self.referee, rules)
         if not isinstance(task, Task):
             raise UserError(f"this is no {type} task ({task}): {meaning(task)}")
         limit = self.format.max_new_tokens(type, "solve")
         prompt = self.format.solve_prompt(task)
         return [
-            self._record(prompt, one, type=str(type), phase="solve", **self._graded(task, one))
+            self._record(prompt, one, type=type, phase="solve", **self._graded(task, one))
             for one in self._generate(prompt, limit)
         ]
 
-    def _judged(self, type: TaskType, completion: Completion) -> Record:
+    def _judged(self, type: str, completion: Completion) -> Record:
         proposal = read_proposal(self.format, type, completion)
         if proposal is None:
             return {"verdict": "refused", "reason": "unparsable"}
-        (task,) = judge_proposals([proposal], self.referee, self.config.task)
+        (task,) = self.domain.judge([proposal], self.referee, self.config.task)
         if not isinstance(task, Task):
             return {"verdict": "refused", "reason": task}
-        runs = [f"f({a}) -> {out}" for a, out in zip(task.inputs, task.outputs, strict=True)]
+        runs = [self.domain.call(*pair) for pair in zip(task.inputs, task.outputs, strict=True)]
         return {"verdict": "valid", "reason": "ok", "outputs": runs}
 
     def _graded(self, task: Task, completion: Completion) -> Record:
         answer = read_answer(self.format, task.type, completion)
+        right = self.domain.answer(task)
         if answer is None:
-            return {"verdict": "failed", "reason": "unparsable", "right": task.reference_answer}
-        ((grade,),) = self.referee.grade([question(task, [answer])])
-        if grade.solved:
-            return {"verdict": "solved", "reason": str(grade.reason)}
-        return {"verdict": "failed", "reason": str(grade.reason), "right": task.reference_answer}
+            return {"verdict": "failed", "reason": "unparsable", "right": right}
+        (((solved, reason),),) = self.domain.grade([(task, [answer])], self.referee)
+        if solved:
+            return {"verdict": "solved", "reason": reason}
+        return {"verdict": "failed", "reason": reason, "right": right}
 
     def _generate(self, prompt: str, limit: int) -> list[Completion]:
         (ids,) = self.engine.encode([prompt])
@@ -150,7 +150,7 @@ def open_player(
         path: the run, the PEFT folder or the base's folder.
         member: its name; `base` for the base without any. A PEFT folder needs none.
         base: the base's folder, in place of the one that the member names.
-        format: a name of `FORMATS`; by default the run's, or the base's own.
+        format: as `base.format`; by default the run's, or the base's own.
 
     Raises:
         UserError: one of them is not there, or they do not fit together.
@@ -163,13 +163,14 @@ def open_player(
     config.referee.workers = 1
     sampler, _ = next(rollout_samplers(found, [contestant], config.base.dtype, "cpu"))
     assert found.base is not None
-    used = FORMATS.find(format or stored or own_format(found.base, sampler.tokenizer)).function()
+    domain = domain_of(config)
+    used = domain.format(format or stored or own_format(found.base, sampler.tokenizer))
     with open_referee(config) as referee:
         # Its own warning of a long prompt would stand beside ours.
         sampler.tokenizer.model_max_length = 1 << 40
         # A rollout is enough: nobody trains here.
         engine = TextEngine(cast(Engine, sampler.rollout), sampler.tokenizer, used.chat)
-        yield Player(contestant.name, engine, sampler.context, used, referee, config, how)
+        yield Player(contestant.name, engine, sampler.context, domain, used, referee, config, how)
 
 
 def _named(found: Entry, member: str | None, path: Path) -> Contestant:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from azr_population.domains.code.task import TaskType
 from azr_population.errors import UserError
 from azr_population.measuring.play.player import Player, Record
 from azr_population.pages.console.output import Output
@@ -12,7 +11,7 @@ from azr_population.pages.show.cards import card
 from azr_population.runs.formatting import plain
 
 HELP = """\
-/propose TYPE   a task of type code_o, code_i or code_f, judged as in a run
+/propose TYPE   a task of one of the types {types}, judged as in a run
 /solve TYPE     a task of yours: the program, a line with /input ARGUMENTS for each input, /end
 /help /quit
 anything else is a prompt; a backslash at the end of a line goes on with the next one"""
@@ -26,11 +25,11 @@ def session(player: Player, lines: Iterator[str], console: Output) -> None:
             if word in ("/quit", "/exit"):
                 return
             if word == "/help":
-                console.print(HELP)
+                console.print(HELP.format(types=", ".join(player.domain.types)))
             elif word == "/propose":
-                show(player.propose(task_type(rest)), console)
+                show(player.propose(task_type(player, rest)), console)
             elif word == "/solve":
-                type = task_type(rest)
+                type = task_type(player, rest)
                 console.print("the program, then /input ARGUMENTS, then /end", style="dim")
                 show(player.solve(type, *_task(lines)), console)
             elif word.startswith("/"):
@@ -47,14 +46,14 @@ def show(rows: Sequence[Record], console: Output) -> None:
         console.print(card(row))
 
 
-def task_type(words: Sequence[str]) -> TaskType:
-    """The type that is named, code_o where none is; raises UserError."""
-    name = words[0] if words else "code_o"
-    try:
-        return TaskType(name)
-    except ValueError:
-        known = ", ".join(map(str, TaskType))
-        raise UserError(f"{plain(name)} is no type of task; choose from {known}") from None
+def task_type(player: Player, words: Sequence[str]) -> str:
+    """The type that is named, the domain's first where none is; raises UserError."""
+    types = list(player.domain.types)
+    name = words[0] if words else types[0]
+    if name not in types:
+        known = ", ".join(types)
+        raise UserError(f"{plain(name)} is no type of task; choose from {known}")
+    return name
 
 
 def _whole(line: str, lines: Iterator[str]) -> str:

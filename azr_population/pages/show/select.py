@@ -49,17 +49,19 @@ def select(run: RunDirectory, wanted: Wanted) -> Selection:
     """The completions of a run that fit.
 
     Raises:
-        UserError: there is no run, it kept no completions, or not of that step or member.
+        UserError: there is no run, it kept no completions, or not of that step, type or member.
     """
     run.refuse_curves()
     known = run.config_file.parent
     kept: deque[Record] = deque(maxlen=wanted.limit or None)
     steps: set[int] = set()
     members: set[str] = set()
+    types: set[str] = set()
     total = 0
     for row in run.completions():
         steps.add(row["step"])
         members.add(str(row.get("member")))
+        types.add(plain(row.get("type")))
         if wanted.fits(row):
             kept.append(row)
             total += 1
@@ -72,6 +74,10 @@ def select(run: RunDirectory, wanted: Wanted) -> Selection:
     if wanted.step is not None and wanted.step not in steps:
         span = f"steps {min(steps)} to {max(steps)}" if len(steps) > 1 else f"step {min(steps)}"
         raise UserError(f"--step {wanted.step}: {known} has completions of {span}")
+    if wanted.type is not None and wanted.type not in types:
+        raise UserError(
+            f"--type {wanted.type}: {known} has completions of {', '.join(sorted(types))}"
+        )
     if wanted.member is not None and wanted.member not in members:
         members |= set(roles_of(run))
         if wanted.member not in members:

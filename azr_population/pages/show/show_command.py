@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="RUN")
     parser.add_argument("--step", type=int, metavar="N")
     parser.add_argument("--member", metavar="NAME", help="teacher_0, student_1, ...")
-    parser.add_argument("--type", choices=("code_o", "code_i", "code_f"))
+    parser.add_argument("--type", help="of task: code_o, code_i, code_f, or another domain's")
     for verdict, summary in VERDICTS.items():
         parser.add_argument(
             f"--{verdict}", dest="verdicts", action="append_const", const=verdict, help=summary

@@ -62,7 +62,7 @@ def test_strict_proposals_never_fail_and_never_return_an_argument():
         values = run_function(proposal.program, list(proposal.inputs))
         assert None not in values
         assert all(v not in a for v, a in zip(values, proposal.inputs, strict=True))
-        if type is TaskType.CODE_F:
+        if type == TaskType.CODE_F:
             found = [ast.literal_eval(f"({arguments},)") for arguments in proposal.inputs]
             assert [found[place] for place in (0, 3, 1, 4, 2, 5)] == sorted(found)
 

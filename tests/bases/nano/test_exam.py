@@ -12,8 +12,8 @@ def test_the_exam_is_fixed_held_out_and_graded():
     for task in tasks:
         assert is_held_out(task.program)
         assert run_function(task.program, list(task.inputs)) == list(task.outputs)
-        assert len(task.inputs) == (6 if task.type is TaskType.CODE_F else 1)
-    assert len({task.program for task in tasks if task.type is TaskType.CODE_O}) == 20
+        assert len(task.inputs) == (6 if task.type == TaskType.CODE_F else 1)
+    assert len({task.program for task in tasks if task.type == TaskType.CODE_O}) == 20
     sizes = [measure(task.program).ast_nodes for task in tasks]
     for start in (0, 20, 40):
         assert sum(sizes[start : start + 4]) < sum(sizes[start + 16 : start + 20])

@@ -20,10 +20,10 @@ TASKS = {
 @pytest.mark.parametrize("type", TaskType)
 def test_a_solve_prompt_shows_what_is_given_and_hides_what_is_asked(type):
     prompt = ChatFormat().solve_prompt(TASKS[type])
-    assert (PROGRAM in prompt) == (type is not TaskType.CODE_F)
-    assert ("```input\n41\n" in prompt) == (type is TaskType.CODE_O)
-    assert ("```output\n42\n" in prompt) == (type is TaskType.CODE_I)
-    if type is TaskType.CODE_F:
+    assert (PROGRAM in prompt) == (type != TaskType.CODE_F)
+    assert ("```input\n41\n" in prompt) == (type == TaskType.CODE_O)
+    assert ("```output\n42\n" in prompt) == (type == TaskType.CODE_I)
+    if type == TaskType.CODE_F:
         assert "```input\n3\n" in prompt and "adds" in prompt
         assert "40" not in prompt and "61" not in prompt
 

@@ -1,7 +1,7 @@
-from azr_population.domains.code.held_out import HeldOut, canonical, without_constants
+from azr_population.domains.code.held_out import HeldOutPrograms, canonical, without_constants
 
 PROGRAM = "def f(a):\n    return a[2:] + [1, 3]"
-EXAM = HeldOut([PROGRAM, "def f(s):\n    return s.upper()"])
+EXAM = HeldOutPrograms([PROGRAM, "def f(s):\n    return s.upper()"])
 
 
 def test_copies_are_told_however_they_are_laid_out():
@@ -18,6 +18,6 @@ def test_near_copies_differ_in_constants_only():
 
 
 def test_what_does_not_parse_is_no_copy():
-    exam = HeldOut(["def f(a:", PROGRAM])
+    exam = HeldOutPrograms(["def f(a:", PROGRAM])
     assert not exam.is_copy("def f(a:") and not exam.is_near_copy("def f(a:")
     assert canonical("def f(") is None and without_constants("(" * 10_000) is None

@@ -60,4 +60,4 @@ def test_azr_seed_files_are_read_whole():
     pairs = read_seed_file(data / "7b_coder_seed_io.jsonl")
     functions = read_seed_file(data / "7b_coder_code_f_seed_io.jsonl")
     assert len(pairs) == 512 and len(functions) == 256
-    assert all(proposal.type is TaskType.CODE_F for proposal in functions)
+    assert all(proposal.type == TaskType.CODE_F for proposal in functions)

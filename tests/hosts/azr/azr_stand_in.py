@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from azr_population.domains.code.chat_format import ChatFormat
-from azr_population.domains.code.task import TaskType
+from azr_population.domains.code.task import TaskType, shown
 from azr_population.method.rows import Row
 from azr_population.method.training import TrainingRow
 
@@ -78,10 +78,10 @@ class Manager:
             return {"uid": uid, "code_validity": False, "format_score": 0.0}
         task = row.task
         answer = {"snippet": task.program, "message": task.message, "imports": list(task.imports)}
-        if row.type is TaskType.CODE_F:
+        if row.type == TaskType.CODE_F:
             answer |= {"inputs": list(task.inputs), "outputs": list(task.outputs)}
-            answer |= {"hidden_inputs": task.inputs[task.shown :]}
-            answer |= {"hidden_outputs": task.outputs[task.shown :]}
+            answer |= {"hidden_inputs": task.inputs[shown(task) :]}
+            answer |= {"hidden_outputs": task.outputs[shown(task) :]}
         else:
             answer |= {"input": task.inputs[0], "output": task.outputs[0]}
         return {"uid": uid, "code_validity": True, "format_score": 1.0, "answer": answer}
@@ -95,13 +95,13 @@ class Manager:
             text = bytes(int(i) for i in output.batch["responses"][index] if i).decode()
             answer, executor = valid[index % len(valid)]["answer"], kwargs["executor"]
             parsed = ChatFormat().parse_answer(row.type, text) or ""
-            if row.type is TaskType.CODE_F:
+            if row.type == TaskType.CODE_F:
                 for given, wanted in zip(
                     answer["hidden_inputs"], answer["hidden_outputs"], strict=True
                 ):
                     if parsed:
                         executor.eval_input_prediction(parsed, wanted, given)
-            elif row.type is TaskType.CODE_I:
+            elif row.type == TaskType.CODE_I:
                 executor.eval_input_prediction(answer["snippet"], answer["output"], parsed)
             else:
                 executor.eval_output_prediction(answer["snippet"], answer["output"], parsed)
@@ -134,7 +134,7 @@ class Executor:
                     continue
                 for given, wanted in zip(row.task.inputs, row.task.outputs, strict=True):
                     program, asked = row.task.program, answer.text
-                    if row.type is TaskType.CODE_F:
+                    if row.type == TaskType.CODE_F:
                         program, asked = answer.text, given
                     self._scores[program, wanted, asked] = float(answer.solved)
 

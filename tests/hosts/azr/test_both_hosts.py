@@ -16,6 +16,7 @@ import pytest
 
 from azr_population.config.schema import Config
 from azr_population.domains.code.chat_format import ChatFormat
+from azr_population.domains.code.domain import Code
 from azr_population.domains.code.task import TaskType
 from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.judging import Judge
@@ -110,7 +111,7 @@ class Local(Observer):
 
     def __init__(self, referee: Referee, config: Config) -> None:
         self.engine = Script()
-        self.play = SelfPlay(config, Tools(self.engine, referee, ChatFormat()))  # type: ignore[arg-type]
+        self.play = SelfPlay(config, Tools(self.engine, referee, Code(), ChatFormat()))  # type: ignore[arg-type]
         self.play.observers = [self, Transcript(10, self.engine.tokenizer)]
         self.rows: list[Row] = []
 
@@ -126,10 +127,10 @@ def play_in_azr(step: Step, local: Local, config: Config) -> tuple[StepRecords, 
     population = step.population
     step.begin(population.step + 1)
     batches = []
-    for kind in map(TaskType, config.task.types):
+    for kind in TaskType:
         # In the order in which the local host generated them.
         rows = sorted(
-            (row for row in local.rows if row.type is kind),
+            (row for row in local.rows if row.type == kind),
             key=lambda row: row.match.teacher.slot,
         )
         batch, workers = azr_stand_in.batch_of(rows), azr_stand_in.Workers()
@@ -149,8 +150,8 @@ def play_in_azr(step: Step, local: Local, config: Config) -> tuple[StepRecords, 
     # What students train on inside AZR is AZR's own choice; here they get the local host's.
     streams = population.streams
     drawn = attempts(local.rows, config.population, streams.numpy("attempts", population.step))
-    for kind in map(TaskType, config.task.types):
-        solving = [row for row in drawn if row.type is kind]
+    for kind in TaskType:
+        solving = [row for row in drawn if row.type == kind]
         batch = azr_stand_in.credited_batch(solving)
         batches.append((solving, batch, "pred"))
         step.credit(batch, f"pred_{kind}")  # type: ignore[arg-type]

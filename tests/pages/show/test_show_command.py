@@ -83,7 +83,9 @@ def test_what_is_not_there_is_told_with_the_way_out(write, capsys, tmp_path):
     assert f"no member techer_0; did you mean teacher_0? {run} has teacher_0" in said
     assert f"--step 3: {run} has completions of steps 2 to 4" in refused(capsys, run, "--step", 3)
     assert "--limit -1 is no number" in refused(capsys, run, "--limit", -1)
-    assert "invalid choice: 'code_x'" in refused(capsys, run, "--type", "code_x")
+    assert f"--type code_x: {run} has completions of code_o" in refused(
+        capsys, run, "--type", "code_x"
+    )
     (run / "completions.jsonl").unlink()
     said = refused(capsys, run)
     assert "has no completions.jsonl" in said

@@ -1,0 +1,162 @@
+"""What a domain is: the tasks that members set each other, and how they are judged.
+
+A domain is one folder here and one line in `known.py`, or a class of one's own anywhere:
+`task.domain=mine.MyDomain`. Only `types`, `formats`, `judge` and `grade` have to be given.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from azr_population.domains.format import Format
+from azr_population.domains.measure import Measure
+from azr_population.domains.task import Proposal, Task
+from azr_population.errors import UserError
+from azr_population.referee import Reason, Referee
+from azr_population.registry import Registry
+
+
+class Rules(Protocol):
+    """What a run lets a task be; its `task` group has these fields."""
+
+    @property
+    def refuse(self) -> Sequence[str] | None:
+        """Names of the domain's rules; None: all of them."""
+        ...
+
+    @property
+    def max_program_chars(self) -> int: ...
+
+    @property
+    def max_output_chars(self) -> int: ...
+
+
+class Verdict(NamedTuple):
+    """What came of an answer."""
+
+    solved: bool
+    reason: str
+    """In a word, such as `solved`, `wrong`, `timeout`."""
+
+
+UNSTEADY = Reason.NONDETERMINISTIC.value
+"""The reason of verdicts on a task whose own answer is not right every time: it is none."""
+
+
+class Part(NamedTuple):
+    """A stretch of a task as people read it."""
+
+    kind: str
+    """program, calls or message."""
+    text: str
+
+
+class HeldOut:
+    """Tells tasks that the exam asks about: here by what they are about, letter for letter."""
+
+    def __init__(self, programs: Iterable[str]) -> None:
+        self._programs = set(programs)
+
+    def is_copy(self, program: str) -> bool:
+        """Whether it is one of theirs; such a proposal is refused."""
+        return program in self._programs
+
+    def is_near_copy(self, program: str) -> bool:
+        """Whether it is nearly one of theirs; such tasks are counted."""
+        return self.is_copy(program)
+
+
+class Domain(ABC):
+    """A kind of tasks."""
+
+    types: ClassVar[Mapping[str, str]]
+    """Types of task by name, with what is asked of a solver in a few words. They are asked for in
+    equal numbers, and each has a baseline of its own."""
+    formats: ClassVar[Registry[Callable[[], Format]]]
+    """What `base.format` may be."""
+    rules: ClassVar[tuple[str, ...]] = ()
+    """Rules that refuse a task, by the names that `task.refuse` takes."""
+    measures: ClassVar[tuple[Measure, ...]] = ()
+    """What `measure` gives, the size of a task first."""
+    marks: ClassVar[tuple[str, ...]] = ()
+    """Special tokens that part prompts and completions, for whoever reads them."""
+
+    @abstractmethod
+    def judge(
+        self, proposals: Sequence[Proposal], referee: Referee, rules: Rules
+    ) -> list[Task | str]:
+        """For each proposal the task, or the reason in a word why it is none.
+
+        What a model wrote is run by the referee and nowhere else.
+        """
+
+    @abstractmethod
+    def grade(
+        self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
+    ) -> list[list[Verdict]]:
+        """For each task the verdicts on these answers to it."""
+
+    def answer(self, task: Task) -> str:
+        """An answer that solves the task."""
+        return task.outputs[0]
+
+    def measure(self, program: str) -> dict[str, float]:
+        """The `measures` of what a task is about, by name; empty where there are none."""
+        return {}
+
+    def held_out(self, programs: Iterable[str]) -> HeldOut:
+        """Tells copies of these."""
+        return HeldOut(programs)
+
+    def exam(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
+        """Held-out tasks, the same for the same numbers. Raises UserError where there are none."""
+        raise UserError("this task.domain has no exam; set exam.every=0")
+
+    def read_seeds(self, path: str | Path) -> list[Proposal]:
+        """Proposals from a seed file. Raises UserError."""
+        raise UserError(
+            f"task.seed_file={path}: this task.domain reads no seed files; leave it out"
+        )
+
+    def parts(self, task: Mapping[str, Any]) -> list[Part]:
+        """A record of `tasks.jsonl` as people read it."""
+        pairs = zip(_texts(task.get("inputs")), _texts(task.get("outputs")), strict=False)
+        calls = "\n".join(self.call(given, output) for given, output in pairs)
+        texts = ("program", task.get("program")), ("calls", calls), ("message", task.get("message"))
+        return [Part(kind, str(text)) for kind, text in texts if text]
+
+    def call(self, given: str, output: str) -> str:
+        """A pair of a task as people read it."""
+        return f"{given} -> {output}" if given else output
+
+    def format(self, name: str) -> Format:
+        """The format that `base.format` names. Raises UserError."""
+        return self.formats.find(name).function()
+
+    def wanted(self, types: Sequence[str] | None) -> list[str]:
+        """The types that `task.types` names; None: all. Raises UserError."""
+        chosen = list(self.types) if types is None else list(types)
+        for name in chosen:
+            _one_of("task.types", name, self.types)
+        if not chosen:
+            raise UserError(f"task.types is empty; name at least one of {', '.join(self.types)}")
+        return chosen
+
+    def check(self, rules: Rules) -> None:
+        """Raises UserError for a rule that is not the domain's."""
+        for name in rules.refuse or ():
+            _one_of("task.refuse", name, self.rules)
+
+
+def _one_of(key: str, value: str, known: Iterable[str]) -> None:
+    if value not in known:
+        raise UserError(
+            f"{key}={value} is unknown; choose from {', '.join(sorted(known)) or 'none'}"
+        )
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, (list, tuple)) else []

@@ -1,0 +1,26 @@
+"""The domains, by name: the `task.domain` of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from azr_population.domains.code.domain import Code
+from azr_population.domains.domain import Domain
+from azr_population.errors import UserError
+from azr_population.registry import Registry
+
+DOMAINS: Registry[Callable[[], Domain]] = Registry("task.domain")
+DOMAINS.register("code", "AZR: find the output, the input or the program")(Code)
+
+
+@lru_cache(maxsize=64)
+def find_domain(name: str) -> Domain:
+    """The domain of that name, or the class at the path `module.Class`. Raises UserError."""
+    domain = DOMAINS.find(name).function()
+    if not isinstance(domain, Domain):
+        raise UserError(
+            f"task.domain={name} is no domain; give a class that is made from "
+            "azr_population.domains.domain.Domain"
+        )
+    return domain

@@ -1,0 +1,44 @@
+"""A task, whatever its domain: what it is about, what goes in, what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a teacher wrote, parsed but not yet judged. All fields are text of the domain's own; in
+    `code` a program and the argument lists that it is called with."""
+
+    type: str
+    """One of the domain's types."""
+    program: str
+    inputs: tuple[str, ...]
+    message: str = ""
+    imports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A proposal that the domain accepted, with its outputs, one for each input. Equal tasks are
+    copies of each other."""
+
+    type: str
+    program: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    message: str = ""
+    imports: tuple[str, ...] = ()
+
+
+def task_from_dict(row: dict[str, object]) -> Task:
+    """A task from plain data with the fields of `Task`; raises for any other."""
+    lists = [row["inputs"], row["outputs"], row.get("imports", ())]
+    if not all(isinstance(held, (list, tuple)) for held in lists):
+        raise TypeError(f"a task holds what is no list: {lists}")
+    inputs, outputs, imports = (tuple(held) for held in lists)  # type: ignore[arg-type, var-annotated]
+    texts = [row["type"], row["program"], row.get("message", ""), *inputs, *outputs, *imports]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"a task holds what is no text: {texts}")
+    type, program, message, *_ = map(str, texts)
+    return Task(type, program, inputs, outputs, message, imports)

@@ -1,0 +1,104 @@
+"""A domain of one's own: the teacher writes a sum, Python knows what it is, the student finds out.
+
+    cd examples
+    azr-population train task.domain=arithmetic.Arithmetic base.format=sums run.dir=../runs/sums
+
+It plays on the base that ships, which has never seen a bare sum: its prompts begin a program that
+the base completes.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import ClassVar
+
+from azr_population.domains.domain import Domain, Rules, Verdict
+from azr_population.domains.measure import Measure
+from azr_population.domains.task import Proposal, Task
+from azr_population.referee import Referee
+from azr_population.registry import Registry
+
+OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+class Sums:
+    """`return n` is the prompt; ` + 3<in>7` makes it 7 + 3."""
+
+    chat: ClassVar[bool] = False
+
+    def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
+        return "<PO>def f(n):\n    return n"
+
+    def parse_proposal(self, type: str, text: str) -> Proposal | None:
+        found = re.fullmatch(r" ([-+*]) (\d+)<in>(-?\d+)", text)
+        return Proposal(type, f"{found[3]} {found[1]} {found[2]}", ("",)) if found else None
+
+    def solve_prompt(self, task: Task) -> str:
+        one, sign, other = task.program.split()
+        return f"<SO>def f(n):\n    return n {sign} {other}<in>{one}<out>"
+
+    def parse_answer(self, type: str, text: str) -> str | None:
+        return text.strip() or None
+
+    def gold_answer(self, task: Task) -> str | None:
+        return task.outputs[0]
+
+    def write_proposal(self, task: Task) -> str:
+        one, sign, other = task.program.split()
+        return f" {sign} {other}<in>{one}"
+
+    def write_answer(self, task: Task) -> str:
+        return task.outputs[0]
+
+    def max_new_tokens(self, type: str, phase: str) -> int:
+        return 16
+
+
+class Arithmetic(Domain):
+    """Sums, differences and products of whole numbers."""
+
+    types: ClassVar[Mapping[str, str]] = {"calculate": "find the value"}
+    formats = Registry("base.format")
+    rules = ("trivial",)
+    measures = (Measure("digits", "Digits", "per task", "digits", section="complexity"),)
+
+    def judge(
+        self, proposals: Sequence[Proposal], referee: Referee, rules: Rules
+    ) -> list[Task | str]:
+        refuse = self.rules if rules.refuse is None else rules.refuse
+        return [self._judge(proposal, "trivial" in refuse) for proposal in proposals]
+
+    def _judge(self, proposal: Proposal, refuse_trivial: bool) -> Task | str:
+        value = _value(proposal.program)
+        if refuse_trivial and str(value) in proposal.program.split():
+            return "trivial"
+        return Task(proposal.type, proposal.program, proposal.inputs, (str(value),))
+
+    def grade(
+        self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
+    ) -> list[list[Verdict]]:
+        return [[_verdict(answer, task) for answer in answers] for task, answers in asked]
+
+    def measure(self, program: str) -> dict[str, float]:
+        return {"digits": sum(char.isdigit() for char in program)}
+
+    def exam(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
+        random = Random(seed)
+        programs = [f"{random.randrange(10, 30)} + {random.randrange(5)}" for _ in range(per_type)]
+        return [Task("calculate", program, ("",), (str(_value(program)),)) for program in programs]
+
+
+Arithmetic.formats.register("sums", "programs that the base completes")(Sums)
+
+
+def _value(program: str) -> int:
+    one, sign, other = program.split()
+    return int(OPERATORS[sign](int(one), int(other)))
+
+
+def _verdict(answer: str, task: Task) -> Verdict:
+    solved = answer == task.outputs[0]
+    return Verdict(solved, "solved" if solved else "wrong")
