@@ -103,15 +103,16 @@ class RefereeExecutor:
         """
         kind = wire.LITERAL if self._literal_inputs else wire.EXPRESSION
         runs = (False, True) if check_determinism else (False,)
-        calls = tuple(Call(kind, inputs, again) for again in runs)
+        calls = (Call(wire.SCREEN, ""), *(Call(kind, inputs, again) for again in runs))
         work = Work(
             code,
             calls,
             tuple(_list(imports)),
             tuple(_list(banned_keywords)),
             tuple(_list(banned_keywords_for_errors_and_exceptions)) if check_error else (),
+            gate=1,
         )
-        outcomes = self._run([work])[0]
+        outcomes = self._run([work])[0][1:]
         first, last = outcomes[0], outcomes[-1]
         if first.reason is Reason.BANNED:
             return False, None

@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,6 +55,24 @@ def test_every_member_has_the_same_number_of_rows(play, config, teachers, studen
 def test_rows_are_spread_over_the_task_types(play, config):
     rows = played(play, config, [1.0, 1.0], 1, 1)
     assert Counter(row.type for row in rows) == {type: 4 for type in TaskType}
+
+
+def test_a_task_whose_own_answer_fails_pays_its_teacher_as_an_invalid_one(play, config):
+    config.population.teachers = config.population.students = 1
+    game = play([1.0, 0.0])
+    game.population.begin_step(1)
+    rows = phases.propose(game.tools, game.population, config.task, config.engine)
+    phases.verify(rows, game.tools, config.task)
+    phases.solve(rows, game.tools, game.population, config.engine)
+    void = [row for row in rows if row.type is not TaskType.CODE_O]
+    for row in void:  # as if its outputs had come from a run that no later one repeats
+        row.task = replace(row.task, outputs=("'another'",) * len(row.task.outputs))
+    phases.grade(rows, game.tools)
+    game.population.reward(rows)
+    assert void and all((row.task, row.answers) == (None, []) for row in void)
+    assert {row.reason for row in void} == {"nondeterministic"}
+    assert {row.reward for row in void} == {-0.5}
+    assert {row.reward for row in rows if row not in void} == {1.0}
 
 
 def test_right_and_wrong_answers_are_told_apart_for_every_type(play, config):
