@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from .jobs import Outcome
+from .jobs import Outcome, canonical
 from .reasons import Execution, Grade, Judgement, Program, Question, Reason
 from .sandbox import literal, wire
 from .sandbox.wire import Call, Work
@@ -152,12 +152,23 @@ def _graded_inputs(
         ((*outcomes,),) = yield [work]
     for last in (False, True):
         grades = [_compare(outcome, gold) for outcome in outcomes]
-        right = grades[len(answers.distinct) :]
-        if all(grade.solved for grade in right):
-            return answers.grades(grades[: len(answers.distinct)])
+        count = len(answers.distinct)
+        if all(grade.solved for grade in grades[count:]):
+            for at, text in enumerate(answers.distinct):
+                if not grades[at].solved and any(_same_input(text, own) for own in program.inputs):
+                    grades[at] = _SOLVED
+            return answers.grades(grades[:count])
         if not last:  # in company something went wrong
             ((*outcomes,),) = yield [work._replace(alone=True)]
     return None
+
+
+def _same_input(left: str, right: str) -> bool:
+    """Whether two argument lists of literals are of the same values."""
+    if left == right:
+        return True
+    alike = "".join(left.split()) == "".join(right.split())  # the rest costs more
+    return alike and canonical(left) == canonical(right) is not None
 
 
 def _graded_functions(
