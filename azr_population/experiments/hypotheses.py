@@ -25,15 +25,22 @@ Values = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Test:
-    """One difference between two arms (or of one from 0) and how surprising it would be."""
+    """One difference between two arms (or of one from 0), and how surprising it would be if it were
+    the margin."""
 
     estimate: Estimate
     p: float
     permutation: float | None
 
 
-def test(a: Values, b: Values | None, paired: bool, level: float = LEVEL) -> Test:
-    """The difference of `a` to `b`, or to 0 where that is None; paired over the seeds of both."""
+def test(
+    a: Values, b: Values | None, paired: bool, level: float = LEVEL, margin: float = 0.0
+) -> Test:
+    """The difference of `a` to `b`, or to 0 where that is None; paired over the seeds of both.
+
+    The p-values are of no difference beyond `margin`, as the verdict is, which looks whether the
+    interval holds it.
+    """
     if b is None:
         first, second = list(a.values()), None
         estimate = interval(first, 1 - level)
@@ -42,7 +49,8 @@ def test(a: Values, b: Values | None, paired: bool, level: float = LEVEL) -> Tes
         first = [a[seed] for seed in shared] if paired else list(a.values())
         second = [b[seed] for seed in shared] if paired else list(b.values())
         estimate = difference(first, second, paired, 1 - level)
-    return Test(estimate, p_value(first, second, paired), permutation_p(first, second, paired))
+    beyond = [value - margin for value in first]
+    return Test(estimate, p_value(beyond, second, paired), permutation_p(beyond, second, paired))
 
 
 def verdict(primary: Primary, estimate: Estimate, level: float | None) -> str:
@@ -88,7 +96,7 @@ def answers(
             continue
         level = primary.level(min(len(a), len(b or a)))
         share = 1 if together else len(primaries)
-        result = test(a, b, paired, (level or LEVEL) / share)
+        result = test(a, b, paired, (level or LEVEL) / share, primary.margin)
         tested.append((primary, result, verdict(primary, result.estimate, level)))
     raw = [result.p if result else math.nan for _, result, _ in tested]
     corrected = raw if together else holm(raw)

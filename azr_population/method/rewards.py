@@ -61,7 +61,7 @@ def teacher_reward(
 ) -> float:
     """The reward of one proposal; `solve_rate` is None when it is invalid.
 
-    Each of the `copies` (other proposals of the same task in the batch or the buffer) costs
+    Each of the `copies` (see `count_copies`) costs
     `duplicate_price`; a valid task is never worth less than an unparsable completion. The price is
     ours: without it teachers repeat the task that pays best.
     """
@@ -73,11 +73,13 @@ def teacher_reward(
 
 
 def count_copies(rows: Sequence[Row], known: TaskBuffer) -> None:
-    """Sets `copies`: equal tasks by the same teacher in these rows, and one if it is known."""
-    counts = Counter((row.match.teacher.name, row.task) for row in rows if row.task is not None)
+    """Sets `copies`: other proposals of the same program in these rows, whoever wrote them and with
+    whatever input, and one if the very task is known."""
+    counts = Counter((row.task.type, row.task.program) for row in rows if row.task is not None)
     for row in rows:
         if row.task is not None:
-            row.copies = counts[row.match.teacher.name, row.task] - 1 + (row.task in known)
+            others = counts[row.task.type, row.task.program] - 1
+            row.copies = others + (row.task in known)
 
 
 def teacher_reward_of(config: MembersConfig) -> Callable[[float], float]:

@@ -147,3 +147,14 @@ def test_bold_is_for_what_is_left_after_the_correction(programme, fake_run, metr
     among = replace(recipe, rows=rows)
     four = draw(among, programme, planned, 4, "nano", tmp_path / "four").read_text()
     assert "| **0.64" in alone and "| 0.64" in four and "**0.64" not in four
+
+
+def test_the_p_value_is_of_the_margin_as_the_verdict_is():
+    """Clearly above 0 and at the margin: not shown, and nothing surprising."""
+    measured = {"m": {"a": values(0.9, 1.1, 1.0, 0.8, 1.2, 1.0)}}
+    primary = Primary("", "m", "a", margin=1.0)
+    (at,) = answers([primary], measured, paired=False, together=False)
+    (above,) = answers([replace(primary, margin=0.5)], measured, paired=False, together=False)
+    assert at.verdict == "not shown" and at.p > 0.9
+    assert above.verdict == "shown" and above.p < 0.01
+    assert at.test.estimate == above.test.estimate

@@ -1,7 +1,17 @@
 import pytest
 
+from azr_population.domains.buffer import TaskBuffer
+from azr_population.domains.code.task import Task, TaskType
 from azr_population.errors import UserError
-from azr_population.method.rewards import TEACHER_REWARDS, student_reward, teacher_reward
+from azr_population.method.matchmaking import Match
+from azr_population.method.members import Roster
+from azr_population.method.rewards import (
+    TEACHER_REWARDS,
+    count_copies,
+    student_reward,
+    teacher_reward,
+)
+from azr_population.method.rows import Row
 
 
 @pytest.mark.parametrize(
@@ -31,3 +41,22 @@ def test_invalid_proposals_and_the_price_of_copies():
 def test_an_unknown_reward_lists_the_known_ones():
     with pytest.raises(UserError, match="adversarial, learnability"):
         TEACHER_REWARDS.find("adverserial")
+
+
+def test_a_copy_is_the_same_program_whoever_wrote_it_and_with_whatever_input():
+    roster = Roster.make(2, 2)
+    matches = [
+        Match(teacher, student)
+        for teacher, student in zip(roster.teachers, roster.students, strict=True)
+    ]
+
+    def row(match, number, value):
+        task = Task(TaskType.CODE_O, f"def f(a):\n    return a + {number}", (value,), ("9",))
+        return Row(match, TaskType.CODE_O, None, None, task)
+
+    rows = [row(matches[0], 1, "1"), row(matches[1], 1, "1"), row(matches[1], 1, "2")]
+    rows += [row(matches[0], 2, "1"), row(matches[0], 3, "1")]
+    known = TaskBuffer(10)
+    known.add(rows[4].task)
+    count_copies(rows, known)
+    assert [row.copies for row in rows] == [2, 2, 2, 0, 1]
