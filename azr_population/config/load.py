@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from azr_population.config.differences import flat
 from azr_population.config.overrides import read_override, unknown
-from azr_population.config.schema import Config
+from azr_population.config.schema import COMPARING, Config
 from azr_population.config.setting import check_fields
 from azr_population.errors import UserError
 from azr_population.files import read_yaml
@@ -136,7 +136,7 @@ def check(config: Config) -> None:
     check_fields(config)
     if config.task.types == []:
         raise UserError("task.types is empty; name at least one, or leave it out for all")
-    if config.population.solver_baseline == "task" and config.population.attempts < 2:
+    if config.population.solver_baseline in COMPARING and config.population.attempts < 2:
         raise UserError(
             f"population.attempts={config.population.attempts} leaves nothing to compare an "
             "attempt with; give at least 2, or population.solver_baseline=type"

@@ -14,6 +14,9 @@ from typing import Any
 
 from azr_population.config.setting import Effect, setting
 
+COMPARING = ("task", "right", "rare")
+"""Baselines that compare the attempts at one task: they need two."""
+
 DTYPES = ("float32", "bfloat16", "float16")
 
 
@@ -59,9 +62,9 @@ class PopulationConfig(MembersConfig):
     attempts: int = setting(4, least=1)
     """Answers drawn per valid task to estimate its solve rate (AZR's n_samples)."""
     solver_baseline: str = "type"
-    """What an attempt is compared with: `type` (all attempts at that type of task: TRR++, as in
-    AZR), `task` (the other attempts at the same task; tasks on which all agree are left out), or
-    the path of yours."""
+    """What an attempt is worth. `type`: against all attempts at that type of task (TRR++, as AZR);
+    against the others at its task, where not all agree: `task` (RLOO), `right` (right answers
+    only), `rare` (the same, worth more where few are right); or the path of yours."""
     duplicate_price: float = setting(0.3, least=0)
     teacher_lr: float = setting(1.5e-4, least=0)
     """AdamW step of teachers: 0.15 of the students'. At 0.3 they ran away (ours, RESULTS.md)."""

@@ -1,4 +1,5 @@
-"""TRR++: task-relative REINFORCE++ (AZR, section 3.3.5); and a baseline per task, as an option."""
+"""TRR++: task-relative REINFORCE++ (AZR, section 3.3.5); and what an attempt is worth beside the
+others at its task, by name."""
 
 from __future__ import annotations
 
@@ -14,11 +15,16 @@ ADVANTAGES: Registry[Callable[..., list[float | None]]] = Registry("population.a
 """From the rewards of all rows of a step, each one's group and number of tokens (None: rows count
 alike) to advantages; None for a row that teaches nothing."""
 
-BASELINES: Registry[Callable[[Sequence[float]], Sequence[float] | None]] = Registry(
+BASELINES: Registry[Callable[[Sequence[float]], Sequence[float | None] | None]] = Registry(
     "population.solver_baseline"
 )
 """From the rewards of all attempts at one task to what each is worth, which is then normalised by
-`population.advantage`; None where they teach nothing."""
+`population.advantage` unless it is one of `RAW`; None for an attempt that teaches nothing, or for
+all of them."""
+
+RAW = ("right", "rare")
+"""Baselines whose values are advantages already: normalised, half of the right answers would be
+pushed down."""
 
 
 @ADVANTAGES.register("task_relative", "TRR++: AZR, section 3.3.5")
@@ -68,6 +74,26 @@ def as_they_are(rewards: Sequence[float]) -> Sequence[float]:
 def per_task(rewards: Sequence[float]) -> Sequence[float] | None:
     """See `leave_one_out`; None where all agree."""
     return leave_one_out(rewards) if len(set(rewards)) > 1 else None
+
+
+@BASELINES.register("right", "ours: right answers only, all alike; expert iteration by the step")
+def right_only(rewards: Sequence[float]) -> list[float | None]:
+    """1 for right answers where not all agree."""
+    return [None if value is None else 1.0 for value in _of_right(rewards)]
+
+
+@BASELINES.register("rare", "ours: RLOO of right answers alone, which count more where few are")
+def right_by_rarity(rewards: Sequence[float]) -> list[float | None]:
+    """`leave_one_out` of right answers where not all agree."""
+    return _of_right(rewards)
+
+
+def _of_right(rewards: Sequence[float]) -> list[float | None]:
+    """What is wrong is never learned, not even beside answers that have not the form of one."""
+    return [
+        value if reward > 0 and value > _FLAT else None
+        for reward, value in zip(rewards, leave_one_out(rewards), strict=True)
+    ]
 
 
 def leave_one_out(rewards: Sequence[float]) -> list[float]:

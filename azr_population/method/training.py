@@ -11,7 +11,7 @@ import numpy as np
 from azr_population.config.schema import MembersConfig, PopulationConfig
 from azr_population.engines.engine import Completion, Sample
 from azr_population.engines.text import TextEngine
-from azr_population.method.advantages import ADVANTAGES, BASELINES
+from azr_population.method.advantages import ADVANTAGES, BASELINES, RAW
 from azr_population.method.population import Population
 from azr_population.method.rows import Answer, Practice, Row, matches_of
 from azr_population.method.shares import shares, solving_rows
@@ -28,6 +28,8 @@ class TrainingRow(NamedTuple):
     value: float
     of: Row | Answer | Practice | None = None
     """Where its advantage is noted."""
+    raw: bool = False
+    """Whether `value` is its advantage already."""
 
 
 def proposals(rows: Iterable[Row]) -> list[TrainingRow]:
@@ -45,6 +47,7 @@ def attempts(
     task types: first one attempt of every task in random order, then a second of each, and so on,
     because different tasks teach more than repeated ones."""
     baseline = BASELINES.find(config.solver_baseline).function
+    raw = config.solver_baseline in RAW
     matches = matches_of(rows)
     played = Counter(match.student.name for match in matches)
     met: Counter[str] = Counter()
@@ -55,29 +58,43 @@ def attempts(
         count = share[met[student.name]]
         met[student.name] += 1
         answered = [row for row in rows if row.match is match and row.answers]
-        worth = {id(row): baseline([answer.reward for answer in row.answers]) for row in answered}
-        answered = [row for row in answered if worth[id(row)] is not None]
-        for row, attempt in choose_attempts(answered, count, generator):
-            value, answer = (worth[id(row)] or ())[attempt], row.answers[attempt]
+        values = [
+            baseline([answer.reward for answer in row.answers]) or [None] * len(row.answers)
+            for row in answered
+        ]
+        teaching = [[k for k, value in enumerate(of_row) if value is not None] for of_row in values]
+        for number, attempt in choose_attempts(answered, teaching, count, generator):
+            row, value = answered[number], values[number][attempt]
+            assert value is not None
+            answer = row.answers[attempt]
             drawn.append(
-                TrainingRow(student.slot, "solve", row.type, answer.completion, value, answer)
+                TrainingRow(student.slot, "solve", row.type, answer.completion, value, answer, raw)
             )
     return drawn
 
 
 def choose_attempts(
-    rows: Sequence[Row], count: int, generator: np.random.Generator
-) -> list[tuple[Row, int]]:
-    """Up to `count` attempts at these rows' tasks, by number; see `attempts`."""
-    by_type: dict[str, list[Row]] = {}
-    for row in rows:
-        by_type.setdefault(row.type, []).append(row)
-    queues: list[list[tuple[Row, int]]] = []
+    rows: Sequence[Row],
+    teaching: Sequence[Sequence[int]],
+    count: int,
+    generator: np.random.Generator,
+) -> list[tuple[int, int]]:
+    """Up to `count` attempts at these rows' tasks, (row, attempt) by number; see `attempts`.
+
+    `teaching` has for each row the attempts to choose from.
+    """
+    by_type: dict[str, list[int]] = {}
+    for number, row in enumerate(rows):
+        if teaching[number]:
+            by_type.setdefault(row.type, []).append(number)
+    queues: list[list[tuple[int, int]]] = []
     for of_type in by_type.values():
         order = [of_type[int(i)] for i in generator.permutation(len(of_type))]
-        rounds = max(len(row.answers) for row in order)
-        queues.append([(row, k) for k in range(rounds) for row in order if k < len(row.answers)])
-    chosen: list[tuple[Row, int]] = []
+        rounds = range(max(len(teaching[number]) for number in order))
+        queues.append(
+            [(n, teaching[n][turn]) for turn in rounds for n in order if turn < len(teaching[n])]
+        )
+    chosen: list[tuple[int, int]] = []
     while len(chosen) < count and any(queues):
         for queue in queues:
             if queue and len(chosen) < count:
@@ -94,11 +111,15 @@ def advantages(
     They are also noted on what the rows are `of`. `by_token` weighs a row by its tokens, as veRL
     does.
     """
-    values = ADVANTAGES.find(config.advantage).function(
-        [row.value for row in rows],
-        [(row.slot, row.phase, row.type) for row in rows],
-        [len(row.completion.token_ids) for row in rows] if by_token else None,
+    normalised = [row for row in rows if not row.raw]
+    found = iter(
+        ADVANTAGES.find(config.advantage).function(
+            [row.value for row in normalised],
+            [(row.slot, row.phase, row.type) for row in normalised],
+            [len(row.completion.token_ids) for row in normalised] if by_token else None,
+        )
     )
+    values = [row.value if row.raw else next(found) for row in rows]
     for row, value in zip(rows, values, strict=True):
         if row.of is not None:
             row.of.advantage = value

@@ -1,6 +1,6 @@
 import pytest
 
-from azr_population.method.advantages import leave_one_out, task_relative
+from azr_population.method.advantages import BASELINES, leave_one_out, task_relative
 
 
 def test_each_group_has_its_own_baseline_and_scale():
@@ -29,3 +29,13 @@ def test_leave_one_out():
     assert leave_one_out([1.0, -0.5, -0.5, -1.0]) == pytest.approx([5 / 3, -1 / 3, -1 / 3, -1.0])
     assert leave_one_out([0.3]) == [0.0]
     assert leave_one_out([]) == []
+
+
+def test_right_answers_alone_count_and_more_where_few_are_right():
+    right, rare = (BASELINES.find(name).function for name in ("right", "rare"))
+    mixed = [1.0, -0.5, -0.5, -1.0]
+    assert right(mixed) == [1.0, None, None, None]
+    assert rare(mixed)[0] > rare([1.0, 1.0, 1.0, -0.5])[0] > 0
+    # Nothing is right here, though one answer is better than the others; and there all are.
+    assert rare([-0.5, -1.0, -1.0]) == [None, None, None]
+    assert right([1.0, 1.0]) == [None, None]

@@ -31,6 +31,10 @@ def played(play, config, skill, teachers, students):
     return rows
 
 
+def every(rows):
+    return [range(len(row.answers)) for row in rows]
+
+
 @pytest.mark.parametrize(("teachers", "students"), [(1, 1), (2, 2), (2, 3), (4, 2), (0, 0)])
 def test_every_member_has_the_same_number_of_rows(play, config, teachers, students):
     rows = played(play, config, [1.0] * max(1, teachers + students), teachers, students)
@@ -46,7 +50,7 @@ def test_every_member_has_the_same_number_of_rows(play, config, teachers, studen
     for match in {id(row.match): row.match for row in rows}.values():
         own = [row for row in rows if row.match is match]
         share = 12 * students // len({id(row.match) for row in rows})
-        chosen = choose_attempts(own, share, np.random.default_rng(0))
+        chosen = choose_attempts(own, every(own), share, np.random.default_rng(0))
         drawn[match.student.name] += len(chosen)
     assert set(drawn.values()) == {12} and len(drawn) == students
     assert set(samples) == set(range(teachers + students))
@@ -64,7 +68,7 @@ def test_a_task_whose_own_answer_fails_pays_its_teacher_as_an_invalid_one(play, 
     rows = phases.propose(game.tools, game.population, config.task, config.engine)
     phases.verify(rows, game.tools, config.task)
     phases.solve(rows, game.tools, game.population, config.engine)
-    void = [row for row in rows if row.type is not TaskType.CODE_O]
+    void = [row for row in rows if row.type != TaskType.CODE_O]
     for row in void:  # as if its outputs had come from a run that no later one repeats
         row.task = replace(row.task, outputs=("'another'",) * len(row.task.outputs))
     phases.grade(rows, game.tools)
@@ -91,12 +95,12 @@ def test_programs_that_fail_are_no_tasks_and_cost_the_teacher(play, config):
 
 def test_training_rows_take_one_attempt_of_every_task_before_a_second_of_any(play, config):
     rows = played(play, config, [1.0, 0.5], 1, 1)
-    chosen = choose_attempts(rows, 14, np.random.default_rng(0))
-    per_task = Counter(id(row) for row, _ in chosen)
+    chosen = choose_attempts(rows, every(rows), 14, np.random.default_rng(0))
+    per_task = Counter(row for row, _ in chosen)
     assert len(per_task) == 12 and sorted(per_task.values()) == [1] * 10 + [2] * 2
     # No attempt is taken twice, and there are never more than there are.
-    everything = choose_attempts(rows, 99, np.random.default_rng(0))
-    assert len({(id(row), k) for row, k in everything}) == len(everything) == 24
+    everything = choose_attempts(rows, every(rows), 99, np.random.default_rng(0))
+    assert len(set(everything)) == len(everything) == 24
 
 
 def test_teachers_train_on_proposals_and_students_on_attempts(play, config):
@@ -157,3 +161,21 @@ def test_the_hidden_inputs_of_a_function_must_be_literals():
         "not_literal",
         "ok",
     ]
+
+
+@pytest.mark.parametrize("baseline", ["right", "rare"])
+def test_right_answers_alone_are_learned_where_not_all_agree(play, config, baseline):
+    config.population.rows = 48
+    config.population.attempts = 4
+    config.population.solver_baseline = baseline
+    rows = played(play, config, [1.0, 0.5], 1, 1)
+    samples = credited(rows, config)[1]
+    learned = {id(sample.completion): sample.advantage for sample in samples}
+    mixed = [r for r in rows if len({answer.solved for answer in r.answers}) > 1]
+    right = [(r, a) for r in mixed for a in r.answers if a.solved]
+    assert len(learned) == 48 < len(right)  # its rows and no more
+    for row, answer in right:
+        others = 1.5 * sum(not a.solved for a in row.answers) / 3
+        expected = 1.0 if baseline == "right" else others
+        assert learned.pop(id(answer.completion), expected) == pytest.approx(expected)
+    assert not learned
