@@ -115,6 +115,10 @@ class Domain(ABC):
         """Held-out tasks, the same for the same numbers. Raises UserError where there are none."""
         raise UserError("this task.domain has no exam; set exam.every=0")
 
+    def strata(self, per_type: int) -> list[str]:
+        """Groups that the exam's tasks of a type are reported by, in order; empty: none."""
+        return []
+
     def read_seeds(self, path: str | Path) -> list[Proposal]:
         """Proposals from a seed file. Raises UserError."""
         raise UserError(

@@ -48,8 +48,7 @@ def play(paths: Sequence[str | Path], every: int, tasks: int, attempts: int, see
         for student in students:
             # Its label, because members of several runs have the same names.
             member = replace(student.load(engine), name=student.label)
-            scores = exam.sit(tools, [member], seed, student.step).scores
-            rates.append(np.array(scores[member.name]))
+            rates.append(np.array(exam.solve_rates(tools, member, seed, student.step)))
     ends = np.cumsum([len(own) for own in proposed])[:-1]
     by_teacher = [
         np.stack(list(part)) for part in zip(*(np.split(r, ends) for r in rates), strict=True)

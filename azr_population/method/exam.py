@@ -2,14 +2,18 @@
 
 Self-play's own solve rate mixes skill with the drift of the tasks; the exam holds the tasks still.
 
-Where a task has one right answer, written in one way, its score is that answer's probability, which
-needs no samples. Elsewhere it is the share of right answers among samples at temperature 1, whose
-random numbers belong to (exam, run, step, member): neither who else sits nor how many they are
-changes a member's score, and two sittings share no noise.
+Its headline is greedy decoding, the paper's metric: at temperature 1 a member gains by becoming
+surer of what it knows already, so a gain there may be sharpening alone. Beside it stand
+temperature 1 and .4, and pass@k. Where a task has one right answer, written in one way, its score
+at temperature 1 is that answer's probability, which needs no samples. Elsewhere, and at .4, it is
+the share of right answers among samples, whose random numbers belong to (exam, run, step, role and
+place of the member): neither who else sits nor how many they are changes a member's score, two
+sittings share no noise, and two arms of one seed draw alike.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,60 +26,109 @@ from azr_population.method.members import Member
 from azr_population.method.tools import Tools, domain_of
 from azr_population.runs.streams import Streams
 
+COOL = 0.4
+"""The second temperature: between greedy decoding and that of training."""
+PASS_AT = 8
+"""The k of pass@k, where there are so many samples."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """One member's score in [0, 1] at each task, in the exam's order."""
+
+    greedy: list[float]
+    cool: list[float]
+    """At temperature `COOL`."""
+    warm: list[float]
+    """At temperature 1: a probability, or a share of samples."""
+    passed: list[float]
+    """Chance that one of `Sitting.k` samples at temperature 1 is right, without bias."""
+
 
 @dataclass(frozen=True)
 class Sitting:
-    """What came out: for each member its score in [0, 1] at each task, in the exam's order."""
+    """What came out of the members' marks."""
 
     types: tuple[str, ...]
     """Of the tasks."""
-    scores: dict[str, list[float]]
+    strata: tuple[str, ...]
+    """Of the tasks; empty where the exam has none."""
+    marks: dict[str, Marks]
     attempts: int
     """Samples at each task that was sampled."""
+    k: int
+
+    @property
+    def scores(self) -> dict[str, list[float]]:
+        """The headline: greedy decoding."""
+        return {name: marks.greedy for name, marks in self.marks.items()}
 
     def summary(self) -> dict[str, Any]:
-        """Means over tasks: `members` by name, their `mean`, `best`, `worst`, and by `types`."""
+        """Means over tasks, all greedy where nothing else is said: `members` by name, their `mean`,
+        `best`, `worst`, by `types` and `strata`; and the means at the other `temperatures`."""
         members = {name: _mean(scores) for name, scores in self.scores.items()}
+        every = list(self.marks.values())
         return {
+            "decoding": "greedy",
             "members": members,
             "mean": _mean(list(members.values())),
             "best": max(members.values()),
             "worst": min(members.values()),
             "attempts": self.attempts,
-            "types": {
-                type: _mean(
-                    [
-                        score
-                        for scores in self.scores.values()
-                        for of, score in zip(self.types, scores, strict=True)
-                        if of == type
-                    ]
-                )
-                for type in dict.fromkeys(self.types)
+            "types": self._by(self.types),
+            "strata": self._by(self.strata) if self.strata else {},
+            "temperatures": {
+                f"{COOL:g}": _mean([_mean(marks.cool) for marks in every]),
+                "1": _mean([_mean(marks.warm) for marks in every]),
             },
+            f"pass@{self.k}": _mean([_mean(marks.passed) for marks in every]),
+        }
+
+    def _by(self, groups: Sequence[str]) -> dict[str, float]:
+        return {
+            group: _mean(
+                [
+                    score
+                    for scores in self.scores.values()
+                    for of, score in zip(groups, scores, strict=True)
+                    if of == group
+                ]
+            )
+            for group in dict.fromkeys(groups)
         }
 
     def records(self, step: int, members: Sequence[Member]) -> list[dict[str, Any]]:
-        """The lines of `exams.jsonl`, one per member: what every later analysis starts from."""
+        """The lines of `exams.jsonl`, one per member: what every later analysis starts from.
+
+        `scores` are those at temperature 1, as in runs of before there were others.
+        """
         return [
             {
                 "step": step,
                 "member": member.name,
                 "generation": member.generation,
                 "attempts": self.attempts,
-                "scores": [round(score, 6) for score in self.scores[member.name]],
+                "scores": _rounded(marks.warm),
+                "greedy": _rounded(marks.greedy),
+                "cool": _rounded(marks.cool),
+                f"pass@{self.k}": _rounded(marks.passed),
             }
             for member in members
+            for marks in [self.marks[member.name]]
         ]
 
 
 class Exam:
     """A list of tasks and how often each is attempted where answers have to be sampled."""
 
-    def __init__(self, tasks: Sequence[Task], attempts: int, seed: int) -> None:
-        """`seed` is the exam's own; see `sit` for the run's."""
+    def __init__(
+        self, tasks: Sequence[Task], attempts: int, seed: int, strata: Sequence[str] = ()
+    ) -> None:
+        """`seed` is the exam's own, see `sit` for the run's; `strata` names a group for each task
+        where there are such."""
         self.tasks = list(tasks)
         self.attempts = attempts
+        self.strata = tuple(strata)
         self._streams = Streams(seed)
 
     def sit(
@@ -88,31 +141,69 @@ class Exam:
     ) -> Sitting:
         """Every member at every task; `attempts` of 0 are the exam's own number."""
         attempts = attempts or self.attempts
-        engine, format = tools.engine, tools.format
-        gold = [format.gold_answer(task) for task in self.tasks]
+        k = min(PASS_AT, attempts)
+        exact = [tools.format.gold_answer(task) is not None for task in self.tasks]
+        marks = {}
+        for member in members:
+            seed = self._seed(member, run_seed, step)
+            own = (tools, self.tasks, member.slot)
+            warm = self.solve_rates(tools, member, run_seed, step, attempts)
+            passed = [
+                1 - (1 - rate) ** k if known else pass_at(k, attempts, round(rate * attempts))
+                for rate, known in zip(warm, exact, strict=True)
+            ]
+            greedy = self.greedy(tools, member)
+            marks[member.name] = Marks(greedy, _solve(*own, COOL, attempts, seed), warm, passed)
+        types = tuple(task.type for task in self.tasks)
+        return Sitting(types, self.strata, marks, attempts, k)
+
+    def greedy(self, tools: Tools, member: Member) -> list[float]:
+        """One member's score at each task by greedy decoding alone: the headline."""
+        return _solve(tools, self.tasks, member.slot, 0.0, 1, 0)
+
+    def solve_rates(
+        self,
+        tools: Tools,
+        member: Member,
+        run_seed: int,
+        step: int,
+        attempts: int = 0,
+    ) -> list[float]:
+        """One member's score at each task at temperature 1 alone."""
+        gold = [tools.format.gold_answer(task) for task in self.tasks]
         exact = [i for i, answer in enumerate(gold) if answer is not None]
         sampled = [i for i, answer in enumerate(gold) if answer is None]
-        scores = {}
-        for member in members:
-            by_task = [0.0] * len(self.tasks)
-            likelihoods = engine.likelihoods(
-                [format.solve_prompt(self.tasks[i]) for i in exact],
-                [str(gold[i]) for i in exact],
-                [member.slot] * len(exact),
-            )
-            seed = self._streams.integer(f"exam {run_seed} {member.name}", step)
-            tasks = [self.tasks[i] for i in sampled]
-            rates = _solve(tools, tasks, member, attempts, seed)
-            for place, score in zip([*exact, *sampled], [*likelihoods, *rates], strict=True):
-                by_task[place] = score
-            scores[member.name] = by_task
-        return Sitting(tuple(str(task.type) for task in self.tasks), scores, attempts)
+        likelihoods = tools.engine.likelihoods(
+            [tools.format.solve_prompt(self.tasks[i]) for i in exact],
+            [str(gold[i]) for i in exact],
+            [member.slot] * len(exact),
+        )
+        tasks = [self.tasks[i] for i in sampled]
+        seed = self._seed(member, run_seed, step)
+        own = (tools, tasks, member.slot)
+        rates = _solve(*own, 1.0, attempts or self.attempts, seed)
+        scores = [0.0] * len(self.tasks)
+        for place, score in zip([*exact, *sampled], [*likelihoods, *rates], strict=True):
+            scores[place] = score
+        return scores
+
+    def _seed(self, member: Member, run_seed: int, step: int) -> int:
+        return self._streams.integer(f"exam {run_seed} {member.place}", step)
+
+
+def pass_at(k: int, n: int, right: int) -> float:
+    """Chance that k of n samples, `right` of which are right, hold a right one: pass@k without bias
+    (Chen et al. 2021, arXiv 2107.03374)."""
+    return 1.0 - math.comb(n - right, k) / math.comb(n, k)
 
 
 def held_out_exam(config: Config) -> Exam:
     """The exam that the run's `exam` group describes, of the task types that it plays."""
     own = config.exam
-    return Exam(exam_tasks(config, own.tasks_per_type, own.seed), own.attempts, own.seed)
+    domain = domain_of(config)
+    groups = domain.strata(own.tasks_per_type) * len(domain.wanted(config.task.types))
+    tasks = exam_tasks(config, own.tasks_per_type, own.seed)
+    return Exam(tasks, own.attempts, own.seed, groups)
 
 
 def exam_tasks(config: Config, per_type: int, seed: int) -> list[Task]:
@@ -122,16 +213,17 @@ def exam_tasks(config: Config, per_type: int, seed: int) -> list[Task]:
 
 
 def _solve(
-    tools: Tools, tasks: Sequence[Task], member: Member, attempts: int, seed: int
+    tools: Tools, tasks: Sequence[Task], slot: int, temperature: float, attempts: int, seed: int
 ) -> list[float]:
-    """The share of the member's attempts at each task that solved it."""
+    """The share of the attempts at each task that solved it."""
     format = tools.format
     sampling = Sampling(
         tuple(format.max_new_tokens(task.type, "solve") for task in tasks),
+        temperature,
         n=attempts,
     )
     prompts = [format.solve_prompt(task) for task in tasks]
-    completions = tools.engine.generate(prompts, [member.slot] * len(tasks), sampling, seed)
+    completions = tools.engine.generate(prompts, [slot] * len(tasks), sampling, seed)
     answers = [
         [read_answer(format, task.type, completion) for completion in group]
         for task, group in zip(tasks, completions, strict=True)
@@ -142,6 +234,10 @@ def _solve(
     ]
     judged = tools.domain.grade(asked, tools.referee)
     return [sum(verdict.solved for verdict in of_task) / attempts for of_task in judged]
+
+
+def _rounded(scores: Sequence[float]) -> list[float]:
+    return [round(score, 6) for score in scores]
 
 
 def _mean(values: Sequence[float]) -> float:

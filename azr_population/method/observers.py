@@ -139,7 +139,8 @@ class MeasureSkill(Observer):
             return
 
         def sit(exam: Exam, members: Sequence[Member]) -> dict[str, list[float]]:
-            return exam.sit(self.tools, members, self.seed, population.step).scores
+            own = (self.seed, population.step)
+            return {one.name: exam.solve_rates(self.tools, one, *own) for one in members}
 
         students = population.roster.students
         if self.exam:

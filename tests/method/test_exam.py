@@ -10,7 +10,7 @@ from azr_population.config.load import load_config
 from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.task import Task, TaskType
 from azr_population.hosts.local.run import _selfplay
-from azr_population.method.exam import Exam, held_out_exam
+from azr_population.method.exam import Exam, held_out_exam, pass_at
 
 
 @pytest.fixture
@@ -45,6 +45,10 @@ def test_students_sit_it_and_their_scores_are_their_skills(play, exam, populatio
         ("student_0", 2, [1.0] * 20),
         ("student_1", 2, [0.0] * 20),
     ]
+    for row in sitting.exams:
+        assert row["greedy"] == row["cool"] == row["pass@2"] == row["scores"]
+    assert summary["decoding"] == "greedy"
+    assert summary["temperatures"] == {"0.4": 0.5, "1": 0.5} and summary["pass@2"] == 0.5
 
 
 def test_it_is_sat_at_the_start_every_so_often_and_at_the_end(play, exam, populations):
@@ -65,7 +69,8 @@ def test_the_first_and_the_last_sitting_are_equally_long(play, exam, populations
 def sit(exam, game, members, run_seed=1, step=1, format=None):
     students = [game.population.roster[name] for name in members]
     tools = replace(game.tools, format=format) if format else game.tools
-    return exam.sit(tools, students, run_seed, step).scores
+    marks = exam.sit(tools, students, run_seed, step).marks
+    return {name: of_member.warm for name, of_member in marks.items()}
 
 
 def test_who_else_sits_changes_no_score_and_noise_is_not_shared(play, exam, config):
@@ -90,6 +95,45 @@ def test_a_probability_that_is_known_is_not_sampled(play, exam, config):
     game = play([1.0] * 4 + [0.25] * 4)
     scores = sit(exam, game, ["student_0"], format=OneAnswer())
     assert scores == {"student_0": [0.25] * 20}
+
+
+def test_the_headline_is_greedy_and_each_decoding_has_its_own_temperature(play, exam, config):
+    game = play([1.0] * 4 + [0.5] * 4)
+    asked, generate = [], game.tools.engine.generate
+
+    def note(prompts, slots, sampling, seed):
+        asked.append((sampling.temperature, sampling.n, len(prompts)))
+        return generate(prompts, slots, sampling, seed)
+
+    game.tools.engine.generate = note
+    student = game.population.roster["student_0"]
+    sitting = exam.sit(game.tools, [student], 1, 1, attempts=8)
+    assert asked == [(1.0, 8, 20), (0.0, 1, 20), (0.4, 8, 20)]
+    marks = sitting.marks["student_0"]
+    assert sitting.scores == {"student_0": marks.greedy} and set(marks.greedy) <= {0.0, 1.0}
+    assert [one > 0 for one in marks.warm] == [one == 1.0 for one in marks.passed]
+
+
+def test_pass_at_k_is_without_bias():
+    assert [pass_at(1, 4, right) for right in range(5)] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert pass_at(2, 4, 1) == pytest.approx(0.5) and pass_at(2, 4, 3) == 1.0
+
+
+def test_strata_have_means_of_their_own(play, exam, config):
+    game = play([1.0] * 8)
+    exam = Exam(exam.tasks, 2, 1, ["core"] * 12 + ["tail"] * 8)
+    solve = game.tools.engine._solve
+    game.tools.engine._solve = lambda prompt, good: solve(prompt, "return a + 2\n" in prompt)
+    sitting = exam.sit(game.tools, [game.population.roster["student_0"]], 1, 1)
+    assert sitting.summary()["strata"] == {"core": pytest.approx(1 / 12), "tail": 0.0}
+
+
+def test_arms_of_one_seed_draw_alike_by_role_and_place(play, exam, config):
+    student = play([0.5] * 8).population.roster["student_0"]
+    config.population.teachers = config.population.students = 0
+    agent = play([0.5]).population.roster["agent_0"]
+    assert student.place == agent.place == "student_0"
+    assert exam._seed(student, 1, 1) == exam._seed(agent, 1, 1) != exam._seed(agent, 1, 2)
 
 
 def test_programs_of_the_exam_are_no_tasks(play, populations):
@@ -132,7 +176,8 @@ def test_the_base_scores_the_same_in_every_layout():
             scores = [
                 score
                 for seed in range(20)
-                for scores in exam.sit(game.tools, students[:size], seed, 1).scores.values()
+                for student in students[:size]
+                for scores in [exam.solve_rates(game.tools, student, seed, 1)]
                 for score in scores
             ]
             means[size] = sum(scores) / len(scores)

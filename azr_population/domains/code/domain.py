@@ -83,6 +83,11 @@ class Code(Domain):
 
         return exam(per_type, seed, types)
 
+    def strata(self, per_type: int) -> list[str]:
+        from azr_population.bases.nano.exam import strata
+
+        return strata(per_type)
+
     def read_seeds(self, path: str | Path) -> list[Proposal]:
         return read_seed_file(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,7 +23,9 @@ def step_figures(step: Mapping[str, Any], births: int = 0) -> dict[str, float]:
     for group in ("roles", "members", "types"):
         sections |= step.get(group) or {}
     exam = dict(step.get("exam") or {})
-    sections["exam"] = {**exam.pop("members", {}), **exam.pop("types", {}), **exam}
+    temperatures = {f"temperature_{name}": at for name, at in exam.pop("temperatures", {}).items()}
+    groups = (exam.pop(group, {}) for group in ("members", "types", "strata"))
+    sections["exam"] = dict(ChainMap(exam, temperatures, *groups))
     sections["phases"] = step.get("phases") or {}
     sections["reasons"] = step.get("reasons") or {}
     figures = section_figures(sections, births)

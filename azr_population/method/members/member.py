@@ -49,3 +49,9 @@ class Member:
     step_sizes: dict[str, float] = field(default_factory=dict)
     skill: float | None = None
     """What was measured at this step for a fitness that wants more than ratings; None elsewhere."""
+
+    @property
+    def place(self) -> str:
+        """What the random streams of an exam are named by: its name as a student's, so that the
+        single agent and the first student of another arm draw alike."""
+        return self.name.replace(str(Role.AGENT), str(Role.STUDENT))

@@ -32,7 +32,8 @@ def seconds(run: RunDirectory, measure: Measure) -> dict[str, Series]:
 
 @reads("exam_mean", "exam_best", "exam_worst")
 def _exam(run: RunDirectory, measure: Measure) -> dict[str, Series]:
-    """The mean, the best and the worst of those who solve; of a member or task type by its name."""
+    """The mean, the best and the worst of those who solve; of a member, task type or stratum by its
+    name."""
     key = measure.name.removeprefix("exam_")
     series: dict[str, Series] = {}
     for step in steps_of(run):
@@ -41,7 +42,7 @@ def _exam(run: RunDirectory, measure: Measure) -> dict[str, Series]:
             continue
         if (value := number(exam.get(key))) is not None:
             series.setdefault("", []).append((step["step"], value))
-        for group in ("members", "types"):
+        for group in ("members", "types", "strata"):
             scores = exam.get(group)
             for name, score in (scores if isinstance(scores, dict) else {}).items():
                 if (value := number(score)) is not None:
