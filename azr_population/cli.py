@@ -186,6 +186,10 @@ def _parser() -> Parser:
     accept.add_argument("path", metavar="FOLDER", nargs="?", help="default: the one that ships")
     accept.add_argument("--tasks", type=int, default=500, help="proposals per task type")
     accept.add_argument("--seed", type=int, default=1)
+    accept.add_argument(
+        "--gate", type=int, default=3, metavar="SEEDS", help="of the gate (default 3, 0: none)"
+    )
+    accept.add_argument("--gate-steps", type=int, default=100, help="of each of its arms")
     accept.set_defaults(run=_nano_accept)
 
     for name, text in (
@@ -280,7 +284,15 @@ def _nano_accept(arguments: argparse.Namespace) -> int:
     from azr_population.bases.base_command import accept_base
     from azr_population.bases.nano import nano_base_path
 
-    return accept_base(arguments.path or nano_base_path(), n=arguments.tasks, seed=arguments.seed)
+    path = arguments.path or nano_base_path()
+    code = accept_base(path, n=arguments.tasks, seed=arguments.seed)
+    if arguments.gate > 0:
+        from azr_population.measuring.gate import gate, print_gate
+
+        # Settings were chosen on seed 1.
+        seeds = range(arguments.seed + 1, arguments.seed + 1 + arguments.gate)
+        code |= not print_gate(gate(path, arguments.gate_steps, seeds))
+    return code
 
 
 def _evolve(arguments: argparse.Namespace) -> int:

@@ -16,7 +16,8 @@ from functools import partial
 from random import Random
 
 from azr_population.bases.nano.executor import in_children, run_function
-from azr_population.bases.nano.grammar import Grammar
+from azr_population.bases.nano.grammar import Grammar, Written
+from azr_population.bases.nano.tail import SHARES, Construct, TailGrammar, draw_construct
 from azr_population.domains.code.nano_format import CODE_F_INPUTS, IN, NanoFormat
 from azr_population.domains.code.task import Task, TaskType
 
@@ -77,6 +78,21 @@ def draw_example(
     rng = grammar.rng
     depth = 1 if simple and rng.random() < 0.6 else 2
     written = grammar.program(level, depth, parameters=1 if simple and rng.random() < 0.7 else None)
+    return examine(grammar, written, level, held_out)
+
+
+def draw_tail_example(
+    grammar: TailGrammar,
+    constructs: Sequence[Construct],
+    simple: bool = False,
+    held_out: bool = False,
+) -> Example | None:
+    """As `draw_example`, of a program around these constructs."""
+    return examine(grammar, grammar.tail_program(constructs, simple), 0, held_out)
+
+
+def examine(grammar: Grammar, written: Written, level: int, held_out: bool) -> Example | None:
+    """The program executed on arguments drawn for it; see `draw_example` for what is refused."""
     if is_held_out(written.source) is not held_out:
         return None
     arguments = list(
@@ -92,30 +108,51 @@ def draw_example(
     return Example(written.source, level, tuple(pairs), len(arguments) - len(pairs))
 
 
-def documents(seed: int, chunk: int, size: int = CHUNK, strict: bool = False) -> list[str]:
+def documents(
+    seed: int, chunk: int, size: int = CHUNK, strict: bool = False, tail: bool = False
+) -> list[str]:
     """`size` documents as text, end-of-sequence tokens included; the same for the same numbers.
 
     `strict` proposals never fail and never return an argument, on none of the inputs tried, and
-    code_f's inputs are ordered (`_spread`).
+    code_f's inputs are ordered (`_spread`). With `tail` some programs have a construct of the long
+    tail, `tail.SHARES` of them.
     """
     rng = Random(f"nano corpus {seed} {chunk}")
-    grammar = Grammar(rng)
+    grammar = TailGrammar(rng)
     kinds, weights = list(MIX), list(MIX.values())
     texts: list[str] = []
     while len(texts) < size:
         phase, type = rng.choices(kinds, weights)[0]
+        if tail and rng.random() < SHARES[phase]:
+            texts.append(_tail_document(grammar, phase, type, strict))
+            continue
         level = rng.choices(range(4), LEVELS[phase, type])[0]
-        example = draw_example(grammar, level, simple=type is F)
-        if example is None:
-            continue
-        if strict and type is F:
-            example = _spread(example)
-        if strict and phase == "propose" and not _is_sound(example):
-            continue
-        text = propose_text(type, example, rng) if phase == "propose" else solve_text(type, example)
+        text = _document(draw_example(grammar, level, type == F), phase, type, strict, rng)
         if text:
             texts.append(text)
     return texts
+
+
+def _tail_document(grammar: TailGrammar, phase: str, type: TaskType, strict: bool) -> str:
+    """Drawn until there is one, so that a construct whose programs often fail is no rarer."""
+    construct = draw_construct(phase, grammar.rng)
+    while True:
+        example = draw_tail_example(grammar, [construct], simple=type == F)
+        text = _document(example, phase, type, strict, grammar.rng)
+        if text:
+            return text
+
+
+def _document(
+    example: Example | None, phase: str, type: TaskType, strict: bool, rng: Random
+) -> str | None:
+    if example is None:
+        return None
+    if strict and type == F:
+        example = _spread(example)
+    if strict and phase == "propose" and not _is_sound(example):
+        return None
+    return propose_text(type, example, rng) if phase == "propose" else solve_text(type, example)
 
 
 def generate(
@@ -124,6 +161,7 @@ def generate(
     workers: int = 1,
     size: int = CHUNK,
     strict: bool = False,
+    tail: bool = False,
 ) -> Iterator[list[str]]:
     """The documents of several chunks, made in killed children. A chunk that overran is skipped.
 
@@ -131,7 +169,7 @@ def generate(
         RuntimeError: three chunks in a row gave nothing, so the fault is not a program's.
     """
     lost = 0
-    make = partial(documents, seed, size=size, strict=strict)
+    make = partial(documents, seed, size=size, strict=strict, tail=tail)
     for texts in in_children(make, chunks, workers, _DEADLINE):
         if texts is not None:
             lost = 0
@@ -152,7 +190,7 @@ def propose_text(type: TaskType, example: Example, rng: Random) -> str | None:
     """A propose document: two inputs in branches of their own, or code_f's six in a row."""
     prompt = NanoFormat().propose_prompt(type)
     pairs = [pair for pair in example.pairs if not _is_identity(pair)]
-    if type is F:
+    if type == F:
         if len(example.pairs) < CODE_F_INPUTS or len(pairs) < len(example.pairs) / 2:
             return None
         inputs = [arguments for arguments, _ in example.pairs[:CODE_F_INPUTS]]
@@ -166,7 +204,7 @@ def propose_text(type: TaskType, example: Example, rng: Random) -> str | None:
 def solve_text(type: TaskType, example: Example) -> str:
     """A solve document: several questions about one program, or code_f's three pairs."""
     format = NanoFormat()
-    if type is F:
+    if type == F:
         inputs, outputs = zip(*example.pairs[:CODE_F_INPUTS], strict=True)
         task = Task(type, example.program, tuple(inputs), tuple(outputs))
         return f"{format.solve_prompt(task)}{example.program}{EOS}"
@@ -176,7 +214,7 @@ def solve_text(type: TaskType, example: Example) -> str:
         prompt = format.solve_prompt(task)
         if parts:
             prompt = prompt.split(example.program, 1)[1]
-        parts.append(prompt + (value if type is O else arguments) + EOS)
+        parts.append(prompt + (value if type == O else arguments) + EOS)
     return "".join(parts)
 
 

@@ -16,7 +16,7 @@ from random import Random
 from azr_population.bases.nano.expressions import INT, LETTERS, LIST, STR, Scope
 from azr_population.bases.nano.statements import Statements, reads
 
-_ARGUMENTS = {INT: "nmk", LIST: "ab", STR: "st"}
+ARGUMENTS = {INT: "nmk", LIST: "ab", STR: "st"}
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Grammar(Statements):
         scope = Scope({})
         names = []
         for kind in kinds:
-            free = [name for name in _ARGUMENTS[kind] if name not in scope.types]
+            free = [name for name in ARGUMENTS[kind] if name not in scope.types]
             if not free:
                 return None
             names.append(free[0])

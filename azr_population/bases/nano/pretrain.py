@@ -53,14 +53,17 @@ class Phase:
     """Share of the build's minutes that it may take."""
     learning_rate: float
     strict: bool
-    """Which proposals: see `corpus.documents`."""
+    tail: bool = False
+    """Which documents: see `corpus.documents`."""
 
 
 PHASES = (
-    Phase(tokens=36_500_000, minutes=0.82, learning_rate=3e-3, strict=False),
-    Phase(tokens=8_000_000, minutes=0.18, learning_rate=1.2e-3, strict=True),
+    Phase(tokens=36_500_000, minutes=0.77, learning_rate=3e-3, strict=False),
+    Phase(tokens=8_000_000, minutes=0.17, learning_rate=1.2e-3, strict=True),
+    Phase(tokens=2_500_000, minutes=0.06, learning_rate=1.2e-3, strict=True, tail=True),
 )
-"""All kinds of programs first; then a shorter stretch whose proposals are chosen for validity."""
+"""All kinds of programs first; then a shorter stretch whose proposals are chosen for validity; then
+a short one that adds the long tail."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ def build(
     loss_of = _loss_function(model, recipe, compile, log)
     log(f"parameters {model.num_parameters():,}, vocabulary {len(tokenizer)}")
     for number, phase in phases:
-        documents = _documents(tokenizer, seed, recipe, number, phase.strict)
+        documents = _documents(tokenizer, seed, recipe, number, phase)
         shuffled = _shuffled(documents, recipe.shuffle, np.random.default_rng((seed, number)))
         trainer = _Trainer(model, recipe, phase, loss_of, out, log, log_steps)
         facts["phases"].append(
@@ -238,10 +241,11 @@ def save(model: Any, out: Path) -> None:
 
 
 def _documents(
-    tokenizer: Any, seed: int, recipe: Recipe, phase: int, strict: bool
+    tokenizer: Any, seed: int, recipe: Recipe, number: int, phase: Phase
 ) -> Iterator[Document]:
-    chunks = range(phase * _CHUNKS, (phase + 1) * _CHUNKS)  # no program stream comes twice
-    for texts in corpus.generate(seed, chunks, size=recipe.chunk, strict=strict):
+    chunks = range(number * _CHUNKS, (number + 1) * _CHUNKS)  # no program stream comes twice
+    kind = {"strict": phase.strict, "tail": phase.tail}
+    for texts in corpus.generate(seed, chunks, size=recipe.chunk, **kind):
         for encoding in tokenizer.backend_tokenizer.encode_batch(texts):
             yield read_document(encoding.ids)
 

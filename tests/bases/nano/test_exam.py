@@ -1,6 +1,11 @@
+from collections import Counter
+
+from constructs import shape
+
 from azr_population.bases.nano.corpus import is_held_out
-from azr_population.bases.nano.exam import LEVELS, exam
+from azr_population.bases.nano.exam import exam, strata
 from azr_population.bases.nano.executor import run_function
+from azr_population.bases.nano.tail import BANDS, CONSTRUCTS
 from azr_population.domains.code.complexity import measure
 from azr_population.domains.code.task import TaskType
 
@@ -13,14 +18,29 @@ def test_the_exam_is_fixed_held_out_and_graded():
         assert is_held_out(task.program)
         assert run_function(task.program, list(task.inputs)) == list(task.outputs)
         assert len(task.inputs) == (6 if task.type == TaskType.CODE_F else 1)
-    assert len({task.program for task in tasks if task.type == TaskType.CODE_O}) == 20
+    assert len(set(tasks)) == 60
+    core = strata(20).count("core")
+    programs = [task.program for task in tasks if task.type == TaskType.CODE_O]
+    assert len(set(programs[:core])) == core
     sizes = [measure(task.program).ast_nodes for task in tasks]
     for start in (0, 20, 40):
-        assert sum(sizes[start : start + 4]) < sum(sizes[start + 16 : start + 20])
+        assert sum(sizes[start : start + 2]) < sum(sizes[start + core - 2 : start + core])
 
 
-def test_a_small_exam_spans_the_levels():
-    assert len(exam(len(LEVELS), seed=1)) == 3 * len(LEVELS)
+def test_the_tail_is_half_of_it_and_its_constructs_take_turns():
+    groups = strata(60)
+    assert Counter(groups) == {"core": 20, **dict.fromkeys(BANDS, 10), "compositions": 10}
+    tasks = exam(60, seed=4, types=["code_o"])
+    for task, group in zip(tasks, groups, strict=True):
+        held = sum(shape(construct).search(task.program) is not None for construct in CONSTRUCTS)
+        if group in BANDS:
+            assert any(shape(c).search(task.program) for c in CONSTRUCTS[BANDS[group]]), task
+        assert held >= {"core": 0, "compositions": 2}.get(group, 1), task.program
+
+
+def test_a_small_exam_has_every_part_of_the_tail():
+    assert strata(6) == ["core", "core", *BANDS, "compositions"]
+    assert len(exam(6, seed=1)) == 18
 
 
 def test_a_type_has_the_same_tasks_whichever_others_there_are():

@@ -1,0 +1,127 @@
+"""The long tail: constructs that the base sees seldom, on top of the grammar that it knows well.
+
+As in real code, frequencies fall with the rank, and a program is met far oftener than what it
+evaluates to: the tail has a larger share of the proposed programs than of the solved ones. So a
+teacher writes such programs, a student solves some of them, and practice has something to teach.
+No document holds two of the constructs; their compositions are for the exam.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from azr_population.bases.nano.expressions import LETTERS, LIST, STR, Scope
+from azr_population.bases.nano.grammar import ARGUMENTS, Grammar, Written
+from azr_population.bases.nano.statements import reads
+
+SHARES = {"propose": 0.5, "solve": 0.12}
+"""Chance that a document is to have a tail construct, by phase. Such a document is drawn until
+there is one, while for a program of the core that is refused all is drawn anew: so their share of
+the documents is larger (the base's card has it)."""
+_EXPONENTS = {"propose": 0.5, "solve": 1.2}
+"""A construct of rank r has weight r ** -exponent: values are rarer than programs."""
+
+
+@dataclass(frozen=True)
+class Construct:
+    """An expression of type `gives` over a name {x} of type `takes`; {c} stands for a letter."""
+
+    takes: str
+    gives: str
+    text: str
+
+
+CONSTRUCTS = tuple(
+    Construct(*fields)
+    for fields in (
+        (LIST, LIST, "{x}[-2:]"),
+        (STR, STR, "{x}[1:-1]"),
+        (LIST, LIST, "{x}[1:] + {x}[:1]"),
+        (STR, STR, "{x} * 3"),
+        (LIST, LIST, "{x}[1:-1]"),
+        (STR, STR, "{x}[1::2]"),
+        (LIST, LIST, "{x} + {x}[::-1]"),
+        (STR, STR, "{x}[-1:] + {x}[:-1]"),
+        (LIST, LIST, "[{x}[-1]] + {x}[1:]"),
+        (STR, STR, "'-'.join({x})"),
+        (LIST, LIST, "{x}[1::2]"),
+        (STR, STR, "''.join(c * 2 for c in {x})"),
+    )
+)
+"""From the most to the least frequent."""
+
+_USES = {
+    LIST: ("{t}", "{t} + [{k}]", "[{k}] + {t}", "{t} + [len({x})]", "[{x}[0]] + {t}"),
+    STR: ("{t}", "{t} + {c}", "{c} + {t}", "{t} + str(len({x}))", "{x}[0] + {t}"),
+}
+"""What a return does with the value of a construct: little, so that the construct is the task."""
+_AFTER = {
+    LIST: ("{x}[::-1]", "{x}[0]", "{x}[-1]", "len({x})", "{x} + [{k}]", "{x}[1:]", "{x}[:2]"),
+    STR: ("{x}[::-1]", "{x} + {c}", "{c} + {x}", "{x}.upper()", "{x}[0]", "{x}[1:]", "{x}[:2]"),
+}
+"""... and a return that follows it."""
+
+BANDS = {"tail, seldom": slice(0, 4), "tail, rare": slice(4, 8), "tail, rarest": slice(8, 12)}
+"""Ranks by frequency, as the exam groups them."""
+
+
+def draw_construct(phase: str, rng: Random) -> Construct:
+    """A construct as often as documents of this phase have it."""
+    weights = [(rank + 1) ** -_EXPONENTS[phase] for rank in range(len(CONSTRUCTS))]
+    return rng.choices(CONSTRUCTS, weights)[0]
+
+
+def draw_composition(rng: Random) -> tuple[Construct, Construct]:
+    """Two constructs, the second of which takes what the first gives; all alike likely."""
+    first = rng.choice(CONSTRUCTS)
+    following = [other for other in CONSTRUCTS if other.takes == first.gives and other != first]
+    return first, rng.choice(following)
+
+
+class TailGrammar(Grammar):
+    """Programs around tail constructs: alone, after a statement of the core, or before a use."""
+
+    def tail_program(self, constructs: Sequence[Construct], simple: bool = False) -> Written:
+        """A program with these constructs, one applied to the other's value.
+
+        `simple` programs have no statement of the core.
+        """
+        while True:
+            written = self._draw_tail(constructs, simple)
+            if written is not None:
+                return written
+
+    def _draw_tail(self, constructs: Sequence[Construct], simple: bool) -> Written | None:
+        rng = self.rng
+        form = "alone" if simple else rng.choices(("alone", "before", "after"), (5, 2, 3))[0]
+        kind = constructs[0].takes
+        name = rng.choice(ARGUMENTS[kind][:2])
+        scope = Scope({name: kind}, [name])
+        lines: list[str] = []
+        if form == "before":
+            write = rng.choice((self._assign, self._change, self._method))
+            lines += write(scope, 1, False)
+        text = target = ""
+        for number, construct in enumerate(constructs):
+            found = self._name(construct.takes, scope)
+            if found is None:
+                return None
+            target, text = found, self._fill(construct.text, found)
+            if number < len(constructs) - 1 or form == "after":
+                local = self._new(scope, construct.gives)
+                lines.append(f"{local} = {text}")
+        gives = constructs[-1].gives
+        if form == "after":
+            text = self._fill(rng.choice(_AFTER[gives]), self._name(gives, scope) or target)
+        elif form == "alone" and rng.random() < 0.7:
+            text = self._fill(rng.choice(_USES[gives]), target, text)
+        body = "\n".join("    " + line for line in [*lines, f"return {text}"])
+        if any(not reads(body, name) for name in scope.types):
+            return None
+        return Written(f"def f({name}):\n{body}", (kind,))
+
+    def _fill(self, form: str, name: str, text: str = "") -> str:
+        rng = self.rng
+        return form.format(x=name, t=text, k=rng.randint(0, 9), c=repr(rng.choice(LETTERS)))

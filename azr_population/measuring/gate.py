@@ -1,0 +1,171 @@
+"""The gate of the nano base: whether self-play has something to teach on it.
+
+Two arms, each on several seeds, from the same bare base to a greedy exam of every stratum:
+
+`gold`: a student learns the right answers to programs of the grammar, most of them of the tail and
+never one of the exam's. What the budget could teach at best.
+`rewards`: one teacher and one student under a run's own defaults, by rewards alone.
+
+A base where the first fails has nothing to learn in a run's budget, and no comparison of arms can
+decide anything on it; one where the second fails has something that self-play does not find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import torch
+
+from azr_population.bases.nano.exam import CORE, draw_task
+from azr_population.bases.nano.tail import BANDS, TailGrammar
+from azr_population.config.load import load_config
+from azr_population.domains.code.task import Task, TaskType
+from azr_population.engines.engine import Completion, Sample
+from azr_population.hosts.local.engine import open_engine
+from azr_population.method.exam import Exam, held_out_exam
+from azr_population.method.step import SelfPlay
+from azr_population.method.tools import Tools, domain_of, format_of, open_referee
+from azr_population.runs.diagnostics import Estimate, interval
+
+WHOLE, TAIL = "whole", "tail"
+WANTED = {
+    "gold": {WHOLE: 0.03, TAIL: 0.15},
+    "rewards": {WHOLE: 0.03, TAIL: 0.06},
+}
+"""Least mean gains, in shares of the tasks."""
+
+EXAM_SEED = 5353
+"""Of an exam on which nothing was chosen, neither the base nor a setting."""
+GOLD_CORE = 0.2
+"""Share of the gold rows that are the core's, so that it is not forgotten."""
+
+Scores = dict[str, float]
+"""Greedy scores by stratum, with `WHOLE` and `TAIL`."""
+
+
+@dataclass(frozen=True)
+class Gains:
+    """What one arm gained: for each seed its scores before and after."""
+
+    before: Scores
+    after: tuple[Scores, ...]
+    """One for each seed."""
+
+    def gain(self, part: str) -> Estimate:
+        """Mean over seeds with a 95% interval (Student's t)."""
+        return interval([scores[part] - self.before[part] for scores in self.after])
+
+    def missed(self, wanted: Mapping[str, float]) -> list[str]:
+        """The parts whose mean gain is too small."""
+        return [part for part, least in wanted.items() if self.gain(part).mean < least]
+
+
+def gate(
+    path: str | Path, steps: int = 100, seeds: Sequence[int] = (2, 3, 4), tasks: int = 1200
+) -> dict[str, Gains]:
+    """Plays both arms of code_o on the base at `path`; the exam has so many tasks."""
+    found = {}
+    for arm, play in (("gold", _learn_gold), ("rewards", _play)):
+        after = []
+        before: Scores = {}
+        for seed in seeds:
+            with _opened(path, seed, steps, tasks) as (game, exam):
+                before = _score(game, exam)
+                play(game, steps)
+                after.append(_score(game, exam))
+        found[arm] = Gains(before, tuple(after))
+    return found
+
+
+@contextmanager
+def _opened(path: str | Path, seed: int, steps: int, tasks: int) -> Iterator[tuple[SelfPlay, Exam]]:
+    config = load_config(
+        [
+            "population=1t1s",
+            "base=nano",
+            f"base.path={path}",
+            "task=code_o",
+            f"exam.tasks_per_type={tasks}",
+            f"exam.seed={EXAM_SEED}",
+            f"run.steps={steps}",
+            f"seed={seed}",
+        ]
+    )
+    exam = held_out_exam(config)
+    torch.set_num_threads(config.engine.threads)
+    with open_referee(config) as referee, open_engine(config) as engine:
+        tools = Tools(engine, referee, domain_of(config), format_of(config))
+        yield SelfPlay(config, tools, exam.tasks), exam
+
+
+def _play(game: SelfPlay, steps: int) -> None:
+    for _ in range(steps):
+        game.play_step()
+
+
+def _learn_gold(game: SelfPlay, steps: int) -> None:
+    rng = Random(f"gate {game.config.seed}")
+    grammar = TailGrammar(rng)
+    budget = game.config.population
+    (student,) = game.population.roster.students
+    for _ in range(steps):
+        drawn = rng.choices((CORE, *BANDS), (GOLD_CORE, *[(1 - GOLD_CORE) / 3] * 3), k=budget.rows)
+        tasks = [
+            draw_task(grammar, TaskType.CODE_O, stratum, rng.randrange(60), 60) for stratum in drawn
+        ]
+        rows = _right_answers(game, tasks, student.slot)
+        game.tools.engine.update({student.slot: rows}, {student.slot: budget.student_lr})
+
+
+def _right_answers(game: SelfPlay, tasks: Sequence[Task], slot: int) -> list[Sample]:
+    """Rows that the member at `slot` learns from as from right answers of its own."""
+    engine, format = game.tools.engine, game.tools.format
+    prompts = engine.encode([format.solve_prompt(task) for task in tasks])
+    answers = [format.write_answer(task) for task in tasks]
+    encoded = engine.tokenizer(answers, add_special_tokens=False)["input_ids"]
+    responses = [[*ids, engine.tokenizer.eos_token_id] for ids in encoded]
+    chosen, _ = engine.engine.log_probs(prompts, responses, [slot] * len(tasks))
+    return [
+        Sample(Completion(slot, tuple(prompt), tuple(ids), tuple(own.tolist()), True), 1.0)
+        for prompt, ids, own in zip(prompts, responses, chosen, strict=True)
+    ]
+
+
+def _score(game: SelfPlay, exam: Exam) -> Scores:
+    (student,) = game.population.roster.students
+    scores = exam.greedy(game.tools, student)
+    parts: dict[str, list[float]] = {WHOLE: [], TAIL: []}
+    for stratum, score in zip(exam.strata, scores, strict=True):
+        own = [WHOLE, stratum, *([TAIL] if stratum in BANDS else [])]
+        for part in own:
+            parts.setdefault(part, []).append(score)
+    return {part: sum(values) / len(values) for part, values in parts.items()}
+
+
+def print_gate(found: Mapping[str, Gains]) -> bool:
+    """The table on the terminal; whether all that is wanted was reached."""
+    from rich.console import Console
+    from rich.table import Table
+
+    first = next(iter(found.values()))
+    table = Table(title="greedy exam, points of 100: base, and gains over seeds (95% intervals)")
+    table.add_column("part")
+    table.add_column("base", justify="right")
+    for arm, gains in found.items():
+        table.add_column(f"{arm} (n={len(gains.after)})", justify="right")
+    for part in first.before:
+        cells = []
+        for arm, gains in found.items():
+            gain, least = gains.gain(part), WANTED[arm].get(part)
+            text = f"{100 * gain.mean:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]"
+            if least is not None:
+                text += f", wanted {100 * least:+.0f}"
+                text = text if gain.mean >= least else f"[red]{text}[/red]"
+            cells.append(text)
+        table.add_row(part, f"{100 * first.before[part]:.1f}", *cells)
+    Console().print(table)
+    return not any(gains.missed(WANTED[arm]) for arm, gains in found.items())

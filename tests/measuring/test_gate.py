@@ -1,0 +1,32 @@
+"""The gate of the nano base: what it counts, and both arms on a small scale."""
+
+import pytest
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.measuring.gate import WANTED, Gains, gate, print_gate
+
+BASE = {"whole": 0.3, "tail": 0.2, "core": 0.4}
+
+
+def gained(*tail):
+    return Gains(BASE, tuple({"whole": 0.34, "tail": 0.2 + gain, "core": 0.39} for gain in tail))
+
+
+def test_gains_are_over_seeds_and_the_least_of_them_is_wanted(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    gains = gained(0.05, 0.07, 0.09)
+    estimate = gains.gain("tail")
+    assert estimate.mean == pytest.approx(0.07) and estimate.low < 0.05 < 0.09 < estimate.high
+    assert gains.missed(WANTED["rewards"]) == [] and gains.missed(WANTED["gold"]) == ["tail"]
+    assert print_gate({"rewards": gains})
+    assert not print_gate({"gold": gains, "rewards": gains})
+    told = capsys.readouterr().out
+    assert "+7.0" in told and "wanted +15" in told and "-1.0" in told
+
+
+@pytest.mark.slow
+def test_both_arms_start_from_the_bare_base_and_learn():
+    found = gate(nano_base_path(), steps=2, seeds=(1, 2), tasks=12)
+    gold, rewards = found["gold"], found["rewards"]
+    assert gold.before == rewards.before and set(gold.before) >= {"whole", "tail", "core"}
+    assert len(gold.after) == len(rewards.after) == 2
