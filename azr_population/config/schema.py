@@ -152,14 +152,14 @@ class TaskConfig:
 class RefereeConfig:
     """Limits of the sandbox; see `azr_population.referee.RefereeSettings`."""
 
-    workers: int = setting(2, least=0, effect=Effect.NOTHING)
-    deadline: float = 10.0
+    workers: int = setting(2, least=0, most=256, effect=Effect.NOTHING)
+    deadline: float = setting(10.0, least=0.01, most=3600)
     """Wall-clock seconds for one execution: the last resort."""
-    cpu_seconds: float = 0.5
+    cpu_seconds: float = setting(0.5, least=0, most=3600)
     """CPU seconds of one execution: ends endless loops alike on a busy and on an idle machine."""
-    share: int = 16
+    share: int = setting(16, least=1, most=256)
     """Tasks that may share a child when their programs are plain; 1: none, see RefereeSettings."""
-    memory_mb: int = 256
+    memory_mb: int = setting(256, least=16, most=1 << 20)
     accept_unconfined: bool = False
 
 

@@ -28,6 +28,18 @@ BANNED_NAMES = (
 reads the program, not of safety: the sandbox holds without them."""
 
 
+BOUNDS: dict[str, tuple[float, float]] = {
+    "workers": (0, 256),
+    "deadline": (0.01, 3600),
+    "cpu_seconds": (0, 3600),
+    "part_seconds": (0, 3600),
+    "memory_mb": (16, 1 << 20),
+    "max_output_chars": (1, literal.MAX_CHARS),
+    "share": (1, 256),
+}
+"""The least and the most of each. A worker takes 20 MB; with 1 MB no child gets to its job."""
+
+
 @dataclass(frozen=True)
 class RefereeSettings:
     """The limits of each execution, be it a validation run or an answer: `deadline` in wall-clock
@@ -65,20 +77,10 @@ class RefereeSettings:
     """Layers not to put on, for tests of the others; without seccomp `accept_unconfined` rules."""
 
     def __post_init__(self) -> None:
-        for name in ("deadline", "memory_mb", "max_output_chars"):
-            if not getattr(self, name) > 0:
-                raise UserError(f"referee.{name}={getattr(self, name)}: it must be above 0")
-        for name in ("cpu_seconds", "part_seconds"):
-            if getattr(self, name) < 0:
-                raise UserError(f"referee.{name}={getattr(self, name)}: 0 (no limit) or more")
-        if self.share < 1:
-            raise UserError(f"referee.share={self.share}: it must be 1 or more")
-        if self.workers < 0:
-            raise UserError(f"referee.workers={self.workers}: 0 (one per core) or more")
-        if self.max_output_chars > literal.MAX_CHARS:
-            raise UserError(
-                f"referee.max_output_chars={self.max_output_chars}: at most {literal.MAX_CHARS}"
-            )
+        for name, (least, most) in BOUNDS.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise UserError(f"referee.{name}={value}: a number from {least} to {most}")
 
     @property
     def worker_count(self) -> int:

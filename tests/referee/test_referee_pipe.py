@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import subprocess
@@ -11,9 +12,11 @@ import sys
 
 import pytest
 
+from azr_population.config.schema import RefereeConfig
 from azr_population.errors import UserError
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.referee.pipe import judge_lines, main
+from azr_population.referee.settings import BOUNDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
@@ -148,10 +151,29 @@ def test_a_reader_that_leaves_ends_the_pipe_quietly():
     process.stderr.close()
 
 
-@pytest.mark.parametrize("flags", [["--deadline", "0"], ["--memory-mb", "-1"]])
-def test_limits_must_be_limits(flags):
-    with pytest.raises(UserError, match="it must be above 0"):
+@pytest.mark.parametrize(
+    ("flags", "key"),
+    [
+        (["--deadline", "0"], "deadline"),
+        (["--deadline", "1e9"], "deadline"),
+        (["--deadline", "nan"], "deadline"),
+        (["--memory-mb", "-1"], "memory_mb"),
+        (["--memory-mb", "1"], "memory_mb"),
+        (["--memory-mb", "1000000000000"], "memory_mb"),
+        (["--workers", "5000"], "workers"),
+        (["--max-output-chars", "0"], "max_output_chars"),
+    ],
+)
+def test_limits_must_be_limits(flags, key):
+    with pytest.raises(UserError, match=rf"referee\.{key}=.*: a number from .* to "):
         main(flags)
+
+
+def test_the_configuration_has_the_same_bounds():
+    fields = {field.name: field.metadata for field in dataclasses.fields(RefereeConfig)}
+    for name, (least, most) in BOUNDS.items():
+        if name in fields:
+            assert (fields[name]["least"], fields[name]["most"]) == (least, most), name
 
 
 def test_banned_says_what(referee):
