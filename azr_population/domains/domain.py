@@ -81,6 +81,8 @@ class Domain(ABC):
     """Rules that refuse a task, by the names that `task.refuse` takes."""
     measures: ClassVar[tuple[Measure, ...]] = ()
     """What `measure` gives, the size of a task first."""
+    descriptors: ClassVar[tuple[Any, ...]] = ()
+    """Axes of the space of problems in which coverage is counted; see `code/descriptors.py`."""
     marks: ClassVar[tuple[str, ...]] = ()
     """Special tokens that part prompts and completions, for whoever reads them."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from azr_population.domains.task import Proposal, Task
-from azr_population.engines.engine import Completion
+
+if TYPE_CHECKING:
+    from azr_population.engines.engine import Completion
 
 
 class Format(Protocol):

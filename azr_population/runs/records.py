@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 from yaml import YAMLError
 
+from azr_population.domains.domain import Domain
+from azr_population.domains.known import find_domain
 from azr_population.errors import UserError
 from azr_population.runs.directory import CURVES, RECORDS, RunDirectory
 
@@ -79,6 +81,15 @@ def config_of(run: RunDirectory, *keys: str) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
+
+
+def domain_of(run: RunDirectory) -> Domain:
+    """What the run's tasks are about: `code`, where nothing is said of it, as inside AZR.
+
+    Raises:
+        UserError: a domain of the user's cannot be imported.
+    """
+    return find_domain(str(config_of(run, "task", "domain") or "code"))
 
 
 def step_of(row: Record) -> int | None:

@@ -57,7 +57,7 @@ def test_text_stands_out_from_what_it_stands_on(opened: Opened, name: str, schem
             };
             const found = {};
             const lines = [0, 1, 2, 3, 4, 5, 6, 7].flatMap((i) => ["--line-" + i, "--op-" + i]);
-            lines.push("--code_o", "--code_i", "--code_f");
+            lines.push("--type-0", "--type-1", "--type-2");
             const words = ["--ink", "--soft", "--key", "--string", "--numeral", "--good", "--bad"];
             for (const name of [...words, ...lines, "--teacher", "--student", "--agent"])
               for (const surface of ["--page", "--card", "--sunk"]) {

@@ -32,7 +32,9 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(
     teacher, exam = steps[0]["roles"]["teacher"], steps[0]["exam"]
     assert set(steps[0]["types"]) == {"calculate"} and "ast_nodes" not in teacher
     assert teacher["digits"] > 1 and exam["types"]["calculate"] > 0
-    assert "calculate" in (run / "report.html").read_text()
+    page = (run / "report.html").read_text()
+    assert "find the value" in page and '"Digits"' in page
+    assert "digits" in page and "AST nodes" not in page.split("<main")[-1].split("<script")[0]
     capsys.readouterr()
     assert main(["show", str(run), "--valid", "--type", "calculate", "--limit", "1"]) == 0
     assert "proposes calculate" in capsys.readouterr().out

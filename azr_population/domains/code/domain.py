@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from azr_population.domains.code import complexity
+from azr_population.domains.code.descriptors import DESCRIPTORS
 from azr_population.domains.code.formats import FORMATS
 from azr_population.domains.code.held_out import HeldOutPrograms
 from azr_population.domains.code.nano_format import MARKS
@@ -31,6 +32,7 @@ class Code(Domain):
     formats = FORMATS
     rules = tuple(REFUSALS)
     measures = complexity.MEASURES[:4]
+    descriptors = DESCRIPTORS
     marks = MARKS
 
     def judge(

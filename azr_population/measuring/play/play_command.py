@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         elif arguments.json:
             print(*map(json.dumps, rows), sep="\n")
         else:
-            show(rows, console)
+            show(player, rows, console)
     return 0
 
 

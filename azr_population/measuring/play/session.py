@@ -27,23 +27,23 @@ def session(player: Player, lines: Iterator[str], console: Output) -> None:
             if word == "/help":
                 console.print(HELP.format(types=", ".join(player.domain.types)))
             elif word == "/propose":
-                show(player.propose(task_type(player, rest)), console)
+                show(player, player.propose(task_type(player, rest)), console)
             elif word == "/solve":
                 type = task_type(player, rest)
                 console.print("the program, then /input ARGUMENTS, then /end", style="dim")
-                show(player.solve(type, *_task(lines)), console)
+                show(player, player.solve(type, *_task(lines)), console)
             elif word.startswith("/"):
                 raise UserError(f"{plain(word)} is unknown; /help lists what there is")
             elif word:
-                show(player.ask(_whole(line, lines)), console)
+                show(player, player.ask(_whole(line, lines)), console)
         except UserError as error:
             console.print(str(error), style="bold red")
 
 
-def show(rows: Sequence[Record], console: Output) -> None:
+def show(player: Player, rows: Sequence[Record], console: Output) -> None:
     """Prints a card for each."""
     for row in rows:
-        console.print(card(row))
+        console.print(card(row, player.domain.marks))
 
 
 def task_type(player: Player, words: Sequence[str]) -> str:

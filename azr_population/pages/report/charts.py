@@ -37,8 +37,11 @@ def members_of(metrics: Sequence[Record]) -> list[dict[str, str]]:
     return [{"name": name, "role": role} for name, role in roles_in(metrics).items()]
 
 
-def line_charts(metrics: Sequence[Record], lineage: Sequence[Record] = ()) -> list[dict[str, Any]]:
-    """Every line chart that has data: its section, title, format, note and lines.
+def line_charts(
+    metrics: Sequence[Record], lineage: Sequence[Record] = (), own: Iterable[Measure] = ()
+) -> list[dict[str, Any]]:
+    """Every line chart that has data: its section, title, format, note and lines. `own` are the
+    measures of the run's domain.
 
     `lineage` is what the function of that name gives: a member's line is broken where it was
     replaced. At that step its results are still those of the individual that was replaced, its
@@ -53,7 +56,7 @@ def line_charts(metrics: Sequence[Record], lineage: Sequence[Record] = ()) -> li
     size = Counter(member["role"] for member in members)
     births = _births(lineage)
     charts = []
-    for measure in _BY_ROLE:
+    for measure in (*_BY_ROLE, *(one for one in own if one.name not in MEASURES)):
         key, note = measure.name, measure.about
         lines = [line_of(role, role, True, values(metrics, "roles", role, key)) for role in size]
         if key == "solve_rate" and "teacher" in size:
@@ -76,8 +79,8 @@ def line_charts(metrics: Sequence[Record], lineage: Sequence[Record] = ()) -> li
     for measure in map(find_measure, _SHARED):
         types = dict.fromkeys(type for step in metrics for type in section(step, "types"))
         lines = [
-            line_of(type, type, True, values(metrics, "types", type, measure.name))
-            for type in types
+            line_of(type, f"type-{i % 3}", True, values(metrics, "types", type, measure.name))
+            for i, type in enumerate(types)
         ]
         charts.append(_chart(measure, lines, title=f"{measure.title} by task type"))
     charts.append(_exam(metrics, members))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from azr_population.domains.code.pieces import asked, is_nano, pieces
+from azr_population.domains.pieces import asked, marks_of, pieces
 from azr_population.pages.report.programs import marked
 from azr_population.pages.web.sections import empty, text
 from azr_population.runs.formatting import plain, show
@@ -22,8 +22,9 @@ LONGEST = 1200
 _STYLE = {"valid": "yes", "solved": "yes"}
 
 
-def completions(read: Callable[[], Iterable[Record]]) -> str:
-    """HTML: each step folded, and in it each completion. Reads the records twice."""
+def completions(read: Callable[[], Iterable[Record]], marks: Sequence[str]) -> str:
+    """HTML: each step folded, and in it each completion. Reads the records twice. `marks` are the
+    domain's."""
     steps = _spread(sorted({row["step"] for row in read()}))
     chosen: dict[int, dict[tuple[str, str], list[Record]]] = {step: {} for step in steps}
     for row in read():
@@ -34,7 +35,7 @@ def completions(read: Callable[[], Iterable[Record]]) -> str:
                 alike.append(row)
     if not steps:
         return empty("None are kept (run.completions).")
-    return "".join(_step(step, kinds) for step, kinds in chosen.items())
+    return "".join(_step(step, kinds, marks) for step, kinds in chosen.items())
 
 
 def _spread(steps: list[int]) -> list[int]:
@@ -44,13 +45,13 @@ def _spread(steps: list[int]) -> list[int]:
     return [steps[math.floor(i * (len(steps) - 1) / (STEPS - 1))] for i in range(STEPS)]
 
 
-def _step(step: int, kinds: Mapping[tuple[str, str], list[Record]]) -> str:
+def _step(step: int, kinds: Mapping[tuple[str, str], list[Record]], marks: Sequence[str]) -> str:
     ordered = sorted(kinds, key=lambda kind: (kind[0] not in ("refused", "valid"), kind))
     rounds = [kinds[kind][i] for i in range(EACH) for kind in ordered if i < len(kinds[kind])]
     shown = sorted(rounds[:MOST], key=lambda row: ordered.index(_kind(row)))
     return (
         f'<details class="step"><summary>Step {step}: {len(shown)} completions</summary>'
-        f"{''.join(map(_completion, shown))}</details>"
+        f"{''.join(_completion(row, marks) for row in shown)}</details>"
     )
 
 
@@ -58,12 +59,13 @@ def _kind(row: Record) -> tuple[str, str]:
     return str(row.get("verdict")), str(row.get("reason"))
 
 
-def _completion(row: Record) -> str:
+def _completion(row: Record, marks: Sequence[str]) -> str:
     verdict, reason = map(plain, _kind(row))
     does = "proposes" if row.get("phase") == "propose" else "solves"
     said = meaning(reason, row.get("finished"))
     words = verdict_words(verdict, reason)
     prompt = plain(row.get("prompt") or "")
+    parted = marks_of(prompt, marks)
     facts = [f"reward {show(row.get('reward'), '{:+.2f}')}"]
     facts.append(f"advantage {show(row.get('advantage'), '{:+.2f}', 'none')}")
     facts.append(f"{show(row.get('tokens'), '{:.0f}')} tokens")
@@ -72,16 +74,16 @@ def _completion(row: Record) -> str:
         f'<details><summary><span class="{_STYLE.get(verdict, "no")}">{text(words)}</span>'
         f" {text(plain(row.get('member') or '?'))} {does} {text(plain(row.get('type') or '?'))}"
         f'</summary><p class="note">{text(f"{said}; " if said else "")}{text(", ".join(facts))}</p>'
-        f'<pre class="calls">{_code(_tail(asked(prompt)), is_nano(prompt))}</pre>'
-        f'<pre class="program">{_code(_head(plain(row.get("completion") or "")), is_nano(prompt))}'
+        f'<pre class="calls">{_code(_tail(asked(prompt)), parted)}</pre>'
+        f'<pre class="program">{_code(_head(plain(row.get("completion") or "")), parted)}'
         "</pre></details>"
     )
 
 
-def _code(shown: str, nano: bool) -> str:
+def _code(shown: str, marks: Sequence[str]) -> str:
     """HTML with what is code in it coloured."""
     parts = []
-    for mark, body, code in pieces(shown, nano):
+    for mark, body, code in pieces(shown, marks):
         fenced = mark.startswith("`")
         opening = f"{mark}\n" if fenced else f"{mark} " if mark else ""
         closing = "\n```" if fenced else ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from azr_population.domains.code.descriptors import DESCRIPTORS, KINDS
 from azr_population.errors import UserError
 from azr_population.pages.web.sections import cut
 from azr_population.runs import diagnostics
-from azr_population.runs.diagnostics.descriptors import DESCRIPTORS, KINDS
 from azr_population.runs.directory import RunDirectory
 
 _BOUNDS = {descriptor.name: (descriptor.low, descriptor.high) for descriptor in DESCRIPTORS}

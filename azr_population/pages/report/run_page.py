@@ -23,7 +23,7 @@ from azr_population.pages.web import sections
 from azr_population.pages.web.document import document
 from azr_population.runs import RunDirectory, diagnostics
 from azr_population.runs.diagnostics.match_ups import who_met_whom
-from azr_population.runs.records import number, step_of, steps_of
+from azr_population.runs.records import domain_of, number, step_of, steps_of
 
 _SCRIPTS = (
     "drawing.js",
@@ -60,7 +60,8 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
     # Without metrics, the other records still tell how far the run got.
     known = [step_of(row) or 0 for row in metrics[-1:] or (*matches, *lineage)]
     last = max(known, default=0)
-    lines = charts.line_charts(metrics, lineage) + charts.diagnostic_charts(
+    domain = domain_of(run)
+    lines = charts.line_charts(metrics, lineage, domain.measures) + charts.diagnostic_charts(
         _series(run, members), members
     )
     tiles = headline_tiles(lines, last, diagnostics.changes(run, last))
@@ -94,10 +95,12 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
             ),
             "fairness": run_tables.fairness_table(diagnostics.consumption(run)),
             "sampler": run_tables.sampler_table(metrics),
-            "pairs": task_cards.side_by_side(chosen),
-            "solved": task_cards.hardest(chosen.solved, "Nobody solved a task yet."),
-            "unsolved": task_cards.hardest(chosen.unsolved, "There is no task that nobody solved."),
-            "completions": completions(run.completions),
+            "pairs": task_cards.side_by_side(chosen, domain),
+            "solved": task_cards.hardest(chosen.solved, "Nobody solved a task yet.", domain),
+            "unsolved": task_cards.hardest(
+                chosen.unsolved, "There is no task that nobody solved.", domain
+            ),
+            "completions": completions(run.completions, domain.marks),
             "settings": sections.settings(
                 (run.path / "config.yaml").read_text(encoding="utf-8", errors="replace"),
                 run.environment(),

@@ -6,58 +6,52 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from azr_population.domains.domain import Domain, Part
 from azr_population.pages.report.examples import Examples
 from azr_population.pages.report.programs import marked
 from azr_population.pages.web.sections import cut, empty, text
-from azr_population.runs.diagnostics.measures import OF_CODE
 from azr_population.runs.formatting import show
 from azr_population.runs.records import number
 
 Record = Mapping[str, Any]
 
-_TYPES = {
-    "code_o": "find the output",
-    "code_i": "find an input",
-    "code_f": "find the program",
-}
 _STYLE = {True: "yes", False: "no"}
 _MARK = {True: "✓", False: "✗"}
 
 
-def side_by_side(examples: Examples) -> str:
+def side_by_side(examples: Examples, domain: Domain) -> str:
     """An early task beside a late one, for each task type."""
     if not examples.pairs:
         return empty("There is no early and late task of one type to set side by side.")
     return "".join(
-        f'<div class="pair">{_card(early, "early")}{_card(late, "late")}</div>'
+        f'<div class="pair">{_card(domain, early, "early")}{_card(domain, late, "late")}</div>'
         for early, late in examples.pairs
     )
 
 
-def hardest(tasks: Sequence[Record], otherwise: str) -> str:
+def hardest(tasks: Sequence[Record], otherwise: str, domain: Domain) -> str:
     """A card for each task, or the words `otherwise` without any."""
-    return f'<div class="tasks">{"".join(map(_card, tasks))}</div>' if tasks else empty(otherwise)
+    cards = "".join(_card(domain, task) for task in tasks)
+    return f'<div class="tasks">{cards}</div>' if tasks else empty(otherwise)
 
 
-def _card(task: Record, when: str = "") -> str:
-    type = str(task.get("type", "?"))
+def _card(domain: Domain, task: Record, when: str = "") -> str:
+    type, types = str(task.get("type", "?")), list(domain.types)
+    colour = f"type-{types.index(type) % 3}" if type in types else ""
     head = f"{when}: " if when else ""
     rate = show(task.get("solve_rate"), "{:.0%}", "not attempted")
     facts = ", ".join(
         measure.told(known)
-        for measure in OF_CODE
+        for measure in domain.measures
         if (known := number(task.get(measure.name))) is not None
     )
-    message = task.get("message")
-    said = f'<p class="message">“{text(message)}”</p>' if message else ""
     return (
-        f'<article class="task"><h3><i class="dot {text(type)}"></i>{text(head)}{text(type)} '
-        f"<small>{text(_TYPES.get(type, ''))}</small></h3>"
+        f'<article class="task"><h3><i class="dot {colour}"></i>{text(head)}{text(type)} '
+        f"<small>{text(domain.types.get(type, ''))}</small></h3>"
         f'<p class="facts"><b>step {text(task.get("step", "?"))}</b> '
         f"{text(_who(task))}"
         f"<br>{text(facts)}</p>"
-        f'<pre class="program">{marked(cut(task.get("program", "")))}</pre>'
-        f'<pre class="calls">{marked(cut(_calls(task)))}</pre>{said}'
+        f"{''.join(map(_part, domain.parts(task)))}"
         f"{_attempts(task, rate)}</article>"
     )
 
@@ -67,9 +61,10 @@ def _who(task: Record) -> str:
     return str(teacher) if teacher == student else f"{teacher} for {student}"
 
 
-def _calls(task: Record) -> str:
-    pairs = zip(_listed(task.get("inputs")), _listed(task.get("outputs")), strict=False)
-    return "\n".join(f"f({arguments}) -> {output}" for arguments, output in pairs)
+def _part(part: Part) -> str:
+    if part.kind == "message":
+        return f'<p class="message">“{text(part.text)}”</p>'
+    return f'<pre class="{part.kind}">{marked(cut(part.text))}</pre>'
 
 
 def _attempts(task: Record, rate: str) -> str:

@@ -3,14 +3,14 @@ written, with the programs coloured. Whatever it holds, it cannot control the te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group
 from rich.syntax import Syntax
 from rich.text import Text
 
-from azr_population.domains.code.pieces import Piece, asked, is_nano, pieces
+from azr_population.domains.pieces import Piece, asked, marks_of, pieces
 from azr_population.runs.formatting import plain, show
 from azr_population.runs.reasons import meaning, verdict_words
 
@@ -33,17 +33,18 @@ _FIRST, _LAST = 4, 14
 _PYTHON = Syntax("", "python", theme="ansi_dark", background_color="default")
 
 
-def card(row: Mapping[str, Any], whole: bool = False) -> Group:
-    """One record of `completions.jsonl`; the prompt is folded unless it is wanted `whole`."""
+def card(row: Mapping[str, Any], marks: Sequence[str], whole: bool = False) -> Group:
+    """One record of `completions.jsonl`; the prompt is folded unless it is wanted `whole`;
+    `marks` are the domain's."""
     prompt = plain(row.get("prompt") or "")
-    nano = is_nano(prompt)
-    lines = body(prompt if whole else asked(prompt), nano)
+    parted = marks_of(prompt, marks)
+    lines = body(prompt if whole else asked(prompt), parted)
     return Group(
         headline(row),
         Text(_facts(row), style="dim"),
         *([Text("prompt", style="dim"), *(lines if whole else _folded(lines))] if prompt else []),
         Text("completion", style="dim"),
-        *(body(plain(row.get("completion") or ""), nano) or [Text("    (nothing)", style="dim")]),
+        *(body(plain(row.get("completion") or ""), parted) or [Text("    (nothing)", style="dim")]),
         *_outcome(row),
         Text(),
     )
@@ -61,10 +62,10 @@ def headline(row: Mapping[str, Any]) -> Text:
     )
 
 
-def body(text: str, nano: bool) -> list[Text]:
+def body(text: str, marks: Sequence[str]) -> list[Text]:
     """The lines of a prompt or a completion that has passed `plain`, indented."""
     lines: list[Text] = []
-    for piece in pieces(text, nano):
+    for piece in pieces(text, marks):
         lines += _lines(piece)
     return lines
 

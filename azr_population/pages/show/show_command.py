@@ -52,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from azr_population.pages.show.cards import card
     from azr_population.pages.show.select import Wanted, select
     from azr_population.runs import RunDirectory
+    from azr_population.runs.records import domain_of
 
     limit = arguments.limit if arguments.limit is not None else 0 if arguments.json else LIMIT
     if limit < 0:
@@ -59,14 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = Wanted(
         arguments.step, arguments.member, arguments.type, arguments.verdicts or (), limit
     )
-    chosen = select(RunDirectory(arguments.path), wanted)
+    run = RunDirectory(arguments.path)
+    chosen = select(run, wanted)
     if arguments.json:
         for row in chosen.rows:
             print(json.dumps(row))
     else:
-        console = plain_output()
+        console, marks = plain_output(), domain_of(run).marks
         for row in chosen.rows:
-            console.print(card(row, arguments.full))
+            console.print(card(row, marks, arguments.full))
         if len(chosen.rows) < chosen.total:
             console.print(
                 f"the newest {len(chosen.rows)} of {chosen.total}; --limit 0 shows all", style="dim"

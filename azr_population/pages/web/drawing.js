@@ -38,7 +38,7 @@ function card(host, title, note, rows) {
 // A colour by the name of its CSS variable; an unknown name is drawn in the text's colour. Roles and
 // task types have hues of their own. Operators (`op-`) have muted ones, parts of a whole (`part-`)
 // are grey, and `line-` are the arms of a comparison, which has no roles.
-const COLOURS = ["teacher", "student", "agent", "code_o", "code_i", "code_f", "ink"];
+const COLOURS = ["teacher", "student", "agent", "type-0", "type-1", "type-2", "ink"];
 for (let i = 0; i < 8; i++) COLOURS.push("line-" + i, "op-" + i, "part-" + i);
 function colour(name) {
   return "var(--" + (COLOURS.includes(name) ? name : "soft") + ")";

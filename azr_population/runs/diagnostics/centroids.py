@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from azr_population.domains.code.descriptors import DESCRIPTORS, KINDS, scale
 from azr_population.runs.diagnostics.coverage import CENTROIDS
-from azr_population.runs.diagnostics.descriptors import DESCRIPTORS, KINDS, scale
 
 CELLS = 1000
 SAMPLES = 50_000

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from azr_population.errors import UserError
-from azr_population.runs.diagnostics.descriptors import (
+from azr_population.domains.code.descriptors import (
     DESCRIPTORS,
     KINDS,
     OPERATIONS,
     scale,
     unscale,
 )
+from azr_population.errors import UserError
 from azr_population.runs.diagnostics.task_table import TaskTable, task_table
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import remembered
+from azr_population.runs.records import domain_of, remembered
 
 if TYPE_CHECKING:
     from ribs.archives import CVTArchive
@@ -97,8 +97,10 @@ def coverage_map(run: RunDirectory) -> CoverageMap:
     """Every cell: its centroid, and when and by whom it was filled.
 
     Raises:
-        UserError: pyribs is not installed.
+        UserError: pyribs is not installed, or the run's domain has no descriptors.
     """
+    if not domain_of(run).descriptors:
+        raise UserError("this task.domain has no descriptors, in which coverage is counted")
     table, cells = placed(run)
     counts = np.bincount(cells, minlength=archive().cells)
     filled, first = np.unique(cells, return_index=True)

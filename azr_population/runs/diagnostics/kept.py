@@ -18,10 +18,10 @@ from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.directory import CURVES, RunDirectory
-from azr_population.runs.records import remembered
+from azr_population.runs.records import domain_of, remembered
 
-_WHOSE = ("", "teacher", "student", "agent", "code_o", "code_i", "code_f", "training")
-"""Whose series are kept: not those of members and phases."""
+_WHOSE = ("", "teacher", "student", "agent", "training")
+"""Whose series are kept, beside those of the domain's types: not those of members and phases."""
 
 
 def is_kept(run: RunDirectory) -> bool:
@@ -60,11 +60,12 @@ def keep(
     Numbers have six digits. A series that equals an earlier one (the unnamed one is also that of a
     role) is written as the name of the earlier one.
     """
+    whose = {*_WHOSE, *domain_of(run).types}
     texts: dict[str, str] = {}
     names: dict[str, str] = {}
     for diagnostic, by_whom in curves:
         for of, points in by_whom.items():
-            if of in _WHOSE and points:
+            if of in whose and points:
                 rounded = [[step, float(f"{value:.6g}")] for step, value in points]
                 text, key = json.dumps(rounded, separators=(",", ":")), _key(diagnostic, of)
                 first = names.setdefault(text, key)

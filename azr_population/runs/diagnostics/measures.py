@@ -92,6 +92,7 @@ SHARED = (
 )
 
 MEASURES = {measure.name: measure for measure in (*SHARED, *OF_CODE)}
+"""Of every run; the measures of a user's own domain are beside them on its pages."""
 
 SIZE = OF_CODE[0]
 """What the size of a problem is told by."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from azr_population.domains.code.complexity import halstead_volume, measure, parse
-from azr_population.runs.diagnostics.descriptors import DESCRIPTORS, of_data, of_program
+from azr_population.domains.code.descriptors import DESCRIPTORS, of_data, of_program
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import remembered, step_of
+from azr_population.runs.records import domain_of, remembered, step_of
 
 _PROGRAM = 8
 """Descriptors that depend on the program alone."""
@@ -41,7 +41,8 @@ def _read(run: RunDirectory) -> TaskTable:
     known: dict[str, tuple[tuple[float, ...], float] | None] = {}
     rows: list[tuple[int, str, int, float]] = []
     points: list[tuple[float, ...]] = []
-    for line, task in enumerate(run.tasks()):
+    # A domain without descriptors has no programs that could be measured.
+    for line, task in enumerate(run.tasks() if domain_of(run).descriptors else ()):
         step, program = step_of(task), task.get("program")
         if step is None or not isinstance(program, str):
             continue

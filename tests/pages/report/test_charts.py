@@ -108,12 +108,10 @@ def test_one_colour_means_one_thing(made_up_run: MakeRun) -> None:
         for line in drawn["lines"]:
             meant.setdefault(line["colour"], set()).add(line["name"])
     assert meant["student"] <= {"student", "mean", "best", "worst", *STUDENTS}  # they sit the exam
-    assert [meant[type] for type in ("code_o", "code_i", "code_f")] == [
-        *({"code_o"}, {"code_i"}, {"code_f"})
-    ]
+    assert [meant[f"type-{i}"] for i in range(3)] == [{"code_o"}, {"code_i"}, {"code_f"}]
     greys = {colour for colour in meant if colour.startswith("part-")}
     roles = {"teacher", "student"}
-    assert set(meant) == {*roles, "code_o", "code_i", "code_f", "ink", *greys}
+    assert set(meant) == {*roles, "type-0", "type-1", "type-2", "ink", *greys}
 
 
 def test_what_means_the_same_shares_its_scale(made_up_run: MakeRun) -> None:

@@ -5,11 +5,12 @@ import re
 
 from completion_lines import line
 
+from azr_population.domains.code.nano_format import MARKS
 from azr_population.pages.report.completions import LONGEST, completions
 
 
 def page(*rows):
-    return completions(lambda: iter(rows))
+    return completions(lambda: iter(rows), MARKS)
 
 
 def test_some_of_each_verdict_and_reason_proposals_first():

@@ -10,10 +10,10 @@ import needs
 import numpy as np
 import pytest
 
+from azr_population.domains.code.descriptors import DESCRIPTORS, scale
 from azr_population.errors import UserError
 from azr_population.runs.diagnostics import coverage, coverage_map, series
 from azr_population.runs.diagnostics.centroids import CELLS, SEED, centroids, samples
-from azr_population.runs.diagnostics.descriptors import DESCRIPTORS, scale
 from azr_population.runs.diagnostics.from_tasks import TASKS_PER_STEP, _missed
 from azr_population.runs.directory import RunDirectory
 

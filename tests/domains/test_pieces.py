@@ -1,31 +1,31 @@
 from azr_population.domains.code.chat_format import ChatFormat
-from azr_population.domains.code.nano_format import NanoFormat
-from azr_population.domains.code.pieces import Piece, asked, is_nano, pieces
+from azr_population.domains.code.nano_format import MARKS, NanoFormat
 from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.pieces import Piece, asked, marks_of, pieces
 
 TASK = Task(TaskType.CODE_O, "def f(a):\n    return a + 1", ("1",), ("2",))
 
 
 def test_a_nano_prompt_is_code_between_marks():
     prompt = NanoFormat().solve_prompt(TASK)
-    assert is_nano(prompt) and not is_nano("What is <in>?")
-    assert pieces(prompt, True) == [
+    assert marks_of(prompt, MARKS) == MARKS and not marks_of("What is <in>?", MARKS)
+    assert pieces(prompt, MARKS) == [
         Piece("<SO>", TASK.program, True),
         Piece("<in>", "1", True),
         Piece("<out>", "", True),
     ]
-    assert pieces(f"{TASK.program}<in>1", True)[0] == Piece("", TASK.program, True)
+    assert pieces(f"{TASK.program}<in>1", MARKS)[0] == Piece("", TASK.program, True)
 
 
 def test_the_fenced_blocks_of_a_chat_are_code():
-    words, program, _, end = pieces(ChatFormat().solve_prompt(TASK), False)
+    words, program, _, end = pieces(ChatFormat().solve_prompt(TASK), ())
     assert not words.code and program == Piece("```python", f"{TASK.program}\n", True)
     assert "Think step by step" in end.text and not end.code
 
 
 def test_a_fence_that_is_not_closed_reaches_to_the_end():
-    assert pieces("so\n```python\ndef f", False)[1] == Piece("```python", "def f", True)
-    assert pieces("", False) == pieces("  \n", False) == []
+    assert pieces("so\n```python\ndef f", ())[1] == Piece("```python", "def f", True)
+    assert pieces("", ()) == pieces("  \n", ()) == []
 
 
 def test_the_users_turn_is_what_was_asked():

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from azr_population.domains.code.nano_format import MARKS
-
 _FENCE = re.compile(r"^```[ \t]*(\w*)[^\n]*\n(.*?)(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
-_MARK = re.compile("|".join(map(re.escape, MARKS)))
 _TURN = re.compile(r"<\|im_start\|>user\n(.*?)<\|im_end\|>", re.DOTALL)
 
 
@@ -20,17 +18,17 @@ class Piece(NamedTuple):
     code: bool
 
 
-def is_nano(prompt: str) -> bool:
-    """Whether a prompt is one of the nano format."""
-    return prompt.startswith(MARKS)
+def marks_of(prompt: str, marks: Sequence[str]) -> Sequence[str]:
+    """The domain's `marks`, if a prompt is parted by them: it begins with one."""
+    return marks if prompt.startswith(tuple(marks)) else ()
 
 
-def pieces(text: str, nano: bool) -> list[Piece]:
-    """The text in pieces without blank ones: fenced blocks are code (one that is not closed reaches
-    to the end), and in the `nano` format all is code between the marks."""
-    if nano:
-        marks = ["", *_MARK.findall(text)]
-        parts = zip(marks, _MARK.split(text), strict=True)
+def pieces(text: str, marks: Sequence[str]) -> list[Piece]:
+    """The text in pieces without blank ones: between `marks` all is code; without any marks fenced
+    blocks are (one that is not closed reaches to the end)."""
+    if marks:
+        mark = re.compile("|".join(map(re.escape, marks)))
+        parts = zip(["", *mark.findall(text)], mark.split(text), strict=True)
         return [Piece(mark, body, True) for mark, body in parts if mark or body.strip()]
     found = []
     end = 0

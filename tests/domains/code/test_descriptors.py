@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from azr_population.domains.code.complexity import measure, parse
-from azr_population.runs.diagnostics.descriptors import (
+from azr_population.domains.code.descriptors import (
     DESCRIPTORS,
     argument_kinds,
     literal_kind,
