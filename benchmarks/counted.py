@@ -43,8 +43,8 @@ class Counted(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.live = self.peak = self.flops = self.moved = self.calls = self.looks = 0
-        self.by_operator: Counter[str] = Counter()
-        """Floating-point operations of each operator."""
+        self.by_dtype: Counter[str] = Counter()
+        """Floating-point operations by the dtype of what is multiplied."""
         self._known: set[int] = set()
         self._fakes = FakeTensorMode(allow_non_fake_inputs=True)
         self._stack: Any = None
@@ -106,7 +106,7 @@ class Counted(TorchDispatchMode):
         else:
             return
         self.flops += flops
-        self.by_operator[str(packet)] += flops
+        self.by_dtype[str(inputs[0].dtype).removeprefix("torch.")] += flops
 
     def _hold(self, tensor: Any) -> None:
         storage = tensor.untyped_storage()

@@ -1,13 +1,16 @@
 """What a GPU does at Qwen2.5-Coder-7B's shapes, in minutes: python benchmarks/gpu.py
 
-    python benchmarks/gpu.py [--shape 7b] [--device cuda] [--rows 64] [--prompt 512] [--tokens 128]
-        [--rank 32] [--repeats 3] [--json benchmarks/results/gpu.json]
+    python benchmarks/gpu.py [--shape 7b] [--device cuda] [--rows 8] [--prompt 512] [--tokens 128]
+        [--longest 14240] [--rank 32] [--repeats 3] [--minutes 9] [--json gpu.json]
 
-Needs torch and this package; with vLLM where it is installed. Weights are drawn on the device, so
-nothing is downloaded, and no completion ends early. In turn: the evolution operators, decoding by
-one and by eight members, an update of eight members, a step of 4T+4S against one of the single
-agent with as many rows in all (the paper's Table 2: 1.31), and what memory the parts take beside
-the arithmetic of docs/azr.md. `--shape small --device cpu` shows in seconds that it runs.
+Needs torch, transformers and this package, and no network; with vLLM where it is installed. Weights
+are drawn on the device, and no completion ends early. `--rows` are a member's, the same for one
+member as for eight, as in the paper's Table 2. In turn: decoding; an update; the longest row scored
+and learned from; a step of 4T+4S against the single agent's (Table 2: 1.31); prime-rl's row (one
+adapter of rank 16, Qwen3-0.6B's shapes, 16k tokens: 13,342 tokens/s at 5.1 GiB on one H100) for one
+member and for eight; the evolution operators; learner and vLLM in memory together through one cycle
+(sample, sleep, learn, wake, push, canary, sample). A section that fails says so and the rest goes
+on; the JSON is written after each. `--shape small --device cpu` shows in seconds that it runs.
 """
 
 from __future__ import annotations
@@ -24,30 +27,27 @@ from statistics import median
 from typing import Any
 
 import torch
+from drawn import SHAPES, described, drawn, seeds, tokenizer, words
 from operators import Clock, measure
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines import vllm_versions
+from azr_population.engines import costs, vllm_versions
 from azr_population.engines.base_model import keep_freed_memory
+from azr_population.engines.canary import Canary
+from azr_population.engines.costs import Architecture, Load
 from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, Rollout, Sample, Sampling
+from azr_population.engines.local import LocalEngine
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_rollout import TorchRollout
+from azr_population.errors import first_line
 from azr_population.versions import installed
-from azr_population.weights.adapter import Adapter, LoraSpec
+from azr_population.weights.adapter import LoraSpec
 
 MEMBERS = 8
-SHAPES = {
-    "7b": {
-        "vocab_size": 152_064, "hidden_size": 3584, "intermediate_size": 18_944,
-        "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
-    },
-    "small": {
-        "vocab_size": 320, "hidden_size": 128, "intermediate_size": 384,
-        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-    },
-}  # fmt: skip
+PRIME = {"tokens_per_second": 13_342.0, "gib": 5.1}
+"""prime-rl's row on one H100, one adapter."""
+TABLE_2 = 1.31
 MICRO_BATCH_TOKENS = 8192
 
 
@@ -58,32 +58,56 @@ def main() -> None:
     parser.add_argument("--shape", choices=SHAPES, default="7b")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--json", type=Path)
-    numbers = {"rows": 64, "prompt": 512, "tokens": 128, "rank": 32, "repeats": 3}
+    numbers = {"rows": 8, "prompt": 512, "tokens": 128, "longest": 14_240, "prime": 16_384,
+               "rank": 32, "repeats": 3, "minutes": 9}  # fmt: skip
     for name, default in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():
         parser.error("torch sees no GPU; --shape small --device cpu shows that this runs")
-    if arguments.rows < MEMBERS:
-        parser.error(f"--rows={arguments.rows}: {MEMBERS} members need a row each")
     keep_freed_memory()
     started = time.perf_counter()
-    machine = Machine(arguments)
     result: dict[str, Any] = {
         "arguments": {key: value for key, value in vars(arguments).items() if key != "json"},
         "device": torch.cuda.get_device_name() if arguments.device == "cuda" else "cpu",
         "python": platform.python_version(),
         **{name: installed(name) for name in ("torch", "transformers", "azr_population")},
-        "memory_gb": machine.memory,
+        "vllm": next(filter(None, map(installed, vllm_versions.DISTRIBUTIONS)), None),
     }
-    for section in (machine.decoding, machine.update, machine.steps, machine.operators):
-        result[section.__name__] = section()
-        print(section.__name__, json.dumps(result[section.__name__]), flush=True)
-    result["vllm"] = machine.vllm()
-    result["seconds"] = round(time.perf_counter() - started)
-    print(json.dumps({key: result[key] for key in ("memory_gb", "vllm", "seconds")}, indent=1))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=1) + "\n")
+    machine = Machine(arguments)
+    for section in (
+        machine.decoding,
+        machine.update,
+        machine.longest,
+        machine.steps,
+        machine.prime,
+        machine.operators,
+        machine.cycle,
+    ):
+        name = section.__name__
+        if time.perf_counter() - started > 60 * arguments.minutes:
+            result[name] = {"left out": f"--minutes={arguments.minutes} were over"}
+        else:
+            result[name] = attempt(section)
+        result["memory_gb"] = machine.memory
+        result["seconds"] = round(time.perf_counter() - started)
+        print(name, json.dumps(result[name]), flush=True)
+        if arguments.json:
+            arguments.json.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps({key: result[key] for key in ("memory_gb", "seconds")}, indent=1))
+
+
+def attempt(section: Callable[[], Any]) -> Any:
+    """What the section says, or why it failed; the memory that it held is given back."""
+    try:
+        return section()
+    except Exception as error:
+        # Out of memory, a kernel that is not there: what a benchmark is for. The rest goes on.
+        return {"failed": f"{type(error).__name__}: {first_line(error)}"}
+    finally:
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
 
 
 class Machine:
@@ -92,43 +116,44 @@ class Machine:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         self._clock = Clock(arguments.device, "wall")
-        self._config = Qwen2Config(
-            **SHAPES[arguments.shape], max_position_embeddings=8192, eos_token_id=None,
-            bos_token_id=None, architectures=["Qwen2ForCausalLM"],
-        )  # fmt: skip
+        self._config = described(arguments.shape, "base")
         self._dtype = torch.bfloat16 if arguments.device == "cuda" else torch.float32
+        self._deep = arguments.shape != "small"
         self.memory: dict[str, dict[str, float | None]] = {}
-        """Gigabytes of each part, as docs/azr.md works them out and as they were measured."""
+        """Gigabytes of each part, as `engines/costs.py` works them out, and as measured."""
+        architecture = Architecture.of(self._config)
+        assert architecture is not None
+        response = arguments.longest * 8096 // 14_240
+        self._load = Load(
+            architecture, MEMBERS, arguments.rank, arguments.longest - response, response,
+            size=self._dtype.itemsize, piece=MICRO_BATCH_TOKENS if self._deep else 1,
+            checkpointing=self._deep,
+        )  # fmt: skip
         model = drawn(self._config, self._dtype, arguments.device)
-        each = self._dtype.itemsize
-        self._note("base", each * sum(p.numel() for p in model.parameters()), self._held())
+        self._note("base", costs.base_bytes(self._load), self._held())
         before = self._held()
-        seeds = [torch.Generator().manual_seed(slot) for slot in range(MEMBERS)]
         self._spec = LoraSpec(arguments.rank, 2.0 * arguments.rank)
-        bank = make_bank(model, self._spec, seeds)
-        weights = sum(p.numel() for slot in range(MEMBERS) for p in bank.parameters_of(slot))
-        self._note("members in float32", 4 * weights, self._held(before))
-        self._weights = weights
-        learner = LearnerConfig(
-            micro_batch_tokens=MICRO_BATCH_TOKENS, gradient_checkpointing=arguments.shape != "small"
-        )
-        self._learner = DataParallelLearner(model, bank, learner)
+        bank = make_bank(model, self._spec, seeds())
+        self._note("members in float32", 4.0 * MEMBERS * self._load.member, self._held(before))
+        self._learner = DataParallelLearner(model, bank, self._settings())
         self._rollout = TorchRollout(model, bank, frozenset())
 
+    def _settings(self) -> LearnerConfig:
+        return LearnerConfig(
+            micro_batch_tokens=MICRO_BATCH_TOKENS, gradient_checkpointing=self._deep
+        )
+
     def decoding(self) -> dict[str, dict[str, float]]:
-        """New tokens a second, by the bare base, one member and eight."""
+        """New tokens a second, by the bare base, one member and eight; rows are a member's."""
         told = {"base": self._decode(0), "1 member": self._decode(1), "8 members": self._decode(8)}
-        config, arguments = self._config, self._arguments
-        head = config.hidden_size // config.num_attention_heads
-        a_token = 2 * config.num_hidden_layers * config.num_key_value_heads * head
-        tokens = arguments.rows * (arguments.prompt + arguments.tokens)
-        cache = a_token * self._dtype.itemsize * tokens
-        copies = self._weights * self._dtype.itemsize
         before = self._held()
         peak = self._peak(lambda: self._write(self._rollout, 8))
-        # With what a layer makes of a prompt, for which the docs give an upper bound.
+        rows = MEMBERS * self._arguments.rows * (self._arguments.prompt + self._arguments.tokens)
+        cache = self._load.architecture.cache * self._dtype.itemsize * rows
         measured = None if peak is None or before is None else peak - before
-        self._note("while generating: copies and KV cache, at least", copies + cache, measured)
+        # With what a layer makes of a prompt.
+        self._note("while generating: copies and KV cache, at least",
+                   costs.copies_bytes(self._load) + cache, measured)  # fmt: skip
         return told
 
     def update(self) -> dict[str, float]:
@@ -136,15 +161,33 @@ class Machine:
         before, samples = self._held(), self._samples(8)
         run = lambda: self._learner.update(samples, dict.fromkeys(samples, 1e-5))  # noqa: E731
         run()
-        self._note("AdamW's moments", 8 * self._weights, self._held(before))
+        self._note("AdamW's moments", 8.0 * MEMBERS * self._load.member, self._held(before))
         seconds = self._median(run)
-        peak = self._peak(run)
-        self._note("peak of the update", None, peak)
         tokens = sum(len(s.completion.token_ids) for rows in samples.values() for s in rows)
         return {"seconds": seconds, "trained_tokens_per_second": round(tokens / seconds, 1)}
 
+    def longest(self) -> dict[str, float]:
+        """Seconds of scoring the longest row of AZR's 7B command, and of learning from it."""
+        load, (ids,) = self._load, words(self._config, 1, self._load.row)
+        sample = self._sample(0, ids, load.prompt, 1.0)
+        prompt, answer = sample.completion.prompt_ids, sample.completion.token_ids
+        runs = {
+            "score": lambda: self._learner.log_probs([prompt], [answer], [0]),
+            # Twice, so that there is a sum of gradients beside the second's work.
+            "update": lambda: self._learner.update({0: [sample] * 2}, {0: 1e-5}),
+        }
+        expected = {"score": costs.score_peak(load), "update": costs.update_peak(load)}
+        told = {}
+        for name, run in runs.items():
+            before = self._held()
+            peak = self._peak(run)
+            measured = None if peak is None or before is None else peak - before
+            self._note(f"peak of the longest row, {name}", expected[name], measured)
+            told[f"seconds to {name}"] = self._clock(run)
+        return {"tokens": load.row, **{name: round(value, 4) for name, value in told.items()}}
+
     def steps(self) -> dict[str, float]:
-        """Seconds of a step: proposals, answers, an update on both; as many rows in all arms."""
+        """Seconds of a step: proposals, answers, an update on both; rows are a member's."""
 
         def step(members: int) -> None:
             self._write(self._rollout, members)
@@ -153,7 +196,27 @@ class Machine:
             self._learner.update(samples, dict.fromkeys(samples, 1e-5))
 
         single, population = (self._median(lambda n=n: step(n)) for n in (1, MEMBERS))
-        return {"single": single, "4T+4S": population, "ratio": round(population / single, 3)}
+        ratio = round(population / single, 3)
+        return {"single": single, "4T+4S": population, "ratio": ratio, "table 2": TABLE_2}
+
+    def prime(self) -> dict[str, Any]:
+        """Tokens a second and peak GiB of an update, for one member and for eight, a row each."""
+        told: dict[str, Any] = {"prime-rl, 1 adapter, H100": PRIME}
+        config = described(self._arguments.shape, "prime")
+        for members in (1, MEMBERS):
+            before = self._held()
+            model = drawn(config, self._dtype, self._arguments.device)
+            bank = make_bank(model, LoraSpec(16, 32.0), seeds(members))
+            learner = DataParallelLearner(model, bank, self._settings())
+            rows = words(config, members, self._arguments.prime)
+            samples = {slot: [self._sample(slot, ids, 64, 1.0)] for slot, ids in enumerate(rows)}
+            run = lambda: learner.update(samples, dict.fromkeys(samples, 1e-5))  # noqa: E731, B023
+            run()
+            seconds, peak = self._median(run), self._peak(run)
+            gib = None if peak is None or before is None else round((peak - before) / 2**30, 2)
+            speed = round(members * self._arguments.prime / seconds, 1)
+            told[f"{members} members"] = {"tokens_per_second": speed, "gib": gib}
+        return told
 
     def operators(self) -> list[dict[str, Any]]:
         """Seconds and peak memory (in members) of each evolution operator."""
@@ -166,58 +229,91 @@ class Machine:
             for row in rows
         ]
 
-    def vllm(self) -> dict[str, Any] | str:
-        """New tokens a second by vLLM, members mixed; the learner's memory is given back first."""
+    def cycle(self) -> dict[str, Any]:
+        """A step's sequence with the sampler and the learner in memory together: seconds of each
+        part, and each member's canary distance (nats a token)."""
         if not vllm_versions.is_installed():
-            return "not installed"
+            return {"sampler": "torch", **self._cycle(self._rollout)}
         from azr_population.engines.vllm_rollout import VllmRollout
 
-        adapters = [on_cpu(self._learner.read(slot)) for slot in range(MEMBERS)]
-        del self._learner, self._rollout
-        gc.collect()
         on_gpu = self._arguments.device == "cuda"
-        if on_gpu:
-            torch.cuda.empty_cache()
         with tempfile.TemporaryDirectory() as folder:
             self._config.save_pretrained(folder)
+            # vLLM reads the weights that the learner has; V1 wants a tokenizer too.
+            self._learner.model.save_pretrained(folder)
+            tokenizer().save_pretrained(folder)
             rollout = VllmRollout(
                 folder, MEMBERS, self._spec.rank, frozenset(),
                 dtype=str(self._dtype).removeprefix("torch."), on_gpu=on_gpu,
-                options={"load_format": "dummy", "max_model_len": self._longest()},
+                options={"max_model_len": self._longest(), "gpu_memory_utilization": 0.4}
+                if on_gpu else {"max_model_len": self._longest()},
             )  # fmt: skip
-        push = self._clock(lambda: [rollout.push(s, a) for s, a in enumerate(adapters)])
-        figures = {f"{count} members": self._decode(count, rollout) for count in (1, MEMBERS)}
-        version = ".".join(map(str, vllm_versions.version()))
-        return {"version": version, **figures, "seconds_to_push_8": round(push, 3)}
+            told = self._cycle(rollout)
+            for members in (1, MEMBERS):
+                told[f"{members} members"] = self._decode(members, rollout)
+            rollout.close()
+        return {"sampler": "vllm", **told}
+
+    def _cycle(self, rollout: Rollout) -> dict[str, Any]:
+        samples, seconds = self._samples(MEMBERS), dict[str, float]()
+        engine = LocalEngine(rollout, self._learner)
+        canary = Canary(words(self._config, 1, min(160, self._longest() // 2))[0],
+                        [f"member {slot}" for slot in range(MEMBERS)],
+                        str(self._dtype).removeprefix("torch."))  # fmt: skip
+        seconds["push"] = self._clock(lambda: engine.push(range(MEMBERS)))
+        seconds["sample"] = self._clock(lambda: self._write(rollout, MEMBERS))
+        seconds["sleep, learn, wake, push"] = self._clock(
+            lambda: engine.update(samples, dict.fromkeys(samples, 1e-5))
+        )
+        distances = canary.check(rollout, self._learner, range(MEMBERS))
+        seconds["sample again"] = self._clock(lambda: self._write(rollout, MEMBERS))
+        return {
+            "seconds": {name: round(value, 4) for name, value in seconds.items()},
+            "canary": {str(slot): round(value, 5) for slot, value in distances.items()},
+            "free_gb": self._free(),
+        }
+
+    def _free(self) -> float | None:
+        if self._arguments.device != "cuda":
+            return None
+        return round(torch.cuda.mem_get_info()[0] / 1e9, 2)
 
     def _longest(self) -> int:
-        return int(self._arguments.prompt + self._arguments.tokens)
+        return max(320, int(self._arguments.prompt + self._arguments.tokens))
 
     def _decode(self, members: int, rollout: Rollout | None = None) -> dict[str, float]:
         seconds = self._median(lambda: self._write(rollout or self._rollout, members))
-        tokens = self._arguments.rows * self._arguments.tokens
+        tokens = len(self._slots(members)) * self._arguments.tokens
         return {"seconds": seconds, "tokens_per_second": round(tokens / seconds, 1)}
 
     def _write(self, rollout: Rollout, members: int) -> None:
-        prompts = words(self._config, self._arguments.rows, self._arguments.prompt)
-        rollout.generate(prompts, self._slots(members), Sampling(self._arguments.tokens), 1)
+        slots = self._slots(members)
+        prompts = words(self._config, len(slots), self._arguments.prompt)
+        rollout.generate(prompts, slots, Sampling(self._arguments.tokens), 1)
 
     def _slots(self, members: int) -> list[int]:
-        """The slot of each row; -1, the bare base, without members."""
+        """The slot of each row, as many for each member; -1, the bare base, without members."""
         rows = self._arguments.rows
-        return [row * members // rows if members else -1 for row in range(rows)]
+        return [row // rows for row in range(rows * members)] if members else [-1] * rows
 
     def _samples(self, members: int) -> dict[int, list[Sample]]:
         """Rows as wide as what is generated, worth something by turns."""
-        prompt, samples = self._arguments.prompt, dict[int, list[Sample]]()
-        rows = words(self._config, self._arguments.rows, self._longest())
-        for place, (slot, ids) in enumerate(zip(self._slots(members), rows, strict=True)):
-            likely = (-torch.tensor(float(self._config.vocab_size)).log().item(),)
-            done = Completion(
-                slot, tuple(ids[:prompt]), tuple(ids[prompt:]), likely * (len(ids) - prompt), False
+        slots, samples = self._slots(members), dict[int, list[Sample]]()
+        width = self._arguments.prompt + self._arguments.tokens
+        for place, (slot, ids) in enumerate(
+            zip(slots, words(self._config, len(slots), width), strict=True)
+        ):
+            worth = 1.0 if place % 2 else -1.0
+            samples.setdefault(slot, []).append(
+                self._sample(slot, ids, self._arguments.prompt, worth)
             )
-            samples.setdefault(slot, []).append(Sample(done, 1.0 if place % 2 else -1.0))
         return samples
+
+    def _sample(self, slot: int, ids: list[int], prompt: int, worth: float) -> Sample:
+        likely = (-torch.tensor(float(self._config.vocab_size)).log().item(),)
+        answer = tuple(ids[prompt:])
+        done = Completion(slot, tuple(ids[:prompt]), answer, likely * len(answer), False)
+        return Sample(done, worth)
 
     def _median(self, run: Callable[[], object]) -> float:
         """Seconds; the first call warms up."""
@@ -244,30 +340,6 @@ class Machine:
             "by arithmetic": None if expected is None else round(expected / 1e9, 3),
             "measured": None if measured is None else round(measured / 1e9, 3),
         }
-
-
-def drawn(config: Qwen2Config, dtype: torch.dtype, device: str) -> Qwen2ForCausalLM:
-    """A model whose weights are drawn where they are to lie."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    torch.manual_seed(0)
-    try:
-        with torch.device(device):
-            return Qwen2ForCausalLM(config).eval()
-    finally:
-        torch.set_default_dtype(before)
-
-
-def words(config: Qwen2Config, rows: int, length: int) -> list[list[int]]:
-    """Random token ids, the same at each call."""
-    generator = torch.Generator().manual_seed(0)
-    return torch.randint(0, config.vocab_size, (rows, length), generator=generator).tolist()
-
-
-def on_cpu(adapter: Adapter) -> Adapter:
-    """A copy that outlives the device's memory."""
-    factors = {name: type(p)(p.A.cpu(), p.B.cpu()) for name, p in adapter.factors.items()}
-    return Adapter(adapter.spec, factors)
 
 
 if __name__ == "__main__":

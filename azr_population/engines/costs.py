@@ -11,21 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from azr_population.engines.token_log_probs import NUMBERS
+
 CARD = 0.9887
 """Usable bytes of a card over its nominal GiB: of an H100 with 80 of them torch sees 84.9 GB."""
 CONTEXT, GRAPHS = 1.5e9, 1.0e9
 """Bytes that no tensor explains, assumed: CUDA's context, NCCL and workspaces; vLLM's graphs."""
-LOGITS = 3e9
-"""Bytes of one chunk's logits in scoring and in the loss, at most (`engines/log_probs.py`)."""
-
-FORWARD, BACKWARD, KEPT = (8.0, 12.0), (13.6, 48.0), (60.0, 100.0)
+FORWARD = {2: (6.0, 8.0), 4: (8.0, 12.0)}
+BACKWARD = {2: (12.0, 19.2), 4: (13.6, 48.0)}
+KEPT = {2: (8.05, 17.5), 4: (12.05, 30.0)}
 """Bytes a token that a block takes at its peak, by number of the MLP's and of the hidden width:
-forward, backward, and what it keeps for backward without checkpointing. Fitted to what the learner
-asks for at the shapes of 3B, 7B and 14B."""
-CHUNKED = 18
-"""Bytes a token and entry of the vocabulary in scoring."""
-GRADIENT = 20
-"""Bytes of a member's weight while it learns: its gradient and sums over ranks in float64."""
+forward, backward, and what it keeps for backward without checkpointing; members multiplied in 2 or
+4 bytes. Fitted to what the learner asks for at the shapes of 3B, 7B and 14B, base in bfloat16."""
+SCORED, LEARNED = 12, 14
+"""Bytes that are made of each of a chunk's logits when they are scored, and learned from."""
+SUM = 8
+"""Bytes of a member's weight while it learns: the sum of its gradients is in float64."""
 SAMPLER = 25
 """Bytes a row and entry of the vocabulary in vLLM's sampler when it measures itself."""
 PREFILL = 32_768
@@ -149,6 +150,8 @@ class Load:
     targets: tuple[str, ...] = ("all-linear",)
     size: int = 2
     """Bytes of a number of the base."""
+    products: int = 4
+    """Bytes of a number where members are multiplied in updates and scoring."""
     ranks: int = 1
     """GPUs of the group."""
     shard: bool = False
@@ -187,6 +190,11 @@ def base_bytes(load: Load) -> float:
     return load.architecture.weights * load.size / (load.ranks if load.shard else 1)
 
 
+def copies_bytes(load: Load) -> float:
+    """Of members in the base's dtype, which are applied where nothing is learned."""
+    return float(load.size * load.slots * load.member) if load.size < 4 else 0.0
+
+
 def gathered_bytes(load: Load) -> float:
     """Of a sharded base, beside its part while it computes: two blocks, embeddings and head."""
     a = load.architecture
@@ -195,17 +203,18 @@ def gathered_bytes(load: Load) -> float:
 
 def score_peak(load: Load) -> float:
     """Bytes while log-probabilities are computed: a block's work, or a chunk of logits."""
-    work = load.tokens * _widths(load.architecture, FORWARD)
-    return max(work, _logits(load)) + gathered_bytes(load)
+    work = load.tokens * _widths(load.architecture, FORWARD[load.products])
+    return max(work, _logits(load) * SCORED) + gathered_bytes(load)
 
 
 def update_peak(load: Load) -> float:
     """Bytes while the longest row is learned from: what the blocks keep (with checkpointing their
     inputs only), a block's work or a chunk of logits, the gradients of one member."""
-    a = load.architecture
-    kept = load.size * a.hidden if load.checkpointing else _widths(a, KEPT)
-    work = max(load.tokens * _widths(a, BACKWARD), _logits(load))
-    return a.layers * kept * load.tokens + work + load.member * GRADIENT + gathered_bytes(load)
+    a, tokens = load.architecture, load.tokens
+    kept = load.size * a.hidden if load.checkpointing else _widths(a, KEPT[load.products])
+    block = _widths(a, (BACKWARD if load.checkpointing else FORWARD)[load.products])
+    work = max(tokens * block, _logits(load) * LEARNED)
+    return a.layers * kept * tokens + work + load.member * SUM + gathered_bytes(load)
 
 
 def vllm_bytes(load: Load) -> dict[str, float]:
@@ -252,6 +261,7 @@ def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
     held = {
         "base": base_bytes(load),
         "members, float32": 4.0 * load.slots * load.member,
+        "their copies": copies_bytes(load),
         "AdamW's moments": 8.0 * load.slots * load.member,
         "CUDA, NCCL, graphs": CONTEXT + (GRAPHS if load.vllm else 0.0),
     }
@@ -262,9 +272,8 @@ def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
         work = served.pop("vLLM: work")
         wake = held | served | cache | {"work": min(work, (4.0 + load.size) * load.member)}
     else:
-        copies = {"their copies": float(load.size * load.slots * load.member)}
-        work = PREFILL * _widths(load.architecture, FORWARD) + gathered_bytes(load)
-        generate, wake = held | copies | cache | {"work": work}, {}
+        work = PREFILL * _widths(load.architecture, FORWARD[2]) + gathered_bytes(load)
+        generate, wake = held | cache | {"work": work}, {}
     told = {
         "generate": generate,
         "score": held | {"work": score_peak(load)},
@@ -279,4 +288,5 @@ def _widths(a: Architecture, bytes_each: tuple[float, float]) -> float:
 
 
 def _logits(load: Load) -> float:
-    return min(LOGITS, load.response * load.architecture.vocabulary * CHUNKED)
+    """Logits that are there at once."""
+    return min(NUMBERS, load.response * load.architecture.vocabulary)

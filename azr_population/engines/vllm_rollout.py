@@ -69,6 +69,10 @@ class VllmRollout:
             **_config_overrides(Path(base)),
             **(options or {}),
         }
+        if on_gpu and "gpu_memory_utilization" in arguments:
+            arguments["gpu_memory_utilization"] = versions.own_share(
+                arguments["gpu_memory_utilization"]
+            )
         self.llm = versions.make_llm(arguments)
         self.longest: int | None = int(self.llm.llm_engine.model_config.max_model_len)
         self._sleeps = bool(arguments.get("enable_sleep_mode"))

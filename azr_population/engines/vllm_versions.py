@@ -84,6 +84,18 @@ def set_environment(on_gpu: bool) -> None:
         os.environ.setdefault(name, value)
 
 
+def own_share(share: float) -> float:
+    """`gpu_memory_utilization` with which vLLM has `share` of the GPU for itself, beside what this
+    process, which learns too, holds there already.
+
+    The V1 engine of 0.8.5 counts all that its process has on the GPU when it measures what is left
+    for the KV cache; V0 and later versions count what they have added.
+    """
+    if version() >= (0, 9) or os.environ.get("VLLM_USE_V1") == "0":
+        return share
+    return share + torch.cuda.memory_allocated() / torch.cuda.mem_get_info()[1]
+
+
 def engine_arguments(on_gpu: bool) -> dict[str, Any]:
     """Arguments of `LLM` that make it an engine in this process, one for each rank."""
     joined = torch.distributed.is_available() and torch.distributed.is_initialized()

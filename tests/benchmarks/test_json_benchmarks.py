@@ -38,11 +38,26 @@ def test_rollouts_are_compared_in_one_run(tmp_path: Path) -> None:
 
 
 def test_the_gpus_benchmark_runs_in_a_small_shape_on_a_cpu(tmp_path: Path) -> None:
-    words = "--shape small --device cpu --rows 8 --prompt 12 --tokens 4 --rank 2 --repeats 1"
-    told = result(tmp_path, "gpu.py", *words.split())
+    words = "--shape small --device cpu --rows 2 --prompt 12 --tokens 4 --rank 2 --repeats 1"
+    told = result(tmp_path, "gpu.py", *words.split(), "--longest", "96", "--prime", "80")
     assert told["device"] == "cpu" and len(told["operators"]) >= 8
     assert {"base", "1 member", "8 members"} == told["decoding"].keys()
     assert all(each["tokens_per_second"] > 0 for each in told["decoding"].values())
     assert told["update"]["seconds"] > 0 and told["steps"]["ratio"] > 0
+    assert told["longest"]["tokens"] == 96 and told["longest"]["seconds to update"] > 0
+    assert all(told["prime"][f"{n} members"]["tokens_per_second"] > 0 for n in (1, 8))
+    # The canary: the sampler serves what the learner holds, after an update too.
+    assert len(told["cycle"]["canary"]) == 9 and max(told["cycle"]["canary"].values()) < 0.01
     assert told["memory_gb"]["base"]["measured"] is None
     assert told["memory_gb"]["members in float32"]["by arithmetic"] > 0
+
+
+def test_a_section_that_fails_or_comes_too_late_says_so_and_the_rest_goes_on(
+    tmp_path: Path,
+) -> None:
+    words = "--shape small --device cpu --rows 2 --prompt 12 --tokens 4 --rank 2 --repeats 1"
+    # A row without an answer cannot be learned from.
+    failing = result(tmp_path, "gpu.py", *words.split(), "--longest", "96", "--prime", "-1")
+    assert "failed" in failing["prime"] and failing["cycle"]["seconds"]
+    late = result(tmp_path, "gpu.py", *words.split(), "--longest", "96", "--minutes", "-1")
+    assert "left out" in late["decoding"] and "left out" in late["cycle"]

@@ -10,6 +10,7 @@ import pytest
 import torch
 from counted import Counted
 
+from azr_population.config.schema import LearnerConfig
 from azr_population.engines import costs
 from azr_population.engines.costs import Architecture, Load
 from azr_population.engines.data_parallel import DataParallelLearner
@@ -75,43 +76,44 @@ def learner(sizes: dict[str, int], checkpointing: bool) -> DataParallelLearner:
         model = Qwen2ForCausalLM(config("qwen2", **sizes)).eval()
     finally:
         torch.set_default_dtype(before)
-    made = DataParallelLearner(model, Bank(model, LoraSpec(32, 64.0), 8), micro_batch_tokens=8192)
-    if checkpointing:
-        made.use_gradient_checkpointing()
-    return made
+    settings = LearnerConfig(gradient_checkpointing=checkpointing)
+    return DataParallelLearner(model, Bank(model, LoraSpec(32, 64.0), 8), settings)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("sizes", "prompt", "response", "checkpointing"),
+    ("sizes", "layers", "prompt", "response", "checkpointing"),
     [
-        (QWEN_7B, 14_000, 64, True),
-        (QWEN_7B, 1500, 64, False),
-        (QWEN_14B, 14_000, 64, True),
+        (QWEN_7B, 28, 6144, 8096, True),
+        (QWEN_7B, 4, 1500, 500, False),
+        (QWEN_14B, 8, 6144, 8096, True),
     ],
 )
 def test_the_learner_takes_what_was_worked_out(
-    sizes: dict[str, int], prompt: int, response: int, checkpointing: bool
+    sizes: dict[str, int], layers: int, prompt: int, response: int, checkpointing: bool
 ) -> None:
+    sizes = sizes | {"num_hidden_layers": layers}
     load = Load(
-        architecture(sizes), 8, 32, prompt, response, checkpointing=checkpointing,
-        piece=prompt + response,
-    )  # fmt: skip
+        architecture(sizes), 8, 32, prompt, response, checkpointing=checkpointing, piece=1024
+    )
     ids, answer = (1,) * prompt, (1,) * response
-    samples = {0: [Sample(Completion(0, ids, answer, (0.0,) * response, True), 1.0)]}
+    sample = Sample(Completion(0, ids, answer, (0.0,) * response, True), 1.0)
     with Counted() as counted:
         made = learner(sizes, checkpointing)
         held = costs.phases(load, H100)["score"]
-        expected = held["base"] + held["members, float32"]
-        assert counted.live == pytest.approx(expected, rel=0.001)
-        moments = counted.of(lambda: made.update(samples, {0: 1e-5}))["kept"]
-        assert moments == pytest.approx(held["AdamW's moments"] / 8, rel=0.01)
-        update = counted.of(lambda: made.update(samples, {0: 1e-5}))["peak"]
-        score = counted.of(lambda: made.log_probs([ids], [answer], [0]))["peak"]
-    print(f"update {update / 1e9:.2f} {costs.update_peak(load) / 1e9:.2f} GB, "
-          f"score {score / 1e9:.2f} {costs.score_peak(load) / 1e9:.2f}")  # fmt: skip
-    assert update == pytest.approx(costs.update_peak(load), rel=0.1)
-    assert score == pytest.approx(costs.score_peak(load), rel=0.1)
+        assert counted.live == pytest.approx(held["base"] + held["members, float32"], rel=0.001)
+        # Two rows, so that there is a sum of gradients beside the second one's work.
+        update = counted.of(lambda: made.update({0: [sample] * 2}, {0: 1e-5}))
+        score = counted.of(lambda: made.log_probs([ids], [answer], [0]))
+    told = {
+        "moments of a member": (update["kept"], held["AdamW's moments"] / 8),
+        "update": (update["peak"], costs.update_peak(load)),
+        "score": (score["peak"], costs.score_peak(load)),
+    }
+    for name, (found, expected) in told.items():
+        print(f"{name}: counted {found / 1e9:.2f} GB, worked out {expected / 1e9:.2f}")
+    for found, expected in told.values():
+        assert found == pytest.approx(expected, rel=0.1)
 
 
 def test_vllms_share_is_its_own_whatever_its_version_counts() -> None:
