@@ -10,10 +10,10 @@ from typing import Any
 
 from azr_population.measuring.evaluation.contestants import Contestant, Entry
 from azr_population.measuring.evaluation.data import Data
-from azr_population.measuring.evaluation.figures import Scores, pass_at_k
+from azr_population.measuring.evaluation.figures import Scores, by_azr, pass_at_k
 from azr_population.measuring.evaluation.grading.grade import Graders
-from azr_population.measuring.evaluation.grading.verdict import NO_ANSWER
-from azr_population.measuring.evaluation.problem import FunctionProblem, Problem
+from azr_population.measuring.evaluation.grading.verdict import NO_ANSWER, Verdict
+from azr_population.measuring.evaluation.problem import FunctionProblem, MathProblem, Problem
 from azr_population.measuring.evaluation.progress import View
 from azr_population.measuring.evaluation.prompts import Wording
 from azr_population.measuring.evaluation.sampling.sampler import Drawn, Request, Sampler, Settings
@@ -194,7 +194,9 @@ def _judge(
     label: str,
     view: View,
 ) -> None:
-    todo = [key for key in keys if plan.regrade or key not in store.verdicts]
+    todo = [
+        key for key in keys if plan.regrade or not _is_judged(keys[key][1], store.verdicts.get(key))
+    ]
     if not todo:
         return
     rule = plan.wordings[data.benchmark.name].rule
@@ -203,6 +205,13 @@ def _judge(
         for places, verdicts in graders.grade(rule, asked):
             store.add_verdicts(zip([todo[place] for place in places], verdicts, strict=True))
             advance(len(places))
+
+
+def _is_judged(problem: Problem, verdict: Verdict | None) -> bool:
+    """Whether there is a verdict, and it has all that today's have."""
+    if isinstance(problem, MathProblem):
+        return verdict is not None and verdict.azr_passed is not None
+    return verdict is not None
 
 
 def _whole(problem: Problem, drawn: Drawn) -> str:
@@ -218,9 +227,13 @@ def _result(entry: Entry, plan: Plan, keys: Mapping[str, Keys], store: Store) ->
         name = data.benchmark.name
         wanted = keys[name]
         right: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+        by_azr_s: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
         for key, (one, problem) in wanted.items():
             right[one.name][problem.id].append(store.verdicts[key].passed)
+            by_azr_s[one.name][problem.id].append(bool(store.verdicts[key].azr_passed))
         result.right[name] = {who: list(by.values()) for who, by in right.items()}
+        if data.benchmark.area == "math":
+            result.right[by_azr(name)] = {w: list(by.values()) for w, by in by_azr_s.items()}
         result.notes += _notes(data, wanted, store)
     return result
 

@@ -55,8 +55,14 @@ class Column:
     weights: Mapping[str, float]
 
 
+def by_azr(name: str) -> str:
+    """The name of a benchmark's or of all mathematics' figures by AZR's rule."""
+    return f"{name} by AZR's rule"
+
+
 def columns(benchmarks: Sequence[Benchmark]) -> list[Column]:
-    """A column for each benchmark, for each area that has several, and for all."""
+    """A column for each benchmark, for each area that has several, for mathematics by AZR's rule,
+    and for all."""
     made = [Column(one.title, {one.name: 1.0}) for one in benchmarks]
     areas = {
         title: [one.name for one in benchmarks if one.area == area] for area, title in AREAS.items()
@@ -64,6 +70,9 @@ def columns(benchmarks: Sequence[Benchmark]) -> list[Column]:
     for title, names in areas.items():
         if len(names) > 1:
             made.append(Column(title, {name: 1 / len(names) for name in names}))
+    if mathematics := areas[AREAS["math"]]:
+        weights = {by_azr(name): 1 / len(mathematics) for name in mathematics}
+        made.append(Column(by_azr("mathematics"), weights))
     if all(areas.values()):
         weights = {n: 1 / len(names) / len(areas) for names in areas.values() for n in names}
         made.append(Column("all", weights))

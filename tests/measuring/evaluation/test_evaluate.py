@@ -107,14 +107,16 @@ def test_figures_of_known_answers(entry, plan, graders):
     result = run(entry, plan, Ready(knows), graders)
     lines = [line.split(",") for line in as_csv([result]).splitlines()]
     found = {(line[1], line[4]): float(line[5]) for line in lines[1:]}
-    assert found == {
-        ("base", "GSM8K"): 0.2,
-        ("student_0", "GSM8K"): 0.5,
-        ("student_1", "GSM8K"): 0.7,
-        ("mean", "GSM8K"): 0.6,
-        ("best member", "GSM8K"): 0.7,
-        ("weakest member", "GSM8K"): 0.5,
+    figures = {
+        "base": 0.2,
+        "student_0": 0.5,
+        "student_1": 0.7,
+        "mean": 0.6,
+        "best member": 0.7,
+        "weakest member": 0.5,
     }
+    titles = ("GSM8K", "mathematics by AZR's rule")
+    assert found == {(who, title): value for who, value in figures.items() for title in titles}
     text = markdown([result])
     assert "| student_1 | 70.0 [" in text
     assert "| run: members - base | +40.0 [" in text
@@ -122,6 +124,17 @@ def test_figures_of_known_answers(entry, plan, graders):
     assert "the file is not a known release" in text
     kept = json.loads(as_json(result))
     assert kept["right"]["gsm8k"]["base"] == [1, 1, 0, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_verdict_of_a_rule_before_this_one_is_given_again(entry, plan, graders):
+    result = run(entry, plan, Ready(knows), graders)
+    file = entry.records / "verdicts.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    old = [{k: v for k, v in {**row, "passed": True}.items() if k != "azr_passed"} for row in rows]
+    write_jsonl(file, old)
+    again = Ready(knows)
+    assert markdown([run(entry, plan, again, graders)]) == markdown([result])
+    assert again.asked == 0
 
 
 def test_the_same_command_asks_nothing_twice(entry, plan, graders):

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import math_families
 import needs
 import pytest
+from math_families import DIFFER, EQUAL
 from math_pairs import EDGES, pairs
 
 from azr_population.measuring.evaluation.grading.extraction import RULES
-from azr_population.measuring.evaluation.grading.mathematics import equal, grade_answers
+from azr_population.measuring.evaluation.grading.mathematics import (
+    equal,
+    equal_to_azr,
+    grade_answers,
+)
 from azr_population.measuring.evaluation.grading.workers import Workers
 from azr_population.measuring.evaluation.problem import MathProblem
 
@@ -19,6 +25,38 @@ def test_every_edge(edge):
     assert len(wanted) >= 100
     judged = [(gold, answer, bool(equal(gold, answer))) for gold, answer, _ in wanted]
     assert judged == wanted
+
+
+def both_ways(families, family):
+    made = math_families.pairs(families, family)
+    return [*made, *((other, one) for one, other in made)]
+
+
+def test_the_families_are_many():
+    sizes = [sum(len(both_ways(each, name)) // 2 for name in each) for each in (DIFFER, EQUAL)]
+    assert sizes >= [150, 120]
+
+
+@pytest.mark.parametrize("family", DIFFER)
+def test_answers_that_differ_differ_both_ways(family):
+    assert not [pair for pair in both_ways(DIFFER, family) if equal(*pair)]
+
+
+@pytest.mark.parametrize("family", EQUAL)
+def test_answers_that_are_equal_are_equal_both_ways(family):
+    assert not [pair for pair in both_ways(EQUAL, family) if not equal(*pair)]
+
+
+def test_azr_s_verdict_is_kept_beside_ours():
+    asked = [
+        (MathProblem("p", "q", gold), answer)
+        for gold, answer in (("5", "5"), ("R/r", "r/R"), (r"\frac{1}{2}", "½"), ("5", ""))
+    ]
+    with Workers(1) as workers:
+        verdicts = list(grade_answers(asked, workers))
+    judged = [(v.passed, v.azr_passed) for v in verdicts]
+    assert judged == [(True, True), (False, True), (True, False), (False, False)]
+    assert equal_to_azr("x", "X")
 
 
 GOLDS = [

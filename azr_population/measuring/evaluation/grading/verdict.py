@@ -19,3 +19,5 @@ class Verdict:
     """What was taken for the answer: a formula or a program."""
     base_passed: bool | None = None
     """Of HumanEval+ and MBPP+: whether the tests of the original benchmark are passed."""
+    azr_passed: bool | None = None
+    """Of mathematics: whether AZR's grader would take it."""
