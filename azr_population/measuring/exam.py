@@ -14,7 +14,7 @@ from typing import Any
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
-from azr_population.method.exam import held_out_exam
+from azr_population.method.exam import Marks, held_out_exam
 from azr_population.method.members import Member, Role
 from azr_population.method.tools import Tools, domain_of, format_of, open_referee
 from azr_population.runs import RunDirectory
@@ -28,8 +28,10 @@ class Result:
     member: StoredMember | None
     """None for the base."""
     scores: tuple[float, ...]
-    """In [0, 1], in the exam's order."""
+    """By greedy decoding, 0 or 1, in the exam's order."""
     gain: Estimate | None
+    warm: tuple[float, ...]
+    """At temperature 1, in [0, 1]."""
 
     @property
     def mean(self) -> Estimate:
@@ -52,6 +54,7 @@ class Result:
             "mu": rating.mu if rating else None,
             "sigma": rating.sigma if rating else None,
             "scores": [round(score, 6) for score in self.scores],
+            "temperature_1": [round(score, 6) for score in self.warm],
         }
 
 
@@ -65,7 +68,7 @@ class About:
     types: tuple[str, ...]
     """Of each task."""
     exact: tuple[bool, ...]
-    """Of each task: whether its score is a probability and no share of samples."""
+    """Of each task: whether its score at temperature 1 is a probability and no share of samples."""
 
 
 def examine(
@@ -84,15 +87,16 @@ def examine(
     with open_referee(config) as referee, engine_for(config, folder) as engine:
         tools = Tools(engine, referee, domain_of(config), format)
 
-        def sit(member: Member, step: int) -> tuple[float, ...]:
+        def sit(member: Member, step: int) -> Marks:
             sitting = exam.sit(tools, [member], config.seed, step)
-            return tuple(sitting.scores[member.name])
+            return sitting.marks[member.name]
 
         base = sit(Member("agent_0", Role.AGENT, 0), 0)
-        results = [Result(None, base, None)]
+        results = [Result(None, tuple(base.greedy), None, tuple(base.warm))]
         for stored in members:
-            scores = sit(stored.load(engine), stored.step)
-            results.append(Result(stored, scores, difference(scores, base, paired=True)))
+            marks = sit(stored.load(engine), stored.step)
+            gain = difference(marks.greedy, base.greedy, paired=True)
+            results.append(Result(stored, tuple(marks.greedy), gain, tuple(marks.warm)))
     about = About(
         str(folder.path),
         config.exam.seed,
@@ -153,8 +157,9 @@ def print_table(about: About, results: Sequence[Result]) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
     console.print(
-        f"{len(about.types)} tasks of exam seed {about.seed}: {sum(about.exact)} scored exactly, "
-        f"{about.attempts} samples at each of the others; 95% intervals over tasks"
+        f"{len(about.types)} tasks of exam seed {about.seed}, greedy decoding; 95% intervals over "
+        f"tasks (temperature 1, in the file: {sum(about.exact)} scored exactly, {about.attempts} "
+        "samples at each of the others)"
     )
 
 
