@@ -20,7 +20,7 @@ def test_a_dry_run_tells_the_run_and_starts_none(tmp_path, capsys):
         "2t2s on nano: teacher_0, teacher_1, student_0, student_1; 1.3 million"
     )
     assert said[2] == (
-        "a step: 12 proposals, at most 48 attempts at them; at most 24 rows trained on (6 a member)"
+        "a step: 12 proposals, at most 96 attempts at them; at most 24 rows trained on (6 a member)"
     )
     assert said[-1] == "nothing was started; leave out --dry-run to play"
     assert not path.exists()
