@@ -83,6 +83,7 @@ setup(
         "radon>=6",
         "scipy>=1.15",
         "rich>=13",
+        "jinja2>=3",
     ],
     extras_require={
         "smollm2": ["gguf>=0.10"],
@@ -111,7 +112,7 @@ setup(
             "timeout-decorator",
         ],
         "vllm": ["vllm>=0.8.5"],
-        "report": ["matplotlib>=3.7", "ribs>=0.9"],
+        "report": ["matplotlib>=3.7"],
         "eval": EVAL,
         "tensorboard": ["tensorboard>=2.10"],
         "wandb": ["wandb>=0.16"],

@@ -19,3 +19,14 @@ class Parser(argparse.ArgumentParser):
         """Raises `UserError`, where argparse prints its usage and exits."""
         command = self.prog.removeprefix("azr-population").strip()
         raise UserError(f"{command}: {message}; see {self.prog} --help".removeprefix(": "))
+
+
+def positive(text: str) -> int:
+    """The type of an option that is a whole number from 1 on."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number") from None
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is too small; the least is 1")
+    return value

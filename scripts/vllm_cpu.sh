@@ -20,7 +20,7 @@ pip install --requirement "$requirements" torch==2.13.0 transformers==5.9.0
 pip install "ray[default]==2.60.0" tensordict==0.10.0 "peft>=0.21,<0.22" hydra-core==1.3.2 \
     trueskill radon rich scipy pytest pytest-timeout hypothesis codetiming torchdata pyarrow pandas \
     datasets dill cachetools pylatexenc wandb torch==2.13.0 transformers==5.9.0
-pip install --no-deps verl==0.9.1 ribs
+pip install --no-deps verl==0.9.1
 pip install --no-deps --no-build-isolation --editable "$root"
 "$venv/bin/python" -c '
 import ray, torch, transformers, verl, vllm

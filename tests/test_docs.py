@@ -191,12 +191,6 @@ def test_readme_names_every_choice_of_every_group():
             assert row and f"`{choice.stem}`" in row[0], choice
 
 
-def test_students_learn_at_twice_the_single_agents_step():
-    population = load_config([]).population
-    assert population.student_lr == 2 * population.agent_lr
-    assert "students learn at twice the single agent's step" in (ROOT / "README.md").read_text()
-
-
 def test_the_line_of_the_referee_in_readme_is_judged(tmp_path):
     line = re.search(r'^    (\{"id": 1.*)', (ROOT / "README.md").read_text(), re.MULTILINE)[1]
     done = subprocess.run(

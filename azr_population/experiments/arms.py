@@ -105,9 +105,9 @@ def read_arms(folder: Path | None = None) -> Arms:
     """`arms.yaml` of a folder of recipes, by default the package's."""
     path = (folder or recipes_folder()) / "arms.yaml"
     content = read_yaml(path)
-    known(path, content, ("scales", "arms", "bases"))
+    reject_unknown_keys(path, content, ("scales", "arms", "bases"))
     scales = {
-        name: made(path, Scale, _tuples(own, "common")) for name, own in content["scales"].items()
+        name: build(path, Scale, _tuples(own, "common")) for name, own in content["scales"].items()
     }
     arms = {}
     for name, own in content["arms"].items():
@@ -118,8 +118,8 @@ def read_arms(folder: Path | None = None) -> Arms:
             own["nano"] = [f"population={population}", *own.get("nano", ())]
             if "azr" in own:
                 own["azr"] = [f"+population={population}", *own["azr"]]
-        arms[str(name)] = made(path, Arm, {"name": str(name), **_tuples(own, "nano", "azr")})
-    bases = {name: made(path, Base, own) for name, own in content.get("bases", {}).items()}
+        arms[str(name)] = build(path, Arm, {"name": str(name), **_tuples(own, "nano", "azr")})
+    bases = {name: build(path, Base, own) for name, own in content.get("bases", {}).items()}
     for arm in arms.values():
         if arm.base is not None and arm.base not in bases:
             raise UserError(f"{path}: arm {arm.name} wants base {arm.base}, which is not in bases")
@@ -139,7 +139,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def known(path: Path, given: Mapping[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
+def reject_unknown_keys(
+    path: Path, given: Mapping[str, Any], allowed: tuple[str, ...]
+) -> dict[str, Any]:
     """`given`, unless it has a key that means nothing here."""
     for key in given:
         if key not in allowed:
@@ -147,7 +149,7 @@ def known(path: Path, given: Mapping[str, Any], allowed: tuple[str, ...]) -> dic
     return dict(given)
 
 
-def made(path: Path, kind: type[T], content: Mapping[str, Any]) -> T:
+def build(path: Path, kind: type[T], content: Mapping[str, Any]) -> T:
     """An instance of the dataclass `kind` from a mapping in a file.
 
     Raises:
@@ -155,7 +157,7 @@ def made(path: Path, kind: type[T], content: Mapping[str, Any]) -> T:
     """
     names = tuple(one.name for one in fields(kind))  # type: ignore[arg-type]
     try:
-        return kind(**known(path, content, names))
+        return kind(**reject_unknown_keys(path, content, names))
     except TypeError as error:
         missing = str(error).partition("__init__() ")[2]
         raise UserError(f"{path}: {kind.__name__.lower()} in {dict(content)}: {missing}") from error

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from azr_population.experiments.results_tables import Runs, to_csv
+from azr_population.experiments.results_tables import Runs
 from azr_population.runs import RunDirectory
 from azr_population.runs.diagnostics import consumption
+from azr_population.runs.formatting import csv_text, markdown_table
 from azr_population.runs.records import config_of
 
 COLUMNS = {
@@ -59,5 +60,4 @@ def budgets_tables(runs: Runs) -> tuple[str, str]:
         + [f"{own[6]:.1f}", learning_rates(runs[arm])]
         for arm, own in budgets(runs).items()
     ]
-    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
-    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows]), to_csv(header, rows)
+    return markdown_table(header, rows), csv_text(header, rows)

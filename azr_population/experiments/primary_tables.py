@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from azr_population.experiments.hypotheses import Answer, answers
 from azr_population.experiments.recipe import Recipe, Row
-from azr_population.experiments.results_tables import Table, plain_number, to_csv, with_interval
+from azr_population.experiments.results_tables import Table, with_interval
+from azr_population.runs.formatting import csv_text, plain_number
 
 COLUMNS = ("hypothesis", "measure", "arm", "than", "margin", "seeds", "difference", "low", "high")
 
@@ -24,7 +25,7 @@ def primary_tables(recipe: Recipe, table: Table) -> tuple[str, str]:
         lines += ["", _together(recipe)]
     if recipe.decision:
         lines += ["", f"Decision: {recipe.decision}"]
-    return "\n".join(lines), to_csv([*COLUMNS, "p", "p_permutation", "verdict"], map(_row, found))
+    return "\n".join(lines), csv_text([*COLUMNS, "p", "p_permutation", "verdict"], map(_row, found))
 
 
 def _line(answer: Answer, rows: tuple[Row, ...]) -> str:

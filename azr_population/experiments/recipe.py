@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
-from azr_population.experiments.arms import Arms, made, read_yaml, recipes_folder
+from azr_population.experiments.arms import Arms, Scale, build, read_yaml, recipes_folder
 
 SUMMARIES = ("curves", "wallclock")
 LEVEL = 0.05  # of a test that nothing is said of
@@ -121,6 +121,10 @@ class Recipe:
     evaluation: Mapping[str, str] = field(default_factory=dict)
     """Options of `azr-population evaluate` for the members of its runs, by scale."""
 
+    def scale(self, arms: Arms) -> Scale:
+        """Steps, seeds and common overrides of its settings."""
+        return arms.scales[self.settings]
+
     @property
     def folder(self) -> Path:
         """Where the recipe lies."""
@@ -158,9 +162,9 @@ def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
             content[key] = tuple(map(str, content[key]))
     content["benchmarks"] = tuple(content.get("benchmarks", ()))
     content["figures"] = tuple(_figure(path, one) for one in content.get("figures", ()))
-    content["rows"] = tuple(made(path, Row, one) for one in content.get("rows", ()))
-    content["primary"] = tuple(made(path, Primary, one) for one in content.get("primary", ()))
-    recipe = made(path, Recipe, {"name": name, **content})
+    content["rows"] = tuple(build(path, Row, one) for one in content.get("rows", ()))
+    content["primary"] = tuple(build(path, Primary, one) for one in content.get("primary", ()))
+    recipe = build(path, Recipe, {"name": name, **content})
     for arm in recipe.arms:
         arms.find(arm)
     if recipe.settings not in arms.scales:
@@ -192,7 +196,7 @@ def _figure(path: Path, content: str | dict[str, Any]) -> Figure:
     if content.get("limits") is not None:
         low, high = content["limits"]
         content["limits"] = (float(low), float(high))
-    return made(path, Figure, content)
+    return build(path, Figure, content)
 
 
 def _paper_order(name: str) -> tuple[int, int, str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from azr_population.arguments import positive
 from azr_population.errors import UserError
 from azr_population.experiments.arms import (
     SCALES,
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", type=_seeds, metavar="N|A-B", help="how many or which; default: the recipe's"
     )
-    parser.add_argument("--steps", type=_positive, metavar="N", help="default: the recipe's")
+    parser.add_argument("--steps", type=positive, metavar="N", help="default: the recipe's")
     parser.add_argument(
         "--arms", metavar="A,B", help="other arms than the recipe's, of recipes/arms.yaml"
     )
@@ -54,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--resume", action="store_true", help="go on with unfinished runs")
     parser.add_argument("--draw", action="store_true", help="run nothing, draw what there is")
-    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="runs at a time")
+    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="runs at a time")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,16 +82,16 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
         check_bases,
         check_runs,
         keep_runs,
-        of_settings,
         plan_runs,
+        settings_folder,
     )
 
     out = arguments.out or Path("runs/recipes/nano")
-    scale = arms.scales[recipe.settings]
+    scale = recipe.scale(arms)
     steps = arguments.steps or recipe.steps or scale.steps
     seeds = arguments.seeds or recipe.seeds or scale.seeds
     chosen = chosen_arms(recipe, arms, arguments.arms)
-    kept = of_settings(recipes_folder() / "runs" / "nano", recipe)
+    kept = settings_folder(recipes_folder() / "runs" / "nano", recipe)
     planned = plan_runs(recipe, arms, chosen, seeds, steps, out, kept if arguments.kept else None)
     results = results_folder(recipe, arguments, out)
     if not arguments.draw:
@@ -258,7 +259,7 @@ def recipe_time(recipe: Recipe, arms: Arms) -> str:
     """How long the recipe takes from nothing."""
     if "nano" not in recipe.scales:
         return "-"
-    scale = arms.scales[recipe.settings]
+    scale = recipe.scale(arms)
     steps, seeds = recipe.steps or scale.steps, recipe.seeds or scale.seeds
     used: list[Arm] = [arms.find(name) for name in recipe.arms]
     bases = {arm.base for arm in used if arm.base}
@@ -286,13 +287,3 @@ def _seeds(text: str) -> str:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text} is no number of seeds, nor A-B") from None
     return text
-
-
-def _positive(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number") from None
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is too small; the least is 1")
-    return value

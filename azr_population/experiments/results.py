@@ -57,8 +57,8 @@ def draw(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--results {folder} cannot be made: {error.strerror}") from error
-    strangers = _strangers(planned) if scale == "nano" else {}
-    runs = runs_there([run for run in planned if run.name not in strangers])
+    mismatched = _mismatched(planned) if scale == "nano" else {}
+    runs = runs_there([run for run in planned if run.name not in mismatched])
     if recipe.summary == "wallclock":
         text, files = _wallclock(recipe, runs, steps, folder)
     else:
@@ -77,14 +77,14 @@ def draw(
     heading = [
         f"# {recipe.title} ({recipe.figure}), {scale} scale",
         f"Made by `{command()}`.",
-        _extent(planned, steps, scale, strangers),
+        _scope_note(planned, steps, scale, mismatched),
         *([f"The paper: {recipe.shows}"] if recipe.shows else []),
     ]
     write_atomically(summary, "\n\n".join([*heading, text]) + "\n")
     return summary
 
 
-def reached(runs: Runs, lengths: Mapping[str, int]) -> Runs:
+def completed(runs: Runs, lengths: Mapping[str, int]) -> Runs:
     """The runs that have come to their arm's length in steps: what grows or drifts over the steps
     can be compared at the same step only."""
     whole = {
@@ -100,7 +100,7 @@ def _curves(
     """(the summary's body, CSV texts by file name); the figures are written."""
     from azr_population.runs.diagnostics.plots import curves
 
-    whole = reached(runs, lengths)
+    whole = completed(runs, lengths)
     table = make_table(recipe, whole, lengths)
     files = {"table.csv": table_csv(recipe, table)} if recipe.rows else {}
     parts = []
@@ -155,7 +155,7 @@ def _wallclock(recipe: Recipe, runs: Runs, steps: int, folder: Path) -> tuple[st
     return f"{text}\n\n![{recipe.title}](wallclock.svg)", files
 
 
-def _strangers(planned: Sequence[PlannedRun]) -> dict[str, str]:
+def _mismatched(planned: Sequence[PlannedRun]) -> dict[str, str]:
     """What is to be said of runs that lie in the place of another one, by the run's name."""
     found = {}
     for run in planned:
@@ -168,8 +168,8 @@ def _strangers(planned: Sequence[PlannedRun]) -> dict[str, str]:
     return found
 
 
-def _extent(
-    planned: Sequence[PlannedRun], steps: int, scale: str, strangers: Mapping[str, str]
+def _scope_note(
+    planned: Sequence[PlannedRun], steps: int, scale: str, mismatched: Mapping[str, str]
 ) -> str:
     """What the results rest on, and what is missing."""
     arms = list(dict.fromkeys(run.arm.name for run in planned))
@@ -180,11 +180,11 @@ def _extent(
         for run in planned
         if not run.finished
     ]
-    lines += [f"**{name} {told}.**" for name, told in strangers.items()]
+    lines += [f"**{name} {told}.**" for name, told in mismatched.items()]
     kept: dict[str, list[str]] = {}
     older: dict[str, list[str]] = {}
     for run in planned:
-        if run.started and run.name not in strangers:
+        if run.started and run.name not in mismatched:
             if run.is_kept:
                 commit = RunDirectory(run.path).environment().get("commit")
                 kept.setdefault(f"at commit {commit[:7]}" if commit else "before", []).append(
@@ -235,7 +235,7 @@ def versions(
         "scale": scale,
         "steps": steps,
         "seeds": sorted({run.seed for run in planned}),
-        "common": list(arms.scales[recipe.settings if scale == "nano" else scale].common),
+        "common": list((recipe.scale(arms) if scale == "nano" else arms.scales[scale]).common),
         "overrides": list(recipe.overrides) if scale == "nano" else [],
         "arms": own,
         "runs": {run.name: run.done for run in planned},

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from azr_population.experiments.hypotheses import LEVEL, Test, Values, correct, robust, test
@@ -13,6 +11,7 @@ from azr_population.experiments.recipe import Figure, Recipe, Row
 from azr_population.runs import RunDirectory
 from azr_population.runs.diagnostics import Estimate, Series, band, interval, series
 from azr_population.runs.diagnostics.takes import TAKES
+from azr_population.runs.formatting import csv_text, markdown_table, plain_number
 
 Runs = Mapping[str, Sequence[RunDirectory]]
 """The runs of each arm, one per seed."""
@@ -69,7 +68,7 @@ def curves_csv(lines: Mapping[str, Sequence[Series]]) -> str:
             bounds = (estimate.mean, estimate.low, estimate.high) if estimate else (None,) * 3
             missing = [""] * (seeds - len(values))
             rows.append([name, str(step), *values, *missing, *map(plain_number, bounds)])
-    return to_csv(header, rows)
+    return csv_text(header, rows)
 
 
 def values_of(row: Row, runs: Runs, lengths: Mapping[str, int]) -> dict[str, Values]:
@@ -133,7 +132,7 @@ def table_csv(recipe: Recipe, table: Table) -> str:
             line += [plain_number(cell.corrected)]
             line += [" ".join(map(plain_number, cell.values.values()))]
             rows.append(line)
-    return to_csv(header, rows)
+    return csv_text(header, rows)
 
 
 def _numbers(estimate: Estimate | None) -> list[str]:
@@ -151,15 +150,14 @@ def table_markdown(table: Table) -> str:
     arms = list(dict.fromkeys(arm for of_row in table.values() for arm in of_row))
     seeds = {arm: max(o[arm].estimate.n for o in table.values() if arm in o) for arm in arms}
     heads = [f"{arm} (n={seeds[arm]})" for arm in arms]
-    lines = [f"| measure | {' | '.join(heads)} |", f"|---|{'---|' * len(arms)}"]
-    for row, of_row in table.items():
-        if of_row:
-            shown = [_shown(of_row[arm], seeds[arm]) if arm in of_row else "-" for arm in arms]
-            lines.append(f"| {row.label} | {' | '.join(shown)} |")
+    rows = [
+        [row.label] + [_shown(of_row[arm], seeds[arm]) if arm in of_row else "-" for arm in arms]
+        for row, of_row in table.items()
+        if of_row
+    ]
     missing = [row.label for row, of_row in table.items() if not of_row]
-    if missing:
-        lines += ["", f"Nothing is recorded of: {', '.join(missing)}."]
-    return "\n".join(lines)
+    nothing = f"\n\nNothing is recorded of: {', '.join(missing)}." if missing else ""
+    return markdown_table(["measure", *heads], rows) + nothing
 
 
 def _shown(cell: Cell, seeds: int) -> str:
@@ -185,17 +183,3 @@ def number(value: float) -> str:
     if math.isnan(value):
         return "-"
     return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
-
-
-def plain_number(value: float | None) -> str:
-    """Six digits for a CSV file; nothing where there is no number."""
-    return "" if value is None or math.isnan(value) else f"{value:.6g}"
-
-
-def to_csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """RFC 4180 with plain line ends."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()

@@ -27,6 +27,7 @@ from azr_population.runs.diagnostics.from_crossplay import CROSSPLAY
 from azr_population.runs.formatting import duration
 
 _STEP = re.compile(r"step (\d+)/(\d+) \| ([\d.]+) s,")
+_ALIVE = re.compile(r"  (step \d+: .* so far)$")
 _SECONDS_BETWEEN_LINES = 30.0
 
 
@@ -83,6 +84,8 @@ class Runner:
                     if time.monotonic() - last_line > _SECONDS_BETWEEN_LINES:
                         last_line = time.monotonic()
                         self._say(f"{number} {run.name}: {self._progress(run, step)}")
+                elif alive := _ALIVE.match(line):
+                    self._say(f"{number} {run.name}: {alive[1]}")
             code = child.wait()
             with self._lock:
                 self._children.discard(child)

@@ -109,7 +109,7 @@ def plan_runs(
 
     A run that is not finished in `out` is taken from the folder `kept` if it is there.
     """
-    home = out / recipe.name if recipe.own_runs else of_settings(out, recipe)
+    home = out / recipe.name if recipe.own_runs else settings_folder(out, recipe)
     chosen = [arms.find(name) for name in names]
     origins = dict.fromkeys(arm.origin for arm in chosen if arm.origin)
     wanted = [
@@ -124,7 +124,7 @@ def plan_runs(
     planned = []
     for arm, length, is_origin, seed in wanted:
         base = out / "bases" / arm.base if arm.base else None
-        scale = arms.scales[recipe.settings]
+        scale = recipe.scale(arms)
         overrides = (*scale.common, *arm.nano, *recipe.overrides, f"seed={seed}")
         if base is not None:
             overrides += (f"base.path={base}",)
@@ -140,7 +140,7 @@ def plan_runs(
     return planned
 
 
-def of_settings(folder: Path, recipe: Recipe) -> Path:
+def settings_folder(folder: Path, recipe: Recipe) -> Path:
     """Where in `folder` the runs of the recipe's settings lie, which other recipes share."""
     return folder if recipe.settings == "nano" else folder / recipe.settings
 

@@ -10,15 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import mean, median
 
-from azr_population.experiments.results_tables import (
-    Runs,
-    number,
-    plain_number,
-    to_csv,
-    with_interval,
-)
+from azr_population.experiments.results_tables import Runs, number, with_interval
 from azr_population.runs import RunDirectory
 from azr_population.runs.diagnostics import Estimate, interval
+from azr_population.runs.formatting import csv_text, markdown_table, plain_number
 from azr_population.runs.records import Record, section, steps_of
 from azr_population.runs.records import number as finite
 
@@ -125,7 +120,7 @@ def wallclock_tables(runs: Runs, steps: int, baseline: str) -> tuple[str, dict[s
     phases_text, phases_csv = _phases(found)
     text = "\n\n".join(
         [
-            _markdown(header, table),
+            markdown_table(header, table),
             f"The paper: 4T+4S costs {PAPER_RATIO}x the single agent's step for 8x the members, on "
             "GPUs. The last column is below 1 where training the members together is cheaper than "
             f"running `{baseline}` once for each of them, one after another.",
@@ -134,7 +129,7 @@ def wallclock_tables(runs: Runs, steps: int, baseline: str) -> tuple[str, dict[s
         ]
     )
     return text, {
-        "wallclock.csv": to_csv(csv_header, csv_rows),
+        "wallclock.csv": csv_text(csv_header, csv_rows),
         "phases.csv": phases_csv,
     }
 
@@ -153,9 +148,4 @@ def _phases(found: dict[str, dict[str, Timing]]) -> tuple[str, str]:
         whole = sum(t.step for t in own.values()) / len(own)
         table.append([arm, *(f"{number(v)} ({v / whole:.0%})" for v in means.values())])
         rows.append([arm, *(f"{value:.6g}" for value in means.values())])
-    return _markdown(["arm", *names], table), to_csv(["arm", *names], rows)
-
-
-def _markdown(header: list[str], rows: list[list[str]]) -> str:
-    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
-    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
+    return markdown_table(["arm", *names], table), csv_text(["arm", *names], rows)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import math
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
+from azr_population.runs.formatting import csv_text, interval_text, plain_number
 
 if TYPE_CHECKING:
     from azr_population.measuring.outcome import Outcome
@@ -64,10 +63,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         write_atomically(out, json.dumps(content) + "\n")
         write_atomically(out.with_suffix(".csv"), to_csv(outcome))
-        write_atomically(out.with_suffix(".html"), page(outcome, lines(content)))
+        write_atomically(out.with_suffix(".html"), page(outcome, lines(outcome)))
     except OSError as error:
         raise UserError(f"--out {out} cannot be written: {error.strerror}") from error
-    print("\n".join([*lines(content), f"{out}, the matrix in {out.with_suffix('.html')}"]))
+    print("\n".join([*lines(outcome), f"{out}, the matrix in {out.with_suffix('.html')}"]))
     return 0
 
 
@@ -97,42 +96,49 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
 
 def to_csv(outcome: Outcome) -> str:
     """A line per pair: teacher, student, valid tasks, solve rate."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["teacher", "student", "tasks", "solve_rate"])
-    for teacher, count, row in zip(outcome.teachers, outcome.tasks, outcome.matrix, strict=True):
-        for student, value in zip(outcome.students, row, strict=True):
-            told = "" if math.isnan(value) else f"{value:.6g}"
-            writer.writerow([teacher.label, student.label, int(count), told])
-    return text.getvalue()
-
-
-def lines(content: dict[str, Any]) -> list[str]:
-    """What came out, in sentences."""
-    brier, slopes = content["brier"], content["slopes"]
-    by_run = slopes if all(isinstance(v, dict) for v in slopes.values()) else {"": slopes}
-    told = [
-        f"{len(content['teachers'])} teachers of {content['proposed']} proposals each, "
-        f"{len(content['students'])} students",
-        f"Rasch residuals {_text(content['residuals'])} standard errors (1: one number per member "
-        f"tells all), order turned round in {_text(content['cycles'], 100)}% of quadruples",
-        f"TrueSkill's Brier {_text(brier['trueskill'])} against {_text(brier['constant'])} of a "
-        f"constant, {brier['games']} games",
+    rows = [
+        [teacher.label, student.label, int(count), plain_number(value)]
+        for teacher, count, row in zip(outcome.teachers, outcome.tasks, outcome.matrix, strict=True)
+        for student, value in zip(outcome.students, row, strict=True)
     ]
-    for name, of_run in by_run.items():
-        for role, against in (("student", "solved of"), ("teacher", "left unsolved by")):
-            if role in of_run:
-                other = "teachers" if role == "student" else "students"
-                told.append(
-                    f"{name + ': ' if name else ''}{role}s: {100 * of_run[role]:+.1f} points per "
-                    f"100 steps {against} the earliest {other}"
-                )
+    return csv_text(["teacher", "student", "tasks", "solve_rate"], rows)
+
+
+def lines(outcome: Outcome) -> list[str]:
+    """What came out, in sentences."""
+    told = [
+        f"{len(outcome.teachers)} teachers of {outcome.proposed} proposals each, "
+        f"{len(outcome.students)} students"
+    ]
+    for moved in outcome.changes():
+        change = interval_text(moved.share, "{:+.1f}", 100, " points")
+        told.append(
+            f"{moved.run}: {moved.role}s of step {moved.last} against those of step {moved.first}: "
+            + (
+                f"{change} of the earliest teachers' tasks solved"
+                if moved.role == "student"
+                else f"{change} of their tasks left unsolved by the earliest students"
+            )
+        )
+    skill, constant, games = outcome.calibration()
+    if games:
+        better = "better" if skill < constant else "no better"
+        told.append(
+            f"TrueSkill foresaw {games} games {better} than a constant: Brier score {skill:.3f} "
+            f"against {constant:.3f} (0 is perfect)"
+        )
+    turned = outcome.cycles()
+    if not math.isnan(turned):
+        told.append(
+            f"the order turns round in {turned:.1%} of pairs of teachers and pairs of students"
+        )
+    residuals = outcome.residuals()
+    if not math.isnan(residuals):
+        told.append(
+            f"one number per member leaves {residuals:.2f} standard errors (1: it tells all)"
+        )
     return told
 
 
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else round(float(value), 6)
-
-
-def _text(value: float | None, times: float = 1) -> str:
-    return "-" if value is None else f"{times * value:.3g}"

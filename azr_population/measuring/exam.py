@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Sequence
@@ -17,8 +15,10 @@ from azr_population.measuring.stored import StoredMember, engine_for, stored_con
 from azr_population.method.exam import Marks, held_out_exam
 from azr_population.method.members import Member, Role
 from azr_population.method.tools import Tools, domain_of, format_of, open_referee
+from azr_population.pages.console.pulse import sign_of_life
 from azr_population.runs import RunDirectory
 from azr_population.runs.diagnostics import Estimate, difference, interval
+from azr_population.runs.formatting import csv_text, interval_text
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,15 @@ def examine(
     config = stored_config(folder, overrides)
     members = [one for one in stored_members(folder, every) if one.solves]
     exam, format = held_out_exam(config), format_of(config)
-    with open_referee(config) as referee, engine_for(config, folder) as engine:
+    with (
+        sign_of_life("exam") as begin,
+        open_referee(config) as referee,
+        engine_for(config, folder) as engine,
+    ):
         tools = Tools(engine, referee, domain_of(config), format)
 
         def sit(member: Member, step: int) -> Marks:
+            begin(f"{member.name} at step {step}, {len(exam.tasks)} tasks")
             sitting = exam.sit(tools, [member], config.seed, step)
             return sitting.marks[member.name]
 
@@ -127,14 +132,10 @@ def write_results(about: About, results: Sequence[Result], out: Path | None = No
 
 def to_csv(results: Sequence[Result]) -> str:
     """A line per member: its mean, its gain over the base, both with intervals, and its rating."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    columns = ["mean", "low", "high", "gain", "gain_low", "gain_high", "mu", "sigma"]
-    writer.writerow(["step", "member", *columns])
-    for result in results:
-        row = result.to_json()
-        writer.writerow([row["step"], row["member"], *(row[column] for column in columns)])
-    return text.getvalue()
+    columns = ["step", "member"]
+    columns += ["mean", "low", "high", "gain", "gain_low", "gain_high", "mu", "sigma"]
+    rows = [[result.to_json()[column] for column in columns] for result in results]
+    return csv_text(columns, rows)
 
 
 def print_table(about: About, results: Sequence[Result]) -> None:
@@ -150,8 +151,8 @@ def print_table(about: About, results: Sequence[Result]) -> None:
         table.add_row(
             str(stored.step) if stored else "",
             stored.name if stored else "base",
-            percent(result.mean),
-            percent(gain, sign="+") if gain else "",
+            interval_text(result.mean, "{:.1f}", 100, "%"),
+            interval_text(gain, "{:+.1f}", 100, "%") if gain else "",
             f"{stored.rating.mu:.1f}" if stored and stored.rating else "",
         )
     console = Console(highlight=False, soft_wrap=True)
@@ -161,12 +162,6 @@ def print_table(about: About, results: Sequence[Result]) -> None:
         f"tasks (temperature 1, in the file: {sum(about.exact)} scored exactly, {about.attempts} "
         "samples at each of the others)"
     )
-
-
-def percent(estimate: Estimate, sign: str = "") -> str:
-    """`23.4% [21.0, 25.8]`."""
-    mean, low, high = (100 * value for value in (estimate.mean, estimate.low, estimate.high))
-    return f"{mean:{sign}.1f}% [{low:{sign}.1f}, {high:{sign}.1f}]"
 
 
 def _known(value: float) -> float | None:

@@ -18,6 +18,7 @@ from azr_population.measuring.outcome import Outcome
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
 from azr_population.method.exam import Exam
 from azr_population.method.tools import Tools, domain_of, format_of, open_referee
+from azr_population.pages.console.pulse import sign_of_life
 from azr_population.runs import RunDirectory
 from azr_population.runs.streams import Streams
 
@@ -39,13 +40,21 @@ def play(paths: Sequence[str | Path], every: int, tasks: int, attempts: int, see
     students = [one for one in members if one.solves]
     config, streams = configs[0], Streams(seed)
     domain, format = domain_of(config), format_of(config)
-    with open_referee(config) as referee, engine_for(config, runs[0]) as engine:
+    with (
+        sign_of_life("cross-play") as begin,
+        open_referee(config) as referee,
+        engine_for(config, runs[0]) as engine,
+    ):
         tools = Tools(engine, referee, domain, format)
-        proposed = [_proposals(tools, config, one, tasks, streams) for one in teachers]
+        proposed = []
+        for n, one in enumerate(teachers, 1):
+            begin(f"{one.label} proposes, {n} of {len(teachers)} teachers")
+            proposed.append(_proposals(tools, config, one, tasks, streams))
         asked = [task for own in proposed for task in own]
         exam = Exam(asked, attempts, seed)
         rates: list[NDArray[np.float64]] = []
-        for student in students:
+        for n, student in enumerate(students, 1):
+            begin(f"{student.label} attempts {len(asked)} tasks, {n} of {len(students)} students")
             # Its label, because members of several runs have the same names.
             member = replace(student.load(engine), name=student.label)
             rates.append(np.array(exam.solve_rates(tools, member, seed, student.step)))

@@ -19,10 +19,25 @@ from numpy.typing import NDArray
 
 from azr_population.measuring.stored import StoredMember
 from azr_population.method.members import RatingSystem
+from azr_population.runs.diagnostics.statistics import Estimate
 
 Matrix = NDArray[np.float64]
+_DRAWS = 400
 _RIDGE = 1e-3
 """Of the Rasch fit: keeps abilities finite where everything or nothing is solved."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far students (or teachers) of a run came against the earliest of the other side."""
+
+    run: str
+    role: str
+    first: int
+    last: int
+    """Steps between which it was seen."""
+    share: Estimate
+    """Of tasks solved (or left unsolved); `n` is the number of stored steps."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +130,38 @@ class Outcome:
         """For each run the change per 100 steps of its students' solve rate on the tasks of its
         earliest teachers, and of the share of its teachers' tasks that its earliest students leave
         unsolved; what has no two steps is left out."""
-        matrix, found = self.matrix, {}
+        return self._slopes(self.matrix)
+
+    def changes(self) -> list[Moved]:
+        """The same lines between the first and the last stored step, for nothing is known beyond
+        them; with 95% bootstrap intervals over each teacher's tasks. Lines through two steps are
+        among them, so look at the interval."""
+        chance = np.random.default_rng(0)
+        drawn = [self._slopes(self._redrawn(chance)) for _ in range(_DRAWS)]
+        found = []
+        for run, slopes in self.slopes().items():
+            for role, slope in slopes.items():
+                who = self.students if role == "student" else self.teachers
+                steps = [one.step for one in who if one.run == run]
+                span = (steps[-1] - steps[0]) / 100
+                again = [one[run][role] for one in drawn if role in one[run]]
+                low, high = span * np.percentile(again, (2.5, 97.5))
+                estimate = Estimate(span * slope, float(low), float(high), len(set(steps)))
+                found.append(Moved(run, role, steps[0], steps[-1], estimate))
+        return found
+
+    def _redrawn(self, chance: np.random.Generator) -> Matrix:
+        """The matrix of as many tasks of each teacher, drawn with replacement."""
+        nothing = np.full(len(self.students), np.nan)
+        return np.stack(
+            [
+                rate[:, chance.integers(0, n, n)].mean(axis=1) if n else nothing
+                for rate, n in zip(self.rates, self.tasks.tolist(), strict=True)
+            ]
+        )
+
+    def _slopes(self, matrix: Matrix) -> dict[str, dict[str, float]]:
+        found = {}
         for run in dict.fromkeys(one.run for one in self.teachers):
             t = [i for i, one in enumerate(self.teachers) if one.run == run]
             s = [i for i, one in enumerate(self.students) if one.run == run]
@@ -124,11 +170,11 @@ class Outcome:
             both = {
                 "student": _slope(
                     [self.students[i].step for i in s],
-                    np.nanmean(matrix[np.ix_(early_t, s)], axis=0),
+                    _known_mean(matrix[np.ix_(early_t, s)], 0),
                 ),
                 "teacher": _slope(
                     [self.teachers[i].step for i in t],
-                    1 - np.nanmean(matrix[np.ix_(t, early_s)], axis=1),
+                    1 - _known_mean(matrix[np.ix_(t, early_s)], 1),
                 ),
             }
             found[run] = {role: slope for role, slope in both.items() if math.isfinite(slope)}
@@ -144,6 +190,14 @@ class Outcome:
                 for rate in self.rates
             ]
         )
+
+
+def _known_mean(values: Matrix, axis: int) -> Matrix:
+    """The mean of what is known, NaN (without a warning) where nothing is."""
+    known = np.isfinite(values)
+    count = known.sum(axis=axis)
+    total = np.where(known, values, 0.0).sum(axis=axis)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _slope(steps: Sequence[int], values: Matrix) -> float:

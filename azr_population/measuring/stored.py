@@ -105,12 +105,7 @@ def engine_for(config: Config, run: RunDirectory) -> Iterator[TextEngine]:
     Raises:
         UserError: that base is not there, or is another one.
     """
-    recorded = run.environment().get("base")
-    actual = fingerprint(base_of(config))
-    if recorded and recorded != actual:
-        raise UserError(
-            f"{run.path} was played on a base with the hash {recorded}, and this one has {actual}"
-        )
+    run.check_base(fingerprint(base_of(config)))
     config.population.teachers = config.population.students = 0
     with open_engine(config) as engine:
         yield engine

@@ -6,6 +6,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_running: list[str] = []
+
+
+def current_phase() -> str:
+    """What is being done, for whoever watches; empty between phases."""
+    return _running[-1] if _running else ""
+
 
 class PhaseClock:
     """Wall-clock seconds per phase of a step, and since its start."""
@@ -22,5 +29,9 @@ class PhaseClock:
     def __call__(self, phase: str) -> Iterator[None]:
         """Times what is inside; a phase that comes again goes on."""
         start = time.perf_counter()
-        yield
+        _running.append(phase)
+        try:
+            yield
+        finally:
+            _running.pop()
         self.phases[phase] = self.phases.get(phase, 0.0) + time.perf_counter() - start

@@ -185,6 +185,16 @@ class RunDirectory:
         stored = read_json(path) if path.exists() else {}
         return stored if isinstance(stored, dict) else {}
 
+    def check_base(self, weights: str, mend: str = "", named: str = "") -> None:
+        """Raises `UserError` if the run was played on a base with another hash than `weights`;
+        `mend` is the way out, `named` what the user called the run."""
+        recorded = self.environment().get("base")
+        if recorded and recorded != weights:
+            raise UserError(
+                f"{named or self.path} was played on a base with the hash {recorded}, and this one "
+                f"has {weights}{mend}"
+            )
+
     def metrics(self) -> Iterator[dict[str, Any]]:
         """One record per step."""
         return self._read("metrics")

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any
+from typing import Any, Protocol
 
 from azr_population.runs.records import Record, number
+
+
+class Interval(Protocol):
+    """What has a mean, and NaN for bounds where there is no interval."""
+
+    @property
+    def mean(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
 
 
 def show(value: Any, form: str, missing: str = "-") -> str:
@@ -50,3 +65,31 @@ def plain(value: Any) -> str:
         sign if sign.isprintable() or sign in "\n\t" else sign.encode("unicode_escape").decode()
         for sign in str(value)
     )
+
+
+def plain_number(value: float | None) -> str:
+    """Six digits for a CSV file; nothing where there is no number."""
+    return "" if value is None or math.isnan(value) else f"{value:.6g}"
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """RFC 4180 with plain line ends."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([header, *rows])
+    return text.getvalue()
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, without an end of line."""
+    lines = [f"| {' | '.join(row)} |" for row in (header, *rows)]
+    return "\n".join([lines[0], f"|{'---|' * len(header)}", *lines[1:]])
+
+
+def interval_text(estimate: Interval, form: str, scale: float = 1.0, unit: str = "") -> str:
+    """`23.4% [21.0, 25.8]`, or the mean alone where there is no interval; `form` is that of one
+    number, and all are multiplied by `scale`."""
+    mean, low, high = (
+        form.format(scale * value) for value in (estimate.mean, estimate.low, estimate.high)
+    )
+    return f"{mean}{unit}" if math.isnan(estimate.low) else f"{mean}{unit} [{low}, {high}]"

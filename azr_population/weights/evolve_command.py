@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from azr_population.arguments import Parser
+from azr_population.arguments import Parser, positive
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter
 from azr_population.weights.breeding import (
@@ -111,18 +111,12 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "--rank",
-        type=_positive,
+        type=positive,
         help="bring all parents to this rank first, and to the first parent's alpha/rank: exact "
         "for a higher rank, the best approximation for a lower one",
     )
     parser.add_argument("--list", action="store_true", help="list the operators and their options")
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a rank; it is a whole number, 1 or more")
-    return int(text)
 
 
 def _seed(text: str) -> int:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import needs
 import pytest
 
 from azr_population.runs.formatting import figure
@@ -194,7 +193,7 @@ def test_a_picked_member_stands_out_in_the_charts(opened: Opened) -> None:
 
 def test_smoothing_can_be_switched_off(opened: Opened) -> None:
     page = opened("8t8s")
-    chart = page.locator("figure", has_text="Mean reward").first
+    chart = page.locator("figure", has_text="Reward of answers").first
     before = chart.locator("path.line").count()
     page.get_by_label("running mean").uncheck()
     assert chart.locator("path.line").count() < before
@@ -209,11 +208,11 @@ def test_pointing_reads_the_running_mean_that_is_drawn(opened: Opened) -> None:
         page.keyboard.press("End")
         return str(page.inner_text("#tip"))
 
-    assert "running mean (this step alone)" in last_row("Mean reward")
+    assert "running mean (this step alone)" in last_row("Reward of answers")
     # What only grows is drawn and read as it is.
     assert "running mean" not in last_row("Kinds of problems covered")
     page.get_by_label("running mean").uncheck()
-    assert "running mean" not in last_row("Mean reward")
+    assert "running mean" not in last_row("Reward of answers")
 
 
 def test_sentences_and_drawings_write_a_number_alike(opened: Opened) -> None:
@@ -242,7 +241,6 @@ def test_the_family_tree_shows_kin(opened: Opened) -> None:
 
 
 def test_the_map_goes_back_in_time(opened: Opened) -> None:
-    needs.module("ribs", "-e '.[report]'")
     page = opened("8t8s")
     slider = page.get_by_label("Kinds met up to step")
     now = page.locator("#coverage circle.cell").count()
@@ -253,7 +251,6 @@ def test_the_map_goes_back_in_time(opened: Opened) -> None:
 
 
 def test_the_map_needs_no_metrics(opened: Opened) -> None:
-    needs.module("ribs", "-e '.[report]'")
     text = opened("no metrics").inner_text("#coverage")
     assert "up to step 30" in text
     assert text.count("step 1\n") == 1 and "step 16\n" in text
@@ -293,7 +290,7 @@ def test_the_comparison_marks_its_intervals(opened: Opened) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_verdict_stands_in_the_first_screen(opened: Opened, width: int) -> None:
     page = opened("comparison", width)
-    box = page.locator(".lead li").last.bounding_box()
+    box = page.locator(".forest tr").last.bounding_box()
     assert box["y"] + box["height"] < page.viewport_size["height"]
     links = page.locator("#contents a")
     assert links.count() == page.locator("main section").count() == 9

@@ -10,7 +10,7 @@ from azr_population.experiments.arms import Arm, Arms, Scale, seed_numbers
 from azr_population.experiments.hypotheses import answers, verdict
 from azr_population.experiments.recipe import Primary, Recipe, Row
 from azr_population.experiments.results import draw
-from azr_population.experiments.runs import of_settings, plan_runs
+from azr_population.experiments.runs import plan_runs, settings_folder
 from azr_population.runs.diagnostics import Estimate
 
 SEEDS = [f"seed_{n}" for n in range(11, 17)]
@@ -89,7 +89,7 @@ def test_origins_of_forks_are_planned_first_unless_their_own_run_serves(programm
     ]
     assert planned[3].seconds_left == 3.0 * 2.0 * (4 - 2)
     home = tmp_path / "programme"
-    assert home == of_settings(tmp_path, recipe)
+    assert home == settings_folder(tmp_path, recipe)
     assert planned[2].path == home / "kept" / "seed_11"
     assert planned[2].overrides[-1] == f"run.fork={home}/one/seed_11@2"
     assert planned[0].overrides[0] == "exam.attempts=2"

@@ -115,7 +115,7 @@ def broken(name: str, folder: Path) -> list[str]:
         ("unknown", r"operator=dares is unknown \(did you mean dare\?\)"),
         ("rank one", "rank 2 or more"),
         ("bad seed", "-1 is not a seed"),
-        ("bad rank", "half is not a rank"),
+        ("bad rank", "half is no whole number"),
         ("bad word", "unrecognized arguments: --sed 1; see"),
         ("nan in a layer that is not touched", "not finite .* in q_proj"),
         ("nan in a parent that is not drawn", "b holds a value that is not finite .* q_proj"),

@@ -59,12 +59,7 @@ def open_fork(config: Config, base: str) -> Fork:
             raise UserError(
                 f"{key}={wanted} does not fit run.fork={config.run.fork}, which has {key}={theirs}"
             )
-    recorded = run.environment().get("base")
-    if recorded and recorded != base:
-        raise UserError(
-            f"run.fork={config.run.fork} was played on a base with the hash {recorded}, and this "
-            f"one has {base}; set base.path to the right one"
-        )
+    run.check_base(base, "; set base.path to the right one", f"run.fork={config.run.fork}")
     return Fork(run, checkpoint, _line(config, parent, changed))
 
 

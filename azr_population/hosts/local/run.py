@@ -29,6 +29,7 @@ from azr_population.hosts.local.observing import observers
 from azr_population.hosts.local.played import Run
 from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.check import without_choice
+from azr_population.method.clock import current_phase
 from azr_population.method.exam import held_out_exam
 from azr_population.method.phases import seed_tasks
 from azr_population.method.skill import fitness_exam
@@ -37,6 +38,7 @@ from azr_population.method.tools import Tools, domain_of, format_of, open_refere
 from azr_population.pages.console.stopping import stop_requests
 from azr_population.pages.console.view import VIEWS, View, show_step
 from azr_population.pages.report.run_page import closing_words, write_report
+from azr_population.pages.report.wrong import nothing_valid
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import (
     last_step,
@@ -44,6 +46,7 @@ from azr_population.runs.checkpoint import (
     members_digest,
     steps,
 )
+from azr_population.runs.records import steps_of
 from azr_population.versions import environment
 
 
@@ -161,6 +164,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
             "name": play.config.population.name,
             "steps": steps,
             "step": play.step,
+            "phase": current_phase,
             "dir": str(directory.path),
             "members": play.population.roster.to_json(),
             "lineage": list(directory.lineage()),
@@ -189,7 +193,8 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
             "status": "interrupted" if stopped else "finished",
             "members": f"{directory.members} (SHA-256 {members_digest(directory.members)[:16]})",
             "report": str(write_report(directory.path)),
-            "changed": closing_words(directory.path),
+            "wrong": (wrong := nothing_valid(steps_of(directory))),
+            "changed": [] if wrong else closing_words(directory.path),
         }
     except KeyboardInterrupt:
         result["status"] = "interrupted"

@@ -90,12 +90,7 @@ def _run(path: Path, members: str, base: Path | None, records: Path | None) -> E
         raise UserError(f"--members={members}: {path} has none; it has {_names(found)}")
     assert found[0].folder is not None
     used = _base_of(found[0].folder, base)
-    recorded, actual = folder.environment().get("base"), fingerprint(used)
-    if recorded and recorded != actual:
-        raise UserError(
-            f"{path} was played on a base with the hash {recorded}, and {used} has {actual}; name "
-            "the right one by --base"
-        )
+    folder.check_base(fingerprint(used), f" ({used}); name the right one by --base")
     return _entry(path, used, chosen, records or path / RECORDS)
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from azr_population.arguments import positive
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.measuring.evaluation.benchmark import BENCHMARKS, Benchmark, chosen
@@ -35,23 +36,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--members", default="all", choices=("all", "best", "teachers", "students"))
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the benchmarks' files")
-    parser.add_argument("--samples", type=_positive, default=1, metavar="N", help="per problem")
+    parser.add_argument("--samples", type=positive, default=1, metavar="N", help="per problem")
     parser.add_argument("--greedy", action="store_true", help="the default with one sample")
     parser.add_argument(
         "--temperature", type=float, metavar="T", help="default 0.8 with several samples"
     )
     parser.add_argument("--top-p", type=float, default=None, metavar="P", help="default 0.95")
-    parser.add_argument("--max-tokens", type=_positive, metavar="N", help="of a completion")
+    parser.add_argument("--max-tokens", type=positive, metavar="N", help="of a completion")
     parser.add_argument("--prompts", default="", metavar="A,B", help="wordings by name; see --list")
-    parser.add_argument("--limit", type=_positive, metavar="N", help="first problems of each")
+    parser.add_argument("--limit", type=positive, metavar="N", help="first problems of each")
     parser.add_argument("--rollout", default="torch", metavar="torch|vllm|openai=URL")
     parser.add_argument(
-        "--timeout", type=_positive, metavar="SECONDS", help="of a server for an answer; an hour"
+        "--timeout", type=positive, metavar="SECONDS", help="of a server for an answer; an hour"
     )
     parser.add_argument("--base", type=Path, metavar="DIR", help="in place of what a folder names")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"))
     parser.add_argument("--device", default="cpu", metavar="cpu|cuda")
-    parser.add_argument("--rows", type=_positive, default=64, help="completions drawn at once")
+    parser.add_argument("--rows", type=positive, default=64, help="completions drawn at once")
     parser.add_argument("--processes", type=int, default=0, help="for judging; default all cores")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--regrade", action="store_true", help="judge again what was drawn")
@@ -230,13 +231,3 @@ def _import(path: Path) -> None:
     spec.loader.exec_module(module)
     if known == {entry.name for entry in BENCHMARKS}:
         raise UserError(f"--with={path} registers no benchmark; see docs/evaluation.md")
-
-
-def _positive(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number") from None
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is too small; the least is 1")
-    return value

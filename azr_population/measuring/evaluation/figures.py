@@ -15,22 +15,13 @@ from typing import Any
 import numpy as np
 
 from azr_population.measuring.evaluation.benchmark import AREAS, Benchmark
+from azr_population.runs.diagnostics.statistics import Estimate
 
 Scores = np.ndarray
 """[problems]: of each problem the chance that k samples hold a right one, in 0..1."""
 KS = (1, 4, 16, 64, 256)
 _DRAWS = 2000
 _SEED = 20_260_527
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A share of problems solved, 0..1, with its 95% interval."""
-
-    value: float
-    low: float
-    high: float
-    problems: int
 
 
 def pass_at_k(right: Sequence[Sequence[bool]], k: int) -> Scores:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binomtest
 
-from azr_population.measuring.evaluation.figures import Column, Estimate, Scores, average, resampled
+from azr_population.measuring.evaluation.figures import Column, Scores, average, resampled
+from azr_population.runs.diagnostics.statistics import Estimate
 
 
 @dataclass(frozen=True)
-class Difference:
+class Paired:
     """One side's figure minus the other's on the same problems."""
 
     estimate: Estimate
@@ -21,11 +22,11 @@ class Difference:
     completion a problem."""
 
 
-def difference(
+def paired_difference(
     column: Column,
     ours: Sequence[Mapping[str, Scores]],
     theirs: Sequence[Mapping[str, Scores]],
-) -> Difference:
+) -> Paired:
     """The mean over our members minus the mean over theirs, with a paired bootstrap interval.
 
     Raises ValueError where the two were not asked the same problems.
@@ -42,7 +43,7 @@ def difference(
     )
     problems = sum(len(ours[0][name]) for name in column.weights)
     estimate = Estimate(value, float(low), float(high), problems)
-    return Difference(estimate, _mcnemar(column, ours, theirs))
+    return Paired(estimate, _mcnemar(column, ours, theirs))
 
 
 def _mcnemar(

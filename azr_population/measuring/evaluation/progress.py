@@ -18,8 +18,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-_SECONDS_BETWEEN = 60.0
-"""Of lines, where there is no terminal."""
+from azr_population.pages.console.pulse import ELSEWHERE, beating
+
+_ENOUGH = 8
+"""Of what is to be done, or a twentieth of it: from fewer the time left cannot be told."""
 
 
 class Advance(Protocol):
@@ -42,7 +44,8 @@ class View:
     def bar(self, title: str, total: int) -> Iterator[Advance]:
         """Shows that so many are to be done, while inside."""
         if not self.console.is_terminal:
-            yield self._lines(title, total)
+            with self._lines(title, total) as advance:
+                yield advance
             return
         with Progress(
             TextColumn("{task.description}"),
@@ -57,19 +60,24 @@ class View:
             task = progress.add_task(title, total=total)
             yield lambda count: progress.advance(task, count)
 
-    def _lines(self, title: str, total: int) -> Advance:
-        """A line at the beginning, and one a minute with the time that is left at this pace."""
+    @contextmanager
+    def _lines(self, title: str, total: int) -> Iterator[Advance]:
+        """A line at the beginning, and one a minute with the time that is left at this pace, once
+        enough is done to tell it."""
         self.say(f"{title}: {total}")
-        began = said = monotonic()
+        began = monotonic()
         done = 0
 
         def advance(count: int) -> None:
-            nonlocal done, said
+            nonlocal done
             done += count
-            now = monotonic()
-            if done and now - said >= _SECONDS_BETWEEN:
-                said = now
-                left = timedelta(seconds=round((now - began) / done * (total - done)))
-                self.say(f"{title}: {done} of {total}, {left} left")
 
-        return advance
+        def say() -> None:
+            spent = monotonic() - began
+            left = ""
+            if done >= max(_ENOUGH, total // 20):
+                left = f", {timedelta(seconds=round(spent / done * (total - done)))} left"
+            self.say(f"{title}: {done} of {total}, {timedelta(seconds=round(spent))} so far{left}")
+
+        with beating(say, ELSEWHERE):
+            yield advance

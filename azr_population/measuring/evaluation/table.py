@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,12 +14,13 @@ from azr_population.measuring.evaluation.evaluate import Result
 from azr_population.measuring.evaluation.figures import (
     KS,
     Column,
-    Estimate,
     Scores,
     columns,
     estimate,
 )
-from azr_population.measuring.evaluation.pairs import Difference, difference
+from azr_population.measuring.evaluation.pairs import Paired, paired_difference
+from azr_population.runs.diagnostics.statistics import Estimate
+from azr_population.runs.formatting import csv_text, interval_text, markdown_table, plain_number
 
 _SUMMARIES: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("mean", np.mean),
@@ -95,24 +94,16 @@ def markdown(results: Sequence[Result]) -> str:
 def _table(rows: Sequence[Line]) -> str:
     titles = list(rows[0].cells)
     entries = len({row.entry for row in rows}) > 1
-    text = [
-        f"| model | {' | '.join(titles)} |",
-        "|---|" + "---|" * len(titles),
-    ]
+    shown = []
     for row in rows:
         name = f"{row.entry}: {row.model}" if entries else row.model
-        shown = [_shown(row.cells[title]) for title in titles]
         bold = "**" if row.role == "summary" else ""
-        text.append(f"| {bold}{name}{bold} | {' | '.join(shown)} |")
-    return "\n".join(text) + "\n"
+        cells = (interval_text(row.cells[title], "{:.1f}", 100) for title in titles)
+        shown.append([f"{bold}{name}{bold}", *cells])
+    return markdown_table(["model", *titles], shown) + "\n"
 
 
-def _shown(estimate: Estimate) -> str:
-    low, high = 100 * estimate.low, 100 * estimate.high
-    return f"{100 * estimate.value:.1f} [{low:.1f}, {high:.1f}]"
-
-
-def differences(results: Sequence[Result]) -> list[tuple[str, str, Difference]]:
+def differences(results: Sequence[Result]) -> list[tuple[str, str, Paired]]:
     """(what minus what, column, difference) at pass@1: members against their base, and every later
     entry against the first."""
     made = []
@@ -121,7 +112,7 @@ def differences(results: Sequence[Result]) -> list[tuple[str, str, Difference]]:
         base = [result.scores(one.name, 1) for one in result.entry.contestants if one.role == BASE]
         if members and base:
             name = f"{result.entry.label}: members - base"
-            made += [(name, c.title, difference(c, members, base)) for c in _columns(result)]
+            made += [(name, c.title, paired_difference(c, members, base)) for c in _columns(result)]
     first = results[0]
     for other in results[1:]:
         ours, theirs = (
@@ -129,7 +120,7 @@ def differences(results: Sequence[Result]) -> list[tuple[str, str, Difference]]:
             for one in (other, first)
         )
         name = f"{other.entry.label} - {first.entry.label}"
-        made += [(name, c.title, difference(c, ours, theirs)) for c in _columns(other)]
+        made += [(name, c.title, paired_difference(c, ours, theirs)) for c in _columns(other)]
     return made
 
 
@@ -137,15 +128,12 @@ def _differences(results: Sequence[Result]) -> str:
     rows: dict[str, list[str]] = {}
     titles: list[str] = []
     for name, title, found in differences(results):
-        e, p = found.estimate, found.mcnemar
-        text = f"{100 * e.value:+.1f} [{100 * e.low:+.1f}, {100 * e.high:+.1f}]"
-        rows.setdefault(name, []).append(text + (f" p={p:.3f}" if p is not None else ""))
+        p = "" if found.mcnemar is None else f" p={found.mcnemar:.3f}"
+        rows.setdefault(name, []).append(interval_text(found.estimate, "{:+.1f}", 100) + p)
         titles = list(dict.fromkeys([*titles, title]))
     if not rows:
         return ""
-    made = [f"| difference | {' | '.join(titles)} |", "|---|" + "---|" * len(titles)]
-    made += [f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()]
-    return "\n".join(made) + "\n"
+    return markdown_table(["difference", *titles], [[name, *c] for name, c in rows.items()]) + "\n"
 
 
 def _about(result: Result) -> list[str]:
@@ -161,16 +149,16 @@ def _about(result: Result) -> list[str]:
 
 def as_csv(results: Sequence[Result]) -> str:
     """A line for each model and column."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["entry", "model", "role", "k", "column", "value", "low", "high", "problems"])
-    for line in lines(results):
-        for title, e in line.cells.items():
-            numbers = [f"{value:.6g}" for value in (e.value, e.low, e.high)]
-            writer.writerow(
-                [line.entry, line.model, line.role, line.k, title, *numbers, e.problems]
-            )
-    return text.getvalue()
+    header = ["entry", "model", "role", "k", "column", "value", "low", "high", "problems"]
+    rows = [
+        [
+            *(line.entry, line.model, line.role, line.k, title),
+            *(*map(plain_number, (e.mean, e.low, e.high)), e.n),
+        ]
+        for line in lines(results)
+        for title, e in line.cells.items()
+    ]
+    return csv_text(header, rows)
 
 
 def as_json(result: Result) -> str:
@@ -205,7 +193,10 @@ def as_json(result: Result) -> str:
                 "model": line.model,
                 "role": line.role,
                 "k": line.k,
-                "cells": {title: asdict(cell) for title, cell in line.cells.items()},
+                "cells": {
+                    title: {"value": e.mean, "low": e.low, "high": e.high, "problems": e.n}
+                    for title, e in line.cells.items()
+                },
             }
             for line in lines([result])
         ],

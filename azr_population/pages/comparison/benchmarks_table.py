@@ -7,26 +7,29 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from azr_population.pages.comparison.inputs import Arm
-from azr_population.pages.web.sections import row, table, text
+from azr_population.pages.web.templates import note, small, table
 
 FIGURES = "evaluation/figures.json"
 """In a run's folder; `measuring/evaluation/table.py` writes it."""
 
 
-def benchmarks(arms: Sequence[Arm]) -> str:
+def benchmarks(arms: Sequence[Arm]) -> Markup:
     """A section with a table for each k of pass@k; '' where no run was evaluated."""
     lines = list(_lines(arms))
     ks = sorted({line["k"] for _, _, line in lines})
     tables = [_table([entry for entry in lines if entry[2]["k"] == k], k) for k in ks]
     if not tables:
-        return ""
-    note = (
+        return Markup()
+    how = (
         "Percent, with 95% bootstrap intervals over problems. Figures of other prompts, problems "
         "or limits of tokens cannot be compared; docs/evaluation.md says what they are made of."
     )
-    body = f'<p class="note">{text(note)}</p>{"".join(tables)}'
-    return f'<section id="benchmarks"><h2>Benchmarks</h2>{body}</section>'
+    return Markup('<section id="benchmarks"><h2>Benchmarks</h2>{}{}</section>').format(
+        Markup("").join(tables), note(how)
+    )
 
 
 Line = tuple[str, bool, dict[str, Any]]
@@ -55,12 +58,10 @@ def _read(path: Path) -> dict[str, Any]:
     return dict(figures)
 
 
-def _table(lines: Sequence[Line], k: int) -> str:
+def _table(lines: Sequence[Line], k: int) -> Markup:
     titles = list(dict.fromkeys(title for _, _, line in lines for title in line["cells"]))
     rows = [
-        row(
-            text(f"{run}: {line['model']}"), [_cell(line["cells"].get(t)) for t in titles], "number"
-        )
+        [f"{run}: {line['model']}", *(_cell(line["cells"].get(title)) for title in titles)]
         for run, _, line in lines
     ]
     label = f"pass@{k}{', greedy' if all(greedy for _, greedy, _ in lines) else ''}"
@@ -71,4 +72,4 @@ def _cell(cell: dict[str, Any] | None) -> str:
     if cell is None:
         return "-"
     value, low, high = (100 * float(cell[key]) for key in ("value", "low", "high"))
-    return f"{value:.1f}<br><small>{low:.1f} to {high:.1f}</small>"
+    return small(f"{value:.1f}", f"{low:.1f} to {high:.1f}")

@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
 
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.pages.comparison.azr_log import OTHERWISE
 from azr_population.pages.comparison.benchmarks_table import benchmarks
 from azr_population.pages.comparison.curves import DASHES, curves
-from azr_population.pages.comparison.differences import Differences, differences
+from azr_population.pages.comparison.differences import differences
 from azr_population.pages.comparison.fairness import fairness
 from azr_population.pages.comparison.inputs import Arm, are_mixed, arms_of
 from azr_population.pages.comparison.verdict_html import (
+    forest,
     has_intervals,
     verdict_tables,
     verdict_words,
 )
 from azr_population.pages.comparison.verdict_table import horizon, verdicts
 from azr_population.pages.web.document import document
-from azr_population.pages.web.sections import row, table, text
+from azr_population.pages.web.still import without_constants
+from azr_population.pages.web.templates import table
 
 _SCRIPTS = ("drawing.js", "layout.js", "saving.js", "lines.js", "intervals.js", "compare.js")
 
@@ -50,9 +55,11 @@ def write_comparison(arguments: Sequence[str], out: Path) -> Path:
     step = horizon(arms)
     rows = verdicts(arms, step)
     differing = differences(arms)
+    drawn, constant = without_constants(curves(arms))
     data = {
         "steps": max((run.last for arm in arms for run in arm.runs), default=0),
-        "charts": curves(arms),
+        "charts": drawn,
+        "constant": constant,
         "verdicts": [verdict.to_json() for verdict in rows],
     }
     page = document(
@@ -60,19 +67,24 @@ def write_comparison(arguments: Sequence[str], out: Path) -> Path:
         _SCRIPTS,
         data,
         title=f"{' and '.join(arm.name for arm in arms[1:])} against {arms[0].name}",
-        raw={
-            "written": text(datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")),
-            "words": verdict_words(arms, rows, step),
-            "caveat": _caveat(differing),
-            "brackets": _BRACKETS if has_intervals(rows) else "",
-            "note": _WITH_INTERVALS if has_intervals(rows) else _WITHOUT,
-            "arms": _arms(arms),
-            "verdicts": _otherwise(arms, "solve_rate", "validity") + verdict_tables(arms, rows),
-            "differences": _differences(arms, differing),
-            "benchmarks": benchmarks(arms),
-            "fairness": fairness(arms, step) + _otherwise(arms, "seconds"),
-            "curves": text(_of_curves(arms)),
-        },
+        written=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        forest=forest(arms, rows, step),
+        words=verdict_words(arms, rows, step),
+        caveat=differing.warnings[0] if differing.warnings else "",
+        others=f" ({more} more)" if (more := len(differing.warnings) - 1) > 0 else "",
+        brackets=_BRACKETS if has_intervals(rows) else "",
+        note=_WITH_INTERVALS if has_intervals(rows) else _WITHOUT,
+        arms=_arms(arms),
+        verdicts=verdict_tables(arms, rows),
+        otherwise=_otherwise(arms, "solve_rate", "validity"),
+        differing=differing,
+        settings=table(
+            ["setting", "belongs to", *(arm.name for arm in arms)],
+            [[line.key, line.group, *line.values] for line in differing.rows],
+        ),
+        benchmarks=benchmarks(arms),
+        fairness=fairness(arms, step) + _otherwise(arms, "seconds"),
+        curves=_of_curves(arms),
     )
     try:
         write_atomically(out, page)
@@ -81,21 +93,16 @@ def write_comparison(arguments: Sequence[str], out: Path) -> Path:
     return out
 
 
-def _arms(arms: Sequence[Arm]) -> str:
+def _arms(arms: Sequence[Arm]) -> list[dict[str, Any]]:
     """The arms, with the line styles that they have in the figures."""
-    rows = []
+    shown = []
     for i, arm in enumerate(arms):
         kind = "our runs" if all(run.directory for run in arm.runs) else "stock AZR log"
         steps = sorted({run.last for run in arm.runs})
         reach = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
-        where = "; ".join(_folders(arm))
-        mark = (
-            '<svg class="dash" viewBox="0 0 26 8" aria-hidden="true"><line x1="0" x2="26" y1="4" '
-            f'y2="4" class="line-{i % 8}" stroke-dasharray="{DASHES[i % len(DASHES)]}"/></svg>'
-        )
-        cells = [text(len(arm.independent)), text(kind), text(reach), text(where)]
-        rows.append(row(f"{mark}{text(arm.name)}", cells))
-    return table(["arm", "seeds", "what it is", "steps recorded", "read from"], rows)
+        cells = [len(arm.independent), kind, reach, "; ".join(_folders(arm))]
+        shown.append({"name": arm.name, "dash": DASHES[i % len(DASHES)], "cells": cells})
+    return shown
 
 
 def _folders(arm: Arm) -> list[str]:
@@ -109,18 +116,6 @@ def _folders(arm: Arm) -> list[str]:
     ]
 
 
-def _caveat(differing: Differences) -> str:
-    """What else differs, in short, beside the verdict."""
-    if not differing.warnings:
-        return ""
-    more = len(differing.warnings) - 1
-    others = f" ({more} more)" if more else ""
-    return (
-        f'<p class="caveat"><b>Bear in mind.</b> {text(differing.warnings[0])} '
-        f'<a href="#differences">What differs{others}</a></p>'
-    )
-
-
 def _of_curves(arms: Sequence[Arm]) -> str:
     """How to read the curves: without a second seed there is no band."""
     seeds = {len(arm.independent) for arm in arms}
@@ -130,32 +125,9 @@ def _of_curves(arms: Sequence[Arm]) -> str:
     return f"Thick lines are means over an arm's seeds with 95% bands, thin lines the seeds.{alone}"
 
 
-def _differences(arms: Sequence[Arm], differing: Differences) -> str:
-    warned = "".join(f"<li>{text(line)}</li>" for line in differing.warnings)
-    parts = [f'<ul class="warnings">{warned}</ul>'] if warned else []
-    if differing.same:
-        parts.append(
-            f'<p class="fine">The same in all runs: {text(", ".join(differing.same))}.</p>'
-        )
-    if differing.rows:
-        rows = [
-            row(text(line.key), [text(line.group), *(text(value) for value in line.values)])
-            for line in differing.rows
-        ]
-        heads = ["setting", "belongs to", *(arm.name for arm in arms)]
-        open = " open" if len(rows) <= 12 else ""
-        parts.append(
-            f"<details{open}><summary>Settings and versions that differ: {len(rows)}</summary>"
-            f"{table(heads, rows)}</details>"
-        )
-    elif not warned:
-        parts.append("<p>No setting differs but the seed.</p>")
-    return "".join(parts)
-
-
-def _otherwise(arms: Sequence[Arm], *diagnostics: str) -> str:
+def _otherwise(arms: Sequence[Arm], *measures: str) -> Markup:
     """What a stock log measures differently under these names, if one is compared with our runs."""
     if not are_mixed(arms):
-        return ""
-    told = "; ".join(OTHERWISE[name] for name in diagnostics)
-    return f'<p class="fine">A stock log measures differently: {text(told)}.</p>'
+        return Markup()
+    told = "; ".join(OTHERWISE[name] for name in measures)
+    return Markup('<p class="fine">A stock log measures differently: {}.</p>').format(told)

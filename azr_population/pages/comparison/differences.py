@@ -66,9 +66,9 @@ def differences(arms: Sequence[Arm]) -> Differences:
         unknown = [arm.name for arm in arms if any(_lacks(run, group, arms) for run in arm.runs)]
         if group in differing:
             told = [f"{row.key} ({', '.join(row.values)})" for row in rows if row.group == group]
-            found.warnings.append(f"Different {words}: {_few(told)}.")
+            found.warnings.append(f"Different {words}: {_truncated(told)}.")
         if unknown:
-            hidden.setdefault(_few(unknown), []).append(words)
+            hidden.setdefault(_truncated(unknown), []).append(words)
         elif group not in differing:
             found.same.append(f"planned {words}" if group == "budget" and cut else words)
     rates = {arm.name: rate for arm in arms if (rate := _solver_rate(arm)) is not None}
@@ -84,7 +84,7 @@ def differences(arms: Sequence[Arm]) -> Differences:
     for arm in arms:
         inside = [row.key for row in _rows([Arm(run.name, (run,)) for run in arm.runs], "settings")]
         if inside:
-            found.warnings.append(f"The seeds of {arm.name} are not alike: {_few(inside)}.")
+            found.warnings.append(f"The seeds of {arm.name} are not alike: {_truncated(inside)}.")
         seeds = [
             run.settings.get("seed") for run in arm.runs if run.settings.get("seed") is not None
         ]
@@ -92,7 +92,7 @@ def differences(arms: Sequence[Arm]) -> Differences:
         if repeated:
             found.warnings.append(
                 f"{arm.name} has one run more than once, with the same seed and settings or rows: "
-                f"verdicts, curves and budgets leave out {_few(repeated)}."
+                f"verdicts, curves and budgets leave out {_truncated(repeated)}."
             )
         elif len(seeds) > len(set(seeds)):
             found.warnings.append(f"{arm.name} has one seed twice: its runs are not independent.")
@@ -176,8 +176,8 @@ def _older(arms: Sequence[Arm]) -> dict[str, str]:
             and key not in ("base", WEIGHTS)
             and not _OPTION.search(key)
         ):
-            found.setdefault(_few(lacking), []).append(key)
-    return {names: _few(keys) for names, keys in found.items()}
+            found.setdefault(_truncated(lacking), []).append(key)
+    return {names: _truncated(keys) for names, keys in found.items()}
 
 
 def _text(value: Any) -> str:
@@ -210,6 +210,6 @@ def _lacks(run: Run, group: str, arms: Sequence[Arm]) -> bool:
     return foreign or not _known(run, group)
 
 
-def _few(names: Sequence[str], most: int = 4) -> str:
+def _truncated(names: Sequence[str], most: int = 4) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

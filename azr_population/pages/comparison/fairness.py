@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from azr_population.pages.comparison.inputs import Arm
-from azr_population.pages.web.sections import row, table, text
+from azr_population.pages.web.templates import note, small, table
 from azr_population.runs.records import mean, number
 
 Totals = dict[str, Any]
@@ -52,7 +54,7 @@ _ROWS: tuple[tuple[str, Callable[[Totals], float | None], str], ...] = (
 """Per step, because the kept curves of a run only have totals, and runs may differ in length."""
 
 
-def fairness(arms: Sequence[Arm], step: int) -> str:
+def fairness(arms: Sequence[Arm], step: int) -> Markup:
     """A table of means over seeds up to `step`, each with its ratio to the first arm, below a
     sentence that sums it up."""
     totals = [[run.consumption(step) for run in arm.independent] for arm in arms]
@@ -62,15 +64,15 @@ def fairness(arms: Sequence[Arm], step: int) -> str:
         if all(value is None for value in means):
             continue
         cells = [_cell(value, means[0] if i else None, form) for i, value in enumerate(means)]
-        rows.append(row(text(words), cells, "number"))
+        rows.append([words, *cells])
     heads = ["mean over seeds", *(arm.name for arm in arms)]
-    note = (
-        "Exams are not counted in the seconds. Whatever else the machine did meanwhile made them "
-        "longer."
-    )
     return (
-        f'<p class="fine">{text(_said(arms, totals))}</p>{table(heads, rows, "number", "budget")}'
-        f'<p class="note">{note}</p>'
+        Markup('<p class="fine">{}</p>').format(_said(arms, totals))
+        + table(heads, rows, "number", "budget")
+        + note(
+            "Exams are not counted in the seconds. Whatever else the machine did meanwhile made "
+            "them longer."
+        )
     )
 
 
@@ -107,5 +109,5 @@ def _said(arms: Sequence[Arm], totals: Sequence[Sequence[Totals]]) -> str:
 def _cell(value: float | None, first: float | None, form: str) -> str:
     if value is None:
         return "-"
-    factor = f"<br><small>×{value / first:.2f}</small>" if first else ""  # noqa: RUF001
-    return f"{text(form.format(value))}{factor}"
+    shown = form.format(value)
+    return small(shown, f"×{value / first:.2f}") if first else shown  # noqa: RUF001

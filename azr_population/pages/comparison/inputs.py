@@ -37,16 +37,10 @@ class Run:
         return self.path.resolve().name
 
     def series(self, name: str) -> Series:
-        """A diagnostic of whoever proposes or solves; empty where there is none.
-
-        What needs a package that is not installed counts as not there.
-        """
+        """A measure of whoever proposes or solves; empty where there is none."""
         if self.directory is None:
             return azr_series(self.log, name)
-        try:
-            return diagnostics.series(self.directory, name)
-        except UserError:
-            return []
+        return diagnostics.series(self.directory, name)
 
     @cached_property
     def last(self) -> int:

@@ -16,16 +16,17 @@ ROLE_COLUMNS = [
 
 
 def match_line(match: Record) -> str:
-    """`teacher_1 vs student_3: 37 valid of 48, 41% solved; mu 25.0->24.6, 25.0->25.4`.
+    """`teacher_1 vs student_3: 37 valid of 48, 41% solved; mu -0.4, +0.4`.
 
-    The teacher's rating comes first. The line must fit into 80 columns.
+    The teacher's rating comes first. What it moved by is told and not where to: after the step all
+    ratings move together, so that the students' mean stays. The line must fit into 80 columns.
     """
     text = (
         f"{match['teacher']} vs {match['student']}: {match.get('valid', '?')} valid of "
         f"{match.get('proposed', '?')}, {show(match.get('solve_rate'), '{:.0%}', 'none')} solved"
     )
     moves = [
-        f"{before:.1f}->{after:.1f}"
+        f"{after - before:+.1f}"
         for side in ("teacher", "student")
         for before, after in [match.get(f"{side}_mu") or (None, None)]
         if before is not None
@@ -76,6 +77,8 @@ def _short(value: Any) -> str:
 def end_lines(result: Record, done: int, steps: int) -> list[str]:
     """What a view says at the end: how the run ended and where its files are; see `View.on_end`."""
     lines = [f"{result.get('status', 'finished')} after step {done} of {steps}"]
+    if result.get("wrong"):
+        lines = [f"{lines[0]}, without a valid proposal", str(result["wrong"])]
     lines += result.get("changed", ())
     for label, key in (
         ("run directory", "dir"),

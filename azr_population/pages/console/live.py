@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -18,6 +20,7 @@ from azr_population.pages.console.lines import (
     origin,
     replacement_line,
 )
+from azr_population.pages.console.pulse import IN_A_TERMINAL, beating, moving
 from azr_population.pages.console.time_left import TimeLeft
 from azr_population.runs.formatting import rating, show
 from azr_population.runs.records import Record, conservative
@@ -30,8 +33,8 @@ SIDE_BY_SIDE = 76
 class LiveView:
     """Matches and replacements scroll by above a table of progress, roles and ratings.
 
-    It redraws on events and has no thread: the referee forks workers, and a fork can hang while
-    another thread holds the output lock.
+    It redraws on events and by a timer, and has no thread: the referee forks workers, and a fork
+    can hang while another thread holds the output lock.
     """
 
     def __init__(self, console: Console) -> None:
@@ -39,10 +42,13 @@ class LiveView:
         self._live = Live(console=console, auto_refresh=False)
         self._time = TimeLeft(0, 0)
         self._name = "run"
+        self._done = False
         self._step: dict[str, Any] = {}
         self._exam: Record | None = None
         self._members: dict[str, Record] = {}
         self._births: dict[str, Record] = {}
+        self._beats = ExitStack()
+        self._phase: Callable[[], str] = str
 
     def on_start(self, run: Record) -> None:
         self._time = TimeLeft(run.get("step", 0), run.get("steps", 0))
@@ -50,8 +56,10 @@ class LiveView:
         self._members = {member["name"]: member for member in run.get("members", ())}
         self._births = {row["child"]: row for row in run.get("lineage", ())}
         self._print(Text(f"{self._name}, recorded in {run.get('dir', '?')}"))
+        self._phase = run.get("phase", str)
         self._live.start()
         self._redraw()
+        self._beats.enter_context(beating(self._redraw, IN_A_TERMINAL))
 
     def on_match(self, match: Record) -> None:
         self._print(_coloured(match_line(match)))
@@ -74,16 +82,21 @@ class LiveView:
         self._redraw()
 
     def on_end(self, result: Record) -> None:
+        self._beats.close()
+        self._done = True
         self._redraw()
         self._live.stop()
-        for line in end_lines(result, self._time.done, self._time.steps):
-            self._print(Text(line))
+        lines = end_lines(result, self._time.done, self._time.steps)
+        for i, line in enumerate(lines):
+            self._print(Text(line, style="bold red" if result.get("wrong") and i < 2 else ""))
 
     def _print(self, line: Text) -> None:
         self._console.print(line, highlight=False)
 
     def _redraw(self) -> None:
         parts: list[RenderableType] = [Text(), self._header()]
+        if not self._done and self._time.done < self._time.steps:
+            parts.append(moving(self._time.in_step(self._phase())))
         if self._step.get("roles"):
             parts.append(self._roles())
         if self._members:

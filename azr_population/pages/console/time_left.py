@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 
 from azr_population.runs.formatting import duration
@@ -14,11 +15,18 @@ class TimeLeft:
     def __init__(self, done: int, steps: int, window: int = 10) -> None:
         self.done, self.steps = done, steps
         self._last: deque[float] = deque(maxlen=window)
+        self._began = time.monotonic()
 
     def tick(self, step: Record) -> None:
         """Counts a finished step; steps begin at 1."""
         self.done = step["step"]
         self._last.append(step.get("seconds") or 0.0)
+        self._began = time.monotonic()
+
+    def in_step(self, phase: str) -> str:
+        """What is being done in the step at hand, and since when: `step 3: solve, 2:05 so far`."""
+        told = f"{phase}, " if phase else ""
+        return f"step {self.done + 1}: {told}{duration(time.monotonic() - self._began)} so far"
 
     @property
     def per_step(self) -> float | None:

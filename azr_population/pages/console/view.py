@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import Protocol
 
 from rich.console import Console
@@ -17,6 +18,7 @@ from azr_population.pages.console.lines import (
     role_line,
 )
 from azr_population.pages.console.output import Output
+from azr_population.pages.console.pulse import ELSEWHERE, beating
 from azr_population.pages.console.time_left import TimeLeft
 from azr_population.registry import Registry
 from azr_population.runs.formatting import show
@@ -31,9 +33,9 @@ class View(Protocol):
     """
 
     def on_start(self, run: Record) -> None:
-        """Before the first step: `name` (4t4s), `steps` (total), `step` (steps played
-        before, 0 unless resumed), `dir`, `members` (rows of `Roster.to_json`) and, if resumed,
-        `lineage` (the replacements so far)."""
+        """Before the first step: `name` (4t4s), `steps` (total), `step` (steps played before, 0
+        unless resumed), `phase` (a function: what is being done), `dir`, `members` (rows of
+        `Roster.to_json`) and, if resumed, `lineage` (the replacements so far)."""
 
     def on_match(self, match: Record) -> None:
         """A rated match, as in matches.jsonl."""
@@ -49,8 +51,8 @@ class View(Protocol):
 
     def on_end(self, result: Record) -> None:
         """After the last step, or when stopped: `status` (finished, interrupted, failed) and any of
-        `changed` (sentences on what changed), `dir`, `members`, `report` (paths) and `resume` (the
-        command to go on)."""
+        `wrong` (why there is no valid proposal), `changed` (sentences on what changed), `dir`,
+        `members`, `report` (paths) and `resume` (the command to go on)."""
 
 
 VIEWS: Registry[Callable[[], View]] = Registry("run.view")
@@ -66,9 +68,12 @@ class PlainView:
         self._time = TimeLeft(0, 0)
         self._births: dict[str, Record] = {}
         self._members: Record = {}
+        self._beats = ExitStack()
 
     def on_start(self, run: Record) -> None:
         self._time = TimeLeft(run.get("step", 0), run.get("steps", 0))
+        self._phase = run.get("phase", str)
+        self._beats.enter_context(beating(self._sign_of_life, ELSEWHERE))
         self._births = {row["child"]: row for row in run.get("lineage", ())}
         self._say(
             f"{run.get('name', 'run')}: {len(run.get('members', ()))} members, steps "
@@ -97,7 +102,11 @@ class PlainView:
             parts.append(exam_line(step["exam"]))
         self._say(" | ".join(parts))
 
+    def _sign_of_life(self) -> None:
+        self._say(f"  {self._time.in_step(self._phase())}")
+
     def on_end(self, result: Record) -> None:
+        self._beats.close()
         for name, member in self._members.items():
             if member.get("mu") is not None:
                 self._say(
@@ -138,6 +147,8 @@ class StepLines:
             self.on_note(role_line(role, figures))
 
     def on_end(self, result: Record) -> None:
+        if result.get("wrong"):
+            self.on_note(str(result["wrong"]))
         if result.get("report"):
             print(f"azr-population: {result['report']}", flush=True)
 

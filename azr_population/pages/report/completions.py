@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+
+from markupsafe import Markup
 
 from azr_population.domains.pieces import asked, marks_of, pieces
-from azr_population.pages.report.programs import marked
-from azr_population.pages.web.sections import empty, text
+from azr_population.pages.web.programs import marked
+from azr_population.pages.web.templates import cut, empty, note, piece
 from azr_population.runs.formatting import plain, show
 from azr_population.runs.reasons import meaning, verdict_words
-
-Record = Mapping[str, Any]
+from azr_population.runs.records import Record
 
 STEPS, EACH, MOST = 5, 2, 16
 """Steps that are shown, completions of each (verdict, reason) in them, and completions of a step:
@@ -22,7 +22,7 @@ LONGEST = 1200
 _STYLE = {"valid": "yes", "solved": "yes"}
 
 
-def completions(read: Callable[[], Iterable[Record]], marks: Sequence[str]) -> str:
+def completions(read: Callable[[], Iterable[Record]], marks: Sequence[str]) -> Markup:
     """HTML: each step folded, and in it each completion. Reads the records twice. `marks` are the
     domain's."""
     steps = _spread(sorted({row["step"] for row in read()}))
@@ -35,7 +35,7 @@ def completions(read: Callable[[], Iterable[Record]], marks: Sequence[str]) -> s
                 alike.append(row)
     if not steps:
         return empty("None are kept (run.completions).")
-    return "".join(_step(step, kinds, marks) for step, kinds in chosen.items())
+    return Markup("").join(_step(step, kinds, marks) for step, kinds in chosen.items())
 
 
 def _spread(steps: list[int]) -> list[int]:
@@ -45,51 +45,53 @@ def _spread(steps: list[int]) -> list[int]:
     return [steps[math.floor(i * (len(steps) - 1) / (STEPS - 1))] for i in range(STEPS)]
 
 
-def _step(step: int, kinds: Mapping[tuple[str, str], list[Record]], marks: Sequence[str]) -> str:
+def _step(step: int, kinds: Mapping[tuple[str, str], list[Record]], marks: Sequence[str]) -> Markup:
     ordered = sorted(kinds, key=lambda kind: (kind[0] not in ("refused", "valid"), kind))
     rounds = [kinds[kind][i] for i in range(EACH) for kind in ordered if i < len(kinds[kind])]
     shown = sorted(rounds[:MOST], key=lambda row: ordered.index(_kind(row)))
-    return (
-        f'<details class="step"><summary>Step {step}: {len(shown)} completions</summary>'
-        f"{''.join(_completion(row, marks) for row in shown)}</details>"
-    )
+    return Markup(
+        '<details class="step"><summary>Step {}: {} completions</summary>{}</details>'
+    ).format(step, len(shown), Markup("").join(one_completion(row, marks) for row in shown))
 
 
 def _kind(row: Record) -> tuple[str, str]:
     return str(row.get("verdict")), str(row.get("reason"))
 
 
-def _completion(row: Record, marks: Sequence[str]) -> str:
+def one_completion(row: Record, marks: Sequence[str], open: bool = False) -> Markup:
+    """One, folded unless `open`."""
     verdict, reason = map(plain, _kind(row))
-    does = "proposes" if row.get("phase") == "propose" else "solves"
     said = meaning(reason, row.get("finished"))
-    words = verdict_words(verdict, reason)
-    prompt = plain(row.get("prompt") or "")
+    prompt, written = (plain(row.get(key) or "") for key in ("prompt", "completion"))
     parted = marks_of(prompt, marks)
     facts = [f"reward {show(row.get('reward'), '{:+.2f}')}"]
     facts.append(f"advantage {show(row.get('advantage'), '{:+.2f}', 'none')}")
     facts.append(f"{show(row.get('tokens'), '{:.0f}')} tokens")
     facts.append(f"log-probability {show(row.get('log_prob'), '{:.2f}')} a token")
-    return (
-        f'<details><summary><span class="{_STYLE.get(verdict, "no")}">{text(words)}</span>'
-        f" {text(plain(row.get('member') or '?'))} {does} {text(plain(row.get('type') or '?'))}"
-        f'</summary><p class="note">{text(f"{said}; " if said else "")}{text(", ".join(facts))}</p>'
-        f'<pre class="calls">{_code(_tail(asked(prompt)), parted)}</pre>'
-        f'<pre class="program">{_code(_head(plain(row.get("completion") or "")), parted)}'
-        "</pre></details>"
+    return piece(
+        "completion.html",
+        open=open,
+        style=_STYLE.get(verdict, "no"),
+        words=verdict_words(verdict, reason),
+        member=plain(row.get("member") or "?"),
+        does="proposes" if row.get("phase") == "propose" else "solves",
+        type=plain(row.get("type") or "?"),
+        note=note(f"{said}; {', '.join(facts)}" if said else ", ".join(facts)),
+        asked=_code(_tail(asked(prompt)), parted),
+        written=_code(_head(written), parted),
     )
 
 
-def _code(shown: str, marks: Sequence[str]) -> str:
+def _code(shown: str, marks: Sequence[str]) -> Markup:
     """HTML with what is code in it coloured."""
     parts = []
     for mark, body, code in pieces(shown, marks):
         fenced = mark.startswith("`")
         opening = f"{mark}\n" if fenced else f"{mark} " if mark else ""
-        closing = "\n```" if fenced else ""
-        body = body.strip("\n")
-        parts.append(f"{text(opening)}{marked(body) if code else text(body)}{text(closing)}")
-    return "\n".join(parts)
+        body = cut(body.strip("\n"))
+        coloured = Markup(marked(body)) if code else body
+        parts.append(Markup("{}{}{}").format(opening, coloured, "\n```" if fenced else ""))
+    return Markup("\n").join(parts)
 
 
 def _head(said: str) -> str:

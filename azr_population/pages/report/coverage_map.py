@@ -7,7 +7,7 @@ from typing import Any
 
 from azr_population.domains.code.descriptors import DESCRIPTORS, KINDS
 from azr_population.errors import UserError
-from azr_population.pages.web.sections import cut
+from azr_population.pages.web.templates import cut
 from azr_population.runs import diagnostics
 from azr_population.runs.directory import RunDirectory
 
@@ -16,12 +16,11 @@ _X, _Y = "size", "branching"
 
 
 def coverage(run: RunDirectory) -> dict[str, Any]:
-    """`{"panels", "axes", "tasks", "cells", "missing"}`.
+    """`{"panels", "axes", "tasks", "cells", "missing"}`: why there is no map.
 
     A panel is a kind of output; within it x is the size of the programs and y their branching, both
     scaled to [0, 1]. (The archive's first two principal components only tell the kinds apart.) A
-    cell is `[x, y, first step or null, member, tasks, panel, meaning, program]`. `missing` says why
-    there is no map.
+    cell is `[x, y, first step or null, member, tasks, panel, meaning, program]`.
     """
     low, high = (f"{2**bound:.0f}" for bound in _BOUNDS[_X])
     shown: dict[str, Any] = {

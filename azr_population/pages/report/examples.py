@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from azr_population.runs.diagnostics.measures import SIZE
 from azr_population.runs.diagnostics.takes import tenth
-from azr_population.runs.records import number
-
-Record = Mapping[str, Any]
+from azr_population.runs.records import Record, number
 
 HARDEST = 3
 """Tasks shown under "solved by somebody" and under "solved by nobody"."""

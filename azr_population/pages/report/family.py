@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-Record = Mapping[str, Any]
+from azr_population.runs.records import Record
 
 MAX_INDIVIDUALS = 260
 """Individuals drawn per role; beyond that, the oldest without heirs are left out."""

@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from azr_population.runs.records import number
-
-Record = Mapping[str, Any]
+from azr_population.runs.records import Record, number
 
 MAX_BUCKETS = 50
 MAX_REASONS = 7

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from azr_population.pages.report.charts import born_at
-from azr_population.pages.web.sections import empty, row, table, text
+from azr_population.pages.web.templates import empty, note, table
 from azr_population.runs.formatting import duration, rating, show
-from azr_population.runs.records import by_number, conservative, mean, number, section
-
-Record = Mapping[str, Any]
+from azr_population.runs.records import Record, by_number, conservative, mean, number, section
 
 
-def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> str:
+def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> Markup:
     """The members now. Those born at the end of the last step are marked: they have not played."""
     if not metrics:
         return empty("No step is recorded yet.")
@@ -26,23 +26,22 @@ def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> str:
         cells = [
             rating(member),
             show(conservative(member), "{:.1f}"),
-            text(member.get("generation", 0)),
-            text(origin.get(name, "start")),
+            member.get("generation", 0),
+            origin.get(name, "start"),
             show(played.get("reward"), "{:+.2f}"),
             show(played.get("validity"), "{:.0%}"),
             show(played.get("solve_rate"), "{:.0%}"),
         ]
-        mark = ' <span class="unplayed">unplayed</span>' if name in newborn else ""
-        rows.append(row(_named(name, member.get("role", "")) + mark, cells, "number"))
+        rows.append([_named(name, member.get("role", ""), name in newborn), *cells])
     heads = "member|mu ± sigma|mu - 3 sigma|gen.|origin|reward|valid|solved"
-    note = (
-        '<p class="note">Unplayed: born at the end of the last step. Its weights are what the '
-        "operator made, its rating is inherited, and it has no results yet.</p>"
+    unplayed = note(
+        "Unplayed: born at the end of the last step. Its weights are what the operator made, its "
+        "rating is inherited, and it has no results yet."
     )
-    return table(heads.split("|"), rows, "number") + (note if newborn else "")
+    return table(heads.split("|"), rows, "number") + (unplayed if newborn else "")
 
 
-def lineage_table(lineage: Sequence[Record]) -> str:
+def lineage_table(lineage: Sequence[Record]) -> Markup:
     """Every replacement, the latest first; nothing if there is none, as the family tree says so."""
     rows = []
     for child in reversed(lineage):
@@ -55,25 +54,22 @@ def lineage_table(lineage: Sequence[Record]) -> str:
             options,
             show(child["victim"], "{:.2f}"),
         ]
-        rows.append(row(text(child["step"]), [text(cell) for cell in cells]))
+        rows.append([child["step"], *cells])
     if not rows:
-        return ""
+        return Markup()
     heads = "step|child|generation|operator|parents|options|fitness of the replaced"
-    return (
-        f"<details><summary>All {len(rows)} replacements</summary>"
-        f"{table(heads.split('|'), rows)}</details>"
-    )
+    return _folded(f"All {len(rows)} replacements", table(heads.split("|"), rows))
 
 
-def operator_table(credit: Sequence[Record], ready: float) -> str:
+def operator_table(credit: Sequence[Record], ready: float) -> Markup:
     """What became of the children of each operator that had one judged; the others in a sentence.
     Nothing if no child was born.
 
     `credit` is what `operator_credit(run)` returns, `ready` the run's `evolution.ready`.
     """
     if not credit:
-        return ""
-    title = "<h3>Credit of the operators</h3>"
+        return Markup()
+    title = Markup("<h3>Credit of the operators</h3>")
     judged, passed, born = (
         sum(int(operator.get(key) or 0) for operator in credit)
         for key in ("judged", "passed", "born")
@@ -91,28 +87,28 @@ def operator_table(credit: Sequence[Record], ready: float) -> str:
             waiting.append(f"{operator.get('operator', '?')} ({operator.get('born', 0)})")
             continue
         cells = [
-            text(operator.get("born", 0)),
-            text(operator.get("alive", 0)),
+            operator.get("born", 0),
+            operator.get("alive", 0),
             show(operator.get("mean_life"), "{:.1f}"),
             f"{operator.get('passed', 0)} of {operator.get('judged', 0)}",
             show(operator.get("mean_rank"), "{:.0%}"),
             show(operator.get("gain_over_victim"), "{:+.2f}"),
             show(operator.get("gain_over_parent"), "{:+.2f}"),
         ]
-        rows.append(row(text(operator.get("operator", "?")), cells, "number"))
+        rows.append([operator.get("operator", "?"), *cells])
     heads = (
         "operator|children|alive|mean life, steps|passed|stood above"
         "|gain over the replaced|gain over the parent"
     )
-    note = (
+    how = (
         f"A child is judged once, at the first replacement at which it is old enough to be "
         f"replaced ({ready:g} steps): did it survive, what share of the others did it stand above, "
         "and by how much was its fitness above that of the member whose place it took (when that "
         f"was replaced) and of its first parent? So far {judged} were judged and {passed} passed."
     )
     if waiting:
-        note += f" No child judged yet: {', '.join(waiting)}."
-    return f'{title}<p class="note">{text(note)}</p>{table(heads.split("|"), rows, "number")}'
+        how += f" No child judged yet: {', '.join(waiting)}."
+    return title + table(heads.split("|"), rows, "number") + note(how)
 
 
 _COUNTS = (
@@ -125,7 +121,7 @@ _COUNTS = (
 )
 
 
-def fairness_table(consumed: Mapping[str, Record]) -> str:
+def fairness_table(consumed: Mapping[str, Record]) -> Markup:
     """What members consumed, from `consumption(run)`: the mean of each role, then every member."""
     groups = {key: totals for key, totals in consumed.items() if key.startswith("role:")}
     people = {k: totals for k, totals in consumed.items() if k != "all" and k not in groups}
@@ -141,25 +137,22 @@ def fairness_table(consumed: Mapping[str, Record]) -> str:
         ]
         seconds = duration((number(totals.get("seconds")) or 0.0) / count)
         role = str(totals.get("role", ""))
-        rows.append(row(_named(f"{role}, mean of {count}", role), [*cells, seconds], "number"))
+        rows.append([_named(f"{role}, mean of {count}", role), *cells, seconds])
     if "all" in consumed:
-        rows.append(row("all together", _counts(consumed["all"]), "number"))
+        rows.append(["all together", *_counts(consumed["all"])])
     each = [
-        row(_named(name, totals.get("role", "")), _counts(totals), "number")
+        [_named(name, totals.get("role", "")), *_counts(totals)]
         for name, totals in sorted(people.items(), key=lambda item: by_number(item[0]))
     ]
-    detail = (
-        f"<details><summary>Each of the {len(each)} members</summary>"
-        f"{table(['member', *heads[1:]], each, 'number')}</details>"
-    )
-    note = (
-        "Exams are not counted in the seconds. All members run in one batch and cannot be timed "
-        "one by one: a member's seconds are its share of the batch by tokens generated and "
-        "trained on."
-    )
+    every = table(["member", *heads[1:]], each, "number")
     return (
-        f'<p class="note">{note}</p>{table(heads, rows, "number", "consumption")}'
-        f"{detail if len(each) > 1 else ''}"
+        table(heads, rows, "number", "consumption")
+        + (_folded(f"Each of the {len(each)} members", every) if len(each) > 1 else "")
+        + note(
+            "Exams are not counted in the seconds. All members run in one batch and cannot be "
+            "timed one by one: a member's seconds are its share of the batch by tokens generated "
+            "and trained on."
+        )
     )
 
 
@@ -170,7 +163,7 @@ _SAMPLER = (
 )
 
 
-def sampler_table(metrics: Sequence[Record]) -> str:
+def sampler_table(metrics: Sequence[Record]) -> Markup:
     """How far each member's sampler was from its learner, means over steps, the worst KL beside
     them; nothing where updates had no importance weights."""
     recorded: dict[str, list[Record]] = {}
@@ -179,7 +172,7 @@ def sampler_table(metrics: Sequence[Record]) -> str:
             if number(member.get("sampler_kl")) is not None:
                 recorded.setdefault(name, []).append(member)
     if not recorded:
-        return ""
+        return Markup()
     rows = []
     for name, steps in sorted(recorded.items(), key=lambda item: by_number(item[0])):
         cells = [
@@ -187,14 +180,14 @@ def sampler_table(metrics: Sequence[Record]) -> str:
         ]
         worst = max(number(step["sampler_kl"]) or 0.0 for step in steps)
         role = steps[-1].get("role", "")
-        rows.append(row(_named(name, role), [*cells, f"{worst:.1e}"], "number"))
+        rows.append([_named(name, role), *cells, f"{worst:.1e}"])
     heads = ["member", *(words for _, words, _ in _SAMPLER), "largest KL of a step"]
-    note = (
+    how = (
         "What sampled rounds otherwise than what learned. Each token's loss was weighted by "
         "learner / sampler, at most engine.importance_cap (population.importance_cap inside AZR); "
         "the effective sample size is the share of the tokens that such weights leave."
     )
-    return f'<h3>Sampler and learner</h3><p class="note">{note}</p>{table(heads, rows, "number")}'
+    return Markup("<h3>Sampler and learner</h3>") + table(heads, rows, "number") + note(how)
 
 
 def _counts(totals: Record) -> list[str]:
@@ -202,8 +195,13 @@ def _counts(totals: Record) -> list[str]:
     return [*cells, duration(number(totals.get("seconds")) or 0.0)]
 
 
-def _named(name: str, role: Any) -> str:
-    return f'<i class="dot {text(role)}"></i>{text(name)}'
+def _named(name: str, role: Any, unplayed: bool = False) -> Markup:
+    mark = Markup(' <span class="unplayed">unplayed</span>') if unplayed else ""
+    return Markup('<i class="dot {}"></i>{}{}').format(role, name, mark)
+
+
+def _folded(summary: str, inside: Markup) -> Markup:
+    return Markup("<details><summary>{}</summary>{}</details>").format(summary, inside)
 
 
 def _rank(item: tuple[str, Record]) -> tuple[int, float, tuple[str, int]]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from azr_population.pages.report.changed import changed, listed
 from azr_population.pages.report.charts import born_at
 from azr_population.runs.formatting import duration, figure
-from azr_population.runs.records import by_number, conservative, number, section
-
-Record = Mapping[str, Any]
+from azr_population.runs.records import Record, by_number, conservative, number, section
 
 _NOTHING = "No solve rate, validity or size of program is recorded."
 
@@ -23,6 +20,7 @@ def summary(
     matches: Sequence[Record],
     lineage: Sequence[Record],
     tiles: Sequence[Record],
+    wrong: str = "",
 ) -> list[str]:
     """What was played, what changed, who came out on top: a paragraph each.
 
@@ -45,7 +43,7 @@ def summary(
     roles = [str(member.get("role", "")) for member in members.values()]
     return [
         _played(name, steps, metrics, matches, lineage),
-        *(changed(roles, last, tiles) or [_NOTHING]),
+        *([wrong] if wrong else changed(roles, last, tiles) or [_NOTHING]),
         _leading(members, born_at(lineage, last)),
     ]
 

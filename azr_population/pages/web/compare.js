@@ -8,6 +8,9 @@ for (const section of document.querySelectorAll("[data-charts]")) {
   const grid = make("div", { class: "charts" });
   for (const chart of charts) lineChart(grid, chart, data);
   balance(grid, 300);
-  section.append(charts.length ? grid : make("p", { class: "empty" }, "Nothing is recorded."));
+  const still = data.constant.filter((one) => one.section === section.dataset.charts).map((one) => one.text);
+  if (charts.length) section.append(grid);
+  if (still.length) section.append(make("p", { class: "note still" }, still.join(" ")));
+  if (!charts.length && !still.length) section.append(make("p", { class: "empty" }, "Nothing is recorded."));
 }
 addEventListener("scroll", hideTip, { passive: true });

@@ -5,40 +5,34 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
-from azr_population.pages.web.sections import text
+from markupsafe import Markup
+
+from azr_population.pages.web.templates import piece
 
 _WEB = Path(__file__).parent
 
 
-def document(
-    template: str, scripts: Sequence[str], data: Any, title: str, raw: Mapping[str, str]
-) -> str:
-    """The page whose body is `web/<template>`, with everything in it.
+def document(template: str, scripts: Sequence[str], data: Any, title: str, **context: Any) -> str:
+    """The page whose body is `web/<template>`, filled with `context` and everything that it needs.
 
-    `title` is plain text, `raw` ready HTML by the template's names and `data` what the scripts
-    draw. The page works from a file, without a server or the network.
+    `data` is what the scripts draw. The page works from a file, without a server or the network.
     """
     script = "\n".join((_WEB / file).read_text(encoding="utf-8") for file in scripts)
     style = (_WEB / "page.css").read_text(encoding="utf-8")
-    plain = text(title)
-    body = _filled(template, **raw, title=plain, script=script, data=embedded(data))
-    policy = _policy(script, style)
-    return _filled("frame.html", title=plain, policy=policy, style=style, body=body)
+    drawn = {"script": Markup(script), "data": Markup(embedded(data))}
+    body = piece(template, title=title, **drawn, **context)
+    policy = Markup(_policy(script, style))
+    return piece("frame.html", title=title, policy=policy, style=Markup(style), body=body)
 
 
 def embedded(data: Any) -> str:
     """JSON for a script element; no character in it can end the element."""
     encoded = json.dumps(data, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _filled(template: str, **pieces: str) -> str:
-    return Template((_WEB / template).read_text(encoding="utf-8")).substitute(pieces)
 
 
 def _policy(script: str, style: str) -> str:

@@ -8,7 +8,7 @@ function intervals(verdicts) {
     if (!shown) continue;
     const alike = verdicts.filter((other) => other.scale === row.scale).flatMap((other) => other.intervals).filter(Boolean);
     const reach = Math.max(1e-12, ...alike.flat().map(Math.abs));
-    const width = 150, height = 22, y = height / 2, x = (value) => width / 2 + (value / reach) * (width / 2 - 6);
+    const width = host.closest(".forest") ? 240 : 150, height = 22, y = height / 2, x = (value) => width / 2 + (value / reach) * (width / 2 - 6);
     const svg = canvas(height, "");
     svg.setAttribute("aria-hidden", "true");
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);

@@ -18,7 +18,7 @@ smoothing = data.last >= 4 * SMOOTH;
 contents(document.getElementById("contents"));
 memberPicker(document.getElementById("picker"), data.members);
 tileRow(document.getElementById("tiles"), data);
-if (smoothing) smoothingSwitch(document.querySelector("#standing .note"));
+if (smoothing) smoothingSwitch(document.getElementById("reading"));
 matchUpTable(document.getElementById("match-ups"), data.match_ups, data.lineage);
 for (const tasks of document.querySelectorAll(".tasks")) balance(tasks, 300);
 for (const section of document.querySelectorAll("[data-charts]")) {
@@ -27,7 +27,10 @@ for (const section of document.querySelectorAll("[data-charts]")) {
   for (const chart of charts) lineChart(grid, chart, data);
   if (section.id === "proposing") reasonsChart(grid, data.reasons, data);
   balance(grid, 300);
-  section.append(grid.children.length || section.querySelector("figure") ? grid : make("p", { class: "empty" }, "Nothing is recorded."));
+  const still = data.constant.filter((one) => one.section === section.dataset.charts).map((one) => one.text);
+  if (grid.children.length) section.append(grid);
+  if (still.length) section.append(make("p", { class: "note still" }, still.join(" ")));
+  if (!section.querySelector("figure, .still")) section.append(make("p", { class: "empty" }, "Nothing is recorded."));
 }
 coverageMap(document.getElementById("coverage"), data);
 familyTrees(document.getElementById("family"), data);

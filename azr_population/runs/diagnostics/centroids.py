@@ -49,11 +49,15 @@ def samples(seed: int, n: int) -> np.ndarray:
 
 def centroids(seed: int, cells: int = CELLS, n: int = SAMPLES) -> np.ndarray:
     """The centroids of the cells in the archive's coordinates, float32[cells, d]."""
-    from ribs.archives import k_means_centroids
+    from sklearn.cluster import k_means  # pip install scikit-learn: nothing else needs it
 
-    ranges = [(0.0, descriptor.weight) for descriptor in DESCRIPTORS]
-    centres, _ = k_means_centroids(
-        centroids=cells, ranges=ranges, samples=scale(samples(seed, n)), seed=seed
+    centres, *_ = k_means(
+        scale(samples(seed, n)),
+        cells,
+        init="random",
+        n_init=1,
+        algorithm="lloyd",
+        random_state=seed,
     )
     centres = np.round(np.clip(centres, 0.0, None), 4)
     ordered: np.ndarray = centres[np.lexsort(centres.T[::-1])].astype(np.float32)

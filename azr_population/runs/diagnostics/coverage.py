@@ -1,7 +1,7 @@
 """Which kinds of problems a run has proposed: cells of a CVT archive (paper, Fig 9).
 
 Source: Vassiliades, Chatzilygeroudis, Mouret, "Using centroidal Voronoi tessellations to scale up
-MAP-Elites" (2018), through pyribs. `descriptors.py` turns a task into a point. The cells belong to
+MAP-Elites" (2018). `descriptors.py` turns a task into a point. The cells belong to
 the centroids in `centroids.npy`, the same for every run, which `python -m
 azr_population.runs.diagnostics.centroids` makes from a seed. A cell's first task fills it for good.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,9 +25,6 @@ from azr_population.errors import UserError
 from azr_population.runs.diagnostics.task_table import TaskTable, task_table
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import domain_of, remembered
-
-if TYPE_CHECKING:
-    from ribs.archives import CVTArchive
 
 CENTROIDS = Path(__file__).with_name("centroids.npy")
 
@@ -66,21 +62,12 @@ class CoverageMap:
 
 
 @lru_cache(maxsize=1)
-def archive() -> CVTArchive:
-    """The empty archive with the fixed centroids.
-
-    Raises:
-        UserError: pyribs is not installed.
-    """
-    try:
-        from ribs.archives import CVTArchive
-    except ImportError as error:
-        raise UserError("pyribs is not installed; coverage needs it: pip install ribs") from error
-    ranges = [(0.0, descriptor.weight) for descriptor in DESCRIPTORS]
-    return CVTArchive(solution_dim=1, centroids=np.load(CENTROIDS), ranges=ranges)
+def centroids() -> np.ndarray:
+    """The fixed centroids in the archive's coordinates, float64[cells, d]."""
+    return np.asarray(np.load(CENTROIDS), dtype=np.float64)
 
 
-def placed(run: RunDirectory) -> tuple[TaskTable, np.ndarray]:
+def tasks_with_cells(run: RunDirectory) -> tuple[TaskTable, np.ndarray]:
     """The run's tasks and the cell of each, int[n].
 
     They are read together, since a run that goes on may have more tasks at the next read.
@@ -90,23 +77,23 @@ def placed(run: RunDirectory) -> tuple[TaskTable, np.ndarray]:
         table = task_table(run)
         return table, _place(table.points)
 
-    return remembered(run, "placed", place)
+    return remembered(run, "cells", place)
 
 
 def coverage_map(run: RunDirectory) -> CoverageMap:
     """Every cell: its centroid, and when and by whom it was filled.
 
     Raises:
-        UserError: pyribs is not installed, or the run's domain has no descriptors.
+        UserError: the run's domain has no descriptors.
     """
     if not domain_of(run).descriptors:
         raise UserError("this task.domain has no descriptors, in which coverage is counted")
-    table, cells = placed(run)
-    counts = np.bincount(cells, minlength=archive().cells)
+    table, cells = tasks_with_cells(run)
+    counts = np.bincount(cells, minlength=len(centroids()))
     filled, first = np.unique(cells, return_index=True)
     programs = _programs(run, {int(table.lines[i]) for i in first})
     begun = dict(zip(filled.tolist(), first.tolist(), strict=True))
-    values = unscale(archive().centroids)
+    values = unscale(centroids())
     kinds = []
     for index, centroid in enumerate(values):
         task = begun.get(index)
@@ -149,6 +136,10 @@ def _programs(run: RunDirectory, lines: set[int]) -> dict[int, str]:
 
 
 def _place(points: np.ndarray) -> np.ndarray:
+    """The nearest centroid of each, int64[n]."""
+    from scipy.spatial import KDTree  # late: the terminal's lines need none of this
+
     if not len(points):
         return np.zeros(0, dtype=np.int64)
-    return np.asarray(archive().index_of(scale(points)), dtype=np.int64)
+    _, nearest = KDTree(centroids()).query(scale(points).astype(np.float64))
+    return np.asarray(nearest, dtype=np.int64)

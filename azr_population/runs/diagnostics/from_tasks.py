@@ -6,7 +6,7 @@ import numpy as np
 
 from azr_population.domains.measure import PROPOSERS, Measure
 from azr_population.runs.diagnostics.catalogue import reads
-from azr_population.runs.diagnostics.coverage import placed
+from azr_population.runs.diagnostics.coverage import tasks_with_cells
 from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.diagnostics.task_table import TaskTable, task_table
 from azr_population.runs.directory import RunDirectory
@@ -37,7 +37,7 @@ def halstead(run: RunDirectory, measure: Measure) -> dict[str, Series]:
 def coverage(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     """It grows with the number of tasks, and a population proposes several times as many a step as
     a single agent: compare `coverage_per_task` too."""
-    table, cells = placed(run)
+    table, cells = tasks_with_cells(run)
     return {
         name: _filled(_all_steps(run, table), table.steps[chosen], cells[chosen])
         for name, chosen in _proposers(run, table).items()
@@ -53,7 +53,7 @@ def coverage_per_task(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     C(n - c, k) / C(n, k); all steps so far miss it with the product of these. A step of k tasks or
     fewer counts with all of them.
     """
-    table, cells = placed(run)
+    table, cells = tasks_with_cells(run)
     return {
         name: _rarefied(_all_steps(run, table), table.steps[chosen], cells[chosen], TASKS_PER_STEP)
         for name, chosen in _proposers(run, table).items()
@@ -63,7 +63,7 @@ def coverage_per_task(run: RunDirectory, measure: Measure) -> dict[str, Series]:
 @reads("cells_per_step")
 def cells_per_step(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     """How diverse a step is by itself; steps with fewer tasks are left out."""
-    table, cells = placed(run)
+    table, cells = tasks_with_cells(run)
     series: dict[str, Series] = {}
     for name, chosen in _proposers(run, table).items():
         points: Series = []

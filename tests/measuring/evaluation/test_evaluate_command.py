@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 
 import needs
 import pytest
@@ -53,8 +53,10 @@ def test_killed_and_started_again_it_goes_on(tmp_path, data, capsys):
     typed = command(tmp_path, data, "--rows", "1")
     program = [sys.executable, "-m", "azr_population.cli", *typed]
     with subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
-        while run.poll() is None and not (path.is_file() and path.read_bytes().count(b"\n")):
-            time.sleep(0.01)  # until it has something to lose
+        while not (path.is_file() and path.read_bytes().count(b"\n")):
+            with suppress(subprocess.TimeoutExpired):  # until it has something to lose
+                run.wait(0.01)
+                break
         run.send_signal(signal.SIGKILL)
     before = path.read_text().splitlines(keepends=True)
     assert before

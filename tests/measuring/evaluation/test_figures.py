@@ -12,7 +12,7 @@ from azr_population.measuring.evaluation.figures import (
     estimate,
     pass_at_k,
 )
-from azr_population.measuring.evaluation.pairs import difference
+from azr_population.measuring.evaluation.pairs import paired_difference
 
 
 def test_pass_at_k_is_unbiased():
@@ -61,16 +61,16 @@ def test_the_interval_covers_what_it_says():
 
 def test_none_right_leaves_room_for_some():
     found = estimate(Column("b", {"b": 1.0}), [{"b": np.zeros(30)}])
-    assert (found.value, found.low) == (0.0, 0.0)
+    assert (found.mean, found.low) == (0.0, 0.0)
     assert found.high == pytest.approx(0.1157, abs=1e-4)  # Clopper and Pearson, 0 of 30
 
 
 def test_best_and_weakest_are_of_members_and_not_of_problems():
     column = Column("b", {"b": 1.0})
     members = [{"b": np.array([1.0, 0, 0, 0])}, {"b": np.array([0, 1.0, 1, 0])}]
-    assert estimate(column, members, np.max).value == 0.5
-    assert estimate(column, members, np.min).value == 0.25
-    assert estimate(column, members).value == 0.375
+    assert estimate(column, members, np.max).mean == 0.5
+    assert estimate(column, members, np.min).mean == 0.25
+    assert estimate(column, members).mean == 0.375
 
 
 def test_paired_difference_is_sharper_than_two_intervals():
@@ -79,7 +79,7 @@ def test_paired_difference_is_sharper_than_two_intervals():
     a = {"b": (hard < 0.50).astype(float)}
     b = {"b": (hard < 0.45).astype(float)}
     column = Column("b", {"b": 1.0})
-    apart = difference(column, [a], [b])
+    apart = paired_difference(column, [a], [b])
     assert apart.estimate.low > 0.0
     alone = estimate(column, [a]), estimate(column, [b])
     assert alone[0].low < alone[1].high  # which the intervals of the two do not tell
@@ -91,7 +91,7 @@ def test_paired_difference_is_sharper_than_two_intervals():
 def test_no_mcnemar_for_a_mean_over_members():
     column = Column("b", {"b": 1.0})
     one = {"b": np.array([1.0, 0.0])}
-    assert difference(column, [one, one], [one]).mcnemar is None
-    assert difference(column, [one], [one]).mcnemar == 1.0
+    assert paired_difference(column, [one, one], [one]).mcnemar is None
+    assert paired_difference(column, [one], [one]).mcnemar == 1.0
     with pytest.raises(ValueError, match="b: 2 and 3 problems"):
-        difference(column, [one], [{"b": np.zeros(3)}])
+        paired_difference(column, [one], [{"b": np.zeros(3)}])

@@ -53,7 +53,7 @@ def test_a_match_in_one_line() -> None:
         "student_mu": [25.0, 25.42],
     }
     assert match_line(match) == (
-        "teacher_1 vs student_3: 37 valid of 48, 41% solved; mu 25.0->24.6, 25.0->25.4"
+        "teacher_1 vs student_3: 37 valid of 48, 41% solved; mu -0.4, +0.4"
     )
     alone = {"teacher": "agent_0", "student": "agent_0", "proposed": 24, "valid": 0}
     assert match_line(alone) == "agent_0 vs agent_0: 0 valid of 24, none solved"

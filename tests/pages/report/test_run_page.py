@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from azr_population.errors import UserError
-from azr_population.pages.report.run_page import write_report
-from azr_population.pages.web import sections
+from azr_population.pages.report.run_page import closing_words, environment_table, write_report
 from azr_population.pages.web.document import embedded
+from azr_population.pages.web.templates import cut, piece
 
 WriteRun = Callable[..., Path]
 MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
@@ -153,8 +153,8 @@ def test_nobody_replaced_is_said_once_and_drawn_once(
 
 
 def test_the_command_is_a_line_for_a_shell() -> None:
-    page = sections.settings("", {"command": ["azr", "train", "a=[b,c]"], "packages": {"torch": 2}})
-    assert "azr train &#x27;a=[b,c]&#x27;" in page
+    page = environment_table({"command": ["azr", "train", "a=[b,c]"], "packages": {"torch": 2}})
+    assert "azr train &#39;a=[b,c]&#39;" in page
     assert "<td>torch 2</td>" in page
 
 
@@ -205,18 +205,6 @@ def test_a_run_without_a_valid_task_has_a_page(write_run: WriteRun, made_up_run:
     assert "no early and late task" in page
 
 
-def test_without_pyribs_the_map_says_what_is_missing(
-    write_run: WriteRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(*_: Any) -> Any:
-        raise UserError("pyribs is not installed")
-
-    monkeypatch.setattr("azr_population.runs.diagnostics.coverage_map", missing)
-    monkeypatch.setattr("azr_population.runs.diagnostics.series", missing)
-    found = Elements(write_report(write_run()).read_text(encoding="utf-8"))
-    assert json.loads(found.scripts[0])["coverage"]["missing"] == "pyribs is not installed"
-
-
 def test_no_run_is_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"config\.yaml"):
         write_report(tmp_path)
@@ -231,6 +219,39 @@ def test_the_page_may_be_written_elsewhere(write_run: WriteRun, tmp_path: Path) 
 
 
 def test_long_and_odd_text_is_cut_and_cleaned() -> None:
-    assert sections.text("<a b='c'>&") == "&lt;a b=&#x27;c&#x27;&gt;&amp;"
-    assert sections.text("x" * 4000).endswith("x ... (1,000 more characters)")
-    sections.text("\ud800\0").encode("utf-8")
+    assert cut("x" * 4000).endswith("x ... (1,000 more characters)")
+    cut("\ud800\0").encode("utf-8")
+
+
+def test_whatever_a_template_prints_is_escaped() -> None:
+    shown = piece("table.html", heads=["<h>"], rows=[["<a b='c'>&"]], style="", label="<l>")
+    assert "&lt;a b=&#39;c&#39;&gt;&amp;" in shown and "<h>" not in shown and "<l>" not in shown
+
+
+def test_a_run_without_a_valid_proposal_is_red_and_says_what_was_wrong(
+    write_run: WriteRun, made_up_run: MakeRun
+) -> None:
+    run = made_up_run(steps=2)
+    for step in run["metrics"]:
+        step["reasons"] = {"unparsable": 3, "no_function": 1}
+    folder = write_run({**run, "tasks": []})
+    page = write_report(folder).read_text(encoding="utf-8")
+    told = "None of 8 proposals is a valid task, so nobody learned to solve: 6 unparsable (not in"
+    assert 'class="status failed"' in page and page.count(told) == 2
+    assert "What was proposed" in page and "all parts work together" not in page
+    assert closing_words(folder)[0].startswith(told)
+
+
+def test_what_never_changes_is_a_sentence_and_no_chart(
+    write_run: WriteRun, made_up_run: MakeRun
+) -> None:
+    run = made_up_run()
+    for step in run["metrics"]:
+        for group in ("roles", "members", "types"):
+            for one in step[group].values():
+                one |= {"unique": 1.0}
+    found = Elements(write_report(write_run(run)).read_text(encoding="utf-8"))
+    data = json.loads(found.scripts[0])
+    assert "Unique proposals" not in [chart["title"] for chart in data["charts"]]
+    said = {"section": "proposing", "text": "Unique proposals: 100% throughout."}
+    assert said in data["constant"]

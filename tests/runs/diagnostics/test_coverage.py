@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Callable
 from math import comb
 from typing import Any
@@ -11,13 +10,10 @@ import numpy as np
 import pytest
 
 from azr_population.domains.code.descriptors import DESCRIPTORS, scale
-from azr_population.errors import UserError
 from azr_population.runs.diagnostics import coverage, coverage_map, series
 from azr_population.runs.diagnostics.centroids import CELLS, SEED, centroids, samples
 from azr_population.runs.diagnostics.from_tasks import TASKS_PER_STEP, _missed
 from azr_population.runs.directory import RunDirectory
-
-needs.module("ribs", "ribs")
 
 Write = Callable[..., RunDirectory]
 Row = dict[str, Any]
@@ -166,6 +162,7 @@ def test_samples_are_possible_problems() -> None:
 @pytest.mark.slow
 def test_the_shipped_centroids_come_from_the_command() -> None:
     """Up to rounding, which differs between builds of the clustering: the same cells."""
+    needs.module("sklearn", "scikit-learn")
     made, shipped = centroids(SEED), np.load(coverage.CENTROIDS)
     points = scale(samples(SEED + 1, 5000))
     near = [
@@ -175,12 +172,7 @@ def test_the_shipped_centroids_come_from_the_command() -> None:
     assert (near[0] == near[1]).mean() > 0.9
 
 
-def test_without_pyribs_one_line_says_what_to_install(
-    write: Write, tasks: list[Row], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "ribs.archives", None)
-    coverage.archive.cache_clear()
-    with pytest.raises(UserError, match="pip install ribs"):
-        coverage_map(write(tasks=tasks, name="bare"))
-    monkeypatch.undo()
-    coverage.archive.cache_clear()
+def test_cells_are_those_of_pyribs() -> None:
+    """Which placed the tasks of all published runs: the digest is of its `CVTArchive.index_of`."""
+    cells = coverage._place(samples(17, 20_000).astype(np.float32))
+    assert hashlib.sha256(cells.tobytes()).hexdigest()[:16] == "d8df235b4b318b2f"

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from azr_population.pages.report.programs import marked
+from azr_population.pages.web.programs import marked
 
 
 def test_words_are_marked_and_the_text_stays_the_same() -> None:
