@@ -289,7 +289,7 @@ def _nano_accept(arguments: argparse.Namespace) -> int:
     if arguments.gate > 0:
         from azr_population.measuring.gate import gate, print_gate
 
-        # Settings were chosen on seed 1.
+        # Settings were chosen on seed 1 (the card tells the exceptions).
         seeds = range(arguments.seed + 1, arguments.seed + 1 + arguments.gate)
         code |= not print_gate(gate(path, arguments.gate_steps, seeds))
     return code
