@@ -354,6 +354,7 @@ CHANCE = {
 # depend on the order.
 ORDERED = {
     "typing": _ONE + "def f(x): return count() + 0 * x",
+    "typing, again from the start": _ONE + "def f(x): return x + count() % 2",
     "typing, in part": _ONE + "def f(x): return x + count() // 3",
     "a module": "import math\ndef f(x):\n    math.n = getattr(math, 'n', 0) + 1\n    return math.n",
     "a class": "from collections import Counter\ndef f(x):\n    Counter.n = getattr(Counter, 'n', 0) + 1\n    return Counter.n * x",
