@@ -197,6 +197,11 @@ def pass_at(k: int, n: int, right: int) -> float:
     return 1.0 - math.comb(n - right, k) / math.comb(n, k)
 
 
+def tasks_of(*exams: Exam | None) -> list[Task]:
+    """What members must not be trained on: the tasks of all exams that there are."""
+    return [task for exam in exams if exam for task in exam.tasks]
+
+
 def held_out_exam(config: Config) -> Exam:
     """The exam that the run's `exam` group describes, of the task types that it plays."""
     own = config.exam

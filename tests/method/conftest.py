@@ -15,6 +15,7 @@ from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.domain import Code
 from azr_population.engines.engine import Completion
 from azr_population.hosts.local.observing import observers
+from azr_population.method.exam import tasks_of
 from azr_population.method.step import SelfPlay
 from azr_population.method.tools import Tools
 from azr_population.referee import Referee, RefereeSettings
@@ -143,7 +144,7 @@ def play(config, referee):
 
     def make(skill, exam=None, validation=None):
         tools = Tools(ScriptedEngine(skill), referee, Code(), ChatFormat())
-        game = SelfPlay(config, tools, exam.tasks if exam else [])
+        game = SelfPlay(config, tools, tasks_of(exam, validation))
         game.observers = observers(game, exam, validation)
         return game
 

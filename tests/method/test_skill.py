@@ -50,3 +50,9 @@ def test_the_validation_exam_shares_no_program_with_the_reported_one(config):
     config.exam.attempts, config.evolution.validation_seed = 2, 9
     exam = validation_exam(config, tasks(2, 3, 4), Exam(tasks(3), 1, 1))
     assert [task.program[-1] for task in exam.tasks] == ["2", "4"] and exam.attempts == 2
+
+
+def test_its_programs_are_held_out_too(play, config, four):
+    game, guarded = play([1.0] * 8), play([1.0] * 8, validation=Exam(tasks(7), 1, 1))
+    assert guarded.held_out.is_copy("def f(a):\n    return a + 7")
+    assert not game.held_out.is_copy("def f(a):\n    return a + 7")

@@ -30,7 +30,7 @@ from azr_population.hosts.local.played import Run
 from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.check import without_choice
 from azr_population.method.clock import current_phase
-from azr_population.method.exam import held_out_exam
+from azr_population.method.exam import held_out_exam, tasks_of
 from azr_population.method.phases import seed_tasks
 from azr_population.method.skill import fitness_exam
 from azr_population.method.step import SelfPlay
@@ -146,10 +146,9 @@ def _selfplay(config: Config) -> Iterator[SelfPlay]:
     torch.set_num_threads(config.engine.threads or torch.get_num_threads())
     exam = held_out_exam(config) if config.exam.every else None
     validation = fitness_exam(config, exam)
-    held_out = [task for one in (exam, validation) if one for task in one.tasks]
     with open_referee(config) as referee, open_engine(config) as engine:
         tools = Tools(engine, referee, domain_of(config), format_of(config))
-        play = SelfPlay(config, tools, held_out)
+        play = SelfPlay(config, tools, tasks_of(exam, validation))
         play.observers = observers(play, exam, validation)
         yield play
 
