@@ -195,6 +195,9 @@ class ComputeConfig:
     where vLLM samples, or where a local run's base is not float32, 0 otherwise."""
     micro_batch_tokens: int = setting(1024, least=1, effect=Effect.SPEED)
     """Tokens (with padding) in one forward and backward of an update."""
+    products: str | None = setting(None, among=DTYPES)
+    """The dtype in which adapters are multiplied in updates and scoring; their weights and AdamW
+    stay float32. Empty: the base's on GPUs, float32 on CPUs."""
 
 
 @dataclass

@@ -106,10 +106,22 @@ def assemble(
 
 
 def resolve(name: str, device: str) -> str:
-    """`auto` is vLLM on a GPU where it is installed, and torch otherwise."""
+    """`auto` is vLLM on a GPU, and torch on a CPU.
+
+    Raises:
+        UserError: on a GPU without vLLM. Torch takes hours there for a step of a 7B base, so it has
+            to be asked for by name.
+    """
     if name != "auto":
         return name
-    return "vllm" if device == "cuda" and versions.is_installed() else "torch"
+    if not device.startswith("cuda"):
+        return "torch"
+    if not versions.is_installed():
+        raise UserError(
+            f"population.rollout=auto means vLLM on GPUs, and vLLM is not installed; install "
+            f"vllm=={versions.TESTED[0]}, or ask for the slow way by population.rollout=torch"
+        )
+    return "vllm"
 
 
 def check_engine(name: str, workers: int) -> None:

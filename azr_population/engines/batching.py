@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from azr_population.engines.engine import BASE
 
@@ -28,3 +28,29 @@ def slot_batches(
         batch.append(row)
     if batch:
         yield batch
+
+
+def deal(
+    lengths: Sequence[int], slots: Sequence[int], ranks: int, prompts: Sequence[Hashable]
+) -> list[list[int]]:
+    """The rows of each rank: copies of a prompt for one member together, because they share its
+    cache, unless they are more than a rank's share; of each member as many long rows as any other
+    rank's (dealt in snake order by length).
+
+    `prompts` tell the rows' prompts apart.
+    """
+    copies: dict[tuple[int, Hashable], list[int]] = {}
+    for row in range(len(lengths)):
+        copies.setdefault((slots[row], prompts[row]), []).append(row)
+    share = max(1, -(-len(lengths) // ranks))
+    hands = [
+        rows[start : start + share]
+        for rows in copies.values()
+        for start in range(0, len(rows), share)
+    ]
+    hands.sort(key=lambda rows: (slots[rows[0]], sum(lengths[row] for row in rows)))
+    dealt: list[list[int]] = [[] for _ in range(ranks)]
+    for number, rows in enumerate(hands):
+        turn, place = divmod(number, ranks)
+        dealt[ranks - 1 - place if turn % 2 else place] += rows
+    return dealt

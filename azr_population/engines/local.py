@@ -1,4 +1,9 @@
-"""The engine of one process: a learner, and a rollout that gets whatever the learner changes."""
+"""The engine of one process: a learner, and a rollout that gets whatever the learner changes.
+
+The order of a step, wherever the two have weights of their own: the rollout sleeps, the learner
+scores and updates, the rollout wakes, what changed is pushed, the canary checks it, and only then
+is the next token sampled. The learner never computes beside a rollout that is awake.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +46,11 @@ class LocalEngine:
         rows: Sequence[int] | None = None,
     ) -> list[list[Completion]]:
         """See `Rollout`."""
-        if not prompts:
-            return []
         if self._canary and self._unchecked:
             self._canary.check(self.rollout, self.learner, sorted(self._unchecked))
             self._unchecked.clear()
+        if not prompts:
+            return []
         return self.rollout.generate(prompts, slots, sampling, seed, rows)
 
     def update(
@@ -61,7 +66,8 @@ class LocalEngine:
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
         """See `Learner`."""
-        return self.learner.log_probs(prompts, responses, slots)
+        with self.rollout.asleep():
+            return self.learner.log_probs(prompts, responses, slots)
 
     def read(self, slot: int) -> Adapter:
         """See `Learner`."""

@@ -21,9 +21,10 @@ def log_probs(
     responses: Sequence[Ids],
     slots: Sequence[int],
     max_tokens: int,
+    dtype: torch.dtype | None = None,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """See `Learner`. At most `max_tokens` with padding go through the model at once, but at least
-    one row."""
+    one row. `dtype` is that of the adapters' products (`Bank.routed`)."""
     device = next(model.parameters()).device
     chosen: list[Tensor] = [torch.empty(0)] * len(prompts)
     entropies: list[Tensor] = [torch.empty(0)] * len(prompts)
@@ -46,7 +47,7 @@ def log_probs(
         starts = torch.tensor([[len(prompts[i]) - 1] for i in rows])
         ends = starts + torch.tensor([[len(responses[i])] for i in rows])
         wanted = (columns >= starts) & (columns < ends)
-        with bank.routed_or_bare(torch.tensor([slots[i] for i in rows], device=device)):
+        with bank.routed_or_bare(torch.tensor([slots[i] for i in rows], device=device), dtype):
             both = token_log_probs(
                 model,
                 *(tensor.to(device) for tensor in (input_ids, mask, columns, wanted)),

@@ -34,6 +34,11 @@ class RolloutSettings:
     """Arguments of `vllm.LLM` as the user gave them."""
 
     @property
+    def together(self) -> int:
+        """Ranks that sample the same rows together: vLLM's tensor parallelism."""
+        return int(self.vllm.get("tensor_parallel_size") or 1)
+
+    @property
     def kind(self) -> RolloutKind:
         """Of the name. Raises UserError when there is none."""
         return ROLLOUTS.find(self.name).function()

@@ -39,6 +39,7 @@ class TorchLearner:
         self.model = model
         self.bank = bank
         self.config = config or LearnerConfig()
+        self._products = self._dtype_of_products()
         self._importance_cap = self.config.importance_cap or 0.0
         if self.config.gradient_checkpointing:
             to_checkpoint: Any = model
@@ -66,7 +67,13 @@ class TorchLearner:
     ) -> tuple[list[Tensor], list[Tensor]]:
         """See `Learner`."""
         return log_probs(
-            self.model, self.bank, prompts, responses, slots, self.config.micro_batch_tokens
+            self.model,
+            self.bank,
+            prompts,
+            responses,
+            slots,
+            self.config.micro_batch_tokens,
+            self._products,
         )
 
     def read(self, slot: int) -> Adapter:
@@ -124,7 +131,7 @@ class TorchLearner:
         for batch in micro_batches(samples, self._piece_tokens(int(whole)), device):
             routes = torch.full((len(batch.input_ids),), slot, device=device)
             # Backward too, because gradient checkpointing runs the layers again there.
-            with self.bank.routed(routes):
+            with self.bank.routed(routes, self._products):
                 loss, metrics = policy_loss(
                     self.model, batch, self.config.clip_ratio, self._importance_cap
                 )
@@ -146,6 +153,13 @@ class TorchLearner:
     def _sum_over_ranks(self, values: list[float]) -> list[float]:
         """The sums over data-parallel ranks; there is one rank here."""
         return values
+
+    def _dtype_of_products(self) -> torch.dtype:
+        if self.config.products:
+            dtype: torch.dtype = getattr(torch, self.config.products)
+            return dtype
+        on_gpu = self.bank.device.type == "cuda"
+        return next(self.model.parameters()).dtype if on_gpu else self.bank.dtype
 
     def _piece_tokens(self, whole: int) -> int:
         """Most tokens in one forward and backward, for a member that has so many on all ranks."""

@@ -145,9 +145,11 @@ class VllmRollout:
         except (ValueError, RuntimeError) as error:
             reason = first_line(error)
             raise UserError(f"vLLM refuses the adapter of slot {slot}: {reason}") from error
+        finally:
+            # vLLM has a copy of its own; there is room for all, so it reads none twice.
+            versions.IN_MEMORY.pop(str(path), None)
         self._requests[slot] = request
         if old is not None:
-            versions.IN_MEMORY.pop(old.lora_path, None)
             shutil.rmtree(old.lora_path, ignore_errors=True)
         self._stale_prefixes = True
         self._refuse_lost()
@@ -156,11 +158,6 @@ class VllmRollout:
         """See `Rollout`."""
         del self.llm
         versions.free()
-        # Those that were refused too.
-        for path in [
-            path for path in versions.IN_MEMORY if Path(path).parent == Path(self._folder.name)
-        ]:
-            del versions.IN_MEMORY[path]
         self._folder.cleanup()
 
     @contextmanager
@@ -173,7 +170,10 @@ class VllmRollout:
         try:
             yield
         finally:
+            # What torch keeps for its next tensors is not there for vLLM to map its weights in.
+            torch.cuda.empty_cache()
             self.llm.wake_up()
+            self._stale_prefixes = True
 
     def _run(self, prompts: Sequence[Ids], slots: Sequence[int], parameters: list[Any]) -> Any:
         return self.llm.generate(

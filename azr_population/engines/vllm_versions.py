@@ -27,8 +27,8 @@ RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 _TORCH = "use engine.rollout=torch (inside AZR population.rollout=torch)"
 
 IN_MEMORY: dict[str, tuple[dict[str, Any], dict[str, Tensor]]] = {}
-"""Path -> the PEFT configuration and tensors of an adapter that lies in no folder, for all engines
-of this process; read once `load_from_memory` has been called."""
+"""Path -> the PEFT configuration and tensors of an adapter that lies in no folder, while it is
+handed over; read once `load_from_memory` has been called."""
 
 
 def is_installed() -> bool:
@@ -126,8 +126,8 @@ def load_from_memory() -> None:
     """From now on vLLM loads adapters of this process from `IN_MEMORY`, where that has the path.
 
     vLLM's public calls take folders only. Its own loader is wrapped: everything after reading,
-    the checks of the rank included, stays vLLM's. Tensors are cloned, because vLLM scales B in
-    place.
+    the checks of the rank included, stays vLLM's. Tensors are copied, because vLLM scales B in
+    place, in vLLM's dtype and where they are: from GPU to GPU in milliseconds.
     """
     from vllm.lora.peft_helper import PEFTHelper
     from vllm.lora.worker_manager import WorkerLoRAManager
@@ -141,6 +141,7 @@ def load_from_memory() -> None:
         if request.lora_path not in IN_MEMORY:
             return from_disk(self, request)
         config, tensors = IN_MEMORY[request.lora_path]
+        dtype = self.lora_config.lora_dtype
         _refuse_modules(self._adapter_manager, tensors)
         helper = PEFTHelper.from_dict(config)
         helper.validate_legal(self.lora_config)
@@ -150,10 +151,10 @@ def load_from_memory() -> None:
         older: dict[str, Any] = {"embedding_padding_modules": []} if version() < (0, 9) else {}
         return self._lora_model_cls.from_lora_tensors(
             lora_model_id=request.lora_int_id,
-            tensors={name: tensor.clone() for name, tensor in tensors.items()},
+            tensors={name: tensor.to(dtype, copy=True) for name, tensor in tensors.items()},
             peft_helper=helper,
-            device="cpu",
-            dtype=self.lora_config.lora_dtype,
+            device=str(next(iter(tensors.values())).device),
+            dtype=dtype,
             weights_mapper=mapper,
             **older,
         )

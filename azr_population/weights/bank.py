@@ -77,8 +77,8 @@ class Bank:
     def routed(self, members: Tensor, dtype: torch.dtype | None = None) -> Iterator[None]:
         """Inside, row i of every forward is treated by the adapter of slot `members[i]`.
 
-        With `dtype`, without gradients only, a copy of the factors in it is applied, which is made
-        once after they changed: a base in bfloat16 need not cast up and down in every layer.
+        With `dtype` a copy of the factors in it is applied, without gradients one that is made once
+        after they changed: a base in bfloat16 need not cast up and down in every layer.
         `members` is a long tensor [rows], ascending. Without this block the base runs plain.
         Gradient checkpointing recomputes during backward: call backward inside the block then.
         """

@@ -149,11 +149,11 @@ def _write_files(
 
 
 def peft_tensors(adapter: Adapter) -> dict[str, torch.Tensor]:
-    """The factors by their names in PEFT's file, contiguous and on the CPU."""
+    """The factors by their names in PEFT's file, contiguous and where they are."""
     tensors: dict[str, torch.Tensor] = {}
     for name, pair in adapter.factors.items():
-        tensors[f"{PREFIX}{name}.lora_A.weight"] = pair.A.detach().cpu().contiguous()
-        tensors[f"{PREFIX}{name}.lora_B.weight"] = pair.B.detach().cpu().contiguous()
+        tensors[f"{PREFIX}{name}.lora_A.weight"] = pair.A.detach().contiguous()
+        tensors[f"{PREFIX}{name}.lora_B.weight"] = pair.B.detach().contiguous()
     return tensors
 
 

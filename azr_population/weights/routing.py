@@ -124,7 +124,8 @@ def segment_update(x: Tensor, stack: Stack, route: Route, scaling: float) -> Ten
     """
     parts = []
     for member, rows in zip(route.present, x.split(route.counts), strict=True):
-        A, B = stack.pairs[member]
+        # In the products' dtype; gradients reach the masters through the cast.
+        A, B = (factor.to(x.dtype) for factor in stack.pairs[member])
         parts.append((rows @ A.t() * scaling) @ B.t())
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 

@@ -1,5 +1,7 @@
 """The canary between a learner and a sampler that has a bank of its own."""
 
+from contextlib import contextmanager
+
 import pytest
 import torch
 
@@ -46,7 +48,7 @@ def test_pushed_members_are_found_to_be_the_learners_and_others_are_named(pair):
         rollout.push(slot, learner.read(slot))
     differences = canary.check(rollout, learner, [0, 2])
     assert sorted(differences) == [BASE, 0, 2] and max(differences.values()) < 1e-5
-    with pytest.raises(UserError, match=r"does not serve teacher_1 .* float32 allows 0\.01"):
+    with pytest.raises(UserError, match=r"does not serve teacher_1 .* apart, and "):
         canary.check(rollout, learner, [0, 1])
 
 
@@ -85,3 +87,65 @@ def test_an_engine_checks_what_changed_before_it_samples(pair, monkeypatch):
     engine.update(samples, {2: 1.0})
     with pytest.raises(UserError, match="does not serve student_0"):
         engine.generate(prompts, slots, Sampling(8), 1)
+
+
+def test_outside_of_float32_a_large_difference_is_told_and_a_swap_is_refused(pair, capsys):
+    learner, rollout, _ = pair
+    canary = Canary(list(range(2, 30)), NAMES, "bfloat16")
+    for slot in range(3):
+        rollout.push(slot, learner.read(slot))
+    rollout.error = 0.4
+    canary.check(rollout, learner, range(3))
+    assert "0.40 nats a token from the learner's (more than 0.3" in capsys.readouterr().err
+    rollout.error = 0.0
+    rollout.push(0, learner.read(1))
+    with pytest.raises(
+        UserError, match=r"serve teacher_0 .* teacher_1 explains what it wrote better"
+    ):
+        canary.check(rollout, learner, range(3))
+
+
+def test_twins_are_not_taken_for_each_other(pair):
+    learner, rollout, canary = pair
+    learner.write(1, learner.read(0))
+    for slot in range(3):
+        rollout.push(slot, learner.read(slot))
+    canary.check(rollout, learner, range(3))
+
+
+def test_the_learner_computes_only_while_the_sampler_sleeps(pair, monkeypatch):
+    """The order of a step: sleep, score or update, wake, push, canary, and then tokens."""
+    learner, rollout, canary = pair
+    happened = []
+
+    @contextmanager
+    def asleep():
+        happened.append("sleep")
+        yield
+        happened.append("wake")
+
+    def noted(owner, name):
+        inner = getattr(owner, name)
+
+        def call(*arguments, **options):
+            happened.append(name)
+            return inner(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, call)
+
+    monkeypatch.setattr(rollout, "asleep", asleep)
+    for owner, name in [(learner, "log_probs"), (learner, "update"), (rollout, "push")]:
+        noted(owner, name)
+    noted(rollout, "generate")
+    engine = LocalEngine(rollout, learner, canary)
+    engine.push([0, 1, 2])
+    happened.clear()
+    (one,), (other,) = engine.generate([[3, 4, 5]] * 2, [2, 2], Sampling(8), 1)
+    checked = ["generate", "sleep", "log_probs", "wake"]
+    assert happened == [*checked, "generate"]
+    engine.log_probs([one.prompt_ids], [one.token_ids], [2])
+    engine.update({2: [Sample(one, 1.0), Sample(other, -1.0)]}, {2: 1e-3})
+    engine.generate([[3, 4, 5]], [2], Sampling(8), 2)
+    assert happened[5:] == [
+        *("sleep", "log_probs", "wake", "sleep", "update", "wake", "push"), *checked, "generate",
+    ]  # fmt: skip

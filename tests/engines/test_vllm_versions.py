@@ -33,6 +33,10 @@ def test_no_vllm_or_one_that_is_too_old_is_one_line(has):
     ):
         check_rollout("vllm", 8)
     assert resolve("auto", "cuda") == "vllm" and resolve("auto", "cpu") == "torch"
+    del has["vllm"]
+    assert resolve("torch", "cuda") == "torch" and resolve("auto", "cpu") == "torch"
+    with pytest.raises(UserError, match=r"auto means vLLM on GPUs.*population\.rollout=torch"):
+        resolve("auto", "cuda")
 
 
 def test_a_rank_that_vllm_does_not_take_is_refused_and_others_fit_the_next(has):

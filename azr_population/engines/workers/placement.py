@@ -63,6 +63,8 @@ def start_groups(
     else:
         half = [count // 2 for count in workers_on_nodes]
         shares = [("proposers", 0, teachers, half), ("solvers", teachers, students, half)]
+    for _, _, _, on_nodes in shares:
+        _refuse_uneven(settings, sum(on_nodes))
     _refuse_unless_there_is_room(
         settings.device, [count for *_, on_nodes in shares for count in on_nodes], room or Room()
     )
@@ -84,6 +86,17 @@ def start_groups(
         )
         groups.append(Group(name, workers, first, count))
     return [_loaded(group) for group in groups]
+
+
+def _refuse_uneven(settings: WorkerSettings, workers: int) -> None:
+    """Tensor parallelism takes ranks in groups of equal size, and GPUs."""
+    together = settings.rollout.together
+    if together > 1 and (settings.device != "cuda" or workers % together):
+        raise UserError(
+            f"vLLM's tensor_parallel_size={together} takes GPUs in groups of {together}, and a "
+            f"group of workers has {workers} on {settings.device}; leave it out, or give what "
+            "divides them"
+        )
 
 
 def _loaded(group: Group) -> Group:

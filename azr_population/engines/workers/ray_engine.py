@@ -9,6 +9,7 @@ from typing import Any
 import ray
 from torch import Tensor
 
+from azr_population.engines.batching import deal
 from azr_population.engines.data_parallel import piece_tokens
 from azr_population.engines.engine import Completion, Ids, Sample, Sampling, Updates
 from azr_population.engines.policy_gradient import length, pieces
@@ -22,10 +23,13 @@ class RayEngine:
 
     What a row draws depends on its number and not on its rank, and gradients are summed, so that
     the number of ranks changes nothing but the rounding. `way_on` is what the user can do after a
-    worker's death.
+    worker's death; `together` ranks sample the same rows (tensor parallelism).
     """
 
-    def __init__(self, group: Group, micro_batch_tokens: int, way_on: str) -> None:
+    def __init__(
+        self, group: Group, micro_batch_tokens: int, way_on: str, together: int = 1
+    ) -> None:
+        self._together = together
         self.group = group
         self._micro_batch_tokens = micro_batch_tokens
         self._way_on = way_on
@@ -43,7 +47,8 @@ class RayEngine:
             return []
         numbers = list(rows) if rows is not None else list(range(len(prompts)))
         limits = sampling.limits(len(prompts))
-        hands = self._dealt([len(prompt) for prompt in prompts], slots)
+        samplers = self._ranks // self._together
+        hands = self._dealt([len(prompt) for prompt in prompts], slots, prompts, samplers)
         parts = [
             {
                 "prompts": [prompts[row] for row in hand],
@@ -53,9 +58,11 @@ class RayEngine:
                 "rows": [numbers[row] for row in hand],
             }
             for hand in hands
+            for _ in range(self._together)
         ]
         groups: list[list[Completion]] = [[] for _ in prompts]
-        for hand, written in zip(hands, self._call("generate_rows", parts), strict=True):
+        answers = self._call("generate_rows", parts)[:: self._together]
+        for hand, written in zip(hands, answers, strict=True):
             for row, group in zip(hand, written, strict=True):
                 groups[row] = group
         return groups
@@ -80,7 +87,8 @@ class RayEngine:
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
         """See `Learner`."""
-        hands = self._dealt([len(prompt) for prompt in prompts], slots)
+        lengths = [len(row[0]) + len(row[1]) for row in zip(prompts, responses, strict=True)]
+        hands = self._dealt(lengths, slots, prompts, self._ranks)
         parts = [
             {
                 "prompts": [prompts[row] for row in hand],
@@ -116,10 +124,10 @@ class RayEngine:
     def _ranks(self) -> int:
         return int(self.group.workers.world_size)
 
-    def _dealt(self, lengths: Sequence[int], slots: Sequence[int]) -> list[list[int]]:
-        """The rows of each rank: as many long ones of each member as any other rank's."""
-        order = sorted(range(len(lengths)), key=lambda row: (slots[row], lengths[row]))
-        return [order[rank :: self._ranks] for rank in range(self._ranks)]
+    def _dealt(
+        self, lengths: Sequence[int], slots: Sequence[int], prompts: Sequence[Ids], hands: int
+    ) -> list[list[int]]:
+        return deal(lengths, slots, hands, [tuple(prompt) for prompt in prompts])
 
     def _call(self, method: str, *arguments: Any) -> list[Any]:
         def call() -> list[Any]:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from verl import DataProto
 
+from azr_population.engines.batching import deal
 from azr_population.engines.engine import Sampling
 from azr_population.engines.workers.lost_workers import watched
 from azr_population.engines.workers.placement import Group
@@ -53,6 +54,7 @@ class PopulationGroup:
         learning_rates: Callable[[], Mapping[int, float]],
         state: Callable[[], dict[str, Any]],
         load_state: Callable[[dict[str, Any]], None],
+        together: int = 1,
     ) -> None:
         self.groups = list(groups)
         self.default = 0
@@ -65,6 +67,7 @@ class PopulationGroup:
         self._learning_rates = learning_rates
         self._state = state
         self._load_state = load_state
+        self._together = together
         self._rows: list[int] | None = None
         self._step = 0
         self._calls = 0
@@ -100,7 +103,18 @@ class PopulationGroup:
         return output
 
     def compute_log_prob(self, batch: DataProto) -> DataProto:
-        """veRL's method: `old_log_probs` and `entropys` [rows, R]."""
+        """veRL's method: `old_log_probs` and `entropys` [rows, R].
+
+        With importance weights the learner works out its own log-probabilities as it learns, and
+        nobody uses these: they are the sampler's then, and the entropies, which nobody has, NaN.
+        """
+        if "rollout_log_probs" in set(batch.batch.keys()):
+            sampled = batch.batch["rollout_log_probs"]
+            tensors = {
+                "old_log_probs": sampled.clone(),
+                "entropys": torch.full_like(sampled, torch.nan),
+            }
+            return DataProto.from_dict(tensors=tensors, meta_info={"temperature": 1.0})
         keys = ["input_ids", "attention_mask", "responses"]
         slots = [int(slot) for slot in batch.non_tensor_batch["member"]]
         output = self._spread("compute_log_prob", batch.select(keys, []), slots, {})
@@ -204,7 +218,8 @@ class PopulationGroup:
         for group in self.groups:
             rows = [row for row, slot in enumerate(slots) if slot in group]
             if rows:
-                part, order = self._prepared(group, batch, slots, rows, meta)
+                together = self._together if method == "generate_sequences" else 1
+                part, order = self._prepared(group, batch, slots, rows, meta, together)
                 futures.append((group, order, getattr(group.workers, method)(part)))
         parts, places = [], []
         for group, order, future in futures:
@@ -223,25 +238,36 @@ class PopulationGroup:
         slots: Sequence[int],
         rows: Sequence[int],
         meta: dict[str, Any],
+        together: int = 1,
     ) -> tuple[DataProto, list[int | None]]:
         """The group's rows in the order in which they are split over its ranks, filled up.
 
-        Sorted by member and length and dealt out in turn, so that every rank gets as many long rows
-        of each member as any other. The second result names the row in each place, or None.
+        Dealt out by `deal`, the same to `together` ranks in a row. The second result names the row
+        whose result is in each place, or None.
         """
-        ranks = int(group.workers.world_size)
         lengths = batch.batch["attention_mask"].sum(dim=1).tolist()
-        dealt = sorted(rows, key=lambda row: (slots[row], lengths[row]))
-        hands: list[list[int | None]] = [list(dealt[rank::ranks]) for rank in range(ranks)]
-        for hand in hands:
-            hand += [None] * (len(hands[0]) - len(hand))
-        order = [row for hand in hands for row in hand]
+        prompts = [ids.numpy().tobytes() for ids in batch.batch["input_ids"]]
+        dealt = deal(
+            [lengths[row] for row in rows],
+            [slots[row] for row in rows],
+            int(group.workers.world_size) // together,
+            [prompts[row] for row in rows],
+        )
+        longest = max(map(len, dealt))
+        order: list[int | None] = []
+        told: list[int | None] = []
+        for hand in dealt:
+            filled = [*(rows[place] for place in hand), *[None] * (longest - len(hand))]
+            order += filled * together
+            told += filled + [None] * (longest * (together - 1))
         part = batch.select_idxs(torch.tensor([rows[0] if row is None else row for row in order]))
         part.non_tensor_batch["slot"] = np.array(
             [FILLER if row is None else slots[row] - group.first for row in order], dtype=object
         )
+        # Fillers draw nothing.
+        part.non_tensor_batch["row"] = np.array([row or 0 for row in order], dtype=object)
         part.meta_info = dict(meta)
-        return part, order
+        return part, told
 
     def _holder(self, slot: int) -> Group:
         return next(group for group in self.groups if slot in group)

@@ -38,6 +38,9 @@ from azr_population.pages.report.run_page import write_report
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.breeding import Making
 
+_SPREAD = ("max", "mean", "std")
+"""AZR's figures of how far the sampler is from the learner; ours are `sampler_kl` and its like."""
+
 
 class PopulationTrainer(CodeIORayPPOTrainer):
     """`CodeIORayPPOTrainer` whose proposals come from teachers and whose answers from students."""
@@ -121,6 +124,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             learning_rates=self.population.learning_rates,
             state=self.population.state,
             load_state=self.population.load_state,
+            together=worker.rollout.together,
         )
         self.actor_rollout_wg = self.group
         self.async_rollout_mode = False
@@ -186,6 +190,10 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             batch, metrics = super()._compute_batch(
                 batch, metrics, timing_raw, problem_type, executor
             )
+        if "rollout_log_probs" in set(batch.batch.keys()):
+            # Of the scoring pass that nobody made (see `PopulationGroup.compute_log_prob`).
+            for name in ("actor/entropy", *(f"training/rollout_probs_diff_{of}" for of in _SPREAD)):
+                metrics.pop(name, None)
         self.step.credit(batch, problem_type)
         return batch, metrics
 

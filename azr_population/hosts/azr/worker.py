@@ -1,7 +1,8 @@
 """The worker inside AZR: a worker of the population that takes veRL's batches.
 
-Rows come split over ranks and name their member in `non_tensor_batch["slot"]`; -1 is a row that
-only fills up the split.
+Rows come split over ranks and name their member in `non_tensor_batch["slot"]`, -1 being a row that
+only fills up the split, and their number among all ranks' in `non_tensor_batch["row"]`: what a row
+draws depends on the seed and its number, not on its rank.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class PopulationWorker(EngineWorker):
             [prompts[row] for row in wanted],
             [slots[row] for row in wanted],
             data.meta_info["sampling"],
-            data.meta_info["seed"] + self.rank,
+            data.meta_info["seed"],
+            [int(data.non_tensor_batch["row"][row]) for row in wanted],
         )
         responses: list[Sequence[int]] = [[] for _ in prompts]
         for row, (completion,) in zip(wanted, completions, strict=True):
@@ -83,16 +85,20 @@ class PopulationWorker(EngineWorker):
         slots: Sequence[int],
         sampling: Sampling,
         seed: int,
+        rows: Sequence[int],
     ) -> list[list[Completion]]:
         """See `Rollout`; a test's worker may answer by a script."""
-        return self.engine.generate(prompts, slots, sampling, seed)
+        return self.engine.generate(prompts, slots, sampling, seed, rows)
 
     @register(dispatch_mode=Dispatch.DP_COMPUTE_PROTO, blocking=False)
     def compute_log_prob(self, data: DataProto) -> DataProto:
         """`old_log_probs` and `entropys` [rows, R] of the responses, 0 where there is no token."""
         prompts, responses = _rows(data)
-        slots = [max(slot, 0) for slot in _slots(data)]
-        chosen, entropies = self.engine.log_probs(prompts, responses, slots)
+        slots = _slots(data)
+        answers = [
+            ids if slot != FILLER else [] for ids, slot in zip(responses, slots, strict=True)
+        ]
+        chosen, entropies = self.engine.log_probs(prompts, answers, slots)
         width = data.batch["responses"].shape[1]
         return DataProto.from_dict(
             tensors={

@@ -24,13 +24,18 @@ class ScriptedWorker(PopulationWorker):
     """Proposes linear functions (for code_f inputs that are known to work) and answers by rote."""
 
     def generate(
-        self, prompts: Sequence[list[int]], slots: Sequence[int], sampling: Sampling, seed: int
+        self,
+        prompts: Sequence[list[int]],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int],
     ) -> list[list[Completion]]:
         """See `PopulationWorker.generate`."""
         tokenizer = self.tokenizer
         done = []
         limits = sampling.limits(len(prompts))
-        for row, (prompt, slot, limit) in enumerate(zip(prompts, slots, limits, strict=True)):
+        for row, prompt, slot, limit in zip(rows, prompts, slots, limits, strict=True):
             luck = random.Random(f"{seed} {row}")
             slot += self.settings.first_member
             right = luck.random() < SKILL[slot % len(SKILL)]

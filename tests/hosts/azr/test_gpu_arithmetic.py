@@ -90,6 +90,19 @@ def test_the_gradient_on_a_bfloat16_base_is_that_of_float32_within_its_rounding(
     assert norms[1] == pytest.approx(norms[0], rel=0.1)
 
 
+def test_products_in_bfloat16_teach_float32_masters_the_same_within_their_rounding() -> None:
+    exact = learner(torch.bfloat16)
+    samples = written(exact)
+    rounded = learner(torch.bfloat16)
+    rounded._products = torch.bfloat16
+    norms = [
+        one.update(copy.deepcopy(samples), {0: 1e-3, 1: 1e-3})[0]["grad_norm"]
+        for one in (exact, rounded)
+    ]
+    assert norms[0] != norms[1] == pytest.approx(norms[0], rel=0.05)
+    assert {p.dtype for p in rounded.bank.parameters_of(0)} == {torch.float32}
+
+
 def test_a_checkpoint_is_apart_from_the_live_members_and_on_the_cpu() -> None:
     made = learner(torch.float32)
     samples = written(made)
