@@ -49,7 +49,7 @@ class Only:
 Fate = Azrs | Ours | Unused | Only
 
 AZRS = Azrs()
-FROZEN = Unused("the base is frozen and members are small: population.shard says whether it is cut")
+FROZEN = Unused("the base is frozen, and whole on every GPU")
 PIECES = Unused("population.micro_batch_tokens says what goes through the learner at once")
 ON_POLICY = Unused(
     "members have one update on rows just sampled: the ratio is 1, nothing is clipped"
