@@ -53,7 +53,9 @@ def commands() -> Iterator[Printed]:
 def blocks(text: str) -> Iterator[str]:
     """The indented and the fenced blocks of a page, but for Python and pictures in fences."""
     fence = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-    yield from (block for language, block in fence.findall(text) if language not in ("python", "mermaid"))
+    yield from (
+        block for language, block in fence.findall(text) if language not in ("python", "mermaid")
+    )
     text = fence.sub("", text)
     for block in re.findall(r"(?<=\n\n)((?:    .*\n)+)", text):
         yield re.sub(r"^    ", "", block, flags=re.MULTILINE)

@@ -96,7 +96,7 @@ def check_pip(words):
             assert (ROOT / value).is_file()
         if option == "-e":
             extras = re.findall(r"\w+", value.removeprefix("."))
-            assert extras and all(f'"{extra}": [' in SETUP for extra in extras)
+            assert extras and all(f'"{extra}": ' in SETUP for extra in extras)
     for name in words[1:]:
         if re.fullmatch(r"[a-z]\w*", name):
             assert f'"{name}' in SETUP
