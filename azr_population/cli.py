@@ -43,6 +43,10 @@ export from Weights & Biases as JSON or CSV, one run per file.
 """
 
 
+LONGEST_LINE = 2000
+"""Characters of a mistake's line: a value that somebody sent may have millions."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code: 0, 2 for a user's mistake, 130 for Ctrl-C, 141
     when the reader of its output went away (both as shells count signals)."""
@@ -53,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except UserError as error:
-        print(f"azr-population: {error}", file=sys.stderr)
+        print(f"azr-population: {str(error)[:LONGEST_LINE]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("azr-population: stopped", file=sys.stderr)

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from typing import Any
 
 from azr_population.errors import UserError
 
+LONGEST_SETTINGS = 1_000_000
+"""Bytes of a configuration; a run's own has some thousands."""
 _MEND = "mend it by hand, put back a copy, or play the run anew"
 
 
@@ -35,6 +38,8 @@ def write_atomically(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except IsADirectoryError as error:
+        raise UserError(f"{path} is a folder, and a file belongs there; move it away") from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -45,14 +50,21 @@ def open_own(path: Path, flags: int) -> int:
     Serves as the `opener` of `open`.
 
     Raises:
-        UserError: there is a link at `path`.
+        UserError: there is a link at `path`, a folder, or a pipe (which would be waited for).
     """
+    own = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, flags | own, 0o666)
     except OSError as error:
         if path.is_symlink():
             raise UserError(f"{path} is a symbolic link; put a file in its place") from error
+        if path.exists() and not path.is_file():
+            raise UserError(f"{path} is no regular file; move it away") from error
         raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UserError(f"{path} is no regular file; move it away")
+    return descriptor
 
 
 def refuse_unplain(folder: Path, below: Sequence[str]) -> None:
@@ -113,6 +125,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
+    refuse_irregular(path)
+    if (size := path.stat().st_size) > LONGEST_SETTINGS:
+        raise UserError(f"{path} has {size:,} bytes, and no configuration is as long; {_MEND}")
     text = read_text(path)
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from printed import Printed, commands, pages
+from printed import Printed, commands, own_files, pages
 
 import azr_population
 from azr_population.bases.nano import nano_base_path
@@ -30,6 +30,9 @@ from azr_population.engines.torch_engine import make_bank
 from azr_population.experiments.arms import read_arms
 from azr_population.experiments.recipe import read_recipe
 from azr_population.hosts.local.check import check_config
+from azr_population.hosts.local.played import Run
+from azr_population.measuring.evaluation.benchmark import BENCHMARKS, chosen
+from azr_population.measuring.evaluation.data import read
 from azr_population.weights import evolve_command
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.peft_folder import save_adapter
@@ -151,8 +154,20 @@ CHECKS = {
 }
 
 
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder with the files of docs/extending.md, in which everything is started."""
+    names = own_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in names:
+        sys.modules.pop(name.removesuffix(".py"), None)
+    BENCHMARKS._entries.pop("sums", None)
+
+
 @pytest.mark.parametrize("printed", list(dict.fromkeys(commands())), ids=str)
-def test_every_printed_command_is_taken(printed: Printed, capsys, monkeypatch):
+def test_every_printed_command_is_taken(printed: Printed, capsys, monkeypatch, own):
     # Whether Ray, veRL and vLLM are installed here is not what a page says.
     for check in ("check_engine", "check_rollout", "check_loggers"):
         monkeypatch.setattr(f"azr_population.hosts.local.check.{check}", lambda *given: None)
@@ -181,6 +196,29 @@ def test_the_help_of_commands_shows_what_they_take(capsys):
         shown = capsys.readouterr().out.splitlines()
         for line in (line for line in shown if line.startswith("  azr-population ")):
             check_ours(shlex.split(re.split(r"\s{3,}", line.strip())[0])[1:])
+
+
+def test_what_is_ones_own_plays(own, capsys):
+    small = ["population.rows=8", "population.attempts=2", "exam.every=0", "referee.workers=1"]
+    (line,) = [p.line for p in commands() if "run.dir=runs/own" in p.line]
+    assert main([*shlex.split(line)[1:], *small]) == 0
+    assert capsys.readouterr().out == "sampling for 4 members\nplaying 2t2s\nfinished\n"
+    run = Run(own / "runs" / "own")
+    births = list(run.directory.lineage())
+    assert births and {birth["operator"] for birth in births} == {"own_operator.shrink"}
+    assert [line[0] for line in (run.path / "reward.csv").read_text().splitlines()] == ["1", "2"]
+    rows = list(run.directory.completions())
+    assert {row["reward"] for row in rows if row["phase"] == "solve"} == {0.0, 1.0}
+    paid = {row["reward"] for row in rows if row["verdict"] == "valid"}
+    assert paid and paid <= {
+        (1 - rate) ** 2 - 0.3 * copies for rate in (0, 0.5, 1) for copies in (0, 1)
+    }
+
+
+def test_ones_own_benchmark_is_read(own):
+    (own / "sums.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}\n')
+    (benchmark,) = chosen("own_benchmark.sums")
+    assert [problem.gold for problem in read(benchmark, own).problems] == ["2"]
 
 
 def test_readme_names_every_choice_of_every_group():

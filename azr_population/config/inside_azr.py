@@ -62,7 +62,7 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     """Of the frozen base. Empty: bfloat16 on GPUs, float32 on CPUs. Adapters are float32."""
     worker: str = "azr_population.hosts.azr.worker.PopulationWorker"
     """The class of the workers, by its path; for engines of one's own."""
-    threads: int = setting(0, least=0, effect=Effect.SPEED)
+    threads: int = setting(0, least=0, most=1024, effect=Effect.SPEED)
     """Torch threads of each worker; 0 leaves torch's own choice."""
     rollout: str = "auto"
     """What samples: as `engine.rollout` of a local run, or `auto`: vLLM on GPUs, torch on CPUs.

@@ -26,8 +26,8 @@ class MembersConfig:
 
     name: str = setting("4t4s", effect=Effect.NOTHING)
     """What pages and consoles call it. A name that tells numbers is made to tell the true ones."""
-    teachers: int = setting(4, least=0)
-    students: int = setting(4, least=0)
+    teachers: int = setting(4, least=0, most=128)
+    students: int = setting(4, least=0, most=128)
     """0 teachers and 0 students is the single agent, which proposes and solves (stock AZR)."""
     teacher_reward: str = "adversarial"
     """adversarial, learnability, stock, or the path of a function of yours: `module.function`."""
@@ -57,9 +57,9 @@ class MembersConfig:
 class PopulationConfig(MembersConfig):
     """... and with what budget per step, in a local run."""
 
-    rows: int = setting(48, least=2)
+    rows: int = setting(48, least=2, most=100_000)
     """Training rows per member per step, equal in every arm; the single agent splits its rows."""
-    attempts: int = setting(4, least=1)
+    attempts: int = setting(4, least=1, most=1000)
     """Answers drawn per valid task to estimate its solve rate (AZR's n_samples)."""
     solver_baseline: str = "type"
     """What an attempt is worth. `type`: against all attempts at that type of task (TRR++, as AZR);
@@ -91,7 +91,7 @@ class EvolutionConfig:
     the step's tasks of every teacher) and exam_validation (a held-out exam that nobody reports)."""
     validation_seed: int = setting(3011, least=0)
     """Of the exam of `exam_validation`, which leaves out the tasks of the reported one."""
-    validation_tasks: int = setting(40, least=1)
+    validation_tasks: int = setting(40, least=1, most=2000)
     """Of each type in it."""
     selection: str = "truncation"
     replacement: str = "worst"
@@ -167,7 +167,7 @@ class RefereeConfig:
 class LoraConfig:
     """Shape of every adapter; fields as in `peft.LoraConfig`."""
 
-    rank: int = setting(8, least=1)
+    rank: int = setting(8, least=1, most=512)
     alpha: float = setting(16.0, above=0)
     target_modules: list[str] = field(default_factory=lambda: ["all-linear"])
 
@@ -217,7 +217,7 @@ class EngineConfig(LearnerConfig):
 
     name: str = setting("torch", among=("torch", "ray"))
     """`torch` computes in this process, `ray` in `workers` processes."""
-    workers: int = setting(1, least=1)
+    workers: int = setting(1, least=1, most=1024)
     """Processes, each with the whole base (and a GPU of its own where `device` is cuda)."""
     rollout: str = "torch"
     """What samples: `torch`, `vllm` where it is installed, or `module.class`: a `RolloutKind` of
@@ -225,7 +225,7 @@ class EngineConfig(LearnerConfig):
     vllm: dict[str, Any] = field(default_factory=dict)
     """Arguments of `vllm.LLM`, such as gpu_memory_utilization or max_model_len."""
     device: str = setting("cpu", among=("cpu", "cuda"))
-    threads: int = setting(0, least=0, effect=Effect.SPEED)
+    threads: int = setting(0, least=0, most=1024, effect=Effect.SPEED)
     """Torch threads; 0 leaves torch's own choice (one per core)."""
     temperature: float = setting(1.0, above=0)
     propose_tokens: int = setting(0, least=0)
@@ -241,10 +241,10 @@ class ExamConfig:
 
     every: int = setting(10, least=0, effect=Effect.SPAN)
     """Steps between exams, also after the first and after the last step; 0: none."""
-    tasks_per_type: int = setting(20, least=1)
-    attempts: int = setting(4, least=1)
+    tasks_per_type: int = setting(20, least=1, most=2000)
+    attempts: int = setting(4, least=1, most=1000)
     """Samples at each task whose chance to be solved cannot be had exactly; temperature 1."""
-    final_attempts: int = setting(0, least=0)
+    final_attempts: int = setting(0, least=0, most=1000)
     """The same after the first and the last step, where gains are measured; 0: `attempts`."""
     seed: int = setting(1121, least=0)
 

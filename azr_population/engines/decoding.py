@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from azr_population.engines.engine import Sampling
+from azr_population.errors import UserError
 from azr_population.weights.bank import Bank
 
 # Rows are taken out of the batch when at most this share of it is still being written: moving the
@@ -105,6 +106,12 @@ def decode(
             logits = _forward(
                 model, tokens.unsqueeze(1), positions, mask[:, : width + step + 1], cache
             )
+    if (broken := written.broken()) is not None:
+        raise UserError(
+            f"the member in slot {slots[broken // sampling.n]} writes nothing: its logits are NaN "
+            "or Inf, so its weights have blown up; go back to a checkpoint before that, or take "
+            "smaller steps"
+        )
     rows = written.rows()
     return [rows[i * sampling.n : (i + 1) * sampling.n] for i in range(len(prompts))]
 
@@ -133,6 +140,11 @@ class _Written:
         self._logprobs[step, places] = logprobs
         self._lengths[places] += running
         self._finished[places] |= running & stopped
+
+    def broken(self) -> int | None:
+        """The first row with a log-probability that is not finite."""
+        rows = (~torch.isfinite(self._logprobs)).any(dim=0).nonzero()
+        return int(rows[0]) if len(rows) else None
 
     def rows(self) -> list[Decoded]:
         """Each row up to its end."""
@@ -172,6 +184,8 @@ def sample_tokens(logits: Tensor, sampling: Sampling, uniforms: Tensor) -> tuple
         wanted = torch.minimum(uniforms.unsqueeze(1) * total, total.nextafter(total.new_zeros(())))
         # The first token whose mass reaches beyond the number; one without mass never is.
         tokens = torch.searchsorted(mass, wanted, right=True).squeeze(1)
+        # Where logits are no numbers there is no such token; `decode` says so.
+        tokens = tokens.clamp(max=logits.shape[-1] - 1)
     chosen = plain.gather(-1, tokens.unsqueeze(1)).squeeze(1)
     # High temperatures draw tokens whose probability at 1 is too small for float32.
     return tokens, chosen.clamp_min(torch.finfo(chosen.dtype).tiny).log()

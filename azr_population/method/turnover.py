@@ -76,7 +76,7 @@ class Turnover:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """The inverse of `state`; a checkpoint from before there was credit starts it anew."""
-        self.rewards = state["rewards"]
+        self.rewards = {name: list(map(float, own)) for name, own in state["rewards"].items()}
         self.credit = OperatorCredit.from_json(state.get("credit", []))
 
     def _replace(self, step: int, replacement: Replacement, make: MakeChild) -> LineageRecord:

@@ -104,11 +104,18 @@ class RunDirectory:
         """Keeps every other process from writing this run; freed even by a crash.
 
         Raises:
-            UserError: another process has it, or a link in it leads elsewhere.
+            UserError: another process has it, a link in it leads elsewhere, or a folder lies where
+                a file belongs, or the other way round.
         """
         refuse_unplain(
             self.path, below=(self.members.name, self.checkpoints.name, self.snapshots.name)
         )
+        for folder in (self.members, self.checkpoints, self.snapshots):
+            if folder.exists() and not folder.is_dir():
+                raise UserError(f"{folder} is no folder; move it away")
+        for path in (path for record in RECORDS for path in self._files(record)):
+            if path.is_dir():
+                raise UserError(f"{path} is a folder, and a file belongs there; move it away")
         with open(self.path / ".lock", "ab", opener=_opener) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -20,10 +20,15 @@ _SHAPES: dict[type, tuple[str, ...]] = {
 }
 """What the records' fields hold, where they hold anything."""
 
+LONGEST = 4_000_000
+"""Bytes of a row; the longest of ours, a prompt of 8,000 tokens, has a hundredth of it."""
+
 
 def parse(line: bytes) -> dict[str, Any] | None:
     """A row of a record; None for a line that is not JSON, has no step, or holds another kind of
     thing than is ever written there: nobody who reads a row has to ask."""
+    if len(line) > LONGEST:
+        return None
     try:
         row = json.loads(line, parse_constant=_no_number)
     except (ValueError, RecursionError):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
+
+from azr_population.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -39,3 +42,37 @@ class Adapter:
 
     spec: LoraSpec
     factors: dict[str, Factors]
+
+
+LARGEST = 1e4
+"""Values of a factor beyond this come from no training; what a base makes of them is soon no number
+at all."""
+
+
+def is_finite(adapter: Adapter) -> bool:
+    """Whether all values of all factors are finite."""
+    return first_not_finite(adapter) is None
+
+
+def first_not_finite(adapter: Adapter) -> str | None:
+    """The first layer with a value that is NaN or Inf."""
+    for name, pair in adapter.factors.items():
+        for factor in (pair.A, pair.B):
+            # The sum is ten times as fast; where it overflows, the values are looked at.
+            total = factor.sum(dtype=torch.float32)
+            if not torch.isfinite(total) and not torch.isfinite(factor).all():
+                return name
+    return None
+
+
+def refuse_unsound(adapter: Adapter, where: str) -> None:
+    """Raises `UserError` for values that are not finite, or that no training comes to."""
+    if (layer := first_not_finite(adapter)) is not None:
+        raise UserError(f"{where} holds a value that is not finite (NaN or Inf) in {layer}")
+    for layer, pair in adapter.factors.items():
+        largest = max(float(factor.abs().max()) for factor in (pair.A, pair.B) if factor.numel())
+        if largest > LARGEST:
+            raise UserError(
+                f"{where} holds {largest:.3g} in {layer}; values beyond {LARGEST:g} come from no "
+                "training"
+            )

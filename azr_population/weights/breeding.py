@@ -11,7 +11,7 @@ import torch
 
 from azr_population.errors import UserError
 from azr_population.weights import operators as _registered  # noqa: F401
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec, first_not_finite, is_finite
 from azr_population.weights.operator import OPERATORS, Operator
 
 PAPER_CODES = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
@@ -210,22 +210,6 @@ def rehearse(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]],
             for _ in range(chosen.parents)
         ]
         chosen(parents, generator, **resolved)
-
-
-def is_finite(adapter: Adapter) -> bool:
-    """Whether all values of all factors are finite."""
-    return first_not_finite(adapter) is None
-
-
-def first_not_finite(adapter: Adapter) -> str | None:
-    """The first layer with a value that is NaN or Inf."""
-    for name, pair in adapter.factors.items():
-        for factor in (pair.A, pair.B):
-            # The sum is ten times as fast; where it overflows, the values are looked at.
-            total = factor.sum(dtype=torch.float32)
-            if not torch.isfinite(total) and not torch.isfinite(factor).all():
-                return name
-    return None
 
 
 def _weight(name: str, weight: float) -> float:

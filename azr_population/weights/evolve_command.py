@@ -19,7 +19,6 @@ from azr_population.weights.breeding import (
     Operator,
     all_operators,
     breed,
-    first_not_finite,
     get_operator,
 )
 from azr_population.weights.conversion import convert
@@ -59,9 +58,6 @@ def main(argv: Sequence[str]) -> int:
         raise UserError(f"{arguments.out} exists already; name another folder or remove it")
     base = _one_base(arguments.parents)
     parents = [load_adapter(folder) for folder in arguments.parents]
-    for folder, parent in zip(arguments.parents, parents, strict=True):
-        if (layer := first_not_finite(parent)) is not None:
-            raise UserError(f"{folder} holds a value that is not finite (NaN or Inf) in {layer}")
     _refuse_twins(arguments.parents, parents)
     generator = torch.Generator().manual_seed(arguments.seed)
     if arguments.rank is not None:

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 
 from azr_population.errors import UserError
 from azr_population.files import read_json, refuse_irregular
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec, refuse_unsound
 from azr_population.weights.model_card import model_card
 
 CONFIG_FILE = "adapter_config.json"
@@ -105,7 +105,9 @@ def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
     if not isinstance(targets, list):
         targets = {name.rpartition(".")[2] for name in factors}
     spec = LoraSpec(rank, float(config["lora_alpha"]), tuple(sorted(targets)))
-    return Adapter(spec, factors)
+    adapter = Adapter(spec, factors)
+    refuse_unsound(adapter, str(folder))
+    return adapter
 
 
 def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:

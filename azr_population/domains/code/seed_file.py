@@ -21,6 +21,8 @@ def read_seed_file(path: str | Path) -> list[Proposal]:
     Raises:
         UserError: the file is missing, or a line is broken (named by its number).
     """
+    if Path(path).exists() and not Path(path).is_file():
+        raise UserError(f"seed file {path} is no regular file; {_NAME_ONE}")
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except OSError as error:

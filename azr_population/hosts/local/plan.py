@@ -13,18 +13,18 @@ from azr_population.engines.base_folder import context_of
 from azr_population.hosts.local.check import check_config
 from azr_population.hosts.local.engine import (
     check_context,
+    check_memory,
+    held_memory,
     longest_row,
-    lora_of,
     outlined,
     row_limits,
-    slot_names,
+    size,
 )
 from azr_population.method.check import turnover_line
 from azr_population.method.members import Roster
 from azr_population.method.shares import proposal_rows
 from azr_population.method.tools import domain_of
 from azr_population.runs import RunDirectory
-from azr_population.weights.bank import Bank
 
 
 def plan(config: Config) -> list[str]:
@@ -38,6 +38,7 @@ def plan(config: Config) -> list[str]:
     model, tokenizer = outlined(config)
     model = model.to(getattr(torch, config.base.dtype))
     check_context(model, longest_row(config, tokenizer, references=0))
+    check_memory(config, model)
     population, exam = config.population, config.exam
     roster = Roster.make(population.teachers, population.students)
     weights = sum(parameter.numel() for parameter in model.parameters())
@@ -75,21 +76,9 @@ def plan(config: Config) -> list[str]:
 def memory(config: Config, model: nn.Module, longest: int) -> dict[str, int]:
     """Bytes by what needs them, by arithmetic, with rows of at most `longest` tokens; the cache and
     the update are the most they can be, and never at the same time, so the larger counts."""
-    bank = Bank(model, lora_of(config), len(slot_names(config)))
-    a_member = sum(factor.numel() for factor in bank.parameters_of(0)) * 4
-    held = {
-        "base": sum(p.numel() * p.element_size() for p in model.parameters()),
-        "members": a_member * bank.slots,
-        # Past opponents have a place and do not learn.
-        "AdamW": 2 * a_member * config.population.members,
-    }
+    held = held_memory(config, model)
     cache, update = _cache(config, model, longest), _logits(config, model)
     return held | ({"update": update} if update > cache else {"KV cache": cache})
-
-
-def size(amount: float) -> str:
-    """Bytes as people read them."""
-    return f"{amount / 1e9:.1f} GB" if amount >= 1e9 else f"{amount / 1e6:.0f} MB"
 
 
 def _proposals(config: Config) -> int:

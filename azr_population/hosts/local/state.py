@@ -3,8 +3,10 @@ snapshots, and the state that a fork begins with."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import torch
 
 from azr_population.config.differences import played
 from azr_population.domains.task import Task
@@ -16,6 +18,7 @@ from azr_population.method.step import SelfPlay
 from azr_population.pages.console.view import View
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import Checkpoint, save_checkpoint
+from azr_population.weights.adapter import LARGEST
 
 
 def start(
@@ -97,11 +100,27 @@ def load(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> Non
 
 
 def _put_in_place(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:
+    where = f"{directory.checkpoints}/step_{checkpoint.step}"
+    if named := _unsound(checkpoint.tensors):
+        raise UserError(f"{where} holds {named}; go on from a checkpoint before it")
     try:
         play.tools.engine.load_state_dict(checkpoint.tensors)
         play.population.load_state(checkpoint.plain)
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise UserError(
-            f"{directory.checkpoints}/step_{checkpoint.step} is damaged ({error!r}); move it away "
-            "to go on from the one before"
+            f"{where} is damaged ({error!r:.200}); move it away to go on from the one before"
         ) from error
+
+
+def _unsound(node: Any, path: str = "") -> str | None:
+    """The first value in nested tensors that no training leaves, and where."""
+    if isinstance(node, torch.Tensor):
+        if not torch.isfinite(node).all():
+            return f"a value that is not finite (NaN or Inf) in {path}"
+        largest = float(node.abs().max()) if node.numel() and path.startswith("adapters") else 0.0
+        return f"{largest:.3g} in {path}" if largest > LARGEST else None
+    parts: Iterable[tuple[Any, Any]] = node.items() if isinstance(node, Mapping) else ()
+    if isinstance(node, (list, tuple)):
+        parts = enumerate(node)
+    found = (_unsound(value, f"{path}.{key}".lstrip(".")) for key, value in parts)
+    return next(filter(None, found), None)

@@ -6,12 +6,15 @@ the steps that it plays again, as their results are the same.
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
 import uuid
 from collections.abc import Mapping
 from typing import Any
 
 from azr_population.config.schema import LoggerConfig
+from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.runs.directory import RunDirectory
 
@@ -28,6 +31,10 @@ class WandbLogger:
 
         path, config = directory.path, directory.config()
         arm = config["population"]
+        if _would_ask(settings.mode):
+            raise UserError(
+                "there is no key of Weights & Biases here; wandb login, or logger.mode=offline"
+            )
         self._state = path / "wandb.json"
         known: dict[str, Any] = {"id": uuid.uuid4().hex[:8], "step": 0}
         if self._state.is_file():
@@ -61,3 +68,14 @@ class WandbLogger:
     def _remember(self, step: int) -> None:
         self._last = step
         write_atomically(self._state, json.dumps({"id": self._id, "step": step}))
+
+
+def _would_ask(mode: str | None) -> bool:
+    """Whether W&B would wait for somebody who chooses an account: online, and without a key."""
+    import wandb
+
+    if (mode or os.environ.get("WANDB_MODE") or "online") != "online":
+        return False
+    if "prompt" in inspect.signature(wandb.login).parameters:
+        return not wandb.login(prompt=False)
+    return not wandb.api.api_key  # versions that have no other way to ask

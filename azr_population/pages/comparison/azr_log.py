@@ -13,10 +13,12 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
+from azr_population.files import refuse_irregular
 from azr_population.runs.diagnostics import Series
 
 Rows = dict[int, dict[str, float]]
@@ -67,6 +69,7 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     Raises:
         UserError: the file cannot be read, or there is no step in it.
     """
+    refuse_irregular(path)
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -77,7 +80,7 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     if is_csv:
         rows = _from_table(path, _csv_rows(path, text))
     elif text.lstrip()[:1] in ("{", "["):
-        rows = _from_table(path, _json_rows(text))
+        rows = _from_table(path, _json_rows(path, text))
     # A console may begin like JSON too: with the configuration, `[2025-06-01 ...` or `[rank0]`.
     if not rows and not is_csv:
         rows = from_console(text)
@@ -167,17 +170,18 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
         raise UserError(f"{path} is not a CSV file: {error}") from error
 
 
-def _json_rows(text: str) -> list[dict[str, Any]]:
+def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
     """The rows of an export in any of its forms: a list, a table by column, an object per line."""
     try:
         content = json.loads(text)
+    except RecursionError as error:
+        raise UserError(f"{path} is nested too deep to be read") from error
     except ValueError:
         content = []
         for line in text.splitlines():
-            try:
+            # A torn last line of a run that goes on, or one that nests without end.
+            with suppress(ValueError, RecursionError):
                 content.append(json.loads(line))
-            except ValueError:
-                continue  # a torn last line of a run that goes on
     if isinstance(content, dict):
         inner = next((content[k] for k in ("history", "rows", "data") if k in content), None)
         if isinstance(content.get("columns"), list) and isinstance(inner, list):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from azr_population.errors import UserError
+from azr_population.files import read_json
 from azr_population.pages.comparison.inputs import Arm
 from azr_population.pages.web.templates import note, small, table
 
@@ -48,12 +49,12 @@ def _lines(arms: Sequence[Arm]) -> Iterator[Line]:
 def _read(path: Path) -> dict[str, Any]:
     """The figures of a run; {} where there are none, or a file that is no such thing."""
     try:
-        figures = json.loads(path.read_text(encoding="utf-8"))
+        figures = read_json(path)
         for line in figures["lines"]:
             [line["model"], int(line["k"])]
             for cell in line["cells"].values():
                 [float(cell[key]) for key in ("value", "low", "high")]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (UserError, ValueError, KeyError, TypeError, AttributeError):
         return {}
     return dict(figures)
 

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from azr_population.errors import UserError
-from azr_population.files import write_atomically
+from azr_population.files import read_json, write_atomically
 from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.directory import CURVES, RunDirectory
 from azr_population.runs.records import domain_of, remembered
@@ -92,10 +92,10 @@ def _content(run: RunDirectory) -> dict[str, Any]:
     def read() -> dict[str, Any]:
         path = run.path / CURVES
         try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
+            stored = read_json(path)
             missing = {"steps", "totals", "curves"} - set(stored)
             int(stored.get("steps", 0))
-        except (OSError, ValueError, TypeError) as error:
+        except (UserError, ValueError, TypeError) as error:
             raise UserError(f"{path} cannot be read ({error}); play the run instead") from error
         if missing:
             raise UserError(f"{path} lacks {', '.join(sorted(missing))}; play the run instead")

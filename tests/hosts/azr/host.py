@@ -105,14 +105,17 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def start(
-    folder: Path, extra: Sequence[str], variables: Mapping[str, str] | None = None
+    folder: Path,
+    extra: Sequence[str],
+    variables: Mapping[str, str] | None = None,
+    place: str | Path = AZR_HOME,
 ) -> subprocess.Popen[bytes]:
-    """Starts the command with `extra` overrides; it writes to `folder/log`."""
+    """Starts the command in `place` with `extra` overrides; it writes to `folder/log`."""
     (Path(tempfile.gettempdir()) / f"azr{os.getpid()}").mkdir(exist_ok=True)
     with (folder / "log").open("w") as log:
         return subprocess.Popen(
             [sys.executable, "-m", ENTRY, *overrides(folder), *extra],
-            cwd=AZR_HOME,
+            cwd=place,
             env=environment(folder) | (variables or {}),
             stdout=log,
             stderr=subprocess.STDOUT,

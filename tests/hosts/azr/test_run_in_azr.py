@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from collections import Counter
@@ -13,6 +14,7 @@ from typing import Any
 
 import host
 import needs
+import printed
 import pytest
 
 from azr_population.pages.comparison.azr_log import KEYS, azr_series, read_azr_log
@@ -87,6 +89,27 @@ def test_a_population_plays_all_problem_types(folder: Path) -> None:
     assert {row["opponent"] is None for row in kept if row["phase"] == "solve"} == {True, False}
     assert "population/teacher/validity" in log and "population/student_3/mu" in log
     assert (run_directory(folder) / "report.html").is_file()
+
+
+def test_what_is_ones_own_plays_inside_azr(folder: Path) -> None:
+    """The command of docs/extending.md, started in the folder of its files and not in AZR's."""
+    place = folder / "own"
+    place.mkdir()
+    printed.own_files(place)
+    (line,) = [p.line for p in printed.commands() if "own_operator.shrink: 1.0}' pop" in p.line]
+    seeds = f"azr.seed_dataset={host.AZR_HOME}/{host.SEEDS}"
+    code_f = f"azr.code_f_seed_dataset={host.AZR_HOME}/{host.CODE_F_SEEDS}"
+    extra = [*shlex.split(line)[3:], *(o for o in POPULATION if "interval" not in o), seeds, code_f]
+    extra += [f"trainer.default_local_dir={folder}/own_out", "trainer.total_training_steps=3"]
+    code, log = host.ended(folder, host.start(folder, extra, place=place))
+    assert code == 0, log[-3000:]
+    assert "sampling for 4 members" in log and "playing 2t2s" in log and "finished" in log
+    run = run_directory(folder, "own_out")
+    births = [json.loads(line) for line in (run / "lineage.jsonl").read_text().splitlines()]
+    assert "own_operator.shrink" in {birth["operator"] for birth in births}
+    assert [line[0] for line in (run / "reward.csv").read_text().splitlines()] == ["1", "2", "3"]
+    kept = [json.loads(line) for line in (run / "completions.jsonl").read_text().splitlines()]
+    assert {row["reward"] for row in kept if row["phase"] == "solve"} <= {0.0, 1.0}
 
 
 def test_single_prints_what_comparisons_read_from_stock_azr(folder: Path) -> None:
