@@ -151,7 +151,8 @@ def test_the_legend_of_the_match_ups_has_numbers(opened: Opened) -> None:
 
 def test_a_page_without_a_step_opens(opened: Opened) -> None:
     page = opened("begun", 390)
-    assert "has not finished a step yet" in page.inner_text("header")
+    assert "Incomplete: 0 of" in page.inner_text("header")
+    assert "has not finished a step yet" in page.inner_text("#words")
     assert "Nobody was replaced" in page.inner_text("#family-tree")
 
 
@@ -193,7 +194,7 @@ def test_a_picked_member_stands_out_in_the_charts(opened: Opened) -> None:
 
 def test_smoothing_can_be_switched_off(opened: Opened) -> None:
     page = opened("8t8s")
-    chart = page.locator("figure", has_text="Reward of answers").first
+    chart = page.locator("figure", has_text="Solve rate").first
     before = chart.locator("path.line").count()
     page.get_by_label("running mean").uncheck()
     assert chart.locator("path.line").count() < before
@@ -208,11 +209,11 @@ def test_pointing_reads_the_running_mean_that_is_drawn(opened: Opened) -> None:
         page.keyboard.press("End")
         return str(page.inner_text("#tip"))
 
-    assert "running mean (this step alone)" in last_row("Reward of answers")
+    assert "running mean (this step alone)" in last_row("Solve rate")
     # What only grows is drawn and read as it is.
     assert "running mean" not in last_row("Kinds of problems covered")
     page.get_by_label("running mean").uncheck()
-    assert "running mean" not in last_row("Reward of answers")
+    assert "running mean" not in last_row("Solve rate")
 
 
 def test_sentences_and_drawings_write_a_number_alike(opened: Opened) -> None:

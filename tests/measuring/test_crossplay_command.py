@@ -11,7 +11,10 @@ from azr_population.runs.diagnostics import series
 def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run, capsys):
     assert main(["crossplay", str(stored_run), "--every", "2", "--tasks", "8"]) == 0
     told = capsys.readouterr().out
-    assert "6 teachers of 8 proposals each, 6 students" in told and "points per 100 steps" in told
+    assert (
+        "6 teachers of 8 proposals each, 6 students" in told
+        and "of the earliest teachers' tasks solved" in told
+    )
     found = json.loads((stored_run / "crossplay.json").read_text())
     assert found["students"][0]["member"] == "stored/student_0@2"
     assert all(0 <= one["tasks"] <= 8 for one in found["teachers"])
@@ -19,7 +22,7 @@ def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run, caps
         rows = list(csv.DictReader(file))
     assert len(rows) == 36
     assert all(row["solve_rate"] == "" or 0 <= float(row["solve_rate"]) <= 1 for row in rows)
-    assert (stored_run / "crossplay.html").read_text().count("<rect") == sum(
+    assert (stored_run / "crossplay.html").read_text().count('<rect class="heat-cell" x=') == sum(
         row["solve_rate"] != "" for row in rows
     )
     ((step, slope),) = series(RunDirectory(stored_run), "student_slope")

@@ -14,7 +14,7 @@ function ramp(share) {
 
 function coverageMap(host, data) {
   const found = data.coverage;
-  if (found.missing || !found.tasks) {
+  if (found.missing || !found.cells.length) {
     host.append(make("p", { class: "empty" }, found.missing || "No task was placed in the problem space."));
     return;
   }
