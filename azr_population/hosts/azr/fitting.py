@@ -51,10 +51,12 @@ def load_of(
         int(config.data.max_response_length),
         tuple(settings.lora.target_modules),
         size=4 if settings.dtype == "float32" else 2,
+        products=4 if "float32" in (settings.dtype, settings.products) else 2,
         ranks=max(1, gpus // 2 if split else gpus),
         piece=settings.micro_batch_tokens,
         checkpointing=bool(config.actor_rollout_ref.model.enable_gradient_checkpointing),
         vllm=settings.rollout != "torch",
+        parallel=int(options.get("tensor_parallel_size") or 1),
         share=float(options.get("gpu_memory_utilization", 0.9)),
         batched_tokens=int(options.get("max_num_batched_tokens", 8192)),
         sequences=int(options.get("max_num_seqs", 256)),
@@ -92,6 +94,11 @@ def mend(load: Load, total: float) -> str:
         ("data.max_response_length={response}", [{"response": load.response // 2}]),
         ("population.lora.rank={rank}", [{"rank": load.rank // 2}]),
     ]
+    heads = load.architecture.kv_heads
+    cuts = [n for n in (2, 4, 8) if load.ranks % n == 0 and heads % n == 0]
+    if load.vllm and load.parallel == 1:
+        key = "+{rollout}engine_kwargs.vllm.tensor_parallel_size={parallel}"
+        ways.insert(1, (key, [{"parallel": n} for n in cuts]))
     tried: list[tuple[list[str], Load]] = [([], load)]
     for words, changes in ways:
         tried += [

@@ -27,12 +27,6 @@ def missing(config: Any, settings: PopulationSettings) -> Iterator[str]:
     device = OmegaConf.select(config, "trainer.device", default="cuda")
     if device == "cuda":
         yield from _gpus(config)
-        if settings.rollout != "torch" and not _there("vllm"):
-            yield (
-                f"vLLM is not installed, and population.rollout={settings.rollout} on GPUs wants "
-                "it; install vllm==0.8.5, or ask for torch by name (population.rollout=torch), "
-                "which takes hours a step at 7B"
-            )
     if config.actor_rollout_ref.rollout.name == "vllm" and not (_there("vllm", "msgspec")):
         yield (
             "AZR itself imports vLLM for actor_rollout_ref.rollout.name=vllm, and there is none; "

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
+from azr_population.engines import vllm_versions
 from azr_population.engines.costs import Architecture, Load
 from azr_population.errors import UserError
 from azr_population.hosts.azr import fitting, surroundings
 from azr_population.hosts.azr.fitting import mend, too_much
+from azr_population.hosts.azr.overrides import Ours, fate
 from azr_population.hosts.azr.rehearsal import rehearse
 from azr_population.hosts.azr.settings import PopulationSettings, read_settings
 
@@ -63,6 +65,8 @@ def command(path: Path | str, *dots: str) -> tuple[DictConfig, PopulationSetting
 @pytest.fixture
 def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surroundings, "missing", lambda config, settings: iter(()))
+    monkeypatch.setattr(vllm_versions, "version", lambda: (0, 8, 5))
+    monkeypatch.setattr(vllm_versions, "is_installed", lambda: True)
 
 
 def test_it_tells_who_plays_what_it_takes_and_what_is_not_used(
@@ -109,7 +113,7 @@ def test_what_cannot_fit_is_refused_with_the_setting_that_mends_it(
     lines, ready = rehearse(config, settings)
     assert not ready and f"refused: {told}" in lines
     # The way out is one.
-    dots = re.findall(r"[\w.]+=[\w.]+", told.rpartition("set ")[2])
+    dots = re.findall(r"[\w.]+=[\w.]+", told.rpartition("; set ")[2])
     mended = command(base(tmp_path, QWEN_14B), *dots)
     fitting.refuse_what_cannot_fit(*mended)
     assert rehearse(*mended)[1]
@@ -135,14 +139,54 @@ def test_a_way_out_that_is_named_is_one(gib: int) -> None:
         return
     way = mend(load, total)
     assert way.startswith(("set ", "take GPUs"))
-    names = {"gpu_memory_utilization": "share", "max_num_seqs": "sequences",
-             "max_response_length": "response", "rank": "rank", "shard": "shard"}  # fmt: skip
+    names = {
+        "tensor_parallel_size": "parallel",
+        "gpu_memory_utilization": "share",
+        "max_num_seqs": "sequences",
+        "max_response_length": "response",
+        "rank": "rank",
+    }
     changed: dict[str, Any] = {}
     for key, value in re.findall(r"([\w.]+)=(\S+)", way):
         number = value == "true" or (float(value) if "." in value else int(value))
         changed[names[key.rpartition(".")[2]]] = number
     if changed:
         assert too_much(replace(load, **changed), total) is None
+
+
+def test_every_setting_that_a_way_out_can_name_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    architecture = Architecture.of(OmegaConf.create(QWEN_7B))
+    assert architecture is not None
+    load = Load(architecture, 8, 32, 6144, 8096, ranks=8)
+    offered = ("share", "parallel", "sequences", "response", "rank")
+
+    def fits_with_all(changed: Load, total: float) -> str | None:
+        same = [name for name in offered if getattr(changed, name) == getattr(load, name)]
+        return "too much" if same else None
+
+    monkeypatch.setattr(fitting, "too_much", fits_with_all)
+    dots = mend(load, H100).removeprefix("set ").replace("+", "").split()
+    assert len(dots) == len(offered)
+    config, settings = command(base(tmp_path), *dots)
+    changed = fitting.load_of(config, settings, architecture, 8)
+    assert all(getattr(changed, name) != getattr(load, name) for name in offered)
+    assert changed.ranks % changed.parallel == 0
+    for key in (dot.partition("=")[0] for dot in dots):
+        assert key.startswith(("population.", "data.")) or isinstance(fate(key), Ours)
+
+
+@pytest.mark.parametrize(
+    ("dots", "size"),
+    [([], 2), (["population.products=float32"], 4), (["population.dtype=float32"], 4)],
+)
+def test_members_are_multiplied_in_the_dtype_that_is_set(
+    tmp_path: Path, dots: list[str], size: int
+) -> None:
+    architecture = Architecture.of(OmegaConf.create(QWEN_7B))
+    assert architecture is not None
+    assert fitting.load_of(*command(base(tmp_path), *dots), architecture, 8).products == size
 
 
 def test_what_is_missing_is_told_line_by_line(
@@ -154,10 +198,10 @@ def test_what_is_missing_is_told_line_by_line(
     config, settings = command(base(tmp_path), "data.val_files=no/such.parquet")
     told = list(surroundings.missing(config, settings))
     assert [line.split("=")[0].split(" ")[0] for line in told] == [
-        "actor_rollout_ref.model.path", "trainer.n_gpus_per_node", "vLLM", "AZR", "data.val_files",
+        "actor_rollout_ref.model.path", "trainer.n_gpus_per_node", "AZR", "data.val_files",
     ]  # fmt: skip
     assert "no tokenizer, no weights" in told[0] and "torch sees 2 GPUs here" in told[1]
-    assert "population.rollout=torch" in told[2] and "rollout.name=hf" in told[3]
+    assert "rollout.name=hf" in told[2]
     # Asked for by name, torch samples; then nobody needs vLLM.
     cured = ["population.rollout=torch", "actor_rollout_ref.rollout.name=hf"]
     kept = list(surroundings.missing(*command(base(tmp_path), *cured)))
