@@ -31,7 +31,9 @@ def test_one_batch_mixes_members_and_rows_of_the_bare_base(pair):
     groups = pair.rollout.generate(PROMPTS, SLOTS, Sampling(24, n=3), 5)
     assert [[one.slot for one in group] for group in groups] == [[slot] * 3 for slot in SLOTS]
     assert [group[0].prompt_ids for group in groups] == [tuple(prompt) for prompt in PROMPTS]
-    assert len({one.token_ids for one in groups[0]}) > 1
+    # Copies are draws of their own; one member is so sure of its answer that they may agree.
+    apart = [len({one.token_ids for one in group}) > 1 for group in groups]
+    assert sum(apart) >= len(groups) - 1
     assert furthest(pair, groups) < 1e-3
 
 

@@ -1,0 +1,115 @@
+"""A step's sequence with a vLLM that serves: sample, update, push, canary, sample again."""
+
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+from azr_population.engines import vllm_versions
+from azr_population.engines.engine import Sample, Sampling
+from azr_population.engines.local import LocalEngine
+from azr_population.errors import UserError
+
+pytestmark = pytest.mark.slow
+
+PROMPTS = [list(range(20, 20 + length)) for length in (17, 40, 33, 12)]
+SLOTS = [0, 1, 2, 3]
+
+
+def sampled(engine):
+    """Two rows of each member."""
+    return engine.generate(PROMPTS, SLOTS, Sampling(12, n=2), 5)
+
+
+def learned(engine, groups):
+    """An update from them that moves every member far enough to be seen."""
+    samples = {
+        slot: [Sample(one, advantage) for one, advantage in zip(group, (1.0, -1.0), strict=True)]
+        for slot, group in zip(SLOTS, groups, strict=True)
+    }
+    return engine.update(samples, dict.fromkeys(SLOTS, 2e-2))
+
+
+def off(engine, groups):
+    """The largest difference of the sampler's log-probabilities from the learner's, in nats."""
+    rows = [one for group in groups for one in group]
+    ours, _ = engine.learner.log_probs(
+        [one.prompt_ids for one in rows],
+        [one.token_ids for one in rows],
+        [one.slot for one in rows],
+    )
+    return max(
+        float((torch.tensor(one.logprobs) - expected).abs().max())
+        for one, expected in zip(rows, ours, strict=True)
+    )
+
+
+@pytest.fixture
+def engine(pair):
+    return LocalEngine(pair.rollout, pair.learner, pair.canary)
+
+
+@pytest.fixture
+def order(pair, monkeypatch):
+    """What is done, in its order; `sleep` and `wake` also where the device cannot."""
+    told = []
+
+    def note(owner, name, word):
+        plain = getattr(owner, name)
+
+        def noted(*values, **more):
+            told.append(word(*values))
+            return plain(*values, **more)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    note(pair.rollout, "generate", lambda *_: "sample")
+    note(pair.rollout, "push", lambda slot, _: f"push {slot}")
+    note(pair.learner, "update", lambda *_: "update")
+    note(pair.learner, "log_probs", lambda *_: "score")
+    note(pair.canary, "check", lambda rollout, learner, slots: f"canary {slots}")
+    asleep = pair.rollout.asleep
+
+    @contextmanager
+    def slept():
+        told.append("sleep")
+        with asleep():
+            yield
+        told.append("wake")
+
+    monkeypatch.setattr(pair.rollout, "asleep", slept)
+    return told
+
+
+def test_todays_vllm_samples_by_its_v1_engine(pair):
+    if vllm_versions.version() < (0, 11):
+        pytest.skip("V1 is the only engine from 0.11 on")
+    assert type(pair.rollout.llm.llm_engine).__module__.startswith("vllm.v1.")
+
+
+def test_what_was_learned_is_pushed_and_checked_before_the_next_token(engine, order):
+    first = sampled(engine)
+    assert off(engine, first) < 1e-3
+    order.clear()
+    updates = learned(engine, first)
+    assert [figures["updates"] for figures in updates.values()] == [1.0] * 4
+    # The old tokens are no longer as likely: a member that was not pushed would be seen.
+    assert off(engine, first) > 0.1
+    second = sampled(engine)
+    assert order == [
+        "sleep", "update", "wake", "push 0", "push 1", "push 2", "push 3", "score",
+        "canary [0, 1, 2, 3]", "sample", "sleep", "score", "wake", "sample",
+    ]  # fmt: skip
+    assert off(engine, second) < 1e-3
+    # What is as it was checked is not checked again.
+    order.clear()
+    sampled(engine)
+    assert order == ["sample"]
+
+
+def test_a_push_that_is_lost_ends_the_run_before_the_next_token(engine, monkeypatch):
+    first = sampled(engine)
+    monkeypatch.setattr(engine.rollout, "push", lambda slot, adapter: None)
+    learned(engine, first)
+    with pytest.raises(UserError, match="the sampler does not serve teacher_0"):
+        sampled(engine)
