@@ -51,8 +51,9 @@ def forward_flops(a: Architecture, member: int, tokens: float, past: float) -> f
 
 
 def generate_seconds(load: Load, rows: Rows, cache: float, device: Device) -> float:
-    """Of one call; `cache` is the tokens that the KV cache holds. A step of decoding reads the
-    base, the members' factors, and the keys and values of the rows that are being written."""
+    """Of one call for so many rows a GPU; `cache` is the tokens that the KV cache of all GPUs that
+    share a vLLM holds. A step of decoding reads the base, the members' factors, and the keys and
+    values of the rows that are being written."""
     if not rows.count:
         return 0.0
     a, computed = load.architecture, device.flops * device.computing
@@ -60,10 +61,10 @@ def generate_seconds(load: Load, rows: Rows, cache: float, device: Device) -> fl
     prompts = rows.count / rows.copies * rows.prompt
     prefill = forward_flops(a, load.member, prompts, rows.prompt / 2) / computed
     live = max(1.0, cache / (rows.prompt + rows.response))
-    steps = max(rows.longest, rows.count * rows.response / live)
+    steps = max(rows.longest, load.parallel * rows.count * rows.response / live)
     base = steps * (a.weights / load.parallel + load.slots * load.member) * load.size / read
     past = rows.count * rows.response * (rows.prompt + rows.response / 2)
-    keys = past * a.cache * load.size / load.parallel / read
+    keys = past * a.cache * load.size / read
     products = forward_flops(a, load.member, rows.count * rows.response, 0) / computed
     return prefill + max(base, products) + keys + steps * device.overhead
 
