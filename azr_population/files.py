@@ -23,6 +23,8 @@ from azr_population.errors import UserError
 
 LONGEST_SETTINGS = 1_000_000
 """Bytes of a configuration; a run's own has some thousands."""
+DEEPEST_SETTINGS = 64
+"""Levels of a configuration; a run's own has four."""
 _MEND = "mend it by hand, put back a copy, or play the run anew"
 
 
@@ -130,8 +132,16 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} has {size:,} bytes, and no configuration is as long; {_MEND}")
     text = read_text(path)
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise UserError(f"{path} holds aliases (*), which no configuration here does; {_MEND}")
+        depth = 0
+        for event in yaml.parse(text, yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise UserError(
+                    f"{path} holds aliases (*), which no configuration here does; {_MEND}"
+                )
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST_SETTINGS:  # PyYAML takes a minute for some thousands.
+                raise yaml.YAMLError
         settings = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=False)
     except (yaml.YAMLError, OSError, ValueError, OmegaConfBaseException) as error:
         mark = getattr(error, "problem_mark", None)

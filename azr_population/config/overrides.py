@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 import re
+from typing import get_type_hints
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from azr_population.config.schema import Config
 from azr_population.errors import UserError
@@ -48,7 +49,7 @@ def read_override(text: str) -> Override:
     if override.is_delete():
         raise UserError(f"{text}: no key can be taken away; leave it out for its default")
     if override.is_sweep_override():
-        raise UserError(_several(text, key, isinstance(field, ListConfig)))
+        raise UserError(_several(text, key, _is_list(key)))
     chooses = isinstance(field, DictConfig) and isinstance(override.value(), str)
     if override.is_add() or (override.is_force_add() and chooses):
         bare = text.lstrip("+")
@@ -75,6 +76,14 @@ def _keys(node: DictConfig, prefix: str) -> list[str]:
         if isinstance(node[key], DictConfig):
             keys += _keys(node[key], f"{prefix}{key}.")
     return keys
+
+
+def _is_list(key: str) -> bool:
+    """Whether the field takes a list; its default may be None."""
+    section, _, name = key.rpartition(".")
+    node = OmegaConf.select(OmegaConf.structured(Config), section) if section else None
+    kind = OmegaConf.get_type(node) if node is not None else Config
+    return "list[" in str(get_type_hints(kind).get(name)).lower()
 
 
 def _several(text: str, key: str, is_list: bool) -> str:

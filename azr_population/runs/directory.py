@@ -242,7 +242,7 @@ class RunDirectory:
         for path in self._files(record):
             if path.is_file():
                 with path.open("rb") as file:
-                    yield from file
+                    yield from lines.bounded(file)
 
     def _files(self, record: str) -> tuple[Path, Path]:
         """Where the older and the newer lines of a record are; only what is bounded has older."""

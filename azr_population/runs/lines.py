@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NoReturn
 
 _SHAPES: dict[type, tuple[str, ...]] = {
     dict: (
@@ -22,6 +23,16 @@ _SHAPES: dict[type, tuple[str, ...]] = {
 
 LONGEST = 4_000_000
 """Bytes of a row; the longest of ours, a prompt of 8,000 tokens, has a hundredth of it."""
+
+
+def bounded(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; of one longer than a row can be its beginning, so that a file that is a
+    single line is never in memory whole."""
+    while line := file.readline(LONGEST + 2):
+        part = line
+        while len(part) == LONGEST + 2 and not part.endswith(b"\n"):
+            part = file.readline(LONGEST + 2)
+        yield line if part is line or not part.endswith(b"\n") else line + b"\n"
 
 
 def parse(line: bytes) -> dict[str, Any] | None:

@@ -77,6 +77,8 @@ BOMB = "a: &a [x, x]\nb: &b [*a, *a]\n"
     [
         (BOMB, "holds aliases"),
         ("[" * 5000, "is no readable YAML"),
+        ("- " * 100_000, "is no readable YAML"),
+        ("{a: " * 100_000, "is no readable YAML"),
         ("3", "is no readable YAML"),
         ("seed: 1\nseed: 2", r"is no readable YAML \(line 2\)"),
         ("seed: !!python/object/apply:os.getcwd []", "is no readable YAML"),

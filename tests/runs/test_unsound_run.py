@@ -5,6 +5,9 @@ import hashlib
 import json
 import os
 import shutil
+import sys
+import time
+from types import ModuleType
 
 import pytest
 import torch
@@ -12,11 +15,15 @@ from safetensors.torch import load_file, save_file
 
 from azr_population.cli import main
 from azr_population.config.load import load_config
+from azr_population.engines.torch_learner import TorchLearner
 from azr_population.errors import UserError
+from azr_population.hosts.local.engine import longest_row, outlined
+from azr_population.hosts.local.memory import check_memory
 from azr_population.measuring.evaluation.store import Store
 from azr_population.pages.comparison import benchmarks_table
 from azr_population.runs.checkpoint import steps
 
+WORKERS = "azr_population.engines.workers"
 SMALL = [
     "population=1t1s",
     "population.rows=4",
@@ -138,10 +145,26 @@ def test_a_report_that_is_a_folder(run, capsys):
 
 def test_a_completion_without_end_is_left_out(run, capsys):
     with (run / "completions.jsonl").open("a") as file:
-        row = {"step": 1, "member": "student_0", "completion": "x = 1\n" * 2_000_000}
+        row = {"step": 1, "member": "student_0", "completion": "x = 1\n" * 17_000_000}
         file.write(json.dumps(row) + "\n")
+    assert (run / "completions.jsonl").stat().st_size > 100_000_000
+    capsys.readouterr()
+    for more in ([], ["--full"], ["--json"]):
+        began = time.process_time()
+        assert main(["show", str(run), *more]) == 0
+        assert time.process_time() - began < 3
+        assert 0 < len(capsys.readouterr().out) < 1_000_000
+
+
+@pytest.mark.slow
+def test_completions_as_long_as_rows_can_be(run, capsys):
+    with (run / "completions.jsonl").open("a") as file:
+        row = {"step": 1, "member": "student_0", "completion": "x = [1]\n" * 400_000}
+        file.writelines(json.dumps(row) + "\n" for _ in range(25))
+    capsys.readouterr()
+    began = time.process_time()
     assert main(["show", str(run)]) == 0
-    assert len(capsys.readouterr().out) < 1_000_000
+    assert time.process_time() - began < 5 and capsys.readouterr().out
 
 
 def test_a_setting_without_end(run, tmp_path, capsys):
@@ -158,6 +181,19 @@ def test_json_that_is_nested_too_deep_for_compare(tmp_path, capsys):
     assert "deep.json" in said
     (tmp_path / "figures.json").write_text('{"lines": ' + "[" * 200_000)
     assert benchmarks_table._read(tmp_path / "figures.json") == {}
+
+
+def test_figures_that_are_a_folder_or_nested_too_deep(run, tmp_path, capsys):
+    figures = run / "evaluation/figures.json"
+    figures.mkdir(parents=True)
+    page = tmp_path / "page.html"
+    assert main(["compare", f"a={run}", f"b={run}", "--out", str(page)]) == 0
+    assert 'id="benchmarks"' not in page.read_text()
+    figures.rmdir()
+    cell = '{"value": 0, "low": 0, "high": 0, "more": ' + "[" * 50_000 + "]" * 50_000 + "}"
+    figures.write_text('{"lines": [{"model": "a", "k": 1, "cells": {"MATH": ' + cell + "}}]}")
+    assert main(["compare", f"a={run}", f"b={run}", "--out", str(page)]) == 0
+    assert 'id="benchmarks"' not in page.read_text()
 
 
 def test_a_pipe_in_the_place_of_the_lock_of_records(tmp_path):
@@ -212,13 +248,88 @@ def test_a_number_that_no_machine_could_serve(run, capsys, override):
 
 
 def test_members_that_the_memory_cannot_hold_are_refused(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("azr_population.hosts.local.engine.room_on", lambda device: 10**9)
+    monkeypatch.setattr("azr_population.hosts.local.memory.room_on", lambda device: 10**9)
     typed = ["population.teachers=128", "population.students=128", "base.lora.rank=64"]
     said = refused(capsys, "train", *typed, "exam.every=0", f"run.dir={tmp_path / 'run'}")
-    assert "1.0 GB of memory, and the run holds" in said and not (tmp_path / "run").exists()
+    assert "1.0 GB of memory, and the run takes up to" in said and not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/tty", "."])
 def test_seed_tasks_come_from_a_regular_file(capsys, tmp_path, path):
     typed = [*SMALL, f"task.seed_file={path}", f"run.dir={tmp_path / 'run'}"]
     assert "is no regular file" in refused(capsys, "train", *typed)
+
+
+def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypatch):
+    """What fits in one process does not in eight, and a cache that could grow too large is told."""
+    monkeypatch.setattr("azr_population.hosts.local.memory.room_on", lambda device: 10**9)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+
+    def check(*overrides):
+        config = load_config(["exam.every=0", *overrides])
+        model, tokenizer = outlined(config)
+        check_memory(config, model, longest_row(config, tokenizer, references=0))
+
+    small = ["population.rows=4", "population.attempts=2"]
+    check(*small)
+    with pytest.raises(UserError, match=r"KV cache [\d.]+ GB"):
+        check("population.rows=4096", "engine.generate_rows=4096")
+    with pytest.raises(UserError, match=r"update [\d.]+ GB"):
+        check(*small, "engine.micro_batch_tokens=1000000")
+    ray = [*small, "engine.name=ray", "engine.workers=64"]
+    with pytest.raises(UserError, match="in each of 64 processes"):
+        check(*ray)
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    check(*ray)  # Its nodes have memory of their own.
+
+
+def test_a_strangers_run_on_a_ray_that_is_not_there(run, capsys, monkeypatch):
+    text = (run / "config.yaml").read_text()
+    assert text.count("  name: torch\n") == 1
+    (run / "config.yaml").write_text(text.replace("  name: torch\n", "  name: ray\n"))
+    monkeypatch.setattr("azr_population.engines.assembly.installed", lambda package: None)
+    said = refused(capsys, "resume", run, "run.steps=2")
+    assert "engine=ray needs ray and verl; install" in said
+
+
+@pytest.mark.parametrize("fault", ["init", "import"])
+def test_a_ray_that_does_not_start(tmp_path, capsys, monkeypatch, fault):
+    """Stand-ins for both packages, of which only what starts a Ray is reached."""
+    ray = ModuleType("ray")
+
+    def init(**options):
+        raise RuntimeError("the node was not up within 30 s\nand more")
+
+    if fault == "init":
+        group = "azr_population.engines.workers.local_group"
+        pytest.importorskip("ray")
+        pytest.importorskip("verl")
+        monkeypatch.setattr(f"{group}.ray.init", init)
+        says = "Ray does not start here: the node was not up within 30 s"
+    else:
+        for name in [name for name in sys.modules if name.startswith(WORKERS)]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, "ray", ray)  # has nothing to import from
+        monkeypatch.setitem(sys.modules, "ray.exceptions", None)
+        says = "engine=ray: Ray or veRL does not import: "
+    monkeypatch.setattr("azr_population.engines.assembly.installed", lambda package: "1")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    typed = [*SMALL, "engine=ray", "run.steps=1", f"run.dir={tmp_path / 'run'}"]
+    assert says in refused(capsys, "train", *typed)
+
+
+@pytest.mark.parametrize("role", ["teacher", "student"])
+def test_a_member_that_blows_up_in_its_run(tmp_path, capsys, monkeypatch, role):
+    """Its weights become NaN in the first update, so the second step samples from nothing."""
+    update = TorchLearner.update
+
+    def blown(self, samples, learning_rates):
+        made = update(self, samples, learning_rates)
+        with torch.no_grad():
+            for factor in self.bank.parameters_of({"teacher": 0, "student": 1}[role]):
+                factor.fill_(float("nan"))
+        return made
+
+    monkeypatch.setattr(TorchLearner, "update", blown)
+    said = refused(capsys, "train", *SMALL, "run.steps=3", f"run.dir={tmp_path / 'run'}")
+    assert "its logits are NaN or Inf, so its weights have blown up" in said

@@ -91,7 +91,7 @@ def test_a_card_names_the_base_and_not_its_path(tmp_path: Path, base: str, name:
     save_adapter(adapter_of(), tmp_path / "a", base)
     text = (tmp_path / "a" / "README.md").read_text()
     assert f'base_model: "{name}"' in text and base_name(base) == name
-    assert ("/home" not in text) and ("/usr" not in text) and ("bases" not in text)
+    assert ("/home" not in text) and ("/usr" not in text) and ("bases/" not in text)
 
 
 def test_who_may_read_the_config_may_read_the_weights(tmp_path: Path) -> None:

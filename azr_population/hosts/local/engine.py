@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-
-import torch
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import Config
@@ -18,12 +15,10 @@ from azr_population.engines.base_model import load_tokenizer
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.text import TextEngine, encode
 from azr_population.errors import UserError, first_line
+from azr_population.hosts.local.memory import check_memory, lora_of, row_limits, slot_names
 from azr_population.method.check import check_made
-from azr_population.method.members import Roster
 from azr_population.method.tools import domain_of, format_of
 from azr_population.runs.streams import Streams
-from azr_population.weights.adapter import LoraSpec
-from azr_population.weights.bank import Bank
 
 if TYPE_CHECKING:
     from azr_population.engines.workers.worker import WorkerSettings
@@ -38,11 +33,18 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     """
     chat = format_of(config).chat
     model, tokenizer = outlined(config)
-    check_context(model, longest_row(config, tokenizer, references=0))
-    check_memory(config, model)
+    longest = longest_row(config, tokenizer, references=0)
+    check_context(model, longest)
+    check_memory(config, model, longest)
     if config.engine.name == "ray":
         # Imported late: Ray and veRL take seconds and are not installed everywhere.
-        from azr_population.engines.workers.local_group import ray_engine
+        try:
+            from azr_population.engines.workers.local_group import ray_engine
+        except ImportError as error:
+            raise UserError(
+                f"engine=ray: Ray or veRL does not import: {first_line(error)}; install "
+                "azr_population[verl] anew, or use engine=torch"
+            ) from error
 
         with ray_engine(_worker_settings(config), config.engine.workers, config.run.dir) as group:
             yield TextEngine(group, tokenizer, chat)
@@ -96,15 +98,6 @@ def longest_row(config: Config, tokenizer: Any, references: int | None = None) -
     return longest
 
 
-def row_limits(config: Config, kind: str) -> tuple[int, int]:
-    """Tokens of the longest proposal of such a task, and of the longest answer to it."""
-    format, engine = format_of(config), config.engine
-    return (
-        engine.propose_tokens or format.max_new_tokens(kind, "propose"),
-        engine.solve_tokens or format.max_new_tokens(kind, "solve"),
-    )
-
-
 def check_context(model: Any, longest: int) -> None:
     """Refuses rows that the base has never seen the like of: it goes on with nonsense."""
     context = context_of(model)
@@ -113,47 +106,6 @@ def check_context(model: Any, longest: int) -> None:
             f"rows of {longest} tokens (prompt, engine.propose_tokens, engine.solve_tokens) do not "
             f"fit the base's context of {context}; lower the two, or take another base"
         )
-
-
-def held_memory(config: Config, model: Any) -> dict[str, int]:
-    """Bytes that a run holds from its start to its end, by what needs them; `model` is the base,
-    or its outline."""
-    bank = Bank(model, lora_of(config), len(slot_names(config)))
-    a_member = sum(factor.numel() for factor in bank.parameters_of(0)) * 4
-    dtype: torch.dtype = getattr(torch, config.base.dtype)
-    return {
-        "base": sum(parameter.numel() for parameter in model.parameters()) * dtype.itemsize,
-        "members": a_member * bank.slots,
-        # Past opponents have a place and do not learn.
-        "AdamW": 2 * a_member * config.population.members,
-    }
-
-
-def check_memory(config: Config, model: Any) -> None:
-    """Refuses a run that this machine has no room for, before anything is allocated. Processes of a
-    Ray may run elsewhere, and are not looked at."""
-    if config.engine.name == "ray":
-        return
-    parts, room = held_memory(config, model), room_on(config.engine.device)
-    if sum(parts.values()) > room:
-        told = ", ".join(f"{name} {size(amount)}" for name, amount in parts.items())
-        raise UserError(
-            f"engine.device={config.engine.device} has {size(room)} of memory, and the run holds "
-            f"{size(sum(parts.values()))} ({told}); lower population.teachers, population.students "
-            "or base.lora.rank"
-        )
-
-
-def room_on(device: str) -> int:
-    """Bytes of memory that the device has, used or not."""
-    if device == "cuda" and torch.cuda.is_available():
-        return int(torch.cuda.get_device_properties(0).total_memory)
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def size(amount: float) -> str:
-    """Bytes as people read them."""
-    return f"{amount / 1e9:.1f} GB" if amount >= 1e9 else f"{amount / 1e6:.0f} MB"
 
 
 def _engine_settings(config: Config) -> EngineSettings:
@@ -181,14 +133,3 @@ def base_of(config: Config) -> str:
     """The base's folder, or its name on the Hub. Raises UserError: see `check_made`."""
     check_made(config.base)
     return str(config.base.path or nano_base_path())
-
-
-def slot_names(config: Config) -> list[str]:
-    """Of the slots: the members, and behind them the place of past opponents if there are any."""
-    roster = Roster.make(config.population.teachers, config.population.students)
-    return [member.name for member in roster] + ["past"] * (config.matchmaking.past > 0)
-
-
-def lora_of(config: Config) -> LoraSpec:
-    lora = config.base.lora
-    return LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules))

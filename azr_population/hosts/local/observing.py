@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from azr_population.hosts.local.engine import slot_names
+from azr_population.hosts.local.memory import slot_names
 from azr_population.method.evolution.fitness import MEASURED
 from azr_population.method.exam import Exam
 from azr_population.method.observers import (

@@ -11,9 +11,10 @@ from typing import Any
 
 from azr_population.arguments import positive
 from azr_population.errors import UserError
-from azr_population.files import write_atomically
+from azr_population.files import refuse_irregular, write_atomically
 from azr_population.measuring.evaluation.benchmark import BENCHMARKS, Benchmark, chosen
 
+FIGURES = "figures.json"
 DESCRIPTION = """\
 Benchmarks, greedy or by samples, for the base and the members of runs, for PEFT folders and for
 models of an OpenAI-compatible server. Nothing is downloaded: --list says what is there and what to
@@ -92,6 +93,9 @@ def _evaluate(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) ->
     temperature, top_p = _temperature(arguments)
     _check_out(arguments.out)
     name, entries, samplers = _rollout(arguments)
+    for entry in entries:
+        if (entry.records / FIGURES).exists():
+            refuse_irregular(entry.records / FIGURES)  # Before hours of sampling, and not after.
     plan = Plan(
         data=tuple(read(one, arguments.data) for one in benchmarks),
         wordings=wordings(arguments.prompts, benchmarks),
@@ -113,7 +117,7 @@ def _evaluate(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) ->
         for entry in entries:
             earlier = [result.store for result in results]
             result = evaluate(entry, plan, samplers, name, graders, view, earlier)
-            write_atomically(entry.records / "figures.json", as_json(result))
+            write_atomically(entry.records / FIGURES, as_json(result))
             results.append(result)
     print(markdown(results), end="")
     if arguments.out:

@@ -51,7 +51,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         figures = read_json(path)
         for line in figures["lines"]:
-            [line["model"], int(line["k"])]
+            [line["model"], line["k"] + 0]
             for cell in line["cells"].values():
                 [float(cell[key]) for key in ("value", "low", "high")]
     except (UserError, ValueError, KeyError, TypeError, AttributeError):

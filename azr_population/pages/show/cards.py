@@ -28,6 +28,8 @@ _FIGURES = (
     ("log_prob", "log-probability {} a token", "{:.2f}"),
 )
 """Key, words, format."""
+LONGEST = 50_000
+"""Characters that are shown of a text; 8,000 tokens have fewer."""
 _FIRST, _LAST = 4, 14
 """Lines that are shown of a longer prompt."""
 _PYTHON = Syntax("", "python", theme="ansi_dark", background_color="default")
@@ -36,7 +38,7 @@ _PYTHON = Syntax("", "python", theme="ansi_dark", background_color="default")
 def card(row: Mapping[str, Any], marks: Sequence[str], whole: bool = False) -> Group:
     """One record of `completions.jsonl`; the prompt is folded unless it is wanted `whole`;
     `marks` are the domain's."""
-    prompt = plain(row.get("prompt") or "")
+    prompt = _bounded(row.get("prompt") or "")
     parted = marks_of(prompt, marks)
     lines = body(prompt if whole else asked(prompt), parted)
     return Group(
@@ -44,7 +46,10 @@ def card(row: Mapping[str, Any], marks: Sequence[str], whole: bool = False) -> G
         Text(_facts(row), style="dim"),
         *([Text("prompt", style="dim"), *(lines if whole else _folded(lines))] if prompt else []),
         Text("completion", style="dim"),
-        *(body(plain(row.get("completion") or ""), parted) or [Text("    (nothing)", style="dim")]),
+        *(
+            body(_bounded(row.get("completion") or ""), parted)
+            or [Text("    (nothing)", style="dim")]
+        ),
         *_outcome(row),
         Text(),
     )
@@ -96,7 +101,17 @@ def _outcome(row: Mapping[str, Any]) -> list[Text]:
 
 def body_of(program: str) -> list[Text]:
     """The lines of a program or of values, indented."""
-    return _lines(Piece("", plain(program), True))
+    return _lines(Piece("", _bounded(program), True))
+
+
+def _bounded(text: str) -> str:
+    """The text as it may be printed; to colour megabytes takes minutes."""
+    more = len(text) - LONGEST
+    return (
+        plain(text)
+        if more <= 0
+        else (f"{plain(text[:LONGEST])}\n[... {more:,} more characters; --json shows them ...]")
+    )
 
 
 def _folded(lines: list[Text]) -> list[Text]:

@@ -6,7 +6,8 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.errors import UserError
-from azr_population.hosts.local.plan import memory, plan, size
+from azr_population.hosts.local.memory import memory, size
+from azr_population.hosts.local.plan import plan
 from azr_population.runs import RunDirectory
 
 

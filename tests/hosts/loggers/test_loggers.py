@@ -1,6 +1,8 @@
 """A logger that fails is told of once and never stops a run."""
 
+import sys
 import threading
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -122,3 +124,30 @@ def test_a_run_from_before_there_were_loggers_has_none(tmp_path):
     path.write_text(before + rest[rest.index("run:") :])
     assert "logger" not in path.read_text()
     assert config_from_file(path).logger.names == []
+
+
+@pytest.mark.parametrize("asked", ["by login", "by api"])
+def test_wandb_without_a_key_is_noted_and_nobody_is_asked(tmp_path, monkeypatch, asked):
+    """A stand-in whose `init`, as the real one's without a key, would wait for a choice."""
+    wandb = ModuleType("wandb")
+
+    def ask(**options):
+        raise AssertionError("somebody was asked")
+
+    def login(prompt=True):
+        return ask() if prompt else False
+
+    wandb.init, wandb.login, wandb.api = ask, login, SimpleNamespace(api_key=None)
+    if asked == "by api":
+        wandb.login = lambda: ask()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    config, notes = load_config([]), []
+    config.logger.names = ["wandb"]
+    (tmp_path / "config.yaml").write_text(to_yaml(config))
+    opened = open_loggers(config.logger, RunDirectory(tmp_path), 0, notes.append)
+    opened.log(1, {"a": 1.0})
+    opened.close()
+    (note,) = notes
+    assert "there is no key of Weights & Biases here; wandb login" in note
+    assert note.endswith("the run goes on without it") and "\n" not in note

@@ -46,6 +46,15 @@ def test_a_model_that_cannot_scores_nothing(tmp_path, data, capsys):
     assert kept["right"] == {name: {"base": [0] * 6} for name in names}
 
 
+def test_a_folder_in_the_place_of_the_figures_is_told_before_anything_is_drawn(
+    tmp_path, data, capsys
+):
+    (tmp_path / "records/figures.json").mkdir(parents=True)
+    assert main(command(tmp_path, data)) == 2
+    assert capsys.readouterr().err.endswith("records/figures.json is no regular file\n")
+    assert not (tmp_path / "records/completions.jsonl").exists()
+
+
 def test_killed_and_started_again_it_goes_on(tmp_path, data, capsys):
     """Killed after the first completion is on disk; the second command draws the other ones only,
     and ends with what an undisturbed one ends with."""
