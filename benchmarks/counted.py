@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -25,12 +26,17 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.flop_counter import flop_registry
+from transformers import masking_utils
 
 aten = torch.ops.aten
 _FLASH = (
     aten._scaled_dot_product_flash_attention_for_cpu,
     aten._scaled_dot_product_flash_attention_for_cpu_backward,
 )
+
+
+def _no_trace(tensor: Any = None) -> bool:
+    return False
 
 
 class Counted(TorchDispatchMode):
@@ -52,6 +58,10 @@ class Counted(TorchDispatchMode):
     def __enter__(self) -> Counted:
         self._stack = ExitStack()
         self._stack.enter_context(self._fakes)
+        if hasattr(masking_utils, "is_tracing"):
+            # transformers 5 takes fake tensors for a trace, and makes a mask [width, width] that a
+            # run without padding never has.
+            self._stack.enter_context(patch.object(masking_utils, "is_tracing", _no_trace))
         super().__enter__()
         return self
 
