@@ -337,8 +337,8 @@ class Machine:
 
     def _note(self, part: str, expected: float | None, measured: float | None) -> None:
         self.memory[part] = {
-            "by arithmetic": None if expected is None else round(expected / 1e9, 3),
-            "measured": None if measured is None else round(measured / 1e9, 3),
+            "by arithmetic": None if expected is None else round(expected / 1e9, 6),
+            "measured": None if measured is None else round(measured / 1e9, 6),
         }
 
 
