@@ -120,7 +120,7 @@ def test_colours_of_roles_and_types_are_used_for_nothing_else(opened: Opened) ->
 @pytest.mark.parametrize("name", ["8t8s", "comparison"])
 def test_figures_can_be_saved(opened: Opened, name: str) -> None:
     page = opened(name)
-    figure = page.locator("figure", has_text="Solve rate").first
+    figure = page.locator("figure", has_text="Solve rate", has=page.locator(".frame svg")).first
     with page.expect_download() as drawn:
         figure.get_by_role("button", name="as SVG").click()
     root = ElementTree.parse(drawn.value.path()).getroot()
@@ -160,7 +160,9 @@ def test_a_page_without_a_step_opens(opened: Opened) -> None:
 @pytest.mark.parametrize("name", ["8t8s", "comparison"])
 def test_pointing_at_a_chart_shows_its_values(opened: Opened, name: str, width: int) -> None:
     page = opened(name, width)
-    chart = page.locator("figure", has_text="Solve rate").first.locator(".frame svg")
+    chart = page.locator(
+        "figure", has_text="Solve rate", has=page.locator(".frame svg")
+    ).first.locator(".frame svg")
     chart.scroll_into_view_if_needed()
     chart.hover()
     shown = page.inner_text("#tip")
@@ -174,7 +176,9 @@ def test_pointing_at_a_chart_shows_its_values(opened: Opened, name: str, width: 
 
 def test_the_arrow_keys_read_a_chart(opened: Opened) -> None:
     page = opened("8t8s")
-    chart = page.locator("figure", has_text="Solve rate").first.locator(".frame svg")
+    chart = page.locator(
+        "figure", has_text="Solve rate", has=page.locator(".frame svg")
+    ).first.locator(".frame svg")
     chart.focus()
     page.keyboard.press("End")
     assert page.inner_text("#tip").startswith("step 200")
@@ -194,7 +198,7 @@ def test_a_picked_member_stands_out_in_the_charts(opened: Opened) -> None:
 
 def test_smoothing_can_be_switched_off(opened: Opened) -> None:
     page = opened("8t8s")
-    chart = page.locator("figure", has_text="Solve rate").first
+    chart = page.locator("figure", has_text="Solve rate", has=page.locator(".frame svg")).first
     before = chart.locator("path.line").count()
     page.get_by_label("running mean").uncheck()
     assert chart.locator("path.line").count() < before
