@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
-from azr_population.runs.formatting import csv_text, interval_text, plain_number
 
 if TYPE_CHECKING:
     from azr_population.measuring.outcome import Outcome
@@ -96,6 +95,8 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
 
 def to_csv(outcome: Outcome) -> str:
     """A line per pair: teacher, student, valid tasks, solve rate."""
+    from azr_population.runs.formatting import csv_text, plain_number
+
     rows = [
         [teacher.label, student.label, int(count), plain_number(value)]
         for teacher, count, row in zip(outcome.teachers, outcome.tasks, outcome.matrix, strict=True)
@@ -106,6 +107,8 @@ def to_csv(outcome: Outcome) -> str:
 
 def lines(outcome: Outcome) -> list[str]:
     """What came out, in sentences."""
+    from azr_population.runs.formatting import interval_text
+
     told = [
         f"{len(outcome.teachers)} teachers of {outcome.proposed} proposals each, "
         f"{len(outcome.students)} students"

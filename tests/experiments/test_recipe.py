@@ -102,7 +102,8 @@ def test_arms_differ_from_their_plain_form_in_what_they_are_about():
     arms = read_arms()
     shaped = load_config(arms.find("1t1s").nano)
     unshaped = load_config(arms.find("1t1s_unshaped").nano)
-    assert shaped.task.refuse and not unshaped.task.refuse
+    # None is all that the domain can refuse.
+    assert shaped.task.refuse is None and unshaped.task.refuse == []
     assert shaped.population.duplicate_price > 0 and unshaped.population.duplicate_price == 0.0
     still = load_config(arms.find("4t4s_no_evolution").nano)
     random = load_config(arms.find("4t4s_random").nano)

@@ -124,7 +124,7 @@ def test_runs_that_are_not_those_of_their_arm_are_named(arms, recipe, fake_run, 
         fake_run(run.path, planned[0].overrides, [metrics(1, 0.5)])
     text = draw(recipe, arms, planned, 1, "nano", tmp_path / "results").read_text()
     assert (
-        "**two seed 1 is another run and left out: it has population.rows=48 instead of 24.**"
+        "**two seed 1 is another run and left out: it has population.rows=96 instead of 24.**"
         in text
     )
     assert "one seed 1 is another" not in text

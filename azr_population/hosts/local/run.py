@@ -66,6 +66,7 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     fill_in(config)
     if config.run.resume and (directory.path / "config.yaml").exists():
         stored = config_from_file(directory.config_file)
+        fill_in(stored)
         refuse_changes(stored, config)
         free = [text for text in typed if touches_only(text.split("=")[0], RESUMABLE)]
         return resume(directory.path, free, view)

@@ -45,6 +45,13 @@ def composed(folder: Path, overrides: list[str]) -> DictConfig:
         return compose("app", overrides, return_hydra_config=True)
 
 
+@pytest.fixture(autouse=True)
+def vllm_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it `population.rollout=auto` is refused on GPUs before anything else is looked at."""
+    monkeypatch.setattr("azr_population.engines.vllm_versions.is_installed", lambda: True)
+    monkeypatch.setattr("azr_population.engines.vllm_versions.version", lambda: (0, 8, 5))
+
+
 @pytest.fixture
 def host(tmp_path: Path) -> Path:
     return tmp_path / "absolute_zero_reasoner" / "configs"

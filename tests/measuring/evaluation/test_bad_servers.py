@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import socket
@@ -266,3 +267,16 @@ def test_ctrl_c_ends_at_once(typed, bad):
     assert run.returncode == 130
     assert said.strip().splitlines()[-1] == "azr-population: stopped"
     assert time.monotonic() - began < 5
+
+
+def test_a_thread_with_a_loop_that_runs_can_sample():
+    """As a notebook's thread has one."""
+
+    async def cell(url):
+        return names(url)
+
+    def names(url):
+        return ServerSampler(url, SECONDS).models()
+
+    with server(MODELS) as (url, _):
+        assert asyncio.run(cell(url)) == {"m": "m"}

@@ -2,7 +2,7 @@
 
 A server may be slow, broken or hostile. Whatever it does, a request ends within `seconds` for each
 try, in a completion or a UserError; its key goes to no other host; Ctrl-C ends all at once, since
-nothing here is a thread that would have to be waited for.
+every request is a task that is cancelled.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from azr_population.errors import UserError, first_line
@@ -58,9 +59,9 @@ class ServerSampler:
                 return await self._try(client, "models", None, min(self.seconds, _LIST_SECONDS))
 
         try:
-            models = {
-                one["id"]: one.get("root") or one["id"] for one in asyncio.run(listed())["data"]
-            }
+            with _own_loop() as played:
+                listing = played(listed())["data"]
+            models = {one["id"]: one.get("root") or one["id"] for one in listing}
         except (KeyError, TypeError, AttributeError) as error:
             raise self._lists_none() from error
         if not models or not all(isinstance(t, str) for one in models.items() for t in one):
@@ -85,25 +86,27 @@ class ServerSampler:
 
         What came is told before the first failure is raised.
         """
-        loop = asyncio.new_event_loop()
         waiting: dict[asyncio.Task[list[Drawn]], int] = {}
         client = self._client()
         room = asyncio.Semaphore(_AT_ONCE)
-        try:
+
+        async def start() -> None:
             for place, request in enumerate(requests):
                 drawn = self._drawn(client, room, request, settings, seed + place)
-                waiting[loop.create_task(drawn)] = place
-            while waiting:
-                wait = asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                ready, _ = loop.run_until_complete(wait)
-                for task in sorted(ready, key=lambda task: task.exception() is not None):
-                    yield waiting.pop(task), task.result()
-        finally:
-            tasks = asyncio.all_tasks(loop)
-            for task in tasks:
-                task.cancel()
-            loop.run_until_complete(_end(client, tasks))
-            loop.close()
+                waiting[asyncio.create_task(drawn)] = place
+
+        async def some() -> set[asyncio.Task[list[Drawn]]]:
+            ready, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            return ready
+
+        with _own_loop() as played:
+            try:
+                played(start())
+                while waiting:
+                    for task in sorted(played(some()), key=lambda one: one.exception() is not None):
+                        yield waiting.pop(task), task.result()
+            finally:
+                played(_end(client, list(waiting)))
 
     async def _drawn(
         self,
@@ -213,7 +216,24 @@ class ServerSampler:
         return UserError(f"{self.url}/models does not list models; is it an API root?")
 
 
-async def _end(client: AsyncClient, tasks: set[asyncio.Task[Any]]) -> None:
+@contextmanager
+def _own_loop() -> Iterator[Callable[[Coroutine[Any, Any, Any]], Any]]:
+    """A function that plays a coroutine to its end, on a loop in a thread of its own: the caller's
+    thread may have a loop that is running, as in a notebook."""
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _end(client: AsyncClient, tasks: Sequence[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await client.aclose()
 
