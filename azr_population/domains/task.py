@@ -37,7 +37,7 @@ def task_from_dict(row: dict[str, object]) -> Task:
     if not all(isinstance(held, (list, tuple)) for held in lists):
         raise TypeError(f"a task holds what is no list: {lists}")
     inputs, outputs, imports = (tuple(held) for held in lists)  # type: ignore[arg-type, var-annotated]
-    texts = [row["type"], row["program"], row.get("message", ""), *inputs, *outputs, *imports]
+    texts = [row["program"], row.get("message", ""), *inputs, *outputs, *imports, row["type"]]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError(f"a task holds what is no text: {texts}")
     type, program, message, *_ = map(str, texts)

@@ -248,6 +248,7 @@ def test_the_family_tree_shows_kin(opened: Opened) -> None:
 def test_the_map_goes_back_in_time(opened: Opened) -> None:
     page = opened("8t8s")
     slider = page.get_by_label("Kinds met up to step")
+    page.locator("#coverage circle.cell").first.wait_for()  # drawn when its width is known
     now = page.locator("#coverage circle.cell").count()
     slider.focus()
     page.keyboard.press("Home")

@@ -65,6 +65,8 @@ def hub(monkeypatch):
         "huggingface_hub.constants.ENDPOINT", f"http://localhost:{server.server_port}"
     )
     monkeypatch.setenv("HF_TOKEN", "hf_test")
+    # Another test of this process may have been played offline.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     yield server
     server.shutdown()
     server.server_close()
