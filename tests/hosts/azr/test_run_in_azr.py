@@ -96,7 +96,7 @@ def test_what_is_ones_own_plays_inside_azr(folder: Path) -> None:
     place = folder / "own"
     place.mkdir()
     printed.own_files(place)
-    (line,) = [p.line for p in printed.commands() if "own_operator.shrink: 1.0}' pop" in p.line]
+    (line,) = [p.line for p in printed.commands() if "own_operator.shrink: 1000.0}' pop" in p.line]
     seeds = f"azr.seed_dataset={host.AZR_HOME}/{host.SEEDS}"
     code_f = f"azr.code_f_seed_dataset={host.AZR_HOME}/{host.CODE_F_SEEDS}"
     extra = [*shlex.split(line)[3:], *(o for o in POPULATION if "interval" not in o), seeds, code_f]
