@@ -46,3 +46,10 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tiny_base import save_tiny_base
 
     return save_tiny_base(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture
+def vllm_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it `population.rollout=auto` is refused on GPUs before anything else is looked at."""
+    monkeypatch.setattr("azr_population.engines.vllm_versions.is_installed", lambda: True)
+    monkeypatch.setattr("azr_population.engines.vllm_versions.version", lambda: (0, 8, 5))

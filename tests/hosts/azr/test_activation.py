@@ -16,6 +16,8 @@ from azr_population.hosts.azr import preflight
 from azr_population.hosts.azr.activation import ActivatePopulation
 from azr_population.hosts.azr.settings import PopulationSettings, read_settings
 
+pytestmark = pytest.mark.usefixtures("vllm_is_there")
+
 ARMS = {"single": 0, "1t1s": 1, "2t2s": 2, "4t4s": 4, "8t8s": 8}
 
 HOST_CONFIG = """
@@ -43,13 +45,6 @@ def composed(folder: Path, overrides: list[str]) -> DictConfig:
     (folder / "app.yaml").write_text(HOST_CONFIG)
     with initialize_config_dir(str(folder), version_base=None):
         return compose("app", overrides, return_hydra_config=True)
-
-
-@pytest.fixture(autouse=True)
-def vllm_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without it `population.rollout=auto` is refused on GPUs before anything else is looked at."""
-    monkeypatch.setattr("azr_population.engines.vllm_versions.is_installed", lambda: True)
-    monkeypatch.setattr("azr_population.engines.vllm_versions.version", lambda: (0, 8, 5))
 
 
 @pytest.fixture

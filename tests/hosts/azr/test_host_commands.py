@@ -21,6 +21,7 @@ AZR_HOME = os.environ.get("AZR_HOME", "")
 pytestmark = [
     pytest.mark.azr,
     needs.azr_checkout,
+    pytest.mark.usefixtures("vllm_is_there"),
 ]
 COMMANDS = ("3b", "7b", "14b", "coder3b", "coder7b", "coder14b", "llama", "qwen3_4b")
 
