@@ -40,5 +40,5 @@ def task_from_dict(row: dict[str, object]) -> Task:
     texts = [row["program"], row.get("message", ""), *inputs, *outputs, *imports, row["type"]]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError(f"a task holds what is no text: {texts}")
-    type, program, message, *_ = map(str, texts)
+    program, message, *_, type = map(str, texts)
     return Task(type, program, inputs, outputs, message, imports)
