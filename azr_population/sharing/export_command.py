@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,10 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _jsonl(run: Any, folder: Path, name: str) -> str:
+    from azr_population.sharing.tasks import write_tasks
+
     rows = _tasks(run, folder, "tasks.jsonl")
-    (folder / "tasks.jsonl").write_text(
-        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
-    )
+    write_tasks(folder / "tasks.jsonl", rows)
     return f"{len(rows)} tasks"
 
 
@@ -72,11 +70,11 @@ def _parquet(run: Any, folder: Path, name: str) -> str:
 
 
 def _csv(run: Any, folder: Path, name: str) -> str:
+    from azr_population.runs.formatting import csv_text
+
     figures = _figures(run)
-    with (folder / "metrics.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, ("step", "name", "value"))
-        writer.writeheader()
-        writer.writerows(figures)
+    text = csv_text(list(figures[0]), [list(row.values()) for row in figures])
+    (folder / "metrics.csv").write_text(text, encoding="utf-8")
     return f"{len(figures)} figures"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
@@ -39,6 +41,11 @@ def distinct_tasks(run: RunDirectory) -> list[dict[str, Any]]:
     for row in rows.values():
         row["solve_rate"] = row["solved"] / row["attempts"] if row["attempts"] else None
     return list(rows.values())
+
+
+def write_tasks(file: Path, rows: list[dict[str, Any]]) -> None:
+    """Writes the rows as JSON, one a line."""
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def data_set_card(run: RunDirectory, rows: list[dict[str, Any]], file: str) -> str:

@@ -7,12 +7,12 @@ run.
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
+from azr_population.sharing.tasks import write_tasks
 
 _PROJECT = """\
 [project]
@@ -61,7 +61,5 @@ def write_package(folder: Path, name: str, rows: list[dict[str, Any]]) -> str:
         _PROJECT.format(name=module.replace("_", "-"), module=module), encoding="utf-8"
     )
     (folder / module / "__init__.py").write_text(_MODULE.format(title=title), encoding="utf-8")
-    (folder / module / "tasks.jsonl").write_text(
-        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
-    )
+    write_tasks(folder / module / "tasks.jsonl", rows)
     return module
