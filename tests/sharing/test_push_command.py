@@ -1,6 +1,9 @@
 """`azr-population push`: what is written, and what a stand-in for the Hub is sent."""
 
 import json
+import os
+import subprocess
+import sys
 from base64 import b64decode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -36,7 +39,7 @@ class Hub(BaseHTTPRequestHandler):
         self.server.asked.append((self.path, self.headers.get("Authorization"), body))
         if self.server.refuses:
             return self.answer(403, {"error": "no right to write"})
-        address = f"http://localhost:{self.server.server_port}/me/mine"
+        address = f"http://127.0.0.1:{self.server.server_port}/me/mine"
         if self.path.endswith("/preupload/main"):
             files = json.loads(body)["files"]
             kept = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
@@ -57,25 +60,35 @@ class Hub(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def hub(monkeypatch):
-    server = ThreadingHTTPServer(("localhost", 0), Hub)
+def hub():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     server.asked, server.refuses = [], False
     Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr(
-        "huggingface_hub.constants.ENDPOINT", f"http://localhost:{server.server_port}"
-    )
-    monkeypatch.setenv("HF_TOKEN", "hf_test")
-    # Another test of this process may have been played offline.
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     yield server
     server.shutdown()
     server.server_close()
 
 
-def test_a_member_is_pushed_with_its_card(members, hub, capsys):
-    asked = ["push", str(members.path), "teacher_0", "--repo", "me/mine", "--license", "mit"]
-    assert main(asked) == 0
-    assert "/me/mine/commit/1" in capsys.readouterr().out
+def push(hub, *arguments):
+    """The command as a process of its own: huggingface_hub keeps its address, its sessions and
+    whether it is offline from its first use on, and a machine's proxy must not be asked."""
+    machine = {
+        key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")
+    }
+    address = f"http://127.0.0.1:{hub.server_port}"
+    settings = {"HF_ENDPOINT": address, "HF_TOKEN": "hf_test", "HF_HUB_OFFLINE": "0"}
+    return subprocess.run(
+        [sys.executable, "-m", "azr_population.cli", "push", *arguments],
+        env={**machine, **settings, "NO_PROXY": "*"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_member_is_pushed_with_its_card(members, hub):
+    done = push(hub, str(members.path), "teacher_0", "--repo", "me/mine", "--license", "mit")
+    assert done.returncode == 0, done.stderr
+    assert "/me/mine/commit/1" in done.stdout
     path, key, body = next(one for one in hub.asked if one[0].endswith("/commit/main"))
     assert path == "/api/models/me/mine/commit/main" and key == "Bearer hf_test"
     lines = [json.loads(line) for line in body.splitlines()]
@@ -90,16 +103,18 @@ def test_a_member_is_pushed_with_its_card(members, hub, capsys):
     assert "- run: run\n- exam: 25.0% at step 2\n" in card and "somebody" not in card
 
 
-def test_a_hub_that_refuses_or_is_gone_is_one_line(members, hub, capsys):
+def test_a_hub_that_refuses_or_is_gone_is_one_line(members, hub):
     hub.refuses = True
-    asked = ["push", str(members.path), "teacher_0", "--repo", "me/mine"]
-    assert main(asked) == 2
-    told = capsys.readouterr().err
-    assert "--repo me/mine cannot be pushed" in told and told.count("\n") == 1
+    asked = (str(members.path), "teacher_0", "--repo", "me/mine")
+    refused = push(hub, *asked)
+    assert refused.returncode == 2
+    assert "--repo me/mine cannot be pushed: 403" in refused.stderr, refused.stderr
+    assert refused.stderr.count("\n") == 1
     hub.shutdown()
     hub.server_close()
-    assert main(asked) == 2
-    assert "cannot be pushed" in capsys.readouterr().err
+    gone = push(hub, *asked)
+    assert gone.returncode == 2
+    assert "cannot be pushed" in gone.stderr and "refused" in gone.stderr
 
 
 def test_what_would_be_pushed_loads_as_it_is(members, tmp_path):
