@@ -1,7 +1,5 @@
 """AZR's first checkpoint raises: its plain DataLoader has no `state_dict`, which veRL saves."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -11,8 +11,6 @@ trainer. Only `azr-executor`, which puts the referee in its place, closes that. 
 the `math` metric of AZR's validation: it hands answers to sympy, whose parser evaluates them.
 """
 
-from __future__ import annotations
-
 import builtins
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """AZR runs model-written programs in unconfined worker processes; the referee takes their place."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .mechanism import Patch

@@ -5,8 +5,6 @@ reward has it) an endless program is the best paid one; and when no task is left
 crashes on an empty batch.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 from typing import Any

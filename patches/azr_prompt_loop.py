@@ -1,7 +1,5 @@
 """AZR's builder of proposal prompts loops for ever when every prompt is too long."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -5,8 +5,6 @@
 the manager's defaults: with another num_inputs every code_f proposal is invalid.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

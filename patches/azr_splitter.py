@@ -4,8 +4,6 @@ It finds the response by splitting the decoded text; a tokenizer that does not g
 letter by letter, or a validation set with another template, ends the run with an IndexError.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 from typing import Any

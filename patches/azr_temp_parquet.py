@@ -4,8 +4,6 @@ Two runs in one output folder (or two reward calls at once) read and delete each
 folder that does not exist yet makes the first call fail.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import tempfile

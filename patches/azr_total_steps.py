@@ -1,7 +1,5 @@
 """AZR plays one step less than `trainer.total_training_steps` says."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

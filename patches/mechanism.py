@@ -5,8 +5,6 @@ source is another, the patch is refused with one line: upstream has moved on, an
 look. Each patch is applied at most once per process and can be undone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import inspect

@@ -19,8 +19,6 @@ child. Results are remembered by (program, imports, input), since a program that
 is deterministic. Whoever can batch should use `Referee` itself.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any

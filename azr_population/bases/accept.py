@@ -4,8 +4,6 @@ Programs and answers are executed by the referee and judged by the same rules as
 proposes at temperature 1 and solves its own valid proposals; the figures are per task type.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """`azr-population base`: make a base out of a pretrained model, and accept it."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The card of a warmed-up base: what it is, what it was warmed up on, how it was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

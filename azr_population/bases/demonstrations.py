@@ -5,8 +5,6 @@ executed first. Demonstrations of one kind that share their prompt's beginning c
 that a model reads the beginning once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

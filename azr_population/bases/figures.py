@@ -1,7 +1,5 @@
 """The figures of an acceptance, their intervals, what is wanted of a base, and the table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

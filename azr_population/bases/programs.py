@@ -1,7 +1,5 @@
 """Which programs a base was warmed up on, as digests: a proposal that repeats one is a copy."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ A group becomes one document of `azr_population.bases.nano.packing`: the common 
 demonstration's rest in a branch that reads the beginning and itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any

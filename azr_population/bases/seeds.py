@@ -1,7 +1,5 @@
 """Seed files as tasks to warm up on: executed again, short enough, each program once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path

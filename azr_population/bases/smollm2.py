@@ -5,8 +5,6 @@ transformers (4.53) makes a Llama tokenizer of it, which starts every text with 
 wrong one for its end, keeps numbers whole and loses spaces.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -5,8 +5,6 @@ when the minutes or the tokens are used up. Stopped, it goes on from its last st
 GPUs, a search over hyper-parameters, bit-equal results after a stop.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

@@ -1,7 +1,5 @@
 """A base without members, asked in a format: proposals and answers as in a run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

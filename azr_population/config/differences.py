@@ -1,7 +1,5 @@
 """Which keys two configurations disagree about, for whoever must refuse or explain it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from functools import cache
 from typing import Any

@@ -3,8 +3,6 @@
 Values marked *ours* are neither in the paper nor in AZR.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """From Hydra overrides to a checked `Config`, with every mistake told in one line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

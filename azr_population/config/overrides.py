@@ -4,8 +4,6 @@ Hydra takes any key behind a `+`, any key of its own, and lists of values for a 
 a run here has a use for.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from typing import get_type_hints

@@ -6,8 +6,6 @@ what only AZR's needs. Values marked *ours* are not in the paper or in AZR: they
 dynamics at nano scale.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """What is known of a field of the configuration beside its type and default: bounds and effect."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Iterator

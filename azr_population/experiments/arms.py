@@ -1,7 +1,5 @@
 """Arms: what is compared with what. `recipes/arms.yaml` names them once for all recipes."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

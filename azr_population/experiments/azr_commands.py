@@ -4,8 +4,6 @@ We never run these: they want an AZR checkout and GPUs. What they record lies wh
 for it, so that the same command draws the results once the runs are there.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a member of each arm had per step: that the comparison was fair, or where it was not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from azr_population.experiments.results_tables import Runs

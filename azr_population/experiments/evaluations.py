@@ -1,7 +1,5 @@
 """Benchmarks for the members of a recipe's runs: the `azr-population evaluate` command for them."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

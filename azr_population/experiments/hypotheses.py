@@ -4,8 +4,6 @@ The primary hypotheses are tested as they are written. All other differences of 
 family, corrected by Holm: with so many of them some would leave out 0 by luck.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

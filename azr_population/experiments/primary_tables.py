@@ -1,7 +1,5 @@
 """The primary hypotheses of a recipe as they were written, and what came out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from azr_population.experiments.hypotheses import Answer, answers

@@ -1,7 +1,5 @@
 """A recipe: which arms, how long, and what is drawn of them. `recipes/<name>/recipe.yaml`."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Draws a recipe: `summary.md`, CSV files, SVG figures and what made them, in one folder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A recipe's numbers: the table of arms, and the curves behind its figures, as CSV and Markdown."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ one lets every child finish its step and save, the second ends them at once. Eit
 can be resumed. A child whose parent was killed ends at its next line of output.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -4,8 +4,6 @@ A run lies in `<out>/<arm>/seed_<n>` and serves every recipe that wants this arm
 kept of runs that were played elsewhere lies in the same way in `recipes/runs/<scale>`.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from copy import deepcopy

@@ -5,8 +5,6 @@ within a seed, and intervals over seeds. A seed's figure is the median of its st
 which warms caches up, without evolution, plus the mean of that, because it comes at an interval.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import mean, median
 

@@ -7,8 +7,6 @@
 How it is built, what it holds against and what not: README.md in this folder.
 """
 
-from __future__ import annotations
-
 from .confinement import Layer, confinement
 from .reasons import Execution, Grade, Judgement, Program, Question, Reason
 from .referee import Referee

@@ -1,7 +1,5 @@
 """What this machine offers to confine programs with: the lines that `doctor` prints."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from dataclasses import replace

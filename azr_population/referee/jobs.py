@@ -5,8 +5,6 @@ child that makes several calls only saves work: whatever does not end as it shou
 done again, alone.
 """
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -18,8 +18,6 @@ read, or has a key that none of these is, gets the reason `malformed`, its line 
 wrong, and the rest goes on.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import queue

@@ -1,7 +1,5 @@
 """Spreads jobs over the workers, brings results back in order, and outlives lost workers."""
 
-from __future__ import annotations
-
 import os
 import selectors
 import threading

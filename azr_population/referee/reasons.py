@@ -1,7 +1,5 @@
 """The words of the referee: what is asked of it and what it answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum

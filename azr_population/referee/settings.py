@@ -1,7 +1,5 @@
 """How a referee is set up."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Takes plans through their stages, many at a time, and brings their answers back in order."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tasks that wait for a worker, and what goes to it next."""
 
-from __future__ import annotations
-
 import bisect
 
 from .jobs import Job, Task

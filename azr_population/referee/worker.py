@@ -1,7 +1,5 @@
 """The trainer's handle on one zygote: start it, send jobs, take reports, kill it."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

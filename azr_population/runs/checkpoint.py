@@ -5,8 +5,6 @@ A checkpoint is a folder `step_<n>` with `state.pt` (tensors), `state.json` (pla
 crash leaves either the whole checkpoint or none; the checksums reveal a damaged one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

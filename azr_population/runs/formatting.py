@@ -1,7 +1,5 @@
 """Numbers as people read them: in the terminal, on pages and in tables."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """One line of a record, read and written."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

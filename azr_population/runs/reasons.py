@@ -1,7 +1,5 @@
 """What the words in records mean: why a proposal is no task, what became of an answer."""
 
-from __future__ import annotations
-
 MEANINGS = {
     "ok": "it runs and passes the rules",
     "solved": "the answer is right",

@@ -5,8 +5,6 @@ parse are skipped, the later of two records of a step counts, and a value that i
 number is left out.
 """
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping

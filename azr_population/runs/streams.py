@@ -4,8 +4,6 @@ Because a stream depends on (seed, step, purpose) alone, a resumed run draws wha
 one would have drawn, and no generator state has to be saved.
 """
 
-from __future__ import annotations
-
 import zlib
 
 import numpy as np

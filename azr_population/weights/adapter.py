@@ -1,7 +1,5 @@
 """One member's LoRA factors as plain tensors, independent of any model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """The bank: every member's LoRA factors, stacked, in one frozen model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext

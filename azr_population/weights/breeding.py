@@ -1,7 +1,5 @@
 """From a mix of operators to a child: the draw, sequences of operators, step sizes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The same update at another rank or alpha."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """`azr-population evolve`: a child from the PEFT folders of its parents."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os

@@ -4,8 +4,6 @@ It names its base and never the path to it, which is nobody else's business and 
 machine.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

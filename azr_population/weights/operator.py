@@ -1,7 +1,5 @@
 """What an operator is: a pure function of parents and a generator, and what is known about it."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

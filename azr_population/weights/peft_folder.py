@@ -4,8 +4,6 @@ The layout is PEFT's own (peft 0.15, `PeftModel.save_pretrained`): adapter_confi
 adapter_model.safetensors with `base_model.model.<layer>.lora_A.weight`, and a README.md.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Gram matrices of tall factors, and their k x k roots: the reading half of `lowrank`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

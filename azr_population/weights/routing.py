@@ -7,8 +7,6 @@ update; `benchmarks/bank.py` measures which one is faster when:
 - `add_grouped`: one batched matmul over members, rows padded to the longest segment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache

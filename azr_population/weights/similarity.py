@@ -1,7 +1,5 @@
 """How alike members are: the cosine of their updates dW, over all layers together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """The embedded base model: its corpus, tokenizer, pre-training, acceptance, exam and weights."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -6,8 +6,6 @@ each other, so that one program serves several questions in the very form in whi
 later. Every program whose hash falls into the held-out bucket is left out for the exam.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Iterator, Sequence

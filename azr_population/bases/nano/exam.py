@@ -5,8 +5,6 @@ constructs' frequency, and compositions of two of those, which pre-training neve
 can teach lies in the tail; the core says what it cost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from random import Random
 

@@ -4,8 +4,6 @@ For programs of the grammar only, which end by construction; the deadline and th
 the construction missed. Model-written programs go to `azr_population.referee`.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import resource
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Typed expressions over integers, lists of integers and strings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from random import Random
 

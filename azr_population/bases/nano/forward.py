@@ -6,8 +6,6 @@ library's attention is slow on a CPU for short rows in bfloat16, and because in 
 grouped key/value heads, sliding windows, caches.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -8,8 +8,6 @@ million parameters has to be able to track them. Not covered: functions in funct
 dictionaries, floats, recursion, exceptions, imports.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

@@ -1,7 +1,5 @@
 """Documents to token rows: branches, loss weights, and several documents to a row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

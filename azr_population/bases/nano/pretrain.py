@@ -9,8 +9,6 @@ A build is reproducible (same seed, machine, threads and versions) when its toke
 one that its minutes end has seen as much as the machine could do in that time.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

@@ -1,7 +1,5 @@
 """Statements: assignments, branches and loops that end by construction."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -6,8 +6,6 @@ teacher writes such programs, a student solves some of them, and practice has so
 No document holds two of the constructs; their compositions are for the exam.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random

@@ -6,8 +6,6 @@ numbers are then one step. Printable ASCII and newline survive encode and decode
 other character becomes `<unk>`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -8,8 +8,6 @@ def my_set(row: Row) -> Problem:
     return MathProblem(row.id, row["question"], row["answer"])
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Who is evaluated: the base and the members of a run, a PEFT folder, a base by itself."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import deque
 from collections.abc import Callable, Sequence

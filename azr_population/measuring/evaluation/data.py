@@ -1,7 +1,5 @@
 """Finding and reading a benchmark's file. Nothing is ever downloaded."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Draws what is missing, judges what is not judged, and counts. Ready for a kill at any moment."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`azr-population evaluate`: the paper's ten benchmarks for any member."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence

@@ -5,8 +5,6 @@ AZR's tables (CAvg, MAvg, AVG). Intervals are 95% percentile bootstraps over pro
 within each benchmark; the exact binomial bound where none or all were solved.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Comparing two runs, or two members, on the same problems."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What a benchmark asks: problems of three kinds, each with what its grader needs to know."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

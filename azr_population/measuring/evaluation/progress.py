@@ -1,7 +1,5 @@
 """How far an evaluation is, and how long it still takes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta

@@ -4,8 +4,6 @@ A prompt is chat (a user's turn, and perhaps the beginning of the answer) or pla
 are those of AZR's evaluation (evaluation/ of its repository), of evalplus and of LiveCodeBench.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The paper's Table 1 of one or several entries: Markdown, CSV, and JSON for the comparison."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

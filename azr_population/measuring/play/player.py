@@ -1,7 +1,5 @@
 """One member that can be asked by hand, with the referee beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

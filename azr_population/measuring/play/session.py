@@ -1,7 +1,5 @@
 """A conversation with a member, line by line, typed or piped."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from azr_population.errors import UserError

@@ -1,7 +1,5 @@
 """Events as lines of text, made from the records that the run directory gets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Progress as tables that are redrawn in a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any

@@ -1,7 +1,5 @@
 """Standard output for tables and colours."""
 
-from __future__ import annotations
-
 import io
 import sys
 

@@ -1,7 +1,5 @@
 """Signs of life while something takes long: what is being done and since when."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Signals: the first lets the step at hand be finished, the second stops at once."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterator

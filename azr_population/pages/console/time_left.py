@@ -1,7 +1,5 @@
 """How long a run still takes, estimated from its last steps."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 

@@ -1,7 +1,5 @@
 """Progress while a run goes on: live tables in a terminal, plain lines anywhere else."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack

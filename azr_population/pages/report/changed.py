@@ -3,8 +3,6 @@
 The words and the tiles show the same numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

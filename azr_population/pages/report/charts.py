@@ -3,8 +3,6 @@
 Reads records only. A record may lack anything; what is not a finite number is left out.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

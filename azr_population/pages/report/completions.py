@@ -1,7 +1,5 @@
 """A few completions of a few steps, folded, for whoever wants to read what was written."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 

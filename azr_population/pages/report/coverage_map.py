@@ -1,7 +1,5 @@
 """The map of the problem space: the archive's cells by size and branching, a panel per output."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

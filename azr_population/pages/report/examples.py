@@ -1,7 +1,5 @@
 """Which of a run's tasks its page shows."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Iterable
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 A member is named after its slot; an individual is what held the slot between two replacements.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

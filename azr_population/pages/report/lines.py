@@ -1,7 +1,5 @@
 """The lines of a run's charts: thinned, and broken where the individual in a slot changes."""
 
-from __future__ import annotations
-
 import bisect
 import itertools
 import math

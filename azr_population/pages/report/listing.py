@@ -1,7 +1,5 @@
 """The runs in a folder, a line each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

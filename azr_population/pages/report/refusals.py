@@ -1,7 +1,5 @@
 """Why proposals were refused, over the steps of a run."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

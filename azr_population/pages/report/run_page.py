@@ -1,7 +1,5 @@
 """The page of a run: one HTML file that needs neither network nor server."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone

@@ -1,7 +1,5 @@
 """The tables of a run's page: members, replacements, credit of operators, consumption."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The opening of a run's page: what was played, what changed, who leads."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

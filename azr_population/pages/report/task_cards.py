@@ -1,7 +1,5 @@
 """Tasks as cards: the program, its calls, every attempt with its verdict."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

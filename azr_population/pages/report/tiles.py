@@ -1,7 +1,5 @@
 """The figures at the top of a run's page."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

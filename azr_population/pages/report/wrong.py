@@ -1,7 +1,5 @@
 """What is wrong with a run that has no valid proposal, in a sentence."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

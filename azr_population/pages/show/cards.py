@@ -1,8 +1,6 @@
 """A completion as a person reads it in the terminal: the verdict first, then what was asked and
 written, with the programs coloured. Whatever it holds, it cannot control the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which of a run's completions are wanted."""
 
-from __future__ import annotations
-
 import difflib
 from collections import deque
 from collections.abc import Collection, Iterable

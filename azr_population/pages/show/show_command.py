@@ -1,7 +1,5 @@
 """`azr-population show`: what the members of a run wrote, and what became of it."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """HTML files made of one style, one script and the data, with a policy that allows no more."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Python programs as HTML with their syntax coloured; whatever they hold stays text."""
 
-from __future__ import annotations
-
 import builtins
 import html
 import keyword

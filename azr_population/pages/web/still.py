@@ -1,7 +1,5 @@
 """Charts in which nothing moves are no charts: what they would show is a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The templates of this folder, and the pieces that several pages are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path

@@ -4,8 +4,6 @@ A zygote runs without address space randomisation where the kernel lets it, so t
 depends on where objects lie (a set with None in it) is the same in every worker and on every day.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

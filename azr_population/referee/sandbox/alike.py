@@ -8,8 +8,6 @@ Two things that its code alone does not show can make a difference:
   of them: in annotations they are out of a plain program's reach, anywhere else they are not.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 from collections.abc import Iterator

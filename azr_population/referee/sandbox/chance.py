@@ -10,8 +10,6 @@ What a program reaches through C alone finds nothing either: the kernel gives no
 random bytes (`sandbox.kernel.stop_clocks`, `sandbox.seccomp`).
 """
 
-from __future__ import annotations
-
 import ctypes
 import datetime
 import gc

@@ -6,8 +6,6 @@ answer; nothing of another task, but for those that plain programs share it with
 down is only ever read as data.
 """
 
-from __future__ import annotations
-
 import builtins
 import gc
 import marshal

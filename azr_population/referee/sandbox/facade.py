@@ -10,8 +10,6 @@ Classes and functions that are written in Python take attributes (`Counter.seen 
 handed only to programs that set none.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Collection
 from types import ModuleType

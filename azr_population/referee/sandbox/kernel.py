@@ -3,8 +3,6 @@
 Each function raises OSError where the kernel refuses.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

@@ -7,8 +7,6 @@ limits that a zygote could not live with, no descriptors, and the system call fi
 Each layer alone stops most attacks; tests run the corpus with one left out at a time.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import resource

@@ -16,8 +16,6 @@ When two values are the same (`same`): by value, with these rules.
 - A list never equals a tuple, nor str bytes. Dicts and sets ignore order; the rules hold inside.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

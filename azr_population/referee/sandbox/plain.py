@@ -15,8 +15,6 @@ Attributes may be set, on instances of its own classes. A program that does so i
 that takes attributes (`facade`), so that it cannot set those of anything that outlives it.
 """
 
-from __future__ import annotations
-
 import builtins
 import dis
 import opcode

@@ -1,7 +1,5 @@
 """From the text of a job to what is executed: the program compiled, its arguments read."""
 
-from __future__ import annotations
-
 import ast
 import marshal
 from types import CodeType

@@ -6,8 +6,6 @@ None and says nothing about the text; `reader.Reader` then decides. What it does
 `Reader` does (a test compares the two), several times as fast: one match per token.
 """
 
-from __future__ import annotations
-
 import re
 
 _TOKEN = re.compile(

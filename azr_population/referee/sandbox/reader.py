@@ -1,7 +1,5 @@
 """The scanner under `literal`: from text to values, in time linear in the text."""
 
-from __future__ import annotations
-
 import keyword
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """The memory through which jobs come to a child and results leave it."""
 
-from __future__ import annotations
-
 import mmap
 from time import process_time_ns
 

@@ -4,8 +4,6 @@ For callers that bring a list of their own, as AZR's configuration does. It is a
 tasks (a hash is a one-way function nobody can invert), not of safety: text can hide anything.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 

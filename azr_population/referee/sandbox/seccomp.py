@@ -15,8 +15,6 @@ descriptor 1 that it is done: for it those two calls run on those two descriptor
 Layout of `struct seccomp_data`: nr at 0, arch at 4, instruction pointer at 8, args at 16.
 """
 
-from __future__ import annotations
-
 import struct
 
 from .syscalls import number

@@ -4,8 +4,6 @@ From the kernel's tables (x86: syscall_64.tbl, aarch64: asm-generic/unistd.h).
 None: the machine has no such call.
 """
 
-from __future__ import annotations
-
 NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "read": (0, 63), "write": (1, 64), "open": (2, None), "close": (3, 57), "stat": (4, None),
     "fstat": (5, 80), "lstat": (6, None), "poll": (7, None), "lseek": (8, 62), "mmap": (9, 222),

@@ -1,7 +1,5 @@
 """Waiting for a child, and ending it."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

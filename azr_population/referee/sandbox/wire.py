@@ -4,8 +4,6 @@ A job is a header and a body that is marshalled by the trusted side. What comes 
 unmarshalled: it is a run of frames, each a call's number, a status and a bounded UTF-8 text.
 """
 
-from __future__ import annotations
-
 import marshal
 import struct
 from collections.abc import Sequence

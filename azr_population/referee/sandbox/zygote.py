@@ -7,8 +7,6 @@ zygote keeps the time, ends children, and hands on the bytes that they leave in 
 dies when the trainer's end of the socket closes.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import json

@@ -1,7 +1,5 @@
 """How measures are read of a run's records."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 

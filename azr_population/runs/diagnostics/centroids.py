@@ -11,8 +11,6 @@ With this many cells, 150 steps of the nano single agent (135 and 142 cells) fil
 what 20,000 programs of the nano grammar fill (444). The other cells are for larger models.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from azr_population.domains.code.descriptors import DESCRIPTORS, KINDS, scale

@@ -4,8 +4,6 @@ The first tenth of the steps is set against the last, and the first exam against
 intervals hold the chance in which tasks and answers were drawn. They say nothing about other seeds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import NamedTuple

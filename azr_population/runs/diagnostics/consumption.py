@@ -1,7 +1,5 @@
 """What members consumed: whether two arms had the same budget."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from azr_population.runs.diagnostics.kept import is_kept, kept_totals

@@ -6,8 +6,6 @@ the centroids in `centroids.npy`, the same for every run, which `python -m
 azr_population.runs.diagnostics.centroids` makes from a seed. A cell's first task fills it for good.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What became of the children of each operator: operator credit as the field calls it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from azr_population.runs.directory import RunDirectory

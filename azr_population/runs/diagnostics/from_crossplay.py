@@ -1,7 +1,5 @@
 """Diagnostics of a run whose stored members have played each other (`azr-population crossplay`)."""
 
-from __future__ import annotations
-
 from azr_population.domains.measure import Measure
 from azr_population.errors import UserError
 from azr_population.files import read_json

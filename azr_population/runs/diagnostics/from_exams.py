@@ -1,7 +1,5 @@
 """Diagnostics read from `exams.jsonl`, where every member's score at every task lies."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """Who descends from whom: depth of descent, and how long ago two members' lines parted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import combinations
 

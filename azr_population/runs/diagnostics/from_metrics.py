@@ -1,7 +1,5 @@
 """Diagnostics read from the lines of `metrics.jsonl`, by role and member."""
 
-from __future__ import annotations
-
 from statistics import correlation
 
 from azr_population.domains.measure import Measure

@@ -1,7 +1,5 @@
 """Diagnostics read from the tasks: Halstead's volume and coverage of the problem space."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from azr_population.domains.measure import PROPOSERS, Measure

@@ -5,8 +5,6 @@ over the steps, by role but not by member, and the totals of the budget. `series
 read such a folder like that of a run, so recipes and comparisons can be drawn from it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path

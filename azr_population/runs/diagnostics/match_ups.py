@@ -1,7 +1,5 @@
 """Who met whom and how the matches went, from `matches.jsonl`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

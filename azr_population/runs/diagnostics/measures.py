@@ -3,8 +3,6 @@
 The one place with titles, notes and units; `catalogue.reads` files how each is read.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from functools import partial

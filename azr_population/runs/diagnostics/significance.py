@@ -5,8 +5,6 @@ Statistics 1979); Agarwal et al., "Deep reinforcement learning at the edge of th
 precipice" (2021) for the interquartile mean with bootstrap intervals.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Sequence

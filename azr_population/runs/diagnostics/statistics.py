@@ -5,8 +5,6 @@ Source: Student, "The probable error of a mean" (Biometrika 1908); Welch, "The g
 A seed is one observation: the steps and members within a run depend on each other.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ the compared steps, not of those at which the curve has a value. A run without a
 last tenth has no late value (NaN), since its last programs are older.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The valid tasks of a run as arrays, by one pass over `tasks.jsonl`."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

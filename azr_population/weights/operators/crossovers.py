@@ -6,8 +6,6 @@ cut back to the best rank r. Names and operations are PopuLoRA's (arXiv 2605.167
 gives no value, the defaults are those of the independent package populora 0.4.5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

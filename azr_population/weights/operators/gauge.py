@@ -7,8 +7,6 @@ that an operator has set to zero is only zero in B, so that it can be learned an
 split, sqrt(S) on both sides, would leave it at a saddle without gradient).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from azr_population.weights.adapter import Adapter, Factors

@@ -4,8 +4,6 @@ Names and operations are PopuLoRA's (arXiv 2605.16727, its eight shipped operato
 gives no value, the defaults are those of the independent package populora 0.4.5.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What several mathematics benchmarks have in common."""
 
-from __future__ import annotations
-
 AZR_DATA = "https://github.com/LeapLabTHU/Absolute-Zero-Reasoner, evaluation/math_eval/eval/data"
 RIGHT = "the answer equals the gold answer (math-verify)"
 

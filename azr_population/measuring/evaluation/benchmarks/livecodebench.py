@@ -4,8 +4,6 @@ Its release files are 0.1 to 1.2 GB each, so tests are read again when they are 
 test.jsonl to test5.jsonl together are release_v5, which AZR's figures go by.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import json

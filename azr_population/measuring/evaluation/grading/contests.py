@@ -4,8 +4,6 @@ The rules are those of `testing_util.py` in LiveCodeBench as AZR ships it: print
 compared without blanks around them, as texts or as decimal numbers; a method's value by `==`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack

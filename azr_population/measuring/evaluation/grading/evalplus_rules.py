@@ -4,8 +4,6 @@ The rules are those of `unsafe_execute` in evalplus 0.3.1 (evalplus/eval/__init_
 what is special about single problems is taken from evalplus itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import ModuleType

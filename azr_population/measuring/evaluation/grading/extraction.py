@@ -1,7 +1,5 @@
 """The answer in a completion. Which rule holds belongs to the prompt that was given."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Whether two mathematical answers are the same, by math-verify."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator

@@ -4,8 +4,6 @@ A file is named by the hash of all that it depends on, so a changed benchmark, P
 meets an old answer. No sandbox can read it: programs there cannot open files.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The referee as benchmarks need it: more modules, and time by the processor's clock."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterable, Iterator
 

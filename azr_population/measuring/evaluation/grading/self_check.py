@@ -4,8 +4,6 @@ Of each benchmark a few known answers go the way that completions go: right ones
 ones fail. What is missing for judging (packages, a sandbox) is told on the way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from azr_population.errors import UserError

@@ -1,7 +1,5 @@
 """Units, clock times and bases of numbers: what math-verify drops before it compares."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What a grader says of a completion."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 PASSED, WRONG, NO_ANSWER = "passed", "wrong", "no answer"

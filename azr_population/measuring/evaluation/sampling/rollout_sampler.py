@@ -1,7 +1,5 @@
 """Samples by a rollout of `engines`: the base and all members of an entry in one batch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

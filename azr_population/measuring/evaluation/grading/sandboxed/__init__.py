@@ -4,8 +4,6 @@
 its own outputs only, because nothing of what would be right is ever in the sandbox.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path
