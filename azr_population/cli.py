@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import json
 import os
 import signal
 import sys
@@ -30,16 +31,19 @@ Any field can be set (population.rows=96); `azr-population train --config` print
 """
 
 _COMPARE = """\
-One page: first what differs between the runs, then verdicts with 95% intervals over seeds against
-the first one, the budget of each, and the curves overlaid.
+Verdicts with 95% intervals over seeds against the first arm, in the terminal and on one page, which
+also has what differs between the runs, the budget of each, and the curves overlaid. Skill comes
+first: AZR's validation, benchmarks, the exam.
 
   azr-population compare runs/single runs/4t4s
   azr-population compare runs/recipes/nano/single runs/recipes/nano/4t4s     folders of seed_*
   azr-population compare one=runs/a one=runs/b other=runs/c --out ab.html     seeds by name
   azr-population compare stock=azr_console.log ours=runs/4t4s                a stock AZR log
+  azr-population compare stock=azr.log stock=evaluations/azr/figures.json ours=runs/4t4s
 
-A RUN is a run's folder, a folder of runs named seed_*, or a stock AZR log: console output, or an
-export from Weights & Biases as JSON or CSV, one run per file.
+A RUN is a run's folder, a folder of runs named seed_*, a stock AZR log (console output, or an
+export from Weights & Biases as JSON or CSV, one run per file), or the figures.json that evaluate
+left.
 """
 
 
@@ -141,7 +145,13 @@ def _parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     compare.add_argument("runs", nargs="+", metavar="[NAME=]RUN")
-    compare.add_argument("--out", metavar="FILE.html", default="comparison.html")
+    compare.add_argument(
+        "--out",
+        metavar="FILE.html",
+        default="comparison.html",
+        help="the page (default comparison.html)",
+    )
+    compare.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     compare.set_defaults(run=_compare)
 
     for name, module, summary in (
@@ -265,9 +275,15 @@ def _recipe(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
+    from azr_population.pages.comparison.compared import compare
     from azr_population.pages.comparison.comparison_page import write_comparison
 
-    print(write_comparison(arguments.runs, Path(arguments.out)))
+    compared = compare(arguments.runs)
+    page = str(write_comparison(compared, Path(arguments.out)))
+    if arguments.json:
+        print(json.dumps({**compared.to_json(), "page": page}, indent=2, allow_nan=False))
+    else:
+        print(*compared.lines(), f"page: {page}", sep="\n")
     return 0
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Stock AZR against a population of adapters on a CPU, with a real base and nothing scripted: a few
-# steps of each, equal rows, then the page that compares them. Minutes a step.
+# steps of each, equal rows and the same validation, then the verdict. Minutes a step.
 #   bash scripts/azr_pins.sh ENV && export PATH=$PWD/ENV/bin:$PATH AZR_HOME=~/Absolute-Zero-Reasoner
 #   azr-population base smollm2 --out warm
 #   PYTHONPATH=$AZR_HOME python tests/hosts/azr/cpu_stock/warm_up.py warm azr_base 15
@@ -19,7 +19,8 @@ seeds=data/7b_coder_seed_io.jsonl
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OMP_WAIT_POLICY=passive TOKENIZERS_PARALLELISM=false
 export HF_HUB_OFFLINE=1 VLLM_USE_V1=0 VLLM_CPU_KVCACHE_SPACE=1 VLLM_TARGET_DEVICE=cpu
 
-# A validation set of four of AZR's seed tasks: its loaders want a file.
+# Validation: the outputs of 24 of AZR's seed tasks, sat by every arm before the first step and after
+# the last.
 [ -f "$out/test_answer.parquet" ] || python - "$out" "$base" $seeds <<'PYTHON'
 import json, sys
 from transformers import AutoTokenizer
@@ -29,7 +30,7 @@ out, base, seeds = sys.argv[1:]
 rows = [json.loads(line) for line in open(seeds)][:64]
 tokenizer = AutoTokenizer.from_pretrained(base)
 get_pred_code_io_data(
-    rows, 4, "code_o", "answer_conditional", 900, f"{out}/test_answer.parquet", "test", tokenizer
+    rows, 24, "code_o", "answer_conditional", 900, f"{out}/test_answer.parquet", "test", tokenizer
 )
 PYTHON
 
@@ -46,11 +47,11 @@ both=(
     actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=1
     actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1
     ray_init.num_cpus=4 trainer.device=cpu trainer.n_gpus_per_node=1 'trainer.logger=[console]'
-    +trainer.val_before_train=False
+    +trainer.val_before_train=True
 )
 play() {  # arm, its overrides
     python -m absolute_zero_reasoner.main_azr_ppo "${both[@]}" \
-        trainer.default_local_dir="$out/$1" hydra.run.dir="$out/$1/hydra" "${@:2}"
+        trainer.default_local_dir="$out/$1" hydra.run.dir="$out/$1/hydra" "${@:2}" 2>&1 | tee "$out/$1.log"
 }
 
 for arm in $arms; do
@@ -63,23 +64,19 @@ for arm in $arms; do
             +actor_rollout_ref.model.override_config._attn_implementation=sdpa \
             actor_rollout_ref.rollout.free_cache_engine=False \
             actor_rollout_ref.rollout.enable_chunked_prefill=False \
-            critic.strategy=fsdp "${@:2}" 2>&1 | tee "$out/azr_console.log"
+            critic.strategy=fsdp "${@:2}"
     else
         PYTHONPATH=$root:$AZR_HOME:${PYTHONPATH:-} \
             play "$arm" trainer.total_training_steps="$steps" +population="$arm" \
             actor_rollout_ref.rollout.name=hf \
             population.rollout=torch population.threads="$OMP_NUM_THREADS" population.dtype=bfloat16 \
-            "${@:2}" 2>&1 | tee "$out/$arm.log"
+            population.run_dir="$out/$arm/run" "${@:2}"
     fi
 done
 
 runs=()
-for arm in ${arms//stock/}; do
-    for path in "$out/$arm"/*/*/*/population; do
-        [ ! -d "$path" ] || runs+=("$arm=$path")
-    done
+for arm in $arms; do
+    if [ "$arm" = stock ]; then runs+=("stock=$out/stock.log"); else runs+=("$arm=$out/$arm/run"); fi
 done
-[ ! -f "$out/azr_console.log" ] || runs+=("stock=$out/azr_console.log")
-if [ "${#runs[@]}" -gt 1 ]; then
-    PYTHONPATH=$root:${PYTHONPATH:-} python -m azr_population.cli compare "${runs[@]}" --out "$out/compare.html"
-fi
+compare() { PYTHONPATH=$root:${PYTHONPATH:-} python -m azr_population.cli compare "$@"; }
+if [ "${#runs[@]}" -gt 1 ]; then compare "${runs[@]}" --out "$out/compare.html"; fi

@@ -1,7 +1,7 @@
 """Reading and writing a run directory.
 
     config.yaml  environment.json  metrics.jsonl  matches.jsonl  lineage.jsonl  tasks.jsonl
-    exams.jsonl  completions.jsonl  members/<name>/  checkpoints/step_<n>/
+    exams.jsonl  validations.jsonl  completions.jsonl  members/<name>/  checkpoints/step_<n>/
     snapshots/step_<n>/<name>/  report.html
 
 `completions.jsonl` is for reading (`method/transcript.py`) and bounded: when it has grown to
@@ -36,7 +36,7 @@ from azr_population.files import (
 )
 from azr_population.runs import lines
 
-RECORDS = ("metrics", "matches", "lineage", "tasks", "exams", "completions")
+RECORDS = ("metrics", "matches", "lineage", "tasks", "exams", "validations", "completions")
 BOUNDED = {"completions": 32_000_000}
 """Bytes at which a record's file is put aside, and the one that was aside removed."""
 CURVES = "curves.json"
@@ -221,6 +221,10 @@ class RunDirectory:
     def exams(self) -> Iterator[dict[str, Any]]:
         """One record per member and sitting of the exam, with its score at every task."""
         return self._read("exams")
+
+    def validations(self) -> Iterator[dict[str, Any]]:
+        """One record per validation by AZR: who sat it, and the share solved of each source."""
+        return self._read("validations")
 
     def completions(self) -> Iterator[dict[str, Any]]:
         """One record per completion that is kept."""

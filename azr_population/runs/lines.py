@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, NoReturn
 _SHAPES: dict[type, tuple[str, ...]] = {
     dict: (
         *("roles", "members", "types", "phases", "exam", "operators"),
-        *("options", "fitness", "step_sizes"),
+        *("options", "fitness", "step_sizes", "shares"),
     ),
     int: ("generation",),
     list: ("parents", "inputs", "outputs", "answers", "solved", "scores"),

@@ -15,6 +15,9 @@ from azr_population.hosts.loggers.scalars import section_figures
 from azr_population.runs import RunDirectory
 from azr_population.versions import environment
 
+VALIDATION = "val/test_score/"
+"""What AZR puts before the name of a source of validation tasks."""
+
 
 def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:
     """The run directory at `path`, new, or the one that is there when the run goes on.
@@ -40,6 +43,16 @@ def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> 
         told["base"] = fingerprint(str(config.actor_rollout_ref.model.path))
     directory.create(OmegaConf.to_yaml(config, resolve=True), told)
     return directory
+
+
+def validation(figures: Mapping[str, Any], step: int, member: str) -> dict[str, Any]:
+    """AZR's validation after `step` as the run directory keeps it: the share solved by source."""
+    shares = {
+        key.removeprefix(VALIDATION): float(value)
+        for key, value in figures.items()
+        if key.startswith(VALIDATION)
+    }
+    return {"step": step, "member": member, "shares": shares}
 
 
 def figures(step: Mapping[str, Any], births: int) -> dict[str, float]:

@@ -198,9 +198,13 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         return batch, metrics
 
     def _validate(self) -> dict[str, Any]:
-        """AZR's validation, sat by the student with the best rating."""
-        self.group.default = self.population.best_student().slot
-        return super()._validate()
+        """AZR's validation, sat by the student with the best rating, and recorded."""
+        student = self.population.best_student()
+        self.group.default = student.slot
+        figures: dict[str, Any] = super()._validate()
+        row = recording.validation(figures, self.population.step, student.name)
+        self.directory.append("validations", [row])
+        return figures
 
     def _save_checkpoint(self) -> None:
         """AZR's checkpoint, with the population in its `actor` folder, and the members' folders."""

@@ -20,11 +20,15 @@ from typing import Any
 from azr_population.errors import UserError
 from azr_population.files import refuse_irregular
 from azr_population.runs.diagnostics import Series
+from azr_population.runs.diagnostics.measures import OF_CODE
 
 Rows = dict[int, dict[str, float]]
 """Step -> key -> value."""
 
+VALIDATION = "val/test_score/"
+
 KEYS = {
+    "validation": rf"{VALIDATION}.+",
     "solve_rate": r"pred_code_\w+/accuracy",
     "validity": r"gen_code_\w+/format_score",
     # AZR puts the type before this key twice.
@@ -36,9 +40,20 @@ KEYS = {
     "seconds": r"timing_s/step",
     "tokens": r"perf/total_num_tokens",  # veRL's own trainers have it, AZR's has not
 }
-"""Our diagnostic -> AZR's keys, averaged over the task types. AZR's complexity, Halstead and
-diversity scores are left out: it scales or counts them differently. Its validation is another
-exam."""
+"""Our diagnostic -> AZR's keys, averaged over the task types, or the sources of validation. AZR's
+complexity, Halstead and diversity scores are left out: it scales or counts them differently."""
+
+LACKING = {
+    "exam_mean": "no exam",
+    "exam_best": "no exam",
+    "validation": "not validated",
+    "benchmarks": "not evaluated",
+    "coverage": "no tasks",
+    "coverage_per_task": "no tasks",
+    **dict.fromkeys((one.name for one in OF_CODE), "counted otherwise"),
+    "lines": "not logged",
+}
+"""Why a stock log has no value for one of our measures, in two words."""
 
 OTHERWISE = {
     "solve_rate": "its solve rate is of tasks drawn from AZR's buffer, ours of new tasks",
@@ -48,12 +63,14 @@ OTHERWISE = {
 }
 """Diagnostics that a stock log measures in another way than we do, in words."""
 
+_KNOWN = re.compile("|".join(KEYS.values()))
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _STEP = re.compile(r"\bstep:(\d+) - (.*)")
 _NUMBER = re.compile(r"(?:[\w.]+\()?([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\)?")
 _STEP_COLUMNS = ("_step", "step", "global_step", "trainer/global_step", "training/global_step")
 SETTINGS = {
     "base": r"'model':\s*\{(?:[^{}]|\{[^{}]*\})*?'path':\s*'([^']+)'",
+    "data.val_files": r"'val_files':\s*'([^']+)'",
     "data.train_batch_size": r"'train_batch_size':\s*(\d+)",
     "azr.reward.n_samples": r"'n_samples':\s*(\d+)",
     "data.max_response_length": r"'max_response_length':\s*(\d+)",
@@ -67,7 +84,7 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     """All steps of a log, and those settings that console output tells.
 
     Raises:
-        UserError: the file cannot be read, or there is no step in it.
+        UserError: the file cannot be read, or has no step, or nothing that AZR logs.
     """
     refuse_irregular(path)
     try:
@@ -92,6 +109,12 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
         raise UserError(
             f"{path} holds no step of an AZR run: neither lines such as `step:1 - actor/entropy:0.3"
             " - ...` nor a table with a column `_step`"
+        )
+    if not any(_KNOWN.fullmatch(key) for values in rows.values() for key in values):
+        some = ", ".join(sorted({key for values in rows.values() for key in values})[:3])
+        raise UserError(
+            f"{path} holds steps, but nothing that AZR logs (such as pred_code_o/accuracy or "
+            f"{VALIDATION}...): {some}"
         )
     return rows, settings
 
@@ -118,23 +141,31 @@ def from_console(text: str) -> Rows:
 def last_step(rows: Rows) -> int:
     """The last step that was played; 0 before the first. The validation at a run's end has the
     number of a step that is not."""
-    played = re.compile("|".join(KEYS.values()))
+    played = re.compile("|".join(key for name, key in KEYS.items() if name != "validation"))
     return max((step for step in rows if any(map(played.fullmatch, rows[step]))), default=0)
 
 
 def azr_series(rows: Rows, name: str) -> Series:
-    """One of our diagnostics as AZR logged it, empty if AZR does not log it."""
+    """One of our diagnostics as AZR logged it, empty if AZR does not log it. The validation at a
+    run's end, under the number of a step that is not played any more, is of the last step."""
     if name not in KEYS:
         return []
     pattern = re.compile(KEYS[name])
-    series = []
+    last = last_step(rows) if name == "validation" else max(rows, default=0)
+    series: dict[int, float] = {}
     for step in sorted(rows):
         values = [v for key, v in rows[step].items() if pattern.fullmatch(key) and math.isfinite(v)]
         if name == "lines":
             values = [value for value in values if value > 0]  # AZR logs 0 where nothing is valid
         if values:
-            series.append((step, math.fsum(values) / len(values)))
-    return series
+            series[min(step, last)] = math.fsum(values) / len(values)
+    return list(series.items())
+
+
+def sources(rows: Rows) -> frozenset[str]:
+    """The sources of AZR's validation tasks in a log."""
+    keys = {key for values in rows.values() for key in values}
+    return frozenset(key.removeprefix(VALIDATION) for key in keys if key.startswith(VALIDATION))
 
 
 def _from_table(path: Path, table: Iterable[Mapping[str, Any]]) -> Rows:

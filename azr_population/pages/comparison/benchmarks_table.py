@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from azr_population.errors import UserError
-from azr_population.files import read_json
 from azr_population.pages.comparison.inputs import Arm
 from azr_population.pages.web.templates import note, small, table
-
-FIGURES = "evaluation/figures.json"
-"""In a run's folder; `measuring/evaluation/table.py` writes it."""
 
 
 def benchmarks(arms: Sequence[Arm]) -> Markup:
@@ -40,23 +34,10 @@ Line = tuple[str, bool, dict[str, Any]]
 def _lines(arms: Sequence[Arm]) -> Iterator[Line]:
     for arm in arms:
         for run in arm.runs:
-            figures = _read(run.path / FIGURES) if run.directory else {}
+            figures = run.figures
             label = arm.name if len(arm.runs) == 1 else f"{arm.name}/{run.name}"
             for line in figures.get("lines", ()):
                 yield label, figures.get("temperature") == 0, line
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """The figures of a run; {} where there are none, or a file that is no such thing."""
-    try:
-        figures = read_json(path)
-        for line in figures["lines"]:
-            [line["model"], line["k"] + 0]
-            for cell in line["cells"].values():
-                [float(cell[key]) for key in ("value", "low", "high")]
-    except (UserError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
-    return dict(figures)
 
 
 def _table(lines: Sequence[Line], k: int) -> Markup:

@@ -13,17 +13,16 @@ from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.pages.comparison.azr_log import OTHERWISE
 from azr_population.pages.comparison.benchmarks_table import benchmarks
+from azr_population.pages.comparison.compared import Compared
 from azr_population.pages.comparison.curves import DASHES, curves
-from azr_population.pages.comparison.differences import differences
 from azr_population.pages.comparison.fairness import fairness
-from azr_population.pages.comparison.inputs import Arm, are_mixed, arms_of
+from azr_population.pages.comparison.inputs import Arm, are_mixed
 from azr_population.pages.comparison.verdict_html import (
     forest,
     has_intervals,
     verdict_tables,
     verdict_words,
 )
-from azr_population.pages.comparison.verdict_table import horizon, verdicts
 from azr_population.pages.web.document import document
 from azr_population.pages.web.still import without_constants
 from azr_population.pages.web.templates import table
@@ -45,16 +44,13 @@ _WITHOUT = (
 )
 
 
-def write_comparison(arguments: Sequence[str], out: Path) -> Path:
-    """Compares the runs that the arguments name (see `arms_of`) and writes the page to `out`.
+def write_comparison(compared: Compared, out: Path) -> Path:
+    """Writes the page to `out`.
 
     Raises:
-        UserError: the arguments do not name two arms, or `out` cannot be written.
+        UserError: `out` cannot be written.
     """
-    arms = arms_of(arguments)
-    step = horizon(arms)
-    rows = verdicts(arms, step)
-    differing = differences(arms)
+    arms, step, rows, differing = compared.arms, compared.step, compared.rows, compared.differing
     drawn, constant = without_constants(curves(arms))
     data = {
         "steps": max((run.last for arm in arms for run in arm.runs), default=0),
@@ -97,7 +93,7 @@ def _arms(arms: Sequence[Arm]) -> list[dict[str, Any]]:
     """The arms, with the line styles that they have in the figures."""
     shown = []
     for i, arm in enumerate(arms):
-        kind = "our runs" if all(run.directory for run in arm.runs) else "stock AZR log"
+        kind = " and ".join(dict.fromkeys(run.kind for run in arm.runs))
         steps = sorted({run.last for run in arm.runs})
         reach = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
         cells = [len(arm.independent), kind, reach, "; ".join(_folders(arm))]

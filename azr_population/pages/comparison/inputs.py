@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from azr_population.config.differences import REPEATED, touches_only
 from azr_population.errors import UserError
-from azr_population.pages.comparison.azr_log import Rows, azr_series, last_step, read_azr_log
+from azr_population.pages.comparison.azr_log import (
+    LACKING,
+    Rows,
+    azr_series,
+    last_step,
+    read_azr_log,
+    sources,
+)
 from azr_population.runs import diagnostics
 from azr_population.runs.diagnostics import Series
+from azr_population.runs.diagnostics.from_evaluation import (
+    FIGURES,
+    conditions,
+    headline,
+    read_figures,
+)
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import number
 
@@ -22,7 +35,8 @@ WEIGHTS = "base.weights"
 
 @dataclass(frozen=True)
 class Run:
-    """One run: a run directory, or the log of a stock AZR run with what can be read from it."""
+    """One run: a run directory, or the log of a stock AZR run with what can be read from it, or a
+    table of `evaluate` alone."""
 
     path: Path
     directory: RunDirectory | None
@@ -30,6 +44,27 @@ class Run:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Flat, `population.rows` and the like; of a log what it tells."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    table: Mapping[str, Any] = field(default_factory=dict)
+    """What `evaluate` found, where it was given beside the run."""
+
+    @property
+    def only_evaluated(self) -> bool:
+        """Whether it is a table of `evaluate` alone."""
+        return self.directory is None and not self.log
+
+    @property
+    def kind(self) -> str:
+        """What it is, in words."""
+        if self.directory is not None:
+            return "our run"
+        return "table of evaluate" if self.only_evaluated else "stock AZR log"
+
+    @cached_property
+    def figures(self) -> Mapping[str, Any]:
+        """What `evaluate` found of it; {} where nothing is known."""
+        if self.table or self.directory is None:
+            return self.table
+        return read_figures(self.path / FIGURES)
 
     @property
     def name(self) -> str:
@@ -38,9 +73,30 @@ class Run:
 
     def series(self, name: str) -> Series:
         """A measure of whoever proposes or solves; empty where there is none."""
+        if name == "benchmarks" and self.table:
+            value = headline(self.table)
+            return [] if value is None else [(0, value)]
         if self.directory is None:
             return azr_series(self.log, name)
         return diagnostics.series(self.directory, name)
+
+    def conditions(self, name: str) -> Any:
+        """What has to be equal for a value of the measure to be compared with another run's."""
+        if name == "benchmarks":
+            return conditions(self.figures)
+        if name == "validation" and self.directory is None:
+            return sources(self.log)
+        if name == "validation" and self.directory is not None:
+            return frozenset(diagnostics.readings(self.directory, name)) - {""}
+        return None
+
+    def lacks(self, name: str) -> str:
+        """Why it has no value of a measure, in two words."""
+        if name == "benchmarks":
+            return "not evaluated"
+        if self.directory is None:
+            return "only evaluated" if self.only_evaluated else LACKING.get(name, "not logged")
+        return "no validation" if name == "validation" else "not recorded"
 
     @cached_property
     def last(self) -> int:
@@ -55,7 +111,7 @@ class Run:
         """What two runs share that are one run played or copied twice: seed and settings, of a log
         its rows."""
         if self.directory is None:
-            return repr(self.log)
+            return repr((self.log, self.table))
         told = {k: self.settings[k] for k in sorted(self.settings) if not touches_only(k, REPEATED)}
         return repr(told) if "seed" in told else str(self.path.resolve())
 
@@ -108,18 +164,21 @@ class Arm:
 
 def are_mixed(arms: Sequence[Arm]) -> bool:
     """Whether stock logs stand against our own runs, which measure some things otherwise."""
-    return len({run.directory is None for arm in arms for run in arm.runs}) > 1
+    kinds = {run.kind for arm in arms for run in arm.runs if not run.only_evaluated}
+    return len(kinds) > 1
 
 
 def arms_of(arguments: Sequence[str]) -> list[Arm]:
     """The arms that the arguments name, in their order.
 
-    An argument is a run directory, a folder of runs named `seed_*`, or a stock AZR log, and may be
-    given a name: `NAME=PATH`. Arguments given the same name are seeds of one arm; one without is
-    an arm of its own, called by as much of its path's end as no other one has.
+    An argument is a run directory, a folder of runs named `seed_*`, a stock AZR log, or a table of
+    `evaluate`, and may be given a name: `NAME=PATH`. Arguments given the same name are seeds of one
+    arm; one without is an arm of its own, called by as much of its path's end as no other one has.
+    Tables under the name of other runs are of these, in their order.
 
     Raises:
-        UserError: fewer than two arms, something that is no run, or one run twice in an arm.
+        UserError: fewer than two arms, something that is no run, one run twice in an arm, or not as
+            many tables as runs.
     """
     found: dict[str, list[Run]] = {}
     for name, path in _names(arguments):
@@ -133,7 +192,21 @@ def arms_of(arguments: Sequence[str]) -> list[Arm]:
             f"a comparison needs two arms, and there is {len(found)}: pass two or more runs, or "
             "name them: one=PATH other=PATH"
         )
-    return [Arm(name, tuple(runs)) for name, runs in found.items()]
+    return [Arm(name, _with_tables(name, runs)) for name, runs in found.items()]
+
+
+def _with_tables(name: str, runs: Sequence[Run]) -> tuple[Run, ...]:
+    """The runs of an arm, each with the table that was given for it."""
+    tables = [run for run in runs if run.only_evaluated]
+    played = [run for run in runs if run not in tables]
+    if not tables or not played:
+        return tuple(runs)
+    if len(tables) != len(played):
+        raise UserError(
+            f"{name} has {len(played)} runs and {len(tables)} tables of evaluate; give one for "
+            "each run, in the same order"
+        )
+    return tuple(replace(run, table=table.table) for run, table in zip(played, tables, strict=True))
 
 
 def flat(config: Any, prefix: str = "") -> dict[str, Any]:
@@ -172,6 +245,8 @@ def _end(parts: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> str:
 
 
 def _runs(path: Path) -> list[Run]:
+    if path.is_file() and path.suffix == ".json" and (found := read_figures(path)):
+        return [Run(path, None, table=found)]
     if path.is_file():
         rows, settings = read_azr_log(path)
         return [Run(path, None, rows, settings)]
@@ -179,12 +254,15 @@ def _runs(path: Path) -> list[Run]:
         raise UserError(f"{path} is neither a run's folder nor a log file: there is nothing there")
     if (path / "config.yaml").is_file():
         return [_of_directory(path)]
+    if (table := path / Path(FIGURES).name).is_file() and (found := read_figures(table)):
+        return [Run(table, None, table=found)]
     seeds = sorted(
         (one for one in path.glob("seed_*") if (one / "config.yaml").is_file()), key=_seed
     )
     if not seeds:
         raise UserError(
-            f"no run in {path}: there is no config.yaml in it, nor folders seed_* that have one"
+            f"no run in {path}: there is no config.yaml in it, nor folders seed_* that have one, "
+            "nor a table of evaluate"
         )
     return [_of_directory(one) for one in seeds]
 
@@ -196,7 +274,10 @@ def _of_directory(path: Path) -> Run:
     versions = {str(k): str(v) for k, v in packages.items()} if isinstance(packages, dict) else {}
     if "python" in environment:
         versions["python"] = str(environment["python"])
-    settings = flat(directory.config())
+    config = directory.config()
+    if not {"run", "population", "base", "actor_rollout_ref"} & set(config):
+        raise UserError(f"{path} is no run's folder: its config.yaml has no settings of a run")
+    settings = flat(config)
     # A base is its path, as in a log, or the name of one that ships: "hf" without the path, as in
     # what is kept of a run, names none.
     name, where = settings.pop("base.name", None), settings.pop("base.path", None)

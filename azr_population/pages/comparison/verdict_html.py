@@ -13,11 +13,6 @@ from azr_population.pages.comparison.verdict_table import Verdict
 from azr_population.pages.web.templates import empty, piece, small
 from azr_population.runs.diagnostics import Estimate
 
-_NO_DIFFERENCE = (
-    *("the same", "no difference shown", "no verdict", "not the same measure"),
-    *("no valid task", "not recorded"),
-)
-
 
 def verdict_words(arms: Sequence[Arm], rows: Sequence[Verdict], step: int) -> Markup:
     """Per arm: what is higher and lower than in the first one, with intervals, then the rest."""
@@ -49,9 +44,9 @@ def _told(rows: Sequence[Verdict], arm: int) -> Markup:
         if kind in kinds
     ]
     rest = "; ".join(
-        f"{kind} in {len(kinds[kind])} of {len(rows)} measures"
-        for kind in _NO_DIFFERENCE
-        if kind in kinds
+        f"{kind} in {len(verdicts)} of {len(rows)} measures"
+        for kind, verdicts in kinds.items()
+        if kind not in ("higher", "lower")
     )
     told += [item.format("Else" if told else "All", rest)] if rest else []
     return Markup(":</p><ul>{}</ul>").format(Markup("").join(told))
@@ -128,7 +123,7 @@ def has_intervals(verdicts: Sequence[Verdict], arm: int | None = None) -> bool:
 
 
 def _row(arms: Sequence[Arm], verdict: Verdict, i: int) -> dict[str, Any]:
-    form, change = verdict.taken.measure.format, verdict.taken.take == "change"
+    form, change = verdict.taken.measure.format, verdict.taken.take in ("change", "gain")
     unit = " points" if change else "%"
     return {
         "title": verdict.taken.title,

@@ -14,7 +14,12 @@ from azr_population.runs.diagnostics import Estimate, Series, difference, find_m
 from azr_population.runs.diagnostics.measures import OF_CODE
 from azr_population.runs.diagnostics.takes import TAKES, early, late
 
-_TAKEN = {"end": "at the end", "late": "last tenth of the steps", "change": "change"}
+_TAKEN = {
+    "end": "at the end",
+    "late": "last tenth of the steps",
+    "change": "change",
+    "gain": "gain since the first",
+}
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,9 @@ class Taken:
 
 
 ROWS = (
+    Taken(find_measure("validation"), "end"),
+    Taken(find_measure("validation"), "gain"),
+    Taken(find_measure("benchmarks"), "end"),
     Taken(find_measure("exam_mean"), "end"),
     Taken(find_measure("exam_best"), "end", " (luck favours many)"),
     Taken(find_measure("solve_rate"), "late"),
@@ -62,6 +70,13 @@ class Verdict:
     differences: list[Estimate | None]
     words: list[str]
 
+    @property
+    def unit(self) -> str:
+        """Of its values: `%`, `points` for a change of a share, or none."""
+        if self.taken.measure.format != "percent":
+            return ""
+        return "points" if self.taken.take in ("change", "gain") else "%"
+
     def to_json(self) -> dict[str, Any]:
         """What the page draws: `intervals` has `[mean, low, high]` per arm, null without an
         interval, and rows with the same `scale` are drawn to the same one."""
@@ -78,7 +93,11 @@ class Verdict:
 
 def horizon(arms: Sequence[Arm]) -> int:
     """The last step that all runs with any step have recorded; 0 if an arm has no such run."""
-    reached = [[run.last for run in arm.independent if run.last] for arm in arms]
+    reached = [
+        [run.last for run in arm.independent if run.last]
+        for arm in arms
+        if not all(run.only_evaluated for run in arm.runs)
+    ]
     return min(map(min, reached)) if reached and all(reached) else 0
 
 
@@ -110,17 +129,21 @@ def verdicts(arms: Sequence[Arm], step: int) -> list[Verdict]:
                 words.append(_missing(lacking[0], taken, step))
                 continue
             word = verdict_text(estimate, len(sample), len(samples[0]))
-            other = name in OTHERWISE and are_mixed((arms[0], arm))
+            pair = (arms[0], arm)
+            other = name in OTHERWISE and are_mixed(pair)
+            other |= len({run.conditions(name) for one in pair for run in one.independent}) > 1
             words.append(f"not the same measure: {word}" if other else word)
         rows.append(Verdict(taken, [interval(sample) for sample in samples], against, words))
     return rows
 
 
 def _missing(arm: Arm, taken: Taken, step: int) -> str:
-    """Why an arm has no value."""
+    """Why an arm has no value, in two or three words."""
     valid = [points for run in arm.runs if (points := _up_to(run.series("validity"), step))]
     none = [0.0 in (early(points, step), late(points, step)) for points in valid]
-    return "no valid task" if taken.on_tasks and none and all(none) else "not recorded"
+    if taken.on_tasks and none and all(none):
+        return "no valid task"
+    return next((run.lacks(taken.measure.name) for run in arm.runs), "not recorded")
 
 
 def _up_to(series: Series, last: int) -> Series:
@@ -130,7 +153,7 @@ def _up_to(series: Series, last: int) -> Series:
 def summarize(series: Series, how: str, last: int) -> float | None:
     """A series up to step `last` as one number by a take of `TAKES`; None if it has no value."""
     points = _up_to(series, last)
-    if not points:
+    if not points or (how == "gain" and len(points) < 2):
         return None
     value = TAKES[how](points, last)
     return None if math.isnan(value) else value

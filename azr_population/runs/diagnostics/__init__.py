@@ -2,6 +2,7 @@
 
 from azr_population.runs.diagnostics import (  # noqa: F401  (they read measures)
     from_crossplay,
+    from_evaluation,
     from_exams,
     from_lineage,
     from_metrics,

@@ -1,4 +1,5 @@
-"""Diagnostics read from `exams.jsonl`, where every member's score at every task lies."""
+"""Diagnostics read from `exams.jsonl`, where every member's score at every task lies, and from
+`validations.jsonl`, AZR's own."""
 
 import math
 from itertools import combinations
@@ -9,6 +10,25 @@ from azr_population.runs.diagnostics.catalogue import reads
 from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import mean, number
+
+
+@reads("validation")
+def _validation(run: RunDirectory, measure: Measure) -> dict[str, Series]:
+    """The mean over the sources of AZR's validation tasks, and each by its name. The one at a run's
+    end may be the second after that step, and then counts."""
+    found: dict[str, dict[int, float]] = {}
+    for row in run.validations():
+        shares = row.get("shares") or {}
+        known = {
+            str(source): value
+            for source, share in shares.items()
+            if (value := number(share)) is not None
+        }
+        if known:
+            known = {"": math.fsum(known.values()) / len(known), **known}
+        for source, value in known.items():
+            found.setdefault(source, {})[row["step"]] = value
+    return {source: sorted(steps.items()) for source, steps in found.items()}
 
 
 @reads("exam_disagreement")

@@ -31,6 +31,12 @@ _standing = partial(_of_solvers, section="standing")
 _training = partial(Measure, whose=(), section="training")
 
 SHARED = (
+    _exam(
+        "validation",
+        "AZR's validation",
+        about="its own held-out tasks, greedy; of a population the best rated student",
+    ),
+    _exam("benchmarks", "Benchmarks, pass@1", about="by evaluate, the members' mean", section=""),
     _exam("exam_mean", "Exam, mean of the members"),
     _exam("exam_best", "Exam, best member"),
     _exam("exam_worst", "Exam, worst member"),

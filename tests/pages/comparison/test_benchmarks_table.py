@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 from azr_population.pages.comparison.benchmarks_table import benchmarks
+from azr_population.pages.comparison.compared import compare
 from azr_population.pages.comparison.comparison_page import write_comparison
 from azr_population.pages.comparison.inputs import arms_of
 
@@ -22,7 +23,7 @@ def test_the_page_has_what_evaluations_left_in_the_runs(write_run, tmp_path):
     folder.mkdir()
     assert benchmarks(arms_of([str(first), str(second)])) == ""
     (folder / "figures.json").write_text(json.dumps(figures("student_0<b>", 0.25)))
-    page = write_comparison([str(first), str(second)], tmp_path / "page.html").read_text()
+    page = write_comparison(compare([str(first), str(second)]), tmp_path / "page.html").read_text()
     assert "<h2>Benchmarks</h2>" in page
     assert "pass@1, greedy" in page
     assert "other: student_0&lt;b&gt;" in page

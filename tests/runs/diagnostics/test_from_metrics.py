@@ -16,7 +16,7 @@ NAMES = (
     *("solve_rate", "validity", "unique", "ast_nodes", "ast_depth", "cyclomatic", "lines"),
     *("halstead_volume", "proposal_tokens", "answer_tokens", "exam_mean", "exam_best"),
     *("exam_worst", "mu", "sigma", "win_rate", "coverage", "coverage_per_task", "entropy"),
-    *("seconds", "reward", "proposal_reward", "answer_reward", "loss", "grad_norm"),
+    *("seconds", "validation", "benchmarks", "reward", "proposal_reward", "answer_reward", "loss", "grad_norm"),
     *("cells_per_step",),
     *("fitness_skill", "past_solve_rate", "student_slope", "teacher_slope"),
     *("weight_cosine", "exam_disagreement", "descent_depth", "related_pairs", "ancestor_age"),

@@ -99,7 +99,12 @@ def main(base, out, minutes):
     model, tokenizer = load_base(base, "float32", "cpu")
     tokenizer.chat_template = TEMPLATE
     settings = warmup.Settings(
-        format="azr", minutes=float(minutes), rows=1, length=1100, rising_steps=4
+        format="azr",
+        minutes=float(minutes),
+        rows=1,
+        length=1100,
+        rising_steps=4,
+        threads=int(os.environ.get("OMP_NUM_THREADS", "2")),
     )
     Path(out).mkdir(parents=True, exist_ok=True)
     warmup.warm_up(model, tokenizer, Path(out), settings)
