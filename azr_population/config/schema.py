@@ -196,6 +196,9 @@ class ComputeConfig:
     products: str | None = setting(None, among=DTYPES)
     """The dtype in which adapters are multiplied in updates and scoring; their weights and AdamW
     stay float32. Empty: the base's on GPUs, float32 on CPUs."""
+    shard: bool | None = setting(None, effect=Effect.SPEED)
+    """Whether workers share the frozen base out (FSDP2), each holding a part; what samples needs
+    weights of its own then. Empty: inside AZR where the base does not fit otherwise, else not."""
 
 
 @dataclass

@@ -19,6 +19,7 @@ from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
 from azr_population.engines.local import LocalEngine
 from azr_population.engines.rollouts import ROLLOUTS, RolloutSettings, Served
+from azr_population.engines.sharding import ranks
 from azr_population.engines.text import TextEngine
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_learner import TorchLearner
@@ -69,7 +70,10 @@ def make_engine(
     base = str(base_folder(settings.base))
     settings = replace(settings, base=base)
     settings.rollout.kind.check_base(base, settings.dtype, settings.device, settings.rollout)
-    model, tokenizer = load_base(base, settings.dtype, settings.device)
+    shard = bool(settings.learner.shard) and ranks() > 1
+    if shard:
+        check_shard(settings.rollout.name)
+    model, tokenizer = load_base(base, settings.dtype, settings.device, shard)
     return assemble(model, tokenizer, settings, generators, learner), tokenizer
 
 
@@ -139,6 +143,15 @@ def check_engine(name: str, workers: int) -> None:
 def check_rollout(name: str, rank: int) -> None:
     """Refuses what is known to fail before anything is loaded, with a `UserError`."""
     ROLLOUTS.find(name).function().check(rank)
+
+
+def check_shard(rollout: str) -> None:
+    """Refuses a base that is shared out where the sampler has no weights of its own."""
+    if not ROLLOUTS.find(rollout).function.own_weights:
+        raise UserError(
+            f"shard=true needs a sampler with weights of its own, and rollout={rollout} has none: "
+            "workers would wait for each other at every token; use rollout=vllm, or shard=false"
+        )
 
 
 def importance_cap(wanted: float | None, rollout: str, dtype: str = "float32") -> float:

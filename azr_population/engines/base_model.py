@@ -18,6 +18,7 @@ from torch import nn
 from azr_population.engines.base_config import read_config
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_sample import check_sample
+from azr_population.engines.sharding import shard_base
 from azr_population.errors import UserError, first_line
 
 _SAMPLES, _SAMPLE_BYTES = 64, 1 << 16
@@ -47,8 +48,11 @@ def fingerprint(path: str | Path) -> str:
     return found.hexdigest()[:12]
 
 
-def load_base(path: str | Path, dtype: str, device: str) -> tuple[nn.Module, Any]:
+def load_base(
+    path: str | Path, dtype: str, device: str, shard: bool = False
+) -> tuple[nn.Module, Any]:
     """The causal LM (eval mode, on `device`) and its fast tokenizer; for `path` see `base_folder`.
+    With `shard` this process gets its part of the base (`sharding.py`).
 
     Where the folder has a sample of its base (`base_sample.py`), the base is checked against it.
 
@@ -83,9 +87,12 @@ def load_base(path: str | Path, dtype: str, device: str) -> tuple[nn.Module, Any
         raise UserError(f"base.path={path}: its tokenizer has no end-of-sequence token")
     if device == "cpu":
         keep_freed_memory()
-    model = model.to(device).eval()
-    align(model)
+    model = model.to("cpu" if shard else device).eval()
+    if device == "cpu" or not shard:
+        align(model)
     check_sample(folder, model, tokenizer)
+    if shard:
+        shard_base(model, device)
     return model, tokenizer
 
 

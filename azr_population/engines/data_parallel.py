@@ -15,6 +15,7 @@ import torch.distributed
 from torch import Tensor, nn
 
 from azr_population.config.schema import LearnerConfig
+from azr_population.engines.sharding import ranks
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.weights.bank import Bank
 
@@ -37,7 +38,7 @@ class DataParallelLearner(TorchLearner):
 
     def share(self, slot: int) -> None:
         """Sends the first rank's factors of a member to all others."""
-        if _ranks() > 1:
+        if ranks() > 1:
             for parameter in self.bank.parameters_of(slot):
                 torch.distributed.broadcast(parameter.data, src=0)
 
@@ -50,13 +51,21 @@ class DataParallelLearner(TorchLearner):
         return total.hexdigest()
 
     def _sum_over_ranks(self, values: list[float]) -> list[float]:
-        if _ranks() == 1:
+        if ranks() == 1:
             return values
         device = self.bank.parameters_of(0)[0].device
         # float64, in which token counts stay exact.
         total = torch.tensor(values, dtype=torch.float64, device=device)
         torch.distributed.all_reduce(total)
         return [float(value) for value in total]
+
+    def _passes(self, own: int) -> int:
+        # Each pass through a base that is shared out gathers its weights from all ranks.
+        if ranks() == 1 or not self.config.shard:
+            return own
+        most = torch.tensor(own, device=self.bank.device)
+        torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
+        return int(most)
 
     def _piece_tokens(self, whole: int) -> int:
         return piece_tokens(whole, self.config.micro_batch_tokens)
@@ -73,7 +82,7 @@ class DataParallelLearner(TorchLearner):
     def _sum_gradients(self, slot: int) -> None:
         # A rank may have no rows of this member.
         self._keep_gradients(slot)
-        if _ranks() > 1:
+        if ranks() > 1:
             flat = torch.cat([total.flatten() for total in self._sums])
             torch.distributed.all_reduce(flat)
             parts = flat.split([total.numel() for total in self._sums])
@@ -88,8 +97,3 @@ def piece_tokens(whole: int, micro_batch_tokens: int) -> int:
     """Most tokens in one forward and backward of a member that has `whole` on all ranks: at least
     `PIECES` pieces, so that there is something to do for each rank."""
     return min(micro_batch_tokens, -(-whole // PIECES))
-
-
-def _ranks() -> int:
-    ready = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return torch.distributed.get_world_size() if ready else 1

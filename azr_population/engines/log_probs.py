@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -22,18 +22,25 @@ def log_probs(
     slots: Sequence[int],
     max_tokens: int,
     dtype: torch.dtype | None = None,
+    passes: Callable[[int], int] = lambda own: own,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """See `Learner`. At most `max_tokens` with padding go through the model at once, but at least
-    one row. `dtype` is that of the adapters' products (`Bank.routed`)."""
+    one row. `dtype` is that of the adapters' products (`Bank.routed`); `passes` says how
+    often the model has to run where there are so many batches here."""
     device = next(model.parameters()).device
     chosen: list[Tensor] = [torch.empty(0)] * len(prompts)
     entropies: list[Tensor] = [torch.empty(0)] * len(prompts)
     answered = [i for i in range(len(prompts)) if responses[i]]
-    for places in slot_batches(
-        [len(prompts[i]) + len(responses[i]) for i in answered],
-        [slots[i] for i in answered],
-        max_tokens,
-    ):
+    batches = list(
+        slot_batches(
+            [len(prompts[i]) + len(responses[i]) for i in answered],
+            [slots[i] for i in answered],
+            max_tokens,
+        )
+    )
+    # Asked before the first: where a base is shared out, ranks talk to each other in every pass.
+    more = passes(len(batches)) - len(batches)
+    for places in batches:
         rows = [answered[place] for place in places]
         width = max(len(prompts[i]) + len(responses[i]) for i in rows)
         input_ids = torch.zeros(len(rows), width, dtype=torch.long)
@@ -56,4 +63,6 @@ def log_probs(
         for into, told in zip((chosen, entropies), both, strict=True):
             for i, values in zip(rows, told.cpu().split(lengths), strict=True):
                 into[i] = values
+    for _ in range(more):
+        model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=device), use_cache=False)
     return chosen, entropies

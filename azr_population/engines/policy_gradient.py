@@ -38,12 +38,12 @@ class MicroBatch:
     advantages: Tensor
 
 
-def micro_batches(
-    samples: Sequence[Sample], max_tokens: int, device: torch.device
-) -> Iterator[MicroBatch]:
-    """The samples of each of `pieces` as a batch."""
-    for piece in pieces(samples, max_tokens):
-        yield _collate(piece, device)
+def nothing(device: torch.device) -> MicroBatch:
+    """A batch to compute along with other ranks' last ones; nothing is learned from it."""
+    ids = torch.zeros(1, 2, dtype=torch.long)
+    completion = torch.tensor([[False, True]])
+    tensors = (ids, torch.ones_like(ids), completion, torch.zeros(1, 2), torch.zeros(1))
+    return MicroBatch(*(tensor.to(device) for tensor in tensors))
 
 
 def pieces(samples: Sequence[Sample], max_tokens: int) -> Iterator[list[Sample]]:
@@ -135,7 +135,8 @@ def length(sample: Sample) -> int:
     return len(sample.completion.prompt_ids) + len(sample.completion.token_ids)
 
 
-def _collate(samples: Sequence[Sample], device: torch.device) -> MicroBatch:
+def collate(samples: Sequence[Sample], device: torch.device) -> MicroBatch:
+    """The samples as a batch, prompt and completion of each in its row."""
     width = max(length(sample) for sample in samples)
     shape = (len(samples), width)
     input_ids = torch.zeros(shape, dtype=torch.long)

@@ -16,12 +16,15 @@ from azr_population.config.schema import LearnerConfig
 from azr_population.engines.engine import Ids, Sample, Updates
 from azr_population.engines.log_probs import log_probs
 from azr_population.engines.policy_gradient import (
+    collate,
     finish_metrics,
     length,
     metric_names,
-    micro_batches,
+    nothing,
+    pieces,
     policy_loss,
 )
+from azr_population.engines.sharding import give_back
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.bank import Bank
 
@@ -61,12 +64,13 @@ class TorchLearner:
             }
         finally:
             self.model.eval()
+            give_back(self.model)
 
     def log_probs(
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
         """See `Learner`."""
-        return log_probs(
+        told = log_probs(
             self.model,
             self.bank,
             prompts,
@@ -74,7 +78,10 @@ class TorchLearner:
             slots,
             self.config.micro_batch_tokens,
             self._products,
+            self._passes,
         )
+        give_back(self.model)
+        return told
 
     def read(self, slot: int) -> Adapter:
         """See `Learner`."""
@@ -128,7 +135,10 @@ class TorchLearner:
             group["lr"] = learning_rate
         device = next(self.model.parameters()).device
         totals = dict.fromkeys(metric_names(self._importance_cap), 0.0)
-        for batch in micro_batches(samples, self._piece_tokens(int(whole)), device):
+        batches = list(pieces(samples, self._piece_tokens(int(whole))))
+        for number in range(self._passes(len(batches))):
+            own = number < len(batches)
+            batch = collate(batches[number], device) if own else nothing(device)
             routes = torch.full((len(batch.input_ids),), slot, device=device)
             # Backward too, because gradient checkpointing runs the layers again there.
             with self.bank.routed(routes, self._products):
@@ -136,6 +146,9 @@ class TorchLearner:
                     self.model, batch, self.config.clip_ratio, self._importance_cap
                 )
                 (loss / tokens).backward()
+            if not own:
+                self._optimizers[slot].zero_grad(set_to_none=True)
+                continue
             self._keep_gradients(slot)
             for name, value in metrics.items():
                 totals[name] += value / tokens
@@ -153,6 +166,10 @@ class TorchLearner:
     def _sum_over_ranks(self, values: list[float]) -> list[float]:
         """The sums over data-parallel ranks; there is one rank here."""
         return values
+
+    def _passes(self, own: int) -> int:
+        """How often the model runs where this rank has `own` batches."""
+        return own
 
     def _dtype_of_products(self) -> torch.dtype:
         if self.config.products:

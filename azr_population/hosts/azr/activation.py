@@ -66,7 +66,7 @@ def activate(config: DictConfig) -> None:
     preflight.check_worker(settings)
     preflight.check_surroundings(config, settings)
     preflight.check_base(config, settings)
-    fitting.refuse_what_cannot_fit(config, settings)
+    fitting.fit(config, settings)
     for reason, keys in overrides.unused(overrides.given(config)).items():
         print(f"azr-population: set and not used: {', '.join(keys)} ({reason})", flush=True)
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omegaconf import OmegaConf
+from omegaconf import OmegaConf, open_dict
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.engines import costs
@@ -53,6 +53,7 @@ def load_of(
         size=4 if settings.dtype == "float32" else 2,
         products=4 if "float32" in (settings.dtype, settings.products) else 2,
         ranks=max(1, gpus // 2 if split else gpus),
+        shard=bool(settings.shard),
         piece=settings.micro_batch_tokens,
         checkpointing=bool(config.actor_rollout_ref.model.enable_gradient_checkpointing),
         vllm=settings.rollout != "torch",
@@ -86,9 +87,11 @@ def too_much(load: Load, total: float) -> str | None:
 
 def mend(load: Load, total: float) -> str:
     """The settings, as few as will do, with which the load fits; by trying."""
+    shard = [{"shard": True}] if load.vllm and load.ranks > 1 and not load.shard else []
     rollout = "actor_rollout_ref.rollout."
     shares = [x / 100 for x in range(5 * math.ceil(20 * load.share + 1e-6), 95, 5)]
     ways: list[tuple[str, list[dict[str, Any]]]] = [
+        ("population.shard=true", shard),
         ("{rollout}gpu_memory_utilization={share:.2f}", [{"share": share} for share in shares]),
         ("{rollout}max_num_seqs={sequences}", [{"sequences": 256}]),
         ("data.max_response_length={response}", [{"response": load.response // 2}]),
@@ -96,9 +99,9 @@ def mend(load: Load, total: float) -> str:
     ]
     heads = load.architecture.kv_heads
     cuts = [n for n in (2, 4, 8) if load.ranks % n == 0 and heads % n == 0]
-    if load.vllm and load.parallel == 1:
-        key = "+{rollout}engine_kwargs.vllm.tensor_parallel_size={parallel}"
-        ways.insert(1, (key, [{"parallel": n} for n in cuts]))
+    if load.vllm:
+        key = "{rollout}tensor_model_parallel_size={parallel}"
+        ways.insert(2, (key, [{"parallel": n} for n in cuts if n > load.parallel]))
     tried: list[tuple[list[str], Load]] = [([], load)]
     for words, changes in ways:
         tried += [
@@ -113,8 +116,16 @@ def mend(load: Load, total: float) -> str:
     return "take GPUs with more memory, a smaller base or fewer members"
 
 
-def refuse_what_cannot_fit(config: Any, settings: PopulationSettings) -> None:
-    """The sums of a real start, on GPUs.
+def planned(load: Load, total: float, settings: PopulationSettings) -> Load:
+    """The load as it is, or with the base shared out where only that makes it fit and
+    `population.shard` is left to us."""
+    cut = replace(load, shard=True)
+    ours = settings.shard is None and load.vllm and load.ranks > 1
+    return cut if ours and too_much(load, total) and not too_much(cut, total) else load
+
+
+def fit(config: Any, settings: PopulationSettings) -> None:
+    """The sums of a real start, on GPUs. Sets `population.shard` where only that makes it fit.
 
     Raises:
         UserError: what does not fit, and the setting that mends it.
@@ -125,6 +136,16 @@ def refuse_what_cannot_fit(config: Any, settings: PopulationSettings) -> None:
     machine = machine_of(config, settings)
     if architecture is None or machine.told:
         return
-    load = load_of(config, settings, architecture, machine.gpus)
-    if told := too_much(load, machine.bytes_each):
-        raise UserError(f"{told}; {mend(load, machine.bytes_each)}")
+    total = machine.bytes_each
+    load = planned(load_of(config, settings, architecture, machine.gpus), total, settings)
+    if told := too_much(load, total):
+        raise UserError(f"{told}; {mend(load, total)}")
+    if load.shard and not settings.shard:
+        # The trainer, in another process, reads the configuration.
+        with open_dict(config):
+            config.population.shard = settings.shard = True
+        print(
+            "azr-population: population.shard=true, because the base does not fit otherwise: each "
+            f"of {load.ranks} GPUs holds its part",
+            flush=True,
+        )

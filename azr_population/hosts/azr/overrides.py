@@ -49,7 +49,7 @@ class Only:
 Fate = Azrs | Ours | Unused | Only
 
 AZRS = Azrs()
-FROZEN = Unused("the base is frozen, and whole on every GPU")
+FROZEN = Unused("the base is frozen: population.shard says whether each GPU holds a part or all")
 PIECES = Unused("population.micro_batch_tokens says what goes through the learner at once")
 ON_POLICY = Unused(
     "members have one update on rows just sampled: the ratio is 1, nothing is clipped"
@@ -163,9 +163,7 @@ TABLE: Mapping[str, Fate] = {
     "actor_rollout_ref.rollout.layered_summon": FROZEN,
     "actor_rollout_ref.rollout.free_cache_engine": Unused("vLLM sleeps while members learn"),
     "actor_rollout_ref.rollout.multi_stage_wake_up": Unused("vLLM wakes in one go"),
-    "actor_rollout_ref.rollout.tensor_model_parallel_size": Unused(
-        "every worker has a whole vLLM, unless engine_kwargs.vllm.tensor_parallel_size splits it"
-    ),
+    "actor_rollout_ref.rollout.tensor_model_parallel_size": Ours("GPUs that share a vLLM"),
     "actor_rollout_ref.rollout.log_prob_": PIECES,
     "actor_rollout_ref.rollout.calculate_log_probs": Unused("they are taken where they are used"),
     "actor_rollout_ref.rollout.disable_log_stats": Unused("vLLM tells nobody"),

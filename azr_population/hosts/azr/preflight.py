@@ -18,9 +18,10 @@ from omegaconf import OmegaConf
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.domains.code.task import TaskType
-from azr_population.engines.assembly import check_rollout, resolve
+from azr_population.engines.assembly import check_rollout, check_shard, resolve
 from azr_population.errors import UserError, first_line
 from azr_population.hosts.azr import overrides, surroundings
+from azr_population.hosts.azr.vllm_options import rollout_settings
 from azr_population.versions import installed
 
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
@@ -108,6 +109,7 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
         )
     device = OmegaConf.select(config, "trainer.device", default="cuda")
     check_rollout(resolve(settings.rollout, device), settings.lora.rank)
+    check_parallel(config, settings)
     rows = agent_rows(config, settings)
     _check_matches(settings, rows)
     _check_seeds(config, rows)
@@ -205,6 +207,21 @@ def _check_matches(settings: PopulationSettings, rows: int) -> None:
             f"each teacher meets {meets} students in a step and proposes {2 * rows} rows of each "
             "problem type; raise data.train_batch_size (or population.rows), or make the numbers "
             "of teachers and students equal"
+        )
+
+
+def check_parallel(config: Any, settings: PopulationSettings) -> None:
+    """GPUs that share a vLLM are of one node and one group; a shared base needs such a sampler."""
+    sampler = rollout_settings(config, settings)
+    if settings.shard:
+        check_shard(sampler.name)
+    group = config.trainer.n_gpus_per_node // (2 if settings.placement == "split" else 1)
+    if group % sampler.together:
+        key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
+        fitting = max(n for n in range(1, sampler.together) if group % n == 0)
+        raise UserError(
+            f"{key}={sampler.together} does not divide the {group} GPUs of a node that hold the "
+            f"same members; set {key}={fitting}"
         )
 
 

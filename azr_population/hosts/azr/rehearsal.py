@@ -15,7 +15,7 @@ from azr_population.engines.assembly import importance_cap
 from azr_population.engines.costs import Architecture, Load
 from azr_population.errors import UserError
 from azr_population.hosts.azr import overrides, preflight, surroundings
-from azr_population.hosts.azr.fitting import Machine, load_of, machine_of, mend, too_much
+from azr_population.hosts.azr.fitting import Machine, load_of, machine_of, mend, planned, too_much
 from azr_population.hosts.azr.settings import population_of
 from azr_population.method.check import turnover_line
 
@@ -39,7 +39,8 @@ def rehearse(config: Any, settings: PopulationSettings) -> tuple[list[str], bool
         lines.append("memory and time: not worked out, for want of a config.json of a known kind")
     else:
         machine = machine_of(config, settings)
-        load = load_of(config, settings, architecture, machine.gpus)
+        asked = load_of(config, settings, architecture, machine.gpus)
+        load = planned(asked, machine.bytes_each, settings)
         lines += _memory(load, machine)
         if words := too_much(load, machine.bytes_each):
             refused.append(f"{words}; {mend(load, machine.bytes_each)}")
@@ -109,7 +110,8 @@ def _rows(config: Any, settings: PopulationSettings) -> tuple[int, int, int]:
 def _memory(load: Load, machine: Machine) -> Iterator[str]:
     """The table by phase, in GB."""
     total, phases = machine.bytes_each, costs.phases(load, machine.bytes_each)
-    cut = f", the base cut over {load.ranks}" if load.shard else ""
+    cut = f", population.shard: the learner's base cut over {load.ranks}" if load.shard else ""
+    cut += f", vLLM's over {load.parallel}" if load.parallel > 1 else ""
     yield (
         f"memory of each of {machine.gpus} GPUs, {total / 1e9:.1f} GB usable{machine.told}{cut}; "
         f"rows of up to {load.row:,} tokens:"

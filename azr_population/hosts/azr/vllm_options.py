@@ -36,6 +36,8 @@ def vllm_options(config: Any, device: str) -> dict[str, Any]:
     assert isinstance(rollout, dict)
     taken = TAKEN + (ON_GPUS if device == "cuda" else ())
     options = {key: rollout[key] for key in taken if rollout.get(key) is not None}
+    if device == "cuda" and (rollout.get("tensor_model_parallel_size") or 1) > 1:
+        options["tensor_parallel_size"] = rollout["tensor_model_parallel_size"]
     options.setdefault(
         "max_model_len", config.data.max_prompt_length + config.data.max_response_length
     )

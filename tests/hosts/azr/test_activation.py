@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("vllm_is_there")
 ARMS = {"single": 0, "1t1s": 1, "2t2s": 2, "4t4s": 4, "8t8s": 8}
 
 HOST_CONFIG = """
-data: {train_batch_size: 64}
+data: {train_batch_size: 64, max_prompt_length: 6144, max_response_length: 8096}
 algorithm: {adv_estimator: reinforce_plus_plus, gamma: 1.0, use_kl_in_reward: false}
 actor_rollout_ref:
   model: {path: no/such/folder}

@@ -19,6 +19,7 @@ from verl import DataProto  # noqa: E402
 
 from azr_population.config.schema import LearnerConfig  # noqa: E402
 from azr_population.engines.base_model import load_base  # noqa: E402
+from azr_population.engines.rollouts import RolloutSettings  # noqa: E402
 from azr_population.engines.torch_engine import make_bank  # noqa: E402
 from azr_population.engines.workers import placement  # noqa: E402
 from azr_population.engines.workers.placement import start_groups  # noqa: E402
@@ -35,24 +36,30 @@ Make = Callable[..., PopulationGroup]
 
 @pytest.fixture(scope="module")
 def make(ray_session: None, tiny_base: Path) -> Make:
-    """Groups by placement and workers; each is made once."""
-    made: dict[tuple[str, int], PopulationGroup] = {}
+    """Groups by placement, workers and whether they share the base; each is made once."""
+    made: dict[tuple[str, int, bool], PopulationGroup] = {}
 
-    def make_group(placement: str = "colocated", workers: int = 1) -> PopulationGroup:
-        if (placement, workers) not in made:
+    def make_group(
+        placement: str = "colocated", workers: int = 1, shard: bool = False
+    ) -> PopulationGroup:
+        if (placement, workers, shard) not in made:
             settings = BatchWorkerSettings(
                 base=str(tiny_base),
                 names=NAMES,
                 lora=LoraSpec(4, 8.0, ("all-linear",)),
                 learner=LearnerConfig(
-                    micro_batch_tokens=200, gradient_checkpointing=placement == "split"
+                    importance_cap=0,
+                    micro_batch_tokens=200,
+                    gradient_checkpointing=placement == "split",
+                    shard=shard,
                 ),
+                rollout=RolloutSettings("own_weights.OwnWeights" if shard else "torch"),
                 seed=1,
                 response_length=WIDTH,
                 threads=1,
             )
             groups = start_groups(placement, settings, 2, 2, [workers], PopulationWorker, ROOM)
-            made[placement, workers] = PopulationGroup(
+            made[placement, workers, shard] = PopulationGroup(
                 groups,
                 max_new_tokens=WIDTH,
                 validation_temperature=0.0,
@@ -64,7 +71,7 @@ def make(ray_session: None, tiny_base: Path) -> Make:
                 state=lambda: {"what": "state"},
                 load_state=lambda plain: None,
             )
-        return made[placement, workers]
+        return made[placement, workers, shard]
 
     return make_group
 
@@ -144,8 +151,10 @@ def test_log_probs_are_those_of_the_rows_own_member(make: Make) -> None:
     assert torch.allclose(whole.batch["old_log_probs"], torch.cat(one_by_one), atol=1e-5)
 
 
-def test_two_ranks_end_with_the_members_of_one_rank(make: Make) -> None:
-    one, two = make("colocated", 1), make("colocated", 2)
+@pytest.mark.parametrize("shard", [False, True])
+def test_two_ranks_end_with_the_members_of_one_rank(make: Make, shard: bool) -> None:
+    """Also where each has half of the base."""
+    one, two = make("colocated", 1), make("colocated", 2, shard)
     for slot in range(MEMBERS):
         two.write_member(slot, one.read_member(slot))
         one.write_member(slot, one.read_member(slot))
@@ -161,6 +170,14 @@ def test_two_ranks_end_with_the_members_of_one_rank(make: Make) -> None:
     assert [change > 1e-4 for change in moved] == [True, False, True, True]
     (digests,) = two.digests().values()
     assert len(digests) == 2 and len(set(digests)) == 1
+    # Tokens, of rows that are uneven too, and log-probabilities.
+    given = prompts(5)
+    with one.routed([0, 1, 2, 3, 0]), two.routed([0, 1, 2, 3, 0]):
+        one.begin_step(9), two.begin_step(9)
+        ours, theirs = one.generate_sequences(given), two.generate_sequences(given)
+    assert torch.equal(ours.batch["responses"], theirs.batch["responses"])
+    ours, theirs = one.compute_log_prob(whole), two.compute_log_prob(whole)
+    assert torch.allclose(ours.batch["old_log_probs"], theirs.batch["old_log_probs"], atol=1e-5)
 
 
 def test_a_child_is_the_same_on_all_ranks(make: Make) -> None:

@@ -17,6 +17,7 @@ from azr_population.errors import UserError
 from azr_population.hosts.azr import fitting, surroundings
 from azr_population.hosts.azr.fitting import mend, too_much
 from azr_population.hosts.azr.overrides import Ours, fate
+from azr_population.hosts.azr.preflight import check_parallel
 from azr_population.hosts.azr.rehearsal import rehearse
 from azr_population.hosts.azr.settings import PopulationSettings, read_settings
 
@@ -107,7 +108,7 @@ def test_what_cannot_fit_is_refused_with_the_setting_that_mends_it(
 ) -> None:
     config, settings = command(base(tmp_path, QWEN_14B))
     with pytest.raises(UserError, match=r"vLLM's share of 0\.40.*; set ") as caught:
-        fitting.refuse_what_cannot_fit(config, settings)
+        fitting.fit(config, settings)
     told = str(caught.value)
     assert "\n" not in told
     lines, ready = rehearse(config, settings)
@@ -115,17 +116,17 @@ def test_what_cannot_fit_is_refused_with_the_setting_that_mends_it(
     # The way out is one.
     dots = re.findall(r"[\w.]+=[\w.]+", told.rpartition("; set ")[2])
     mended = command(base(tmp_path, QWEN_14B), *dots)
-    fitting.refuse_what_cannot_fit(*mended)
+    fitting.fit(*mended)
     assert rehearse(*mended)[1]
 
 
 def test_azrs_own_7b_command_fits_and_a_start_without_gpus_to_look_at_is_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fitting.refuse_what_cannot_fit(*command(base(tmp_path)))
+    fitting.fit(*command(base(tmp_path)))
     monkeypatch.setattr(surroundings, "gpu_bytes", lambda settings: None)
-    fitting.refuse_what_cannot_fit(*command(base(tmp_path, QWEN_14B)))
-    fitting.refuse_what_cannot_fit(*command(base(tmp_path, QWEN_14B), "trainer.device=cpu"))
+    fitting.fit(*command(base(tmp_path, QWEN_14B)))
+    fitting.fit(*command(base(tmp_path, QWEN_14B), "trainer.device=cpu"))
 
 
 @pytest.mark.parametrize("gib", [24, 40, 48, 80])
@@ -140,7 +141,8 @@ def test_a_way_out_that_is_named_is_one(gib: int) -> None:
     way = mend(load, total)
     assert way.startswith(("set ", "take GPUs"))
     names = {
-        "tensor_parallel_size": "parallel",
+        "shard": "shard",
+        "tensor_model_parallel_size": "parallel",
         "gpu_memory_utilization": "share",
         "max_num_seqs": "sequences",
         "max_response_length": "response",
@@ -160,14 +162,14 @@ def test_every_setting_that_a_way_out_can_name_is_one(
     architecture = Architecture.of(OmegaConf.create(QWEN_7B))
     assert architecture is not None
     load = Load(architecture, 8, 32, 6144, 8096, ranks=8)
-    offered = ("share", "parallel", "sequences", "response", "rank")
+    offered = ("shard", "share", "parallel", "sequences", "response", "rank")
 
     def fits_with_all(changed: Load, total: float) -> str | None:
         same = [name for name in offered if getattr(changed, name) == getattr(load, name)]
         return "too much" if same else None
 
     monkeypatch.setattr(fitting, "too_much", fits_with_all)
-    dots = mend(load, H100).removeprefix("set ").replace("+", "").split()
+    dots = mend(load, H100).removeprefix("set ").split()
     assert len(dots) == len(offered)
     config, settings = command(base(tmp_path), *dots)
     changed = fitting.load_of(config, settings, architecture, 8)
@@ -229,3 +231,39 @@ def test_a_lost_hub_is_one_line_with_the_way_out(
         surroundings.describe("nobody/has-this-base")
     lines, ready = rehearse(config, settings)
     assert not ready and any("not worked out" in line for line in lines)
+
+
+def test_a_base_is_shared_out_where_only_that_makes_it_fit(
+    tmp_path: Path, all_there: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    share = "actor_rollout_ref.rollout.gpu_memory_utilization=0.65"
+    config, settings = command(base(tmp_path, QWEN_14B), share)
+    lines, ready = rehearse(config, settings)
+    assert ready and any("population.shard: the learner's base cut over 8" in one for one in lines)
+    fitting.fit(config, settings)
+    assert config.population.shard is True and settings.shard
+    assert "population.shard=true" in capsys.readouterr().out
+    # Whoever says no is not overruled, and is told.
+    config, settings = command(base(tmp_path, QWEN_14B), share, "population.shard=false")
+    with pytest.raises(UserError, match=r"set population\.shard=true"):
+        fitting.fit(config, settings)
+    assert settings.shard is False
+    # A 7B base stays whole.
+    config, settings = command(base(tmp_path))
+    fitting.fit(config, settings)
+    assert not settings.shard and "shard" not in config.population
+
+
+def test_gpus_that_share_a_vllm_are_of_one_group_and_a_shared_base_needs_such_a_sampler(
+    tmp_path: Path, all_there: None
+) -> None:
+    key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
+    check_parallel(*command(base(tmp_path), f"{key}=4", "population.placement=split"))
+    for dots, way_out in (
+        ([f"{key}=3"], f"{key}=3 does not divide the 8 GPUs .* set {key}=2"),
+        ([f"{key}=2", "trainer.n_gpus_per_node=1"], f"does not divide the 1 GPUs .* set {key}=1"),
+        ([f"{key}=8", "population.placement=split"], f"the 4 GPUs .* set {key}=4"),
+        (["population.shard=true", "population.rollout=torch"], "use rollout=vllm"),
+    ):
+        with pytest.raises(UserError, match=way_out):
+            check_parallel(*command(base(tmp_path), *dots))

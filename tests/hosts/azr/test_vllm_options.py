@@ -31,7 +31,11 @@ def command(device: str, **rollout: object) -> OmegaConf:
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_the_commands_settings_are_taken(device: str) -> None:
-    on_gpus = {"gpu_memory_utilization": 0.4, "enable_chunked_prefill": True}
+    on_gpus = {
+        "gpu_memory_utilization": 0.4,
+        "enable_chunked_prefill": True,
+        "tensor_parallel_size": 2,
+    }
     assert vllm_options(command(device), device) == TAKEN | (on_gpus if device == "cuda" else {})
 
 
@@ -45,6 +49,15 @@ def test_a_length_that_was_given_is_the_context_and_engine_kwargs_are_the_last()
     given = command("cpu", max_model_len=2048, engine_kwargs={"vllm": {"max_num_seqs": 8}})
     options = vllm_options(given, "cpu")
     assert options["max_model_len"] == 2048 and options["max_num_seqs"] == 8
+
+
+def test_azrs_tensor_parallelism_is_ours_on_gpus() -> None:
+    settings = PopulationSettings(rollout="vllm")
+    assert rollout_settings(command("cuda"), settings).together == 2
+    assert rollout_settings(command("cuda", tensor_model_parallel_size=1), settings).together == 1
+    given = command("cuda", engine_kwargs={"vllm": {"tensor_parallel_size": 4}})
+    assert rollout_settings(given, settings).together == 4
+    assert rollout_settings(command("cpu"), settings).together == 1
 
 
 def test_torch_needs_none_of_them() -> None:

@@ -1,0 +1,51 @@
+"""Two processes that share the base out train the members that whole bases train, bit for bit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.config.schema import LearnerConfig
+from azr_population.engines.assembly import EngineSettings, make_engine
+from azr_population.engines.sharding import shard_base
+from azr_population.errors import UserError
+from azr_population.weights.adapter import LoraSpec
+
+SCRIPT = Path(__file__).with_name("sharded_rank.py")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_members_on_a_shared_base_are_those_on_whole_ones(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, str(SCRIPT), str(tmp_path)], check=True)
+    told = torch.load(tmp_path / "told.pt", weights_only=False)
+    for checkpointing in (False, True):
+        whole, shared = told[False, checkpointing], told[True, checkpointing]
+        assert shared["held"] == pytest.approx(whole["held"] / 2, rel=0.01)
+        assert len(set(shared["digests"])) == 1
+        assert len(shared["members"]) == 3
+        for slot in range(3):
+            assert shared["updates"][slot]["updates"] == 1.0
+            assert shared["updates"][slot] == whole["updates"][slot]
+            for ours, theirs in zip(shared["members"][slot], whole["members"][slot], strict=True):
+                assert torch.equal(ours, theirs)
+                assert ours.abs().sum() > 0
+
+
+def test_a_sampler_on_the_learners_own_base_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azr_population.engines.assembly.ranks", lambda: 2)
+    settings = EngineSettings(
+        str(nano_base_path()), ("a",), LoraSpec(4, 8.0), learner=LearnerConfig(shard=True)
+    )
+    with pytest.raises(UserError, match=r"shard=true needs .* and rollout=torch has none"):
+        make_engine(settings, [torch.Generator()])
+
+
+def test_a_model_without_blocks_is_refused() -> None:
+    with pytest.raises(UserError, match="Linear does not name its blocks"):
+        shard_base(torch.nn.Linear(2, 2), "cpu")
