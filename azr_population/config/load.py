@@ -12,11 +12,14 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from azr_population.config.differences import flat
-from azr_population.config.overrides import read_override, unknown
-from azr_population.config.schema import COMPARING, Config
+from azr_population.config.overrides import known_keys, read_override, unknown
+from azr_population.config.schema import COMPARING, Config, RunConfig
 from azr_population.config.setting import check_fields
 from azr_population.errors import UserError
 from azr_population.files import read_yaml
+
+GROUPS = Path(__file__).parent
+"""A folder per group of the configuration, with a file per choice."""
 
 ConfigStore.instance().store(name="schema", node=Config)
 
@@ -39,26 +42,54 @@ def load_config(overrides: Sequence[str]) -> Config:
 
 
 def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
-    """Reads a configuration as `to_yaml` writes it and applies dotted overrides (`run.steps=40`).
+    """Reads a configuration as `to_yaml` writes it and applies overrides (`run.steps=40`): first
+    the groups that are chosen anew (`population=1t1s`), then fields.
 
     Raises:
-        UserError: as `load_config`; or no such file, no YAML, or a group that is chosen anew.
+        UserError: as `load_config`; or no such file, or no YAML.
     """
     try:
         loaded = _checked(_values_only(path))
     except OmegaConfBaseException as error:
         raise UserError(f"{path}: {_one_line(error)}") from error
     try:
-        for text in overrides:
-            override = read_override(text)
-            value = override.value()
-            if override.key_or_group == "logger" and isinstance(value, str):
-                # The one group that a resumed run may choose anew, as the field that it sets.
-                value = {"names": [] if value == "none" else [value]}
-            OmegaConf.update(loaded, override.key_or_group, value)
+        read = [(one.key_or_group, one.value()) for one in map(read_override, overrides)]
+        for group, choice in read:
+            if (GROUPS / group).is_dir() and isinstance(choice, str):
+                for key, value in _chosen(group, choice).items():
+                    OmegaConf.update(loaded, key, value, merge=False)
+        for key, value in read:
+            if not ((GROUPS / key).is_dir() and isinstance(value, str)):
+                OmegaConf.update(loaded, key, value)
         return _to_config(loaded)
     except OmegaConfBaseException as error:
         raise UserError(_one_line(error)) from error
+
+
+def load_fork(overrides: Sequence[str]) -> Config:
+    """As `load_config`, but where `run.fork=RUN@STEP` is among the overrides they change the
+    settings of that run. The folder is not taken over."""
+    forks = [text.partition("=")[2] for text in overrides if text.startswith("run.fork=")]
+    parent = Path(forks[-1].strip("'\"").rpartition("@")[0]) if forks else Path()
+    if not forks or not (parent / "config.yaml").is_file():
+        return load_config(overrides)  # what is wrong with the fork is told by who opens it
+    own = f"run.dir={RunConfig.dir}"
+    return config_from_file(parent / "config.yaml", (own, "run.resume=false", *overrides))
+
+
+def _chosen(group: str, choice: str) -> dict[str, Any]:
+    """What a choice of a group sets: every field that any of its choices sets."""
+    composed = OmegaConf.structured(load_config([f"{group}={choice}"]))
+    known, keys = set(known_keys()), set()
+    for file in (GROUPS / group).glob("*.yaml"):
+        text = file.read_text(encoding="utf-8")
+        prefix = "" if "@package _global_" in text else f"{group}."
+        for key in flat(read_yaml(file)):
+            key = f"{prefix}{key}"
+            while key not in known and "." in key:  # an entry of a dictionary: the whole of it
+                key = key.rpartition(".")[0]
+            keys.add(key)
+    return {key: OmegaConf.select(composed, key) for key in sorted(keys & known)}
 
 
 def _values_only(path: Path) -> dict[str, Any]:
@@ -107,8 +138,6 @@ def _one_line(error: BaseException) -> str:
     )
     if key:
         return str(unknown(key[1]))
-    if group := re.search(r"Invalid type assigned: str .*\s+full_key: (\w+)$", told, re.MULTILINE):
-        return f"{group[1]} is a group, and a configuration that is written out has its fields only"
     root: BaseException = error
     while isinstance(root, ConfigCompositionException) and root.__cause__ is not None:
         root = root.__cause__

@@ -84,6 +84,12 @@ def _check(key: str, value: Any, known: Any) -> None:
         raise UserError(f"{key}={value} is out of range; it must be {' and '.join(bounds)}")
 
 
+def bounds_of(known: Any) -> list[str]:
+    """The bounds of a field's metadata in words: `at least 1`, `one of float32, bfloat16`."""
+    words = [f"one of {', '.join(known['among'])}"] if "among" in known else []
+    return [*words, *(told for told, _ in _bounds(known))]
+
+
 def _bounds(known: Any) -> Iterator[tuple[str, Callable[[float], bool]]]:
     """The bounds in words, each with its test."""
     if "least" in known:

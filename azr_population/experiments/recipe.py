@@ -136,7 +136,7 @@ def recipe_names(folder: Path | None = None) -> list[str]:
 
 
 def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
-    """The recipe called `name`, or the only one whose name begins so.
+    """The recipe called `name`, in full: some play for hours.
 
     Raises:
         UserError: there is none (the message lists those that are), or its file has a mistake.
@@ -146,12 +146,10 @@ def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
     )
 
     names = recipe_names(folder)
-    begin_so = [known for known in names if known.startswith(name)]
-    if name not in names and len(begin_so) == 1:
-        (name,) = begin_so
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        near = [known for known in names if known.startswith(name)]
+        near = near or difflib.get_close_matches(name, names, n=1)
+        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
         raise UserError(f"there is no recipe {name}{hint}; choose one of: {', '.join(names)}")
     path = (folder or recipes_folder()) / name / "recipe.yaml"
     content = read_yaml(path)

@@ -27,11 +27,17 @@ if TYPE_CHECKING:
     from azr_population.experiments.runs import PlannedRun
 
 
+_LONG = 300.0
+"""Seconds of one core that are played without a question."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("name", metavar="NAME", nargs="?", help="see --list")
     parser.add_argument("--list", action="store_true", help="all recipes, and how long they take")
-    parser.add_argument("--scale", choices=SCALES, default="nano")
+    parser.add_argument(
+        "--scale", choices=SCALES, default="nano", help="of the runs: on a CPU, or AZR's on GPUs"
+    )
     parser.add_argument(
         "--seeds", type=_seeds, metavar="N|A-B", help="how many or which; default: the recipe's"
     )
@@ -46,7 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--results",
         type=Path,
         metavar="DIR",
-        help="default: the recipe's own results/SCALE in a checkout, OUT/results/NAME for trials",
+        help="tables and figures (default OUT/results/NAME)",
+    )
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="write the recipe's own results/SCALE and keep the runs in recipes/runs, for a commit",
     )
     parser.add_argument(
         "--kept",
@@ -55,7 +66,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--resume", action="store_true", help="go on with unfinished runs")
     parser.add_argument("--draw", action="store_true", help="run nothing, draw what there is")
-    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="runs at a time")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print runs, time and folders, and stop"
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help=f"play also what takes more than {_LONG / 60:.0f} min"
+    )
+    parser.add_argument(
+        "--jobs", type=positive, default=1, metavar="N", help="runs at a time (default 1)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -65,6 +84,13 @@ def run(arguments: argparse.Namespace) -> int:
         print_list(arms)
         return 0
     recipe = read_recipe(arguments.name, arms)
+    if arguments.record and not (recipes_folder().resolve().parent / "setup.py").is_file():
+        raise UserError("--record writes into a checkout, and this is none; leave it out")
+    if arguments.record and is_trial(arguments):
+        raise UserError(
+            "--record is of the whole recipe; leave out --results, --steps, --seeds, --arms, "
+            "--draw and --kept"
+        )
     if arguments.scale not in recipe.scales:
         raise UserError(f"{recipe.name} has no {arguments.scale} scale")
     if recipe.scripts:
@@ -101,7 +127,11 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
         todo = [one for one in planned if not one.finished]
         if arguments.kept and todo:
             _refuse_to_play(recipe, todo)
-        check_bases(todo)
+        if arguments.dry_run:
+            for one in todo:
+                say(f"would play {one.name} to step {one.steps} in {one.path}")
+        else:
+            check_bases(todo)
         say(
             f"{recipe.name}: {len(planned)} runs of {steps} steps, "
             f"{len(planned) - len(todo)} of them finished already "
@@ -109,6 +139,13 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
             f"about {estimate(one.seconds_left for one in todo)} of one "
             "core to go"
         )
+        bases = dict.fromkeys(one.base for one in todo if one.base and not one.base.exists())
+        seconds = sum(one.seconds_left for one in todo)
+        seconds += sum(60.0 * arms.bases[base.name].minutes for base in bases)
+        if arguments.dry_run:
+            say(f"results would be in {results}; nothing was started")
+            return 0
+        confirm(recipe.name, seconds, arguments)
         for base in dict.fromkeys(one.base for one in todo if one.base):
             made = arms.bases[base.name]
             build_base(base, made.minutes, made.seed, say)
@@ -128,7 +165,7 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
             f"there is no run of {recipe.name} in {out}; leave out --draw to play them, or "
             "draw those of recipes/runs by --kept"
         )
-    if is_record(arguments) and not recipe.own_runs:
+    if arguments.record and not recipe.own_runs:
         keep_runs(planned, kept)
     say(f"results: {draw(recipe, arms, planned, steps, 'nano', results)}")
     evaluate(recipe, "nano", planned, results, say)
@@ -163,6 +200,9 @@ def _run_7b(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
         say(line)
     for benchmark in recipe.benchmarks:
         say("  " + ", ".join(f"{key} {value}" for key, value in benchmark.items()))
+    if arguments.dry_run:
+        say(f"{len(missing)} of {len(planned)} runs are missing in {out}; nothing was written")
+        return 0
     if missing and not arguments.draw:
         path = write_commands(recipe, arms, missing, out)
         print(path.read_text(encoding="utf-8"), end="")
@@ -185,7 +225,13 @@ def _run_scripts(recipe: Recipe, arguments: argparse.Namespace) -> int:
             say(line)
         return 0
     out = arguments.out or Path("runs/recipes/nano")
-    results = arguments.results or out / "results" / recipe.name
+    results = results_folder(recipe, arguments, out)
+    if arguments.dry_run:
+        for line in recipe.scripts:
+            say(f"would run {line.format(results=results)}")
+        say(f"about {recipe.minutes:.0f} min; nothing was started")
+        return 0
+    confirm(recipe.name, 60.0 * recipe.minutes, arguments)
     results.mkdir(parents=True, exist_ok=True)
     for line in recipe.scripts:
         typed = [part.format(results=results.absolute()) for part in shlex.split(line)]
@@ -207,24 +253,33 @@ def chosen_arms(recipe: Recipe, arms: Arms, wanted: str | None) -> tuple[str, ..
 
 
 def results_folder(recipe: Recipe, arguments: argparse.Namespace, out: Path) -> Path:
-    """Where the results go. A trial (other steps, seeds or arms) never overwrites the record."""
+    """Where the results go: never into what is committed, unless `--record` says so."""
     if arguments.results:
         return Path(arguments.results)
-    if is_record(arguments):
+    if arguments.record:
         return recipe.folder.resolve() / "results" / arguments.scale
     return out / "results" / recipe.name
 
 
-def is_record(arguments: argparse.Namespace) -> bool:
-    """Whether the whole recipe is played in a checkout, so that the results are its record.
+def is_trial(arguments: argparse.Namespace) -> bool:
+    """Whether less or other than the whole recipe is played."""
+    options = ("results", "steps", "seeds", "arms", "draw", "kept")
+    return any(getattr(arguments, option) for option in options)
 
-    Kept runs are drawn elsewhere: another machine's libraries change the last digits.
+
+def confirm(name: str, seconds: float, arguments: argparse.Namespace) -> None:
+    """Asks before the recipe plays for more than some minutes.
+
+    Raises:
+        UserError: the answer is no, or nobody is there to be asked and `--yes` is not given.
     """
-    is_trial = any(
-        getattr(arguments, option)
-        for option in ("results", "steps", "seeds", "arms", "draw", "kept")
-    )
-    return not is_trial and (recipes_folder().resolve().parent / "setup.py").is_file()
+    if seconds <= _LONG or arguments.yes:
+        return
+    told = f"{name} plays for about {estimate([seconds])} of one core"
+    if not sys.stdin.isatty():
+        raise UserError(f"{told}; add --yes to play it, or --dry-run to see what it plays")
+    if input(f"{told}. Play it? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise UserError(f"{name} was not started; --kept draws from the runs that are committed")
 
 
 def resume_command(arguments: argparse.Namespace) -> str:
@@ -233,7 +288,8 @@ def resume_command(arguments: argparse.Namespace) -> str:
     for option in ("seeds", "steps", "arms", "out", "results"):
         if getattr(arguments, option) is not None:
             typed += [f"--{option}", str(getattr(arguments, option))]
-    return shlex.join([*typed, "--jobs", str(arguments.jobs), "--resume"])
+    typed += ["--record"] * arguments.record
+    return shlex.join([*typed, "--jobs", str(arguments.jobs), "--resume", "--yes"])
 
 
 def print_list(arms: Arms) -> None:

@@ -19,8 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from azr_population.config.load import to_yaml
 from azr_population.errors import UserError
 from azr_population.experiments.runs import PlannedRun
+from azr_population.files import write_atomically
 from azr_population.runs.diagnostics.from_crossplay import CROSSPLAY
 from azr_population.runs.formatting import duration
 
@@ -153,7 +155,13 @@ class Runner:
 
 def run_command(run: PlannedRun) -> list[str]:
     """The command line that starts a run, or goes on with it."""
-    typed = ["train", *run.overrides, f"run.dir={run.path}"]
+    # A typed fork starts from the settings of the run that it leaves; an arm is written out.
+    if run.arm.fork:
+        settings = run.path.with_name(f"{run.path.name}.settings.yaml")
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(settings, to_yaml(run.wanted))
+    own = ["--config-file", str(settings)] if run.arm.fork else run.overrides
+    typed = ["train", *own, f"run.dir={run.path}"]
     if run.started:
         typed = ["resume", str(run.path)]
     return [sys.executable, "-m", "azr_population.cli", *typed, f"run.steps={run.steps}"]

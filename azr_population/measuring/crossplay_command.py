@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from azr_population.arguments import positive
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 
@@ -27,13 +28,24 @@ the earliest teachers, and late teachers early ones against the earliest student
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("paths", nargs="+", metavar="RUN")
-    parser.add_argument("--every", type=int, default=25, metavar="N", help="snapshots (25)")
-    parser.add_argument("--tasks", type=int, default=96, metavar="N", help="of each teacher (96)")
+    parser.add_argument("paths", nargs="+", metavar="RUN", help="folders of runs")
     parser.add_argument(
-        "--attempts", type=int, default=2, metavar="N", help="where answers are sampled (2)"
+        "--every",
+        type=positive,
+        metavar="N",
+        help="snapshots at multiples of N steps; default: those there are, 8 evenly spread of more",
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="S")
+    parser.add_argument(
+        "--tasks", type=positive, default=96, metavar="N", help="proposals of each teacher"
+    )
+    parser.add_argument(
+        "--attempts",
+        type=positive,
+        default=2,
+        metavar="N",
+        help="at each task, where answers are sampled",
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the draws")
     parser.add_argument(
         "--out",
         type=Path,
@@ -52,9 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
     out = arguments.out or (Path(arguments.paths[0]) if alone else Path()) / "crossplay.json"
     if out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")
-    for name in ("every", "tasks", "attempts"):
-        if getattr(arguments, name) < 1:
-            raise UserError(f"--{name} {getattr(arguments, name)} is too small; the least is 1")
     outcome = play(
         arguments.paths, arguments.every, arguments.tasks, arguments.attempts, arguments.seed
     )

@@ -20,7 +20,7 @@ nothing about another run.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("path", metavar="RUN")
+    parser.add_argument("path", metavar="RUN", help="the run's folder")
     parser.add_argument("--every", type=int, default=0, metavar="N", help="snapshots too")
     parser.add_argument("--tasks", type=int, metavar="N", help="of each type; default: the run's")
     parser.add_argument(

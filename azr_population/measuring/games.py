@@ -23,7 +23,9 @@ from azr_population.runs import RunDirectory
 from azr_population.runs.streams import Streams
 
 
-def play(paths: Sequence[str | Path], every: int, tasks: int, attempts: int, seed: int) -> Outcome:
+def play(
+    paths: Sequence[str | Path], every: int | None, tasks: int, attempts: int, seed: int
+) -> Outcome:
     """All stored teachers of these runs propose `tasks` each, and all stored students attempt them.
 
     Where a task has one right answer its probability is the solve rate, elsewhere the share of

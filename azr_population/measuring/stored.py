@@ -62,20 +62,32 @@ class StoredMember:
         return Member(self.name, self.role, 0)
 
 
-def stored_members(run: RunDirectory, every: int = 0) -> list[StoredMember]:
+MOST = 8
+"""Snapshots that are taken of a run where nobody says which."""
+
+
+def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMember]:
     """The members at the run's last step, and before them those of its snapshots at multiples of
-    `every` (0: none), oldest first.
+    `every` (0: none; None: those that there are, `MOST` evenly spread ones of more), oldest first.
 
     Raises:
         UserError: there are none.
     """
     run.refuse_curves()
     end = last_step(run)
-    places = {step: path for step, path in steps(run.snapshots) if every and step % every == 0}
-    if every and not places:
+    stored = steps(run.snapshots)
+    if every is None:
+        apart = max(1.0, (len(stored) - 1) / (MOST - 1))
+        kept = {round(apart * place) for place in range(MOST)}
+        places = {step: path for place, (step, path) in enumerate(stored) if place in kept}
+    else:
+        places = {step: path for step, path in stored if every and step % every == 0}
+    if every != 0 and not places:
+        have = ", ".join(str(step) for step, _ in stored)
+        which = f"at a multiple of {every}" if every else "at all"
         raise UserError(
-            f"{run.path} has no snapshot at a multiple of {every}; a run stores them by "
-            "run.snapshot_every=N"
+            f"{run.path} has no snapshot {which}"
+            + (f", but of steps {have}" if have else "; a run stores them by run.snapshot_every=N")
         )
     places.setdefault(end, run.members)
     found = [

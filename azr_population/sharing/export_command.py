@@ -20,8 +20,10 @@ A run's tasks as a data set or as an environment to train on, its figures as a t
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("path", metavar="RUN")
-    parser.add_argument("--to", required=True, choices=sorted(FORMATS), dest="format")
+    parser.add_argument("path", metavar="RUN", help="the run's folder")
+    parser.add_argument(
+        "--to", required=True, choices=sorted(FORMATS), dest="format", help="as what"
+    )
     parser.add_argument("--out", required=True, metavar="FOLDER", help="a new folder")
 
 

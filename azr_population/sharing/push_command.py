@@ -18,7 +18,7 @@ HF_ENDPOINT names another hub.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("path", metavar="RUN")
+    parser.add_argument("path", metavar="RUN", help="the run's folder")
     parser.add_argument("members", nargs="+", metavar="MEMBER", help="teacher_0, student_1, ...")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--repo", metavar="OWNER/NAME", help="made if it is not there")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from azr_population.config.load import config_from_file, load_config, to_yaml
+from azr_population.config.load import config_from_file, load_config, load_fork, to_yaml
 from azr_population.errors import UserError
 
 
@@ -57,7 +57,7 @@ def test_a_population_is_called_what_it_is(overrides, name):
     assert load_config(overrides).population.name == name
 
 
-def test_a_written_configuration_takes_fields_and_no_groups(tmp_path):
+def test_a_written_configuration_takes_fields_and_groups(tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text(to_yaml(load_config(["population=2t2s"])))
     changed = config_from_file(
@@ -65,8 +65,26 @@ def test_a_written_configuration_takes_fields_and_no_groups(tmp_path):
     )
     assert changed.base.lora.target_modules == ["q_proj"]
     assert changed.evolution.operators["dare+full_gaussian"] == 0.5
-    with pytest.raises(UserError, match=r"population is a group, .* has its fields only"):
-        config_from_file(path, ["population=4t4s"])
+    chosen = config_from_file(path, ["population.rows=12", "population=4t4s", "evolution=none"])
+    assert (chosen.population.name, chosen.population.teachers) == ("4t4s", 4)
+    assert (chosen.population.rows, chosen.evolution.interval) == (12, 0)
+    path.write_text(to_yaml(chosen))
+    again = config_from_file(path, ["evolution=pbt"])
+    assert again.evolution == load_config([]).evolution and again.population.rows == 12
+    with pytest.raises(UserError, match="population=5t5s is unknown"):
+        config_from_file(path, ["population=5t5s"])
+
+
+def test_a_fork_starts_from_the_settings_of_its_run(tmp_path):
+    path = tmp_path / "a" / "config.yaml"
+    path.parent.mkdir()
+    typed = ["population=2t2s", "population.rows=12", "run.dir=x", "run.steps=7"]
+    path.write_text(to_yaml(load_config(typed)))
+    forked = load_fork([f"run.fork={path.parent}@5", "population.teacher_lr=0", "run.dir=y"])
+    assert (forked.population.name, forked.population.rows, forked.run.steps) == ("2t2s", 12, 7)
+    assert (forked.population.teacher_lr, forked.run.dir) == (0.0, "y")
+    assert load_fork([f"run.fork={path.parent}@5"]).run.dir == load_config([]).run.dir
+    assert load_fork(["seed=3"]) == load_config(["seed=3"])
 
 
 BOMB = "a: &a [x, x]\nb: &b [*a, *a]\n"

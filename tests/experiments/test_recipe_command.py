@@ -1,5 +1,6 @@
 """`azr-population recipe` as it is typed."""
 
+import io
 import json
 
 import pytest
@@ -94,7 +95,7 @@ def test_a_recipes_own_programme_is_run_with_its_place_for_results(
     assert "own.py of own failed (exit code 3)" in capfd.readouterr().err
 
 
-def test_a_trial_never_overwrites_the_record(tmp_path):
+def test_only_what_is_asked_for_overwrites_the_record(tmp_path):
     from azr_population.experiments.recipe import read_recipe
 
     recipe = read_recipe("fig3_dynamics", read_arms())
@@ -105,9 +106,15 @@ def test_a_trial_never_overwrites_the_record(tmp_path):
         return recipe_command.results_folder(recipe, parser.parse_args(["x", *typed]), tmp_path)
 
     trial = tmp_path / "results" / "fig3_dynamics"
-    assert folder() == recipe.folder.resolve() / "results" / "nano"
-    assert folder("--jobs", "2") == recipe.folder.resolve() / "results" / "nano"
-    for typed in (["--steps", "3"], ["--seeds", "1"], ["--arms", "single"], ["--draw"]):
+    assert folder("--record") == recipe.folder.resolve() / "results" / "nano"
+    for typed in (
+        [],
+        ["--jobs", "2"],
+        ["--steps", "3"],
+        ["--seeds", "1"],
+        ["--arms", "single"],
+        ["--draw"],
+    ):
         assert folder(*typed) == trial
     assert folder("--results", "elsewhere").name == "elsewhere"
 
@@ -117,7 +124,7 @@ def test_the_command_to_go_on_is_the_same_with_resume():
     recipe_command.add_arguments(parser)
     arguments = parser.parse_args(["fig3_dynamics", "--steps", "3", "--out", "my runs"])
     assert recipe_command.resume_command(arguments) == (
-        "azr-population recipe fig3_dynamics --steps 3 --out 'my runs' --jobs 1 --resume"
+        "azr-population recipe fig3_dynamics --steps 3 --out 'my runs' --jobs 1 --resume --yes"
     )
 
 
@@ -139,9 +146,37 @@ def test_a_recipe_runs_is_stopped_at_a_run_and_draws_what_it_played(tmp_path, ca
     assert json.loads((results / "versions.json").read_text())["runs"] == {"1t1s seed 1": 2}
 
 
-def test_the_only_recipe_whose_name_begins_so_is_meant(capsys, tmp_path):
+def test_the_beginning_of_a_name_is_not_taken_for_it(capsys, tmp_path):
+    """`recipe table1` once began an hour's work."""
     assert main(["recipe", "fig4", "--draw", "--out", str(tmp_path)]) == 2
-    assert "there is no run of fig4_complexity in" in capsys.readouterr().err
+    assert "no recipe fig4 (did you mean fig4_complexity?)" in capsys.readouterr().err
+
+
+def test_a_long_recipe_asks_before_it_plays(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    typed = ["recipe", "fig3_dynamics", "--out", str(tmp_path)]
+    assert main(typed) == 2
+    told = capsys.readouterr().err
+    assert "fig3_dynamics plays for about " in told and "add --yes to play it" in told
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda prompt: "n")
+    assert main(typed) == 2
+    assert "fig3_dynamics was not started" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_tells_what_would_be_played_and_where(capsys, tmp_path):
+    typed = ["recipe", "fig3_dynamics", "--seeds", "1", "--dry-run", "--out", str(tmp_path)]
+    assert main(typed) == 0
+    told = capsys.readouterr().err
+    assert f"would play 1t1s seed 1 to step 100 in {tmp_path}/1t1s/seed_1" in told
+    assert f"results would be in {tmp_path}/results/fig3_dynamics; nothing was started" in told
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_record_is_of_the_whole_recipe(capsys):
+    assert main(["recipe", "fig3_dynamics", "--record", "--seeds", "1"]) == 2
+    assert "--record is of the whole recipe" in capsys.readouterr().err
 
 
 def test_kept_runs_are_drawn_outside_the_checkout(tmp_path, monkeypatch, capsys):

@@ -2,8 +2,13 @@
 
 import csv
 import json
+import shutil
+
+import pytest
 
 from azr_population.cli import main
+from azr_population.errors import UserError
+from azr_population.measuring.stored import stored_members
 from azr_population.runs import RunDirectory
 from azr_population.runs.diagnostics import series
 
@@ -29,6 +34,17 @@ def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run, caps
     assert step == 5 and slope == found["slopes"]["student"]
 
 
+def test_without_every_it_takes_the_snapshots_that_there_are(stored_run):
+    run = RunDirectory(stored_run)
+    assert {one.step for one in stored_members(run, None)} == {2, 4, 5}
+    with pytest.raises(UserError, match="no snapshot at a multiple of 25, but of steps 2, 4"):
+        stored_members(run, 25)
+    for step in range(6, 40):
+        shutil.copytree(run.snapshots / "step_2", run.snapshots / f"step_{step}")
+    some = sorted({one.step for one in stored_members(run, None)})
+    assert len(some) in (8, 9) and some[0] == 2 and some[-1] == 39
+
+
 def test_it_is_the_same_again_and_mistakes_are_told(stored_run, tmp_path, capsys):
     typed = ["crossplay", str(stored_run), "--every", "4", "--tasks", "4"]
     for name in ("a", "b"):
@@ -38,4 +54,4 @@ def test_it_is_the_same_again_and_mistakes_are_told(stored_run, tmp_path, capsys
     assert main(["crossplay", str(stored_run), str(stored_run), "--every", "4"]) == 2
     assert "two runs are called" in capsys.readouterr().err
     assert main(["crossplay", str(stored_run), "--tasks", "0"]) == 2
-    assert "--tasks 0 is too small" in capsys.readouterr().err
+    assert "--tasks: 0 is too small" in capsys.readouterr().err

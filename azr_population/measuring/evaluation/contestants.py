@@ -139,6 +139,23 @@ def _best(members: Sequence[Contestant]) -> list[Contestant]:
     return sorted(solvers, key=lambda one: -one.rating.conservative if one.rating else 0.0)[:1]
 
 
+def named(
+    words: Sequence[str], members: str, base: Path | None, records: Path | None
+) -> list[Entry]:
+    """The entries that the command's words name. `base` among them, where there is no such folder,
+    asks for the base alone of the others, of `--base`, or for the embedded one.
+
+    Raises UserError as `entry`.
+    """
+    paths = [Path(word) for word in words]
+    others = [path for path in paths if str(path) != BASE or path.exists()]
+    if len(others) == len(paths):
+        return [entry(path, members, base, records) for path in paths]
+    entries = [entry(path, "all", base, records) for path in others]
+    folders = [one.base for one in entries if one.base] or [base or Path(nano_base_path())]
+    return [_entry(folder, folder, [], records) for folder in dict.fromkeys(folders)]
+
+
 MEMBERS: dict[str, Callable[[Sequence[Contestant]], list[Contestant]]] = {
     "all": list,
     "best": _best,

@@ -20,6 +20,7 @@ get from where. What is finished is kept; the same command goes on.
 
   azr-population evaluate --list --data DIR
   azr-population evaluate runs/mine --data DIR
+  azr-population evaluate runs/mine base --data DIR            only the base of that run
   azr-population evaluate runs/a runs/b --benchmarks math --members best --limit 100
   azr-population evaluate runs/mine --benchmarks mbpp_plus --samples 16 --temperature 0.8
   azr-population evaluate --rollout openai=http://localhost:8000/v1 base teacher_0 --data DIR
@@ -28,12 +29,23 @@ get from where. What is finished is kept; the same command goes on.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("entries", nargs="*", metavar="RUN_OR_FOLDER", help="or names of models")
+    parser.add_argument(
+        "entries",
+        nargs="*",
+        default=[],
+        metavar="RUN_OR_FOLDER",
+        help="runs, PEFT folders, bases; `base`: the base alone of what is named; models",
+    )
     parser.add_argument("--list", action="store_true", help="the benchmarks and their data")
     parser.add_argument(
         "--benchmarks", default="all", metavar="A,B", help="code, math, all, or names"
     )
-    parser.add_argument("--members", default="all", choices=("all", "best", "teachers", "students"))
+    parser.add_argument(
+        "--members",
+        default="all",
+        choices=("all", "best", "teachers", "students"),
+        help="of runs: who is asked",
+    )
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the benchmarks' files")
     parser.add_argument("--samples", type=positive, default=1, metavar="N", help="per problem")
     parser.add_argument("--greedy", action="store_true", help="the default with one sample")
@@ -41,19 +53,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--temperature", type=float, metavar="T", help="default 0.8 with several samples"
     )
     parser.add_argument("--top-p", type=float, default=None, metavar="P", help="default 0.95")
-    parser.add_argument("--max-tokens", type=positive, metavar="N", help="of a completion")
+    parser.add_argument(
+        "--max-tokens",
+        type=positive,
+        metavar="N",
+        help="tokens of a completion; default: the benchmark's",
+    )
     parser.add_argument("--prompts", default="", metavar="A,B", help="wordings by name; see --list")
     parser.add_argument("--limit", type=positive, metavar="N", help="first problems of each")
-    parser.add_argument("--rollout", default="torch", metavar="torch|vllm|openai=URL")
+    parser.add_argument(
+        "--rollout", default="torch", metavar="torch|vllm|openai=URL", help="who samples"
+    )
     parser.add_argument(
         "--timeout", type=positive, metavar="SECONDS", help="of a server for an answer; an hour"
     )
-    parser.add_argument("--base", type=Path, metavar="DIR", help="in place of what a folder names")
-    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"))
-    parser.add_argument("--device", default="cpu", metavar="cpu|cuda")
+    parser.add_argument(
+        "--base", type=Path, metavar="DIR", help="the base in place of what a folder names"
+    )
+    parser.add_argument(
+        "--dtype",
+        default="float32",
+        choices=("float32", "bfloat16", "float16"),
+        help="of the weights",
+    )
+    parser.add_argument("--device", default="cpu", metavar="cpu|cuda", help="where the model runs")
     parser.add_argument("--rows", type=positive, default=64, help="completions drawn at once")
-    parser.add_argument("--processes", type=int, default=0, help="for judging; default all cores")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=0, help="for judging; default: all cores")
+    parser.add_argument("--seed", type=int, default=1, help="of the samples")
     parser.add_argument("--regrade", action="store_true", help="judge again what was drawn")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the table as .md or .csv")
     parser.add_argument(
@@ -147,7 +173,7 @@ def _temperature(arguments: argparse.Namespace) -> tuple[float, float]:
 def _rollout(arguments: argparse.Namespace) -> tuple[str, list[Any], Callable[..., Iterator[Any]]]:
     """The name under which completions are kept, the entries, and what opens samplers for them."""
     from azr_population.engines.rollouts import ROLLOUTS, RolloutSettings
-    from azr_population.measuring.evaluation.contestants import Entry, entry
+    from azr_population.measuring.evaluation.contestants import Entry, named
     from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
     from azr_population.measuring.evaluation.sampling.server_sampler import SECONDS, ServerSampler
 
@@ -163,10 +189,7 @@ def _rollout(arguments: argparse.Namespace) -> tuple[str, list[Any], Callable[..
         raise UserError(f"--rollout={arguments.rollout}: {', '.join(known)}, or openai=URL")
     if not arguments.entries:
         raise UserError("name a run, a PEFT folder or a base; or --list")
-    entries = [
-        entry(Path(path), arguments.members, arguments.base, arguments.records)
-        for path in arguments.entries
-    ]
+    entries = named(arguments.entries, arguments.members, arguments.base, arguments.records)
     if arguments.records and len(entries) > 1:
         raise UserError("--records is for one entry; each run keeps its own by default")
     opened = partial(

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("member", metavar="MEMBER", nargs="?", help="teacher_0, student_1, base")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--prompt", metavar="TEXT")
+    what.add_argument("--prompt", metavar="TEXT", help="a prompt of yours, as it is")
     what.add_argument("--propose", metavar="TYPE", help="of task")
     what.add_argument("--solve", metavar="FILE.py", help="a program with a function f; - reads it")
     parser.add_argument(
@@ -42,10 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for --solve, as in f(...)",
     )
     parser.add_argument("--type", help="of task, for --solve; default: the first")
-    parser.add_argument("--samples", type=int, default=1, metavar="N")
+    parser.add_argument("--samples", type=int, default=1, metavar="N", help="answers")
     parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="0: greedy")
     parser.add_argument("--max-tokens", type=int, default=0, metavar="N", help="of a completion")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="of the draws")
     parser.add_argument("--base", type=Path, metavar="DIR", help="in place of what a folder names")
     parser.add_argument(
         "--format", choices=("nano", "chat", "short"), help="default: the run's, or the base's own"

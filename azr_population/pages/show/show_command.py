@@ -24,8 +24,8 @@ LIMIT = 6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("path", metavar="RUN")
-    parser.add_argument("--step", type=int, metavar="N")
+    parser.add_argument("path", metavar="RUN", help="the run's folder")
+    parser.add_argument("--step", type=int, metavar="N", help="of that step alone")
     parser.add_argument("--member", metavar="NAME", help="teacher_0, student_1, ...")
     parser.add_argument("--type", help="of task: code_o, code_i, code_f, or another domain's")
     for verdict, summary in VERDICTS.items():

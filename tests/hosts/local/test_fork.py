@@ -87,7 +87,7 @@ def test_past_opponents_come_again_on_resume_and_a_fork_may_do_without_them(tmp_
     assert records(parts) == records(whole)
     guests = [row.get("past", {}).get("student", "") for row in RunDirectory(whole).metrics()]
     assert guests[0] == "" and all("@" in name for name in guests[1:])
-    assert train(tmp_path / "fork", f"run.fork={whole}@3", "run.steps=4") == 0
+    assert train(tmp_path / "fork", f"run.fork={whole}@3", "run.steps=4", "matchmaking.past=0") == 0
     assert "past" not in list(RunDirectory(tmp_path / "fork").metrics())[3]
 
 

@@ -7,7 +7,7 @@ import torch
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.errors import UserError
-from azr_population.measuring.evaluation.contestants import entry
+from azr_population.measuring.evaluation.contestants import entry, named
 from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.peft_folder import save_adapter
@@ -37,6 +37,14 @@ def played(tmp_path):
 
 def names(found):
     return [one.name for one in found.contestants]
+
+
+def test_base_is_the_base_alone_of_what_is_named(played, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words, given in ((["base", str(played)], None), (["base"], BASE), (["base"], None)):
+        (found,) = named(words, "all", given, None)
+        assert names(found) == ["base"] and found.base == BASE
+    assert len(names(named([str(played)], "all", None, None)[0])) == 5
 
 
 def test_members_of_a_run(played):

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from azr_population.config.explained import explained
+from azr_population.config.load import config_from_file, load_config
+
+
+def test_a_printed_configuration_has_meanings_and_bounds_and_is_read_back(tmp_path):
+    config = load_config(["population=2t2s", "evolution.operators.dare=2"])
+    text = explained(config)
+    lines = text.splitlines()
+    place = lines.index("  attempts: 8")
+    assert lines[place - 2].startswith(
+        "  # Answers drawn per valid task to estimate its solve rate"
+    )
+    bounds = " ".join("".join(lines[place - 2 : place]).replace("#", "").split())
+    assert bounds.endswith("(AZR's n_samples); at least 1 and at most 1000")
+    assert lines[lines.index("evolution:") - 1].startswith("# Replacement of the worst members")
+    assert "  # 0 teachers and 0 students is the single agent" in text
+    (tmp_path / "config.yaml").write_text(text)
+    assert config_from_file(tmp_path / "config.yaml") == config
