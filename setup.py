@@ -57,7 +57,7 @@ setup(
             "py.typed",
             "config/**/*.yaml",
             "bases/nano/weights/*",
-            "runs/diagnostics/*.npy",
+            "domains/*/*.npy",
             "pages/web/*.html",
             "pages/web/*.css",
             "pages/web/*.js",

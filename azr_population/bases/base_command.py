@@ -55,6 +55,7 @@ def _add_warm_up(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.jsonl",
         help="AZR's seed files to learn from",
     )
+    parser.add_argument("--domain", default="code", help="of the tasks (default code)")
     parser.add_argument("--format", choices=_FORMATS, default="short", help="of the prompts")
     parser.add_argument("--minutes", type=float, default=30.0, help="of training")
     parser.add_argument(
@@ -132,6 +133,7 @@ def _make(
     out = Path(arguments.out).expanduser()
     settings = warmup.Settings(
         format=arguments.format,
+        domain=arguments.domain,
         minutes=arguments.minutes,
         tokens=arguments.tokens,
         seed=arguments.seed,

@@ -19,6 +19,7 @@ from azr_population.domains.code.formats import FORMATS
 from azr_population.domains.code.task import Proposal, Task, TaskType
 from azr_population.domains.code.validity import REFUSALS, accept
 from azr_population.domains.format import Format
+from azr_population.domains.known import find_domain
 
 O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
 
@@ -58,16 +59,23 @@ _LEVELS = {"propose": (5, 55, 28, 12), "solve": (15, 48, 26, 11)}
 so few such programs that proposing them means repeating them."""
 
 _F_LEVELS = (50, 40, 10, 0)
+_PROPOSING = 0.25
+"""Share of the groups of another domain that propose; each proposes three tasks."""
+_OF_CODE = frozenset(map(str, TaskType))
 _CHUNK = 250
 """Groups that a child makes before it is replaced."""
 _DEADLINE = 120.0
 """Processor seconds."""
 
 
-def from_grammar(seed: int, format: str, start: int = 0) -> Iterator[tuple[int, list[Group]]]:
+def from_grammar(
+    seed: int, format: str, start: int = 0, domain: str = "code"
+) -> Iterator[tuple[int, list[Group]]]:
     """Chunks of groups without end, each with its number, from chunk `start` on; the same for the
     same seed. They are made ahead, in a child process that is killed when it overruns."""
-    make = partial(_chunk, seed, format)
+    make = (
+        partial(_chunk, seed, format) if domain == "code" else partial(_drawn, seed, format, domain)
+    )
     numbers = count(start)
     while True:
         ahead = [next(numbers) for _ in range(64)]
@@ -101,6 +109,20 @@ def _chunk(seed: int, format: str, chunk: int) -> list[Group]:
             groups.append(_proposing(tasks, prompts))
         else:
             groups.append(_solving(_tasks(grammar, phase, type, size), prompts))
+    return groups
+
+
+def _drawn(seed: int, format: str, name: str, chunk: int) -> list[Group]:
+    """As `_chunk`, of tasks that another domain draws."""
+    rng, domain = Random(f"demonstrations {name} {seed} {chunk}"), find_domain(name)
+    prompts, groups = domain.format(format), []
+    for _ in range(_CHUNK):
+        # Of a domain that has the types of `code` too only its own can be drawn.
+        type = rng.choice([type for type in domain.types if type not in _OF_CODE])
+        if rng.random() < _PROPOSING:
+            groups.append(_proposing([domain.draw(type, rng) for _ in range(3)], prompts))
+        else:
+            groups.append(_solving([domain.draw(type, rng)], prompts))
     return groups
 
 

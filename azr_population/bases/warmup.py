@@ -24,8 +24,8 @@ from azr_population.bases.nano.forward import may_attend
 from azr_population.bases.nano.packing import Batch, Document, pack
 from azr_population.bases.rows import encode_group
 from azr_population.domains.code.base_format import WARMUP_LOG
-from azr_population.domains.code.formats import FORMATS
-from azr_population.domains.code.task import Task
+from azr_population.domains.known import find_domain
+from azr_population.domains.task import Task
 from azr_population.engines.base_sample import write_sample
 from azr_population.errors import UserError
 
@@ -46,6 +46,7 @@ class Settings:
     """What a warm-up depends on but the base."""
 
     format: str = "short"
+    domain: str = "code"
     minutes: float = 30.0
     """Of training, over all sittings."""
     tokens: int = 0
@@ -209,9 +210,12 @@ def _documents(
 ) -> Iterator[Document]:
     """Groups of the grammar and of the tasks, shuffled together, as token documents."""
     rng = Random(f"warm-up {settings.seed} {progress.chunk}")
-    others = from_tasks(tasks, FORMATS.find(settings.format).function(), rng) if tasks else None
+    format = find_domain(settings.domain).format(settings.format)
+    others = from_tasks(tasks, format, rng) if tasks else None
     odds = settings.task_share / (1.0 - settings.task_share)
-    for number, groups in from_grammar(settings.seed, settings.format, progress.chunk):
+    for number, groups in from_grammar(
+        settings.seed, settings.format, progress.chunk, settings.domain
+    ):
         progress.chunk = number + 1
         mixed: list[Group] = list(groups)
         if others is not None:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from azr_population.domains import drawn
 from azr_population.domains.format import Format
 from azr_population.domains.measure import Measure
+from azr_population.domains.space import Space
 from azr_population.domains.task import Proposal, Task
 from azr_population.errors import UserError
 from azr_population.referee import Reason, Referee
@@ -81,8 +84,8 @@ class Domain(ABC):
     """Rules that refuse a task, by the names that `task.refuse` takes."""
     measures: ClassVar[tuple[Measure, ...]] = ()
     """What `measure` gives, the size of a task first."""
-    descriptors: ClassVar[tuple[Any, ...]] = ()
-    """Axes of the space of problems in which coverage is counted; see `code/descriptors.py`."""
+    space: ClassVar[Space | None] = None
+    """The space of problems in which coverage is counted; None: it is not."""
     marks: ClassVar[tuple[str, ...]] = ()
     """Special tokens that part prompts and completions, for whoever reads them."""
 
@@ -113,9 +116,14 @@ class Domain(ABC):
         """Tells copies of these."""
         return HeldOut(programs)
 
+    def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
+        """A valid task of this type that a rule makes up, of those kept for exams or of the others,
+        on which a base may be warmed up. Raises UserError where there is no such rule."""
+        raise UserError("this task.domain has no exam; set exam.every=0")
+
     def exam(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         """Held-out tasks, the same for the same numbers. Raises UserError where there are none."""
-        raise UserError("this task.domain has no exam; set exam.every=0")
+        return drawn.exam(self, per_type, seed, types)
 
     def strata(self, per_type: int) -> list[str]:
         """Groups that the exam's tasks of a type are reported by, in order; empty: none."""

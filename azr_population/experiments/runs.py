@@ -23,13 +23,14 @@ from azr_population.hosts.local.check import check_config
 from azr_population.method.check import check_made
 from azr_population.runs import RunDirectory
 from azr_population.runs.diagnostics import (
-    MEASURES,
     consumption,
     is_kept,
     keep,
     last_step,
     readings,
 )
+from azr_population.runs.diagnostics.measures import measures_for
+from azr_population.runs.records import domain_of
 
 
 @dataclass(frozen=True)
@@ -233,6 +234,6 @@ def keep_runs(planned: Sequence[PlannedRun], folder: Path) -> None:
     for run in planned:
         if run.finished and not run.is_kept:
             one = RunDirectory(run.path)
-            curves = ((name, readings(one, name)) for name in MEASURES)
+            curves = ((m.name, readings(one, m.name)) for m in measures_for([domain_of(one)]))
             place = folder / run.arm.name / f"seed_{run.seed}"
             keep(one, curves, consumption(one)["all"], run.done, place)

@@ -220,6 +220,7 @@ def _metrics(
             "ast_depth": 7.5,
             "lines": 4.1,
             "cyclomatic": 1.8,
+            "halstead_volume": 40.0 + len(names) * step,
             "proposal_tokens": 55.0,
             "loss": chance.gauss(0, 0.02),
             "entropy": 0.9,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from radon.visitors import ComplexityVisitor, HalsteadVisitor
@@ -68,6 +69,17 @@ def _measured(program: str) -> Complexity | None:
     """A step asks for each of its tasks several times."""
     tree = parse(program)
     return _measure(program, tree) if tree else None
+
+
+@lru_cache(maxsize=1024)
+def measures(program: str) -> Mapping[str, float]:
+    """All of `MEASURES`, as far as the program can be measured."""
+    tree = parse(program)
+    measured = _measure(program, tree) if tree else None
+    if tree is None or measured is None:
+        return {}
+    volume = halstead_volume(tree)
+    return asdict(measured) | ({} if volume is None else {"halstead_volume": volume})
 
 
 def _measure(program: str, tree: ast.Module) -> Complexity | None:

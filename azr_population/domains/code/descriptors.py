@@ -11,23 +11,13 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from azr_population.domains.code.complexity import Complexity
+from azr_population.domains.code.complexity import Complexity, measure, parse
+from azr_population.domains.space import Descriptor
 
 KINDS = ("number", "text", "collection")
 GROUPS = ("arithmetic", "logic", "iteration", "access", "calls")
-
-
-class Descriptor(NamedTuple):
-    """An axis: its name, its bounds (values outside are clipped) and its weight."""
-
-    name: str
-    low: float
-    high: float
-    weight: float
 
 
 DESCRIPTORS = (
@@ -60,18 +50,34 @@ OPERATIONS: dict[type[ast.AST], str] = {
 """AST nodes that count as operations; building a collection counts as access."""
 
 
-def scale(points: np.ndarray) -> np.ndarray:
-    """Descriptor values [n, d] as coordinates of the archive: clipped and weighted."""
-    low, high, weight = (np.array([d[i] for d in DESCRIPTORS]) for i in (1, 2, 3))
-    scaled: np.ndarray = (np.clip(points, low, high) - low) / (high - low) * weight
-    return scaled
+def point(task: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """Where a record of `tasks.jsonl` lies; None where its program cannot be parsed."""
+    program = task.get("program")
+    known = _of_program(program) if isinstance(program, str) else None
+    return None if known is None else (*known, *of_data(task))
 
 
-def unscale(points: np.ndarray) -> np.ndarray:
-    """The inverse of `scale` for points within the bounds."""
-    low, high, weight = (np.array([d[i] for d in DESCRIPTORS]) for i in (1, 2, 3))
-    values: np.ndarray = points / weight * (high - low) + low
-    return values
+@lru_cache(maxsize=100_000)
+def _of_program(program: str) -> tuple[float, ...] | None:
+    tree = parse(program)
+    complexity = measure(program, tree) if tree else None
+    return of_program(tree, complexity) if tree and complexity else None
+
+
+def words(value: Mapping[str, float]) -> str:
+    """A cell in words, from the descriptor values of its centroid."""
+    groups = sorted(OPERATIONS.values(), key=lambda group: -value[group])
+    mix = " and ".join(group for group in dict.fromkeys(groups) if value[group] > 0.25)
+    takes, gives = (
+        " and ".join(kind for kind in KINDS if value[f"{verb} {kind}"] > 0.25)
+        for verb in ("takes", "gives")
+    )
+    return (
+        f"{takes or 'nothing'} to {gives or 'nothing'}, "
+        f"{value['arguments']:.0f} argument{'s' * (round(value['arguments']) != 1)}; about "
+        f"{2 ** value['size']:.0f} AST nodes, {value['depth']:.0f} deep, cyclomatic "
+        f"{2 ** value['branching']:.0f}; {mix or 'a mix of everything'}"
+    )
 
 
 def of_program(tree: ast.Module, complexity: Complexity) -> tuple[float, ...]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
 
 from azr_population.domains.code import complexity
-from azr_population.domains.code.descriptors import DESCRIPTORS
 from azr_population.domains.code.formats import FORMATS
 from azr_population.domains.code.held_out import HeldOutPrograms
 from azr_population.domains.code.nano_format import MARKS
 from azr_population.domains.code.questions import question
 from azr_population.domains.code.seed_file import read_seed_file
+from azr_population.domains.code.space import SPACE
 from azr_population.domains.code.task import TaskType, reference_answer
 from azr_population.domains.code.validity import REFUSALS, accept, refuse_before
 from azr_population.domains.domain import Domain, HeldOut, Rules, Verdict
@@ -31,8 +30,8 @@ class Code(Domain):
     }
     formats = FORMATS
     rules = tuple(REFUSALS)
-    measures = complexity.MEASURES[:4]
-    descriptors = DESCRIPTORS
+    measures = complexity.MEASURES
+    space = SPACE
     marks = MARKS
 
     def judge(
@@ -73,8 +72,7 @@ class Code(Domain):
         return reference_answer(task)
 
     def measure(self, program: str) -> dict[str, float]:
-        measured = complexity.measure(program)
-        return asdict(measured) if measured else {}
+        return dict(complexity.measures(program))
 
     def held_out(self, programs: Iterable[str]) -> HeldOut:
         return HeldOutPrograms(programs)

@@ -54,7 +54,7 @@ class NanoFormat:
         """
         program, *inputs = text.split(IN)
         wanted = CODE_F_INPUTS if type == TaskType.CODE_F else 1
-        if len(inputs) != wanted or not program.strip() or _marked(text.replace(IN, "")):
+        if len(inputs) != wanted or not program.strip() or marked(text.replace(IN, "")):
             return None
         return Proposal(type, program, tuple(dict.fromkeys(text.strip() for text in inputs)))
 
@@ -70,7 +70,7 @@ class NanoFormat:
 
     def parse_answer(self, type: str, text: str) -> str | None:
         """The answer as it stands, or None when it is empty or holds a mark."""
-        if _marked(text) or not text.strip():
+        if marked(text) or not text.strip():
             return None
         return text if type == TaskType.CODE_F else text.strip()
 
@@ -94,5 +94,6 @@ class NanoFormat:
         return _MAX_NEW_TOKENS[phase, type]
 
 
-def _marked(text: str) -> bool:
+def marked(text: str) -> bool:
+    """Whether a mark stands in it."""
     return any(mark in text for mark in MARKS)

@@ -28,7 +28,7 @@ def _constant(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
     """
     if len(outputs) > 1:
         return len(set(outputs)) == 1
-    return not _reads_a_parameter(proposal.program)
+    return not reads_a_parameter(proposal.program)
 
 
 def _identity(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
@@ -77,7 +77,7 @@ def accept(
     )
 
 
-def _reads_a_parameter(program: str) -> bool:
+def reads_a_parameter(program: str) -> bool:
     try:
         tree = ast.parse(program)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

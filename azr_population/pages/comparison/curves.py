@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from azr_population.domains.measure import Measure
-from azr_population.pages.comparison.inputs import Arm
-from azr_population.runs.diagnostics import MEASURES, Series, band
+from azr_population.pages.comparison.inputs import Arm, domains_of
+from azr_population.runs.diagnostics import Series, band
+from azr_population.runs.diagnostics.measures import measures_for
 
 MAX_POINTS = 50
 """Points per line. Longer runs are drawn by means over spans of steps, the same for all arms. Exams
@@ -29,7 +30,8 @@ def curves(arms: Sequence[Arm]) -> list[dict[str, Any]]:
     last = max((run.last for arm in arms for run in arm.runs), default=0)
     span = math.ceil(last / MAX_POINTS) or 1
     charts = []
-    for measure in (one for one in MEASURES.values() if one.section in SECTIONS):
+    shown = measures_for(domains_of(arms))
+    for measure in (one for one in shown if one.section in SECTIONS):
         lines: list[dict[str, Any]] = []
         width = 1 if measure.rare else span
         for i, arm in enumerate(arms):

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.config.differences import REPEATED, touches_only
+from azr_population.domains.domain import Domain
+from azr_population.domains.known import find_domain
 from azr_population.errors import UserError
 from azr_population.pages.comparison.azr_log import (
     LACKING,
@@ -27,7 +29,7 @@ from azr_population.runs.diagnostics.from_evaluation import (
     read_figures,
 )
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import number
+from azr_population.runs.records import domain_of, number
 
 WEIGHTS = "base.weights"
 """The setting that holds the fingerprint of the base's weights; older runs and logs lack it."""
@@ -160,6 +162,13 @@ class Arm:
             if run.last > same.last:
                 found[run.identity] = run
         return tuple(found.values())
+
+
+def domains_of(arms: Sequence[Arm]) -> list[Domain]:
+    """The domains that the arms play, each once; AZR's logs are of `code`."""
+    runs = [run.directory for arm in arms for run in arm.runs]
+    played = [find_domain("code") if run is None else domain_of(run) for run in runs]
+    return list({type(domain): domain for domain in played}.values())
 
 
 def are_mixed(arms: Sequence[Arm]) -> bool:

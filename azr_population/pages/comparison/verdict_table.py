@@ -9,9 +9,8 @@ from typing import Any
 
 from azr_population.domains.measure import Measure
 from azr_population.pages.comparison.azr_log import OTHERWISE
-from azr_population.pages.comparison.inputs import Arm, are_mixed
+from azr_population.pages.comparison.inputs import Arm, are_mixed, domains_of
 from azr_population.runs.diagnostics import Estimate, Series, difference, find_measure, interval
-from azr_population.runs.diagnostics.measures import OF_CODE
 from azr_population.runs.diagnostics.takes import TAKES, early, late
 
 _TAKEN = {
@@ -50,7 +49,6 @@ ROWS = (
     Taken(find_measure("exam_best"), "end", " (luck favours many)"),
     Taken(find_measure("solve_rate"), "late"),
     Taken(find_measure("solve_rate"), "change"),
-    *(Taken(measure, "change") for measure in OF_CODE),
     Taken(find_measure("coverage"), "end", ", whatever the number of tasks"),
     Taken(find_measure("coverage_per_task"), "end"),
     Taken(find_measure("validity"), "late"),
@@ -108,7 +106,7 @@ def verdicts(arms: Sequence[Arm], step: int) -> list[Verdict]:
     seed does not make them play the same tasks.
     """
     rows = []
-    for taken in ROWS:
+    for taken in _rows(arms):
         name = taken.measure.name
         samples = [
             [
@@ -135,6 +133,13 @@ def verdicts(arms: Sequence[Arm], step: int) -> list[Verdict]:
             words.append(f"not the same measure: {word}" if other else word)
         rows.append(Verdict(taken, [interval(sample) for sample in samples], against, words))
     return rows
+
+
+def _rows(arms: Sequence[Arm]) -> list[Taken]:
+    """`ROWS`, in front of coverage those of the measures of the arms' domains."""
+    own = {one.name: one for domain in domains_of(arms) for one in domain.measures}
+    place = next(i for i, row in enumerate(ROWS) if row.measure.name == "coverage")
+    return [*ROWS[:place], *(Taken(one, "change") for one in own.values()), *ROWS[place:]]
 
 
 def _missing(arm: Arm, taken: Taken, step: int) -> str:

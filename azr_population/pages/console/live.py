@@ -118,10 +118,12 @@ class LiveView:
     def _roles(self) -> Table:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("role", no_wrap=True)
-        for heading, _, _ in ROLE_COLUMNS:
+        roles = self._step["roles"].values()
+        columns = [one for one in ROLE_COLUMNS if any(one[1] in metrics for metrics in roles)]
+        for heading, _, _ in columns:
             table.add_column(heading, justify="right", no_wrap=True)
         for role, metrics in self._step["roles"].items():
-            cells = (show(metrics.get(key), form) for _, key, form in ROLE_COLUMNS)
+            cells = (show(metrics.get(key), form) for _, key, form in columns)
             table.add_row(Text(role, style=ROLE_STYLE.get(role, "")), *cells)
         return table
 

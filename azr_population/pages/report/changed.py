@@ -6,7 +6,6 @@ The words and the tiles show the same numbers.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from azr_population.runs.diagnostics.measures import SIZE
 from azr_population.runs.diagnostics.takes import tenth
 from azr_population.runs.formatting import figure
 
@@ -24,7 +23,7 @@ def changed(roles: Sequence[str], steps: int, tiles: Sequence[Tile]) -> list[str
         steps: the last recorded step.
         tiles: as `charts.headline_tiles` gives them.
     """
-    told = [(_subject(tile, roles), tile) for tile in tiles if tile["name"] in _SUBJECTS]
+    told = [(_subject(tile, roles), tile) for tile in tiles if _is_told(tile)]
     if not told or steps < 2:
         return ["One step is recorded: nothing can have changed yet."] if steps == 1 else []
     width = tenth(steps)
@@ -63,16 +62,19 @@ _SUBJECTS = {
     "solve_rate": "the {whose} solve rate",
     "exam_mean": "the {mean}score at the exam",
     "validity": "the share of valid proposals",
-    SIZE.name: "the size of a program",
 }
-"""The changes told, by the measure."""
+"""The changes told, by the measure; beside them that of the size, whose tile has a unit."""
+
+
+def _is_told(tile: Tile) -> bool:
+    return tile["name"] in _SUBJECTS or bool(tile.get("unit"))
 
 
 def _subject(tile: Tile, roles: Sequence[str]) -> str:
     role = str(tile["line"])
     whose = f"{role}s'" if roles.count(role) > 1 else f"{role}'s"
     mean = "mean " if role == "mean" else ""
-    return _SUBJECTS[str(tile["name"])].format(whose=whose, mean=mean)
+    return _SUBJECTS.get(str(tile["name"]), "the size of a program").format(whose=whose, mean=mean)
 
 
 def _moved(tile: Tile) -> str:
@@ -88,7 +90,7 @@ def _pair(tile: Tile) -> str:
 
 
 def _difference(tile: Tile) -> str:
-    scale, unit = (100.0, "points") if tile["format"] == "percent" else (1.0, SIZE.unit)
+    scale, unit = (100.0, "points") if tile["format"] == "percent" else (1.0, tile["unit"])
     change, low, high = (
         scale * value for value in (tile["last"] - tile["first"], tile["low"], tile["high"])
     )

@@ -11,10 +11,10 @@ from typing import Any
 from azr_population.domains.measure import Measure
 from azr_population.pages.report.lines import Points, line_of, values
 from azr_population.runs.diagnostics.catalogue import is_recorded
-from azr_population.runs.diagnostics.measures import MEASURES, find_measure
+from azr_population.runs.diagnostics.measures import OF_DOMAINS, SHARED, find_measure
 from azr_population.runs.records import Record, conservative, number, roles_in, section
 
-_DRAWN = [measure for measure in MEASURES.values() if measure.section]
+_DRAWN = [measure for measure in SHARED if measure.section]
 _BY_ROLE = [measure for measure in _DRAWN if is_recorded(measure.name)]
 _OWN_CHART = ("exam_mean", "exam_best", "exam_worst", "mu", "seconds")
 _BY_DIAGNOSTIC = [
@@ -36,7 +36,9 @@ def members_of(metrics: Sequence[Record]) -> list[dict[str, str]]:
 
 
 def line_charts(
-    metrics: Sequence[Record], lineage: Sequence[Record] = (), own: Iterable[Measure] = ()
+    metrics: Sequence[Record],
+    lineage: Sequence[Record] = (),
+    own: Iterable[Measure] = tuple(OF_DOMAINS.values()),
 ) -> list[dict[str, Any]]:
     """Every line chart that has data: its section, title, format, note and lines. `own` are the
     measures of the run's domain.
@@ -54,7 +56,7 @@ def line_charts(
     size = Counter(member["role"] for member in members)
     births = _births(lineage)
     charts = []
-    for measure in (*_BY_ROLE, *(one for one in own if one.name not in MEASURES)):
+    for measure in (*_BY_ROLE, *own):
         key, note = measure.name, measure.about
         lines = [line_of(role, role, True, values(metrics, "roles", role, key)) for role in size]
         if key == "solve_rate" and "teacher" in size:

@@ -27,6 +27,7 @@ from azr_population.pages.web.still import without_constants
 from azr_population.pages.web.templates import table
 from azr_population.runs import RunDirectory, diagnostics
 from azr_population.runs.diagnostics.match_ups import who_met_whom
+from azr_population.runs.diagnostics.measures import size_of
 from azr_population.runs.formatting import duration
 from azr_population.runs.records import domain_of, number, step_of, steps_of
 
@@ -79,8 +80,9 @@ def _page(run: RunDirectory, config: dict[str, Any]) -> str:
     drawn = charts.line_charts(metrics, lineage, domain.measures)
     drawn += charts.diagnostic_charts(_series(run, members), members)
     lines, constant = without_constants(drawn)
-    tiles = headline_tiles(lines, last, diagnostics.changes(run, last))
-    chosen = examples(run.tasks, last)
+    size = size_of(domain)
+    tiles = headline_tiles(lines, last, diagnostics.changes(run, last), size)
+    chosen = examples(run.tasks, last, size.name if size else "")
     state, status = _status(metrics, planned, run.unreadable())
     wrong = nothing_valid(metrics)
     opening_title, opening = _opening(run, chosen, domain)

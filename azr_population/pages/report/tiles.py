@@ -4,17 +4,20 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from azr_population.domains.measure import Measure
 from azr_population.runs.diagnostics.changes import Change
-from azr_population.runs.diagnostics.measures import SIZE
 from azr_population.runs.diagnostics.takes import early, late
 from azr_population.runs.records import Record
 
-TILES = ("solve_rate", "exam_mean", "validity", SIZE.name, "coverage")
-"""Measures, as `diagnostics.changes` names them."""
+TILES = ("solve_rate", "exam_mean", "validity", "", "coverage")
+"""Measures, as `diagnostics.changes` names them; the empty place is that of the size."""
 
 
 def headline_tiles(
-    charts: Sequence[Record], steps: int, changes: Mapping[str, Change] | None = None
+    charts: Sequence[Record],
+    steps: int,
+    changes: Mapping[str, Change] | None = None,
+    size: Measure | None = None,
 ) -> list[dict[str, Any]]:
     """The figures at the top of the page: means over the first and the last tenth of `steps`.
 
@@ -25,7 +28,7 @@ def headline_tiles(
     than two points, or with none in either tenth.
     """
     tiles = []
-    for name in TILES:
+    for name in (one or (size.name if size else "") for one in TILES):
         chart = next((chart for chart in charts if chart["name"] == name), None)
         main = [line for line in chart["lines"] if line["main"]] if chart else []
         # The solve rate is that of the solvers.
@@ -39,7 +42,7 @@ def headline_tiles(
         tile = {
             **{key: line[key] for key in ("colour", "points")},
             **{key: chart[key] for key in ("name", "title", "format", "smooth", "grows")},
-            **{"line": line["name"]},
+            **{"line": line["name"], "unit": size.unit if size and name == size.name else ""},
             **{"first": first, "last": last, "low": None, "high": None},
         }
         change = (changes or {}).get(name)

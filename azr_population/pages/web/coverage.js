@@ -21,7 +21,7 @@ function coverageMap(host, data) {
   const filled = found.cells.filter((c) => c[4] > 0);
   const { figure, frame } = card(host, "Map of the problem space",
     `A dot is a kind of problem that was met, larger with more tasks; a ring is one that was not. ${found.tasks.toLocaleString("en")} valid tasks met ${filled.length} of ${found.cells.length} kinds.`,
-    () => [["kind", "gives", "size (0 to 1)", "branching (0 to 1)", "first step", "first member", "tasks"],
+    () => [["kind", "panel", ...found.names.map((name) => name + " (0 to 1)"), "first step", "first member", "tasks"],
       ...found.cells.map((c, i) => [i, found.panels[c[5]], c[0], c[1], c[2], c[3], c[4]])]);
   const members = [...new Set(filled.map((c) => c[3]))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   const member = (name) => memberShade(name.split("_")[0], members.indexOf(name), members.length);
@@ -52,7 +52,7 @@ function coverageMap(host, data) {
   onWidth(frame, repaint);
 }
 
-// A panel for each kind of output; in it, programs grow to the right and branch more upwards.
+// A panel for each kind that the domain names; in it, problems grow along its two axes.
 function paintCoverage(frame, found, until, width, shade) {
   const columns = width > 640 ? found.panels.length : 1, gap = 18, pad = 10, left = 30, top = 26, bottom = 34;
   const wide = (width - gap * (columns - 1)) / columns, high = Math.round(Math.max(230, Math.min(330, wide)));
@@ -64,12 +64,12 @@ function paintCoverage(frame, found, until, width, shade) {
     const cells = found.cells.filter((c) => c[5] === panel);
     const x0 = (panel % columns) * (wide + gap), y0 = Math.floor(panel / columns) * high;
     const x = (v) => x0 + left + pad + (wide - left - 2 * pad) * v, y = (v) => y0 + high - bottom - pad - (high - top - bottom - 2 * pad) * v;
-    draw(svg, "text", { class: "facet", x: x0 + left, y: y0 + 14 }, `gives ${name}: ${cells.filter((c) => shown.has(c)).length} of ${cells.length}`);
+    draw(svg, "text", { class: "facet", x: x0 + left, y: y0 + 14 }, `${name}: ${cells.filter((c) => shown.has(c)).length} of ${cells.length}`);
     draw(svg, "rect", { class: "plot", x: x0 + left, y: y0 + top, width: wide - left, height: high - top - bottom, rx: 6 });
     draw(svg, "text", { x: x0 + left, y: y0 + high - 18 }, found.axes.x[0]);
     draw(svg, "text", { x: x0 + wide, y: y0 + high - 18, "text-anchor": "end" }, found.axes.x[1]);
-    draw(svg, "text", { x: x0 + (left + wide) / 2, y: y0 + high - 18, "text-anchor": "middle" }, "AST nodes →");
-    const side = draw(svg, "text", { x: 0, y: 0, "text-anchor": "middle", transform: `translate(${x0 + 12} ${y0 + (high - bottom + top) / 2}) rotate(-90)` }, "branching →");
+    draw(svg, "text", { x: x0 + (left + wide) / 2, y: y0 + high - 18, "text-anchor": "middle" }, found.labels[0] + " →");
+    const side = draw(svg, "text", { x: 0, y: 0, "text-anchor": "middle", transform: `translate(${x0 + 12} ${y0 + (high - bottom + top) / 2}) rotate(-90)` }, found.labels[1] + " →");
     side.setAttribute("class", "side");
     for (const c of cells) if (!shown.has(c)) draw(svg, "circle", { class: "void", cx: x(c[0]), cy: y(c[1]), r: 2 });
     for (const c of cells.filter((one) => shown.has(one)).sort((a, b) => b[4] - a[4])) {

@@ -8,7 +8,7 @@ from azr_population.runs.diagnostics.kept import is_kept, kept_series, kept_step
 from azr_population.runs.diagnostics.measures import find_measure
 from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import mean, number, section, steps_of
+from azr_population.runs.records import domain_of, mean, number, section, steps_of
 
 Reader = Callable[[RunDirectory, Measure], dict[str, Series]]
 """Series by role and member. `""` is the role that a single agent and a population have in common:
@@ -41,14 +41,14 @@ def readings(run: RunDirectory, name: str) -> dict[str, Series]:
     Raises:
         UserError: there is no such measure; the message lists them all.
     """
-    return _READERS.get(name, recorded)(run, find_measure(name))
+    return _READERS.get(name, recorded)(run, find_measure(name, domain_of(run)))
 
 
 def series(run: RunDirectory, name: str, of: str = "") -> Series:
     """One of the `readings`: `of` is a role (`teacher`, `student`, `agent`), a member's name, for
     `seconds` a phase, or empty. Of runs of which only curves are kept, too."""
     if is_kept(run):
-        return kept_series(run, find_measure(name).name, of)
+        return kept_series(run, find_measure(name, domain_of(run)).name, of)
     return list(readings(run, name).get(of, []))
 
 

@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from azr_population.runs.diagnostics.measures import SIZE
+from azr_population.runs.diagnostics.measures import size_of
 from azr_population.runs.diagnostics.statistics import Estimate, difference, difference_of_shares
 from azr_population.runs.diagnostics.takes import tenth
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import Record, mean, number, step_of
+from azr_population.runs.records import Record, domain_of, mean, number, step_of
 
 
 class Change(NamedTuple):
@@ -36,10 +36,11 @@ def changes(run: RunDirectory, last: int) -> dict[str, Change]:
         return {}
     halves = {
         "solve_rate": _means(run.tasks(), "solve_rate", last),
-        SIZE.name: _means(run.tasks(), SIZE.name, last),
         "validity": _valid(run, last),
         "exam_mean": _exam(run),
     }
+    if size := size_of(domain_of(run)):
+        halves[size.name] = _means(run.tasks(), size.name, last)
     return {name: change for name, change in halves.items() if change is not None}
 
 

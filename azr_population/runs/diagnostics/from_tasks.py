@@ -1,4 +1,4 @@
-"""Diagnostics read from the tasks: Halstead's volume and coverage of the problem space."""
+"""Diagnostics read from the tasks: coverage of the problem space."""
 
 import numpy as np
 
@@ -6,29 +6,13 @@ from azr_population.domains.measure import PROPOSERS, Measure
 from azr_population.runs.diagnostics.catalogue import reads
 from azr_population.runs.diagnostics.coverage import tasks_with_cells
 from azr_population.runs.diagnostics.statistics import Series
-from azr_population.runs.diagnostics.task_table import TaskTable, task_table
+from azr_population.runs.diagnostics.task_table import TaskTable
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import roles_of, steps_of
 
 TASKS_PER_STEP = 12
 """Tasks of a step that count for `coverage_per_task`. The nano single agent, which proposes 24 a
 step, always has more valid ones."""
-
-
-@reads("halstead_volume")
-def halstead(run: RunDirectory, measure: Measure) -> dict[str, Series]:
-    """By proposer; `""` is the mean over all valid tasks of a step."""
-    table = task_table(run)
-    series: dict[str, Series] = {}
-    for name, chosen in _proposers(run, table).items():
-        known = chosen & ~np.isnan(table.halstead)
-        steps, where = np.unique(table.steps[known], return_inverse=True)
-        sums = np.bincount(where, weights=table.halstead[known], minlength=len(steps))
-        counts = np.bincount(where, minlength=len(steps))
-        series[name] = [
-            (int(step), float(value)) for step, value in zip(steps, sums / counts, strict=True)
-        ]
-    return series
 
 
 @reads("coverage")

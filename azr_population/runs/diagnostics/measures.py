@@ -1,13 +1,15 @@
 """What can be measured of a run: shared measures and, of its problems, those of its domain.
 
-The one place with titles, notes and units; `catalogue.reads` files how each is read.
+Titles, notes and units stand here or in the domain; `catalogue.reads` files how each is read.
 """
 
 import difflib
 import math
+from collections.abc import Iterable
 from functools import partial
 
-from azr_population.domains.code.complexity import MEASURES as OF_CODE
+from azr_population.domains.domain import Domain
+from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.domains.measure import SOLVERS, Measure
 from azr_population.errors import UserError
 
@@ -95,21 +97,36 @@ SHARED = (
     _training("seconds", "Seconds per step", "wall-clock time", "s"),
 )
 
-MEASURES = {measure.name: measure for measure in (*SHARED, *OF_CODE)}
-"""Of every run; the measures of a user's own domain are beside them on its pages."""
+OF_DOMAINS = {
+    measure.name: measure
+    for entry in reversed(list(DOMAINS))
+    for measure in find_domain(entry.name).measures
+}
+"""Of the problems of the domains that have a name; of a name that two have the first one's."""
 
-SIZE = OF_CODE[0]
-"""What the size of a problem is told by."""
+MEASURES = {measure.name: measure for measure in (*SHARED, *OF_DOMAINS.values())}
 
 
-def find_measure(name: str) -> Measure:
-    """The measure called `name`.
+def measures_for(domains: Iterable[Domain]) -> list[Measure]:
+    """The shared measures and those of these domains, each name once."""
+    own = (measure for domain in domains for measure in domain.measures)
+    return list({measure.name: measure for measure in (*SHARED, *own)}.values())
+
+
+def size_of(domain: Domain) -> Measure | None:
+    """What the size of a domain's problem is told by."""
+    return next(iter(domain.measures), None)
+
+
+def find_measure(name: str, domain: Domain | None = None) -> Measure:
+    """The measure called `name`, which may be the domain's own.
 
     Raises:
         UserError: there is none; the message lists them all.
     """
-    if name not in MEASURES:
-        near = difflib.get_close_matches(str(name), MEASURES, n=1)
+    known = MEASURES | {measure.name: measure for measure in (domain.measures if domain else ())}
+    if name not in known:
+        near = difflib.get_close_matches(str(name), known, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        raise UserError(f"diagnostic={name} is unknown{hint}; choose one of: {', '.join(MEASURES)}")
-    return MEASURES[name]
+        raise UserError(f"diagnostic={name} is unknown{hint}; choose one of: {', '.join(known)}")
+    return known[name]

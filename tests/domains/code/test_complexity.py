@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from azr_population.domains.code.complexity import Complexity, halstead_volume, measure, parse
+from azr_population.domains.code.complexity import (
+    MEASURES,
+    Complexity,
+    halstead_volume,
+    measure,
+    measures,
+    parse,
+)
 
 BRANCHES = """
 def f(x, n):  # two decisions and a loop
@@ -86,3 +93,11 @@ def test_halsteads_volume_as_radon_counts(program: str, volume: float) -> None:
 
 def test_a_tree_that_is_there_is_not_parsed_again() -> None:
     assert measure(BRANCHES, parse(BRANCHES)) == measure(BRANCHES)
+
+
+def test_what_a_run_records_of_a_program() -> None:
+    recorded = measures("def f(n):\n    return n + 1")
+    assert list(recorded) == [measure.name for measure in MEASURES]
+    # One operator, two operands, all different: 3 log2 3. Slices and calls are none to radon.
+    assert recorded["halstead_volume"] == pytest.approx(3 * math.log2(3))
+    assert measures("def f(:") == {}

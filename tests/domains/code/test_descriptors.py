@@ -12,9 +12,8 @@ from azr_population.domains.code.descriptors import (
     literal_kind,
     of_data,
     of_program,
-    scale,
-    unscale,
 )
+from azr_population.domains.code.space import SPACE
 
 PROGRAM = """
 def f(a, n):
@@ -83,7 +82,7 @@ def test_scaling_cuts_to_the_bounds() -> None:
     low = np.array([[descriptor.low for descriptor in DESCRIPTORS]])
     high = np.array([[descriptor.high for descriptor in DESCRIPTORS]])
     weight = [[descriptor.weight for descriptor in DESCRIPTORS]]
-    np.testing.assert_allclose(scale(low - 5), 0.0)
-    np.testing.assert_allclose(scale(high + 5), weight)
+    np.testing.assert_allclose(SPACE.scale(low - 5), 0.0)
+    np.testing.assert_allclose(SPACE.scale(high + 5), weight)
     middle = (low + high) / 2
-    np.testing.assert_allclose(unscale(scale(middle)), middle)
+    np.testing.assert_allclose(SPACE.unscale(SPACE.scale(middle)), middle)

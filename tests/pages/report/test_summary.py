@@ -3,10 +3,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from azr_population.domains.known import find_domain
 from azr_population.pages.report.charts import line_charts
 from azr_population.pages.report.summary import summary
 from azr_population.pages.report.tiles import headline_tiles
 from azr_population.runs.diagnostics import Change, Estimate
+from azr_population.runs.diagnostics.measures import size_of
 
 
 def told(
@@ -19,7 +21,7 @@ def told(
 ) -> list[str]:
     """The summary as the page has it."""
     last = metrics[-1]["step"] if metrics else 0
-    tiles = headline_tiles(line_charts(metrics), last, changes)
+    tiles = headline_tiles(line_charts(metrics), last, changes, size_of(find_domain("code")))
     return summary(name, steps, metrics, matches, lineage, tiles)
 
 

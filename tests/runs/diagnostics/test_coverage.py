@@ -9,9 +9,12 @@ import needs
 import numpy as np
 import pytest
 
-from azr_population.domains.code.descriptors import DESCRIPTORS, scale
-from azr_population.runs.diagnostics import coverage, coverage_map, series
-from azr_population.runs.diagnostics.centroids import CELLS, SEED, centroids, samples
+from azr_population.domains.code.descriptors import DESCRIPTORS
+from azr_population.domains.code.samples import samples
+from azr_population.domains.code.space import SPACE
+from azr_population.domains.puzzles.measures import SPACE as OF_PUZZLES
+from azr_population.domains.space import Space
+from azr_population.runs.diagnostics import coverage_map, series
 from azr_population.runs.diagnostics.from_tasks import TASKS_PER_STEP, _missed
 from azr_population.runs.directory import RunDirectory
 
@@ -40,13 +43,13 @@ def test_tasks_that_arrive_while_one_looks_do_no_harm(
 ) -> None:
     """A run that goes on has more tasks at every look."""
     run = write(tasks=tasks[:2], metrics=[{"step": step} for step in (1, 2)])
-    place = coverage._place
+    place = Space.place
 
-    def slowly(points: np.ndarray) -> np.ndarray:
+    def slowly(space: Space, points: np.ndarray) -> np.ndarray:
         run.append("tasks", tasks[2:])
-        return place(points)
+        return place(space, points)
 
-    monkeypatch.setattr(coverage, "_place", slowly)
+    monkeypatch.setattr(Space, "place", slowly)
     for name in ("coverage", "coverage_per_task"):
         assert series(run, name)[-1][1] >= 2.0
     monkeypatch.undo()
@@ -100,7 +103,7 @@ def test_later_steps_add_to_what_was_missed(write: Write, task: Callable[..., Ro
 
 def test_the_map_says_when_by_whom_and_how_often(write: Write, tasks: list[Row]) -> None:
     found = coverage_map(write(tasks=tasks))
-    assert found.tasks == 4 and len(found.cells) == CELLS
+    assert found.tasks == 4 and len(found.cells) == SPACE.cells
     assert [cell.first_step for cell in found.filled] == [1, 1, 4]
     assert sorted((cell.first_step, cell.member, cell.count) for cell in found.filled) == [
         *((1, "teacher_0", 2), (1, "teacher_1", 1), (4, "teacher_0", 1))
@@ -115,7 +118,7 @@ def test_zero_valid_tasks(write: Write) -> None:
     run = write(tasks=[], metrics=[{"step": 1}, {"step": 2}])
     assert series(run, "coverage") == [(1, 0.0), (2, 0.0)] == series(run, "coverage_per_task")
     assert coverage_map(run).filled == [] and coverage_map(run).tasks == 0
-    assert len(coverage_map(write(name="nothing")).cells) == CELLS
+    assert len(coverage_map(write(name="nothing")).cells) == SPACE.cells
 
 
 def test_odd_tasks_are_left_out(write: Write, task: Callable[..., Row]) -> None:
@@ -125,26 +128,18 @@ def test_odd_tasks_are_left_out(write: Write, task: Callable[..., Row]) -> None:
     ]
     run = write(tasks=odd)
     assert coverage_map(run).tasks == 1
-    assert series(run, "halstead_volume") == [(2, pytest.approx(3 * np.log2(3)))]
 
 
-def test_halstead_is_a_mean_over_valid_tasks(write: Write, tasks: list[Row]) -> None:
-    run = write(tasks=tasks)
-    # ADD: one operator, two operands, all different: 3 log2 3. Slices and calls are none to radon.
-    assert series(run, "halstead_volume") == [
-        *((1, pytest.approx(1.5 * np.log2(3))), (2, pytest.approx(3 * np.log2(3))), (4, 0.0))
-    ]
-    assert series(run, "halstead_volume", "teacher_1") == [(1, 0.0)]
-
-
-def test_the_cells_are_fixed() -> None:
+@pytest.mark.parametrize(
+    ("space", "wanted"), [(SPACE, "258cf0589c17df92"), (OF_PUZZLES, "9119643030c3dfcd")]
+)
+def test_the_cells_are_fixed(space: Space, wanted: str) -> None:
     """Whoever changes cells or descriptors changes what published coverage means."""
-    shipped = np.load(coverage.CENTROIDS)
-    assert shipped.shape == (CELLS, len(DESCRIPTORS)) and shipped.dtype == np.float32
-    weights = np.array([descriptor.weight for descriptor in DESCRIPTORS])
+    shipped = np.load(space.centroids)
+    assert shipped.shape == (space.cells, len(space.descriptors)) and shipped.dtype == np.float32
+    weights = np.array([descriptor.weight for descriptor in space.descriptors])
     assert (shipped >= 0).all() and (shipped <= weights + 1e-6).all()
-    digest = hashlib.sha256(shipped.tobytes()).hexdigest()
-    assert digest[:16] == "258cf0589c17df92"
+    assert hashlib.sha256(shipped.tobytes()).hexdigest()[:16] == wanted
 
 
 def test_samples_are_possible_problems() -> None:
@@ -163,8 +158,8 @@ def test_samples_are_possible_problems() -> None:
 def test_the_shipped_centroids_come_from_the_command() -> None:
     """Up to rounding, which differs between builds of the clustering: the same cells."""
     needs.module("sklearn", "scikit-learn")
-    made, shipped = centroids(SEED), np.load(coverage.CENTROIDS)
-    points = scale(samples(SEED + 1, 5000))
+    made, shipped = SPACE.make_archive(), np.load(SPACE.centroids)
+    points = SPACE.scale(samples(SPACE.seed + 1, 5000))
     near = [
         np.linalg.norm(points[:, None] - cells[None], axis=2).argmin(axis=1)
         for cells in (made.astype(np.float64), shipped.astype(np.float64))
@@ -174,5 +169,5 @@ def test_the_shipped_centroids_come_from_the_command() -> None:
 
 def test_cells_are_those_of_pyribs() -> None:
     """Which placed the tasks of all published runs: the digest is of its `CVTArchive.index_of`."""
-    cells = coverage._place(samples(17, 20_000).astype(np.float32))
+    cells = SPACE.place(samples(17, 20_000).astype(np.float32))
     assert hashlib.sha256(cells.tobytes()).hexdigest()[:16] == "d8df235b4b318b2f"

@@ -26,7 +26,7 @@ NAMES = (
         "loss",
         "grad_norm",
     ),
-    *("cells_per_step",),
+    *("cells_per_step", "operations", "conditions", "magnitude"),
     *("fitness_skill", "past_solve_rate", "student_slope", "teacher_slope"),
     *("weight_cosine", "exam_disagreement", "descent_depth", "related_pairs", "ancestor_age"),
 )

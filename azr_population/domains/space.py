@@ -1,0 +1,107 @@
+"""The space of a domain's problems, in whose cells coverage is counted (paper, Fig 9).
+
+A CVT archive: Vassiliades, Chatzilygeroudis, Mouret, "Using centroidal Voronoi tessellations to
+scale up MAP-Elites" (2018). Bounds, weights and cells are fixed, so that a cell means the same in
+every run. The cells belong to the centroids of possible problems, in a file beside the domain:
+
+    python -m azr_population.domains.space puzzles
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+SAMPLES = 50_000
+"""Possible problems that are clustered into cells."""
+
+
+class Descriptor(NamedTuple):
+    """An axis: its name, its bounds (values outside are clipped) and its weight, which is the
+    distance between the two bounds."""
+
+    name: str
+    low: float
+    high: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Space:
+    """Axes, cells, and how they are told."""
+
+    descriptors: tuple[Descriptor, ...]
+    point: Callable[[Mapping[str, Any]], tuple[float, ...] | None]
+    """Where a record of `tasks.jsonl` lies, in descriptor values; None for what cannot be read."""
+    words: Callable[[Mapping[str, float]], str]
+    """A cell in words, from the descriptor values of its centroid."""
+    samples: Callable[[int, int], np.ndarray]
+    """(seed, n) -> n possible problems in descriptor values, float64[n, d]."""
+    centroids: Path
+    panels: tuple[str, ...]
+    """Descriptors: the map has a panel for each, with the cells in which it is the largest."""
+    axes: tuple[str, str]
+    """The descriptors to the right and upwards in a panel."""
+    labels: tuple[str, str]
+    """Their labels."""
+    ends: tuple[str, str]
+    """What stands at the ends of the axis to the right."""
+    cells: int = 1000
+    seed: int = 9
+
+    def scale(self, points: np.ndarray) -> np.ndarray:
+        """Descriptor values [n, d] as coordinates of the archive: clipped and weighted."""
+        low, high, weight = self._columns
+        scaled: np.ndarray = (np.clip(points, low, high) - low) / (high - low) * weight
+        return scaled
+
+    def unscale(self, points: np.ndarray) -> np.ndarray:
+        """The inverse of `scale` for points within the bounds."""
+        low, high, weight = self._columns
+        values: np.ndarray = points / weight * (high - low) + low
+        return values
+
+    @cached_property
+    def archive(self) -> np.ndarray:
+        """The centroids in the archive's coordinates, float64[cells, d]."""
+        return np.asarray(np.load(self.centroids), dtype=np.float64)
+
+    def place(self, points: np.ndarray) -> np.ndarray:
+        """The nearest centroid of each point [n, d], int64[n]."""
+        from scipy.spatial import KDTree  # late: the terminal's lines need none of this
+
+        if not len(points):
+            return np.zeros(0, dtype=np.int64)
+        _, nearest = KDTree(self.archive).query(self.scale(points).astype(np.float64))
+        return np.asarray(nearest, dtype=np.int64)
+
+    def make_archive(self) -> np.ndarray:
+        """The centroids, made again, float32[cells, d]."""
+        from sklearn.cluster import k_means  # pip install scikit-learn: nothing else needs it
+
+        centres, *_ = k_means(
+            self.scale(self.samples(self.seed, SAMPLES)),
+            self.cells,
+            init="random",
+            n_init=1,
+            algorithm="lloyd",
+            random_state=self.seed,
+        )
+        centres = np.round(np.clip(centres, 0.0, None), 4)
+        ordered: np.ndarray = centres[np.lexsort(centres.T[::-1])].astype(np.float32)
+        return ordered
+
+    @property
+    def _columns(self) -> tuple[np.ndarray, ...]:
+        return tuple(np.array([d[i] for d in self.descriptors]) for i in (1, 2, 3))
+
+
+if __name__ == "__main__":
+    # Late and by name: every domain with a space imports this module.
+    space: Space = import_module("azr_population.domains.known").find_domain(sys.argv[1]).space
+    np.save(space.centroids, space.make_archive())

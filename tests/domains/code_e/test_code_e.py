@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.domain import Code
+from azr_population.domains.code_e.domain import CodeE
+from azr_population.domains.code_e.program import same_name
+from azr_population.domains.known import find_domain
+from azr_population.domains.task import Proposal, Task
+from azr_population.referee import Referee, RefereeSettings
+
+RULES = TaskConfig()
+
+
+@pytest.fixture(name="referee", scope="module")
+def referee_fixture() -> Iterator[Referee]:
+    with Referee(RefereeSettings(workers=1, deadline=1.0)) as referee:
+        yield referee
+
+
+def outcome(referee: Referee, program: str, inputs: str, *imports: str) -> str:
+    """The exception's name of a task, or why it is none."""
+    proposal = Proposal("code_e", program, (inputs,), imports=imports)
+    (verdict,) = CodeE().judge([proposal], referee, RULES)
+    return f"= {verdict.outputs[0]}" if isinstance(verdict, Task) else verdict
+
+
+@pytest.mark.parametrize(
+    ("program", "inputs", "wanted"),
+    [
+        ("def f(n):\n    return 1 // n", "0", "= ZeroDivisionError"),
+        ("def f(n):\n    return 1 // n", "2", "= NoError"),
+        ("def f(a):\n    return a[3]", "[1]", "= IndexError"),
+        ("class Odd(ValueError): pass\ndef f(n):\n    raise Odd(n)", "1", "= Odd"),
+        ("def f(n):\n    return n if n < 1 else f(n - 1) + ''", "1", "= TypeError"),
+        (
+            "import json\ndef f(s):\n    return json.loads(s)",
+            "'{'",
+            "= json.decoder.JSONDecodeError",
+        ),
+        ("def f(n):\n    return lambda: n", "1", "= NoError"),  # no literal
+        ("def f(n):\n    raise SystemExit(n)", "3", "= SystemExit"),
+        ("def f(n):\n    return f(n + 1)", "1", "= RecursionError"),
+        (
+            "class R:\n    def __repr__(s): return 1\ndef f(n):\n    return n and R()",
+            "1",
+            "= TypeError",
+        ),
+        ("1 / 0\ndef f(n):\n    return n", "1", "= ZeroDivisionError"),  # as in AZR
+        ("def g(n):\n    return n", "1", "constant"),
+        ("def f(n):\n    return 1", "1", "constant"),
+        ("def f(n:", "1", "syntax_error"),
+        ("def f(n):\n    while n: pass", "1", "timeout"),
+        ("def f(n):\n    return [0] * 10 ** (n + 9)", "2", "memory"),
+        ("import os\ndef f(n):\n    os._exit(n)", "1", "banned"),
+        ("import random\ndef f(n):\n    return n // random.randrange(2)", "1", "nondeterministic"),
+        ("import time\ndef f(n):\n    return n // (time.time_ns() % 2)", "1", "banned"),
+        ("def f(n):\n    raise type('no name', (Exception,), {})(n)", "1", "tampered"),
+        ("def f(n):\n    return n", "1 +", "bad_input"),
+    ],
+)
+def test_what_a_program_raises(referee: Referee, program: str, inputs: str, wanted: str) -> None:
+    assert outcome(referee, program, inputs) == wanted
+
+
+def test_imports_stand_before_the_program(referee: Referee) -> None:
+    assert outcome(referee, "def f(n):\n    return math.sqrt(n)", "-1", "import math") == (
+        "= ValueError"
+    )
+    assert outcome(referee, "def f(n):\n    return math.sqrt(n)", "-1") == "= NameError"
+
+
+def test_names_are_compared_as_azr_compares_them(referee: Referee) -> None:
+    task = Task("code_e", "def f(n): return 1 // n", ("0",), ("ZeroDivisionError",))
+    answers = ["ZeroDivisionError", "zerodivisionerror: division", "ZeroDivisionError by", "Zero"]
+    ((*verdicts,),) = CodeE().grade([(task, [*answers, "", " ZeroDivisionError"])], referee)
+    assert [one.solved for one in verdicts] == [True, True, True, False, False, False]
+    assert same_name("NoError", "noerror")
+
+
+def test_all_four_types_in_one_batch(referee: Referee) -> None:
+    domain, program = CodeE(), "def f(n):\n    return [n // k for k in (1, 2)]"
+    proposals = [
+        Proposal("code_o", program, ("7",)),
+        Proposal("code_e", program, ("'a'",)),
+        Proposal("code_i", program, ("8",)),
+    ]
+    tasks = domain.judge(proposals, referee, RULES)
+    assert all(isinstance(task, Task) for task in tasks)
+    assert [task.outputs[0] for task in tasks if isinstance(task, Task)] == [
+        *("[7, 3]", "TypeError", "[8, 4]")
+    ]
+    asked = [(task, [domain.answer(task)]) for task in tasks if isinstance(task, Task)]
+    assert all(one.solved for told in domain.grade(asked, referee) for one in told)
+    others = [proposals[0], proposals[2]]
+    assert Code().judge(others, referee, RULES) == [tasks[0], tasks[2]]
+
+
+def test_drawn_tasks_are_tasks(referee: Referee) -> None:
+    domain, rng = find_domain("code_e"), Random(4)
+    tasks = [domain.draw("code_e", rng) for _ in range(25)]
+    proposals = [Proposal(task.type, task.program, task.inputs) for task in tasks]
+    rules = TaskConfig(refuse=[])
+    assert domain.judge(proposals, referee, rules) == tasks
+    names = {task.outputs[0] for task in tasks}
+    assert "NoError" in names and len(names) > 4
+
+
+@pytest.mark.parametrize("name", ["nano", "short", "chat"])
+def test_formats_read_what_they_write(name: str) -> None:
+    domain, rng = find_domain("code_e"), Random(5)
+    format = domain.format(name)
+    for _ in range(10):
+        task = domain.draw("code_e", rng)
+        read = format.parse_proposal("code_e", format.write_proposal(task))
+        assert read == Proposal("code_e", task.program, task.inputs)
+        assert format.parse_answer("code_e", format.write_answer(task)) == task.outputs[0]
+        assert task.inputs[0] in format.solve_prompt(task)
+    other = Task("code_o", "def f(n):\n    return n + 1", ("1",), ("2",))
+    assert format.propose_prompt("code_o") == Code().format(name).propose_prompt("code_o")
+    assert format.solve_prompt(other) == Code().format(name).solve_prompt(other)
+    assert format.parse_answer("code_o", format.write_answer(other)) == "2"
+
+
+def test_the_exam_has_the_types_that_are_asked_for() -> None:
+    exam = find_domain("code_e").exam(3, 1, ["code_o", "code_e"])
+    assert [task.type for task in exam] == ["code_o"] * 3 + ["code_e"] * 3
