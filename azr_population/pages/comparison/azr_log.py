@@ -17,10 +17,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from azr_population.domains.known import find_domain
 from azr_population.errors import UserError
 from azr_population.files import refuse_irregular
 from azr_population.runs.diagnostics import Series
-from azr_population.runs.diagnostics.measures import OF_CODE
 
 Rows = dict[int, dict[str, float]]
 """Step -> key -> value."""
@@ -50,7 +50,7 @@ LACKING = {
     "benchmarks": "not evaluated",
     "coverage": "no tasks",
     "coverage_per_task": "no tasks",
-    **dict.fromkeys((one.name for one in OF_CODE), "counted otherwise"),
+    **dict.fromkeys((one.name for one in find_domain("code").measures), "counted otherwise"),
     "lines": "not logged",
 }
 """Why a stock log has no value for one of our measures, in two words."""
