@@ -281,6 +281,8 @@ class RunConfig:
     snapshot_every: int = setting(0, least=0)
     """Steps between snapshots of the members (`snapshots/step_<n>`), for `azr-population exam` and
     `crossplay`; 0: none. A member of the nano base takes 0.5 MB."""
+    snapshot_early: list[int] = setting(factory=list, least=0)
+    """Further steps after which there is one; 0 is before the first: most is learned early."""
     completions: int = setting(16, least=0)
     """Completions of each step that `completions.jsonl` keeps, of the first step all (1000 at
     most); 0: none. Spread over verdicts, members, task types and reasons."""

@@ -73,14 +73,15 @@ def effects(kind: Any, prefix: str = "", inherited: Effect = Effect.PLAY) -> dic
 
 
 def _check(key: str, value: Any, known: Any) -> None:
-    for word in value if isinstance(value, list) else [value]:
+    each = value if isinstance(value, list) else [value]
+    for word in each:
         if "among" in known and word not in known["among"]:
             choices = ", ".join(known["among"])
             raise UserError(f"{key}={word} is unknown; choose from {choices}")
     bounds = dict(_bounds(known))
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{key}={value} is no number to work with")
-    if bounds and not all(holds(value) for holds in bounds.values()):
+    if bounds and not all(holds(one) for holds in bounds.values() for one in each):
         raise UserError(f"{key}={value} is out of range; it must be {' and '.join(bounds)}")
 
 

@@ -60,16 +60,22 @@ class GrowingCache(Cache):
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         """Every row becomes `repeats` rows, one after the other."""
-        self._map(lambda buffer: buffer.repeat_interleave(repeats, dim=0))
+        keys, _ = self._buffers[0]
+        rows = torch.arange(len(keys), device=keys.device)
+        self.batch_select_indices(rows.repeat_interleave(repeats))
 
     def batch_select_indices(self, indices: Tensor) -> None:
-        """Keeps only these rows."""
-        self._map(lambda buffer: buffer[indices])
-
-    def _map(self, change: Any) -> None:
-        # The room goes along, so that the next token needs no second copy.
+        """Keeps only these rows, as often and in the order as they are named."""
         for layer, (keys, values) in self._buffers.items():
-            self._buffers[layer] = (change(keys), change(values))
+            self._buffers[layer] = (self._selected(keys, indices), self._selected(values, indices))
+
+    def _selected(self, old: Tensor, indices: Tensor) -> Tensor:
+        # The room goes along, so that the next token needs no second copy; what nobody has written
+        # to yet need not be copied: it is most of a buffer when the first rows are done.
+        buffer = old.new_empty(len(indices), *old.shape[1:])
+        used = buffer[:, :, : self._length]
+        torch.index_select(old[:, :, : self._length], 0, indices, out=used)
+        return buffer
 
     def _place(self, buffer: Tensor | None, new: Tensor) -> Tensor:
         if buffer is None:

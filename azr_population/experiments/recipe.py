@@ -69,6 +69,8 @@ class Row:
     series: str
     take: str = "late"
     of: str = ""
+    paper: str = ""
+    """What the paper has there, as far as our sources tell."""
 
 
 @dataclass(frozen=True)

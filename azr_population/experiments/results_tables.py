@@ -118,7 +118,7 @@ def table_csv(recipe: Recipe, table: Table) -> str:
     baseline = baseline_of(recipe)
     header = ["measure", "series", "take", "of", "arm", "seeds", "mean", "low", "high"]
     header += ["iqm", "iqm_low", "iqm_high", f"minus_{baseline}", "minus_low", "minus_high"]
-    header += ["p", "p_permutation", "p_holm", "values"]
+    header += ["p", "p_permutation", "p_holm", "values", "paper"]
     rows = []
     for row, of_row in table.items():
         for arm, cell in of_row.items():
@@ -128,7 +128,7 @@ def table_csv(recipe: Recipe, table: Table) -> str:
             line += _numbers(tested.estimate if tested else None)
             line += map(plain_number, (tested.p, tested.permutation) if tested else (None, None))
             line += [plain_number(cell.corrected)]
-            line += [" ".join(map(plain_number, cell.values.values()))]
+            line += [" ".join(map(plain_number, cell.values.values())), row.paper]
             rows.append(line)
     return csv_text(header, rows)
 
@@ -148,8 +148,12 @@ def table_markdown(table: Table) -> str:
     arms = list(dict.fromkeys(arm for of_row in table.values() for arm in of_row))
     seeds = {arm: max(o[arm].estimate.n for o in table.values() if arm in o) for arm in arms}
     heads = [f"{arm} (n={seeds[arm]})" for arm in arms]
+    told = any(row.paper for row in table)
+    heads += ["the paper"] * told
     rows = [
-        [row.label] + [_shown(of_row[arm], seeds[arm]) if arm in of_row else "-" for arm in arms]
+        [row.label]
+        + [_shown(of_row[arm], seeds[arm]) if arm in of_row else "-" for arm in arms]
+        + [row.paper or "-"] * told
         for row, of_row in table.items()
         if of_row
     ]

@@ -210,6 +210,8 @@ def task_records(step: int, rows: Sequence[Row], domain: Domain) -> list[dict[st
             "answers": [answer.text for answer in row.answers],
             "solved": [answer.solved for answer in row.answers],
             "reasons": [answer.reason for answer in row.answers],
+            "rewards": [answer.reward for answer in row.answers],
+            "reward": row.reward,
             "solve_rate": row.solve_rate,
             "copies": row.copies,
             **domain.measure(row.task.program),

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from azr_population.config.differences import played
+from azr_population.config.schema import RunConfig
 from azr_population.domains.task import Task
 from azr_population.errors import UserError
 from azr_population.hosts.local.engine import base_of
@@ -32,6 +33,7 @@ def start(
     for task in () if origin else seeds:
         play.population.buffer.add(task)
     save(play, directory)
+    take_snapshot(play, directory)
 
 
 def save(play: SelfPlay, directory: RunDirectory) -> None:
@@ -62,24 +64,29 @@ def export(play: SelfPlay, directory: RunDirectory) -> None:
 
 
 def take_snapshot(play: SelfPlay, directory: RunDirectory) -> None:
-    """Stores the members if this step is one of `run.snapshot_every`'s."""
-    every = play.config.run.snapshot_every
-    if every and play.step % every == 0:
+    """Stores the members if this step is one of `run.snapshot_every`'s or `run.snapshot_early`."""
+    if play.step in _snapshot_steps(play.config.run):
         write_snapshot(play.population, play.tools.engine.read, directory, base_of(play.config))
 
 
 def size_of_snapshots(play: SelfPlay) -> str | None:
     """What the snapshots that are to come will take; None where there are none."""
     run, roster = play.config.run, play.population.roster
-    if not run.snapshot_every:
+    count = sum(step > play.step for step in _snapshot_steps(run))
+    if not count:
         return None
-    count = run.steps // run.snapshot_every - play.step // run.snapshot_every
     pairs = play.tools.engine.read(0).factors.values()
     size = sum(pair.A.nbytes + pair.B.nbytes for pair in pairs) * len(roster) * count
     return (
         f"run.snapshot_every={run.snapshot_every}: {count} snapshots of {len(roster)} members to "
         f"come, {size / 1e6:.1f} MB in {run.dir}/snapshots"
     )
+
+
+def _snapshot_steps(run: RunConfig) -> set[int]:
+    every = run.snapshot_every
+    regular = range(every, run.steps + 1, every) if every else ()
+    return {*regular, *(step for step in run.snapshot_early if step <= run.steps)}
 
 
 def load(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:

@@ -2,8 +2,11 @@
 `validations.jsonl`, AZR's own."""
 
 import math
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
+
+import numpy as np
 
 from azr_population.domains.measure import Measure
 from azr_population.runs.diagnostics.catalogue import reads
@@ -36,14 +39,65 @@ def exam_disagreement(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     """How differently members behave: the mean over pairs and tasks. Where
     answers are sampled, chance adds to it, and less with more attempts: compare sittings of equal
     length."""
+    return _over_sittings(
+        run,
+        ("scores",),
+        lambda scores: mean(_distance(a, b) for a, b in combinations(scores, 2)),
+    )
+
+
+@reads("exam_spread", "exam_reliability")
+def who_is_better(run: RunDirectory, measure: Measure) -> dict[str, Series]:
+    """Whether the students of a sitting differ by more than the exam's noise, by greedy decoding
+    where that was recorded. The spread is negative where they differ by less."""
+    place = ("exam_reliability", "exam_spread").index(measure.name)
+
+    def value(scores: Sequence[list[Any]]) -> float | None:
+        known = reliability(scores)
+        return known[place] if known else None
+
+    return _over_sittings(run, ("greedy", "scores"), value)
+
+
+def reliability(scores: Sequence[Sequence[Any]]) -> tuple[float, float] | None:
+    """Of the members' scores at the same tasks [members][tasks]: how much of the variance of their
+    means is skill, and the standard deviation of skill, in the scores' unit. Both are below 0 where
+    noise alone would make the members differ more. None where there is no telling: fewer than two
+    members or tasks, unequal tasks, members without a difference.
+
+    What a member does better at some tasks than at others counts as noise: other tasks of the kind
+    might have told otherwise. Source: Hoyt, "Test reliability estimated by analysis of variance"
+    (Psychometrika 1941), which is Cronbach's alpha.
+    """
+    if len({len(row) for row in scores}) != 1 or any(number(x) is None for r in scores for x in r):
+        return None
+    table = np.array(scores, dtype=float)
+    if min(table.shape) < 2:
+        return None
+    (members, tasks), means = table.shape, table.mean(axis=1)
+    rest = table - means[:, None] - table.mean(axis=0) + table.mean()
+    of_means = tasks * float(means.var(ddof=1))
+    noise = float((rest**2).sum()) / ((members - 1) * (tasks - 1))
+    if of_means < 1e-12:
+        return None
+    skill = (of_means - noise) / tasks
+    return 1 - noise / of_means, math.copysign(math.sqrt(abs(skill)), skill)
+
+
+def _over_sittings(
+    run: RunDirectory,
+    keys: tuple[str, ...],
+    value: Callable[[Sequence[list[Any]]], float | None],
+) -> dict[str, Series]:
+    """`value` of the members' scores at each sitting, under the first of `keys` that a line has."""
     sittings: dict[int, dict[str, list[Any]]] = {}
     for row in run.exams():
-        sittings.setdefault(row["step"], {})[str(row.get("member"))] = row.get("scores") or []
+        scores = next((s for key in keys if isinstance(s := row.get(key), list)), [])
+        sittings.setdefault(row["step"], {})[str(row.get("member"))] = scores
     series: Series = []
     for step, scores in sorted(sittings.items()):
-        distance = mean(_distance(a, b) for a, b in combinations(scores.values(), 2))
-        if distance is not None:
-            series.append((step, distance))
+        if (known := value(list(scores.values()))) is not None:
+            series.append((step, known))
     return {"": series, "student": series} if series else {}
 
 

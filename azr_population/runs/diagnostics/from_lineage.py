@@ -1,4 +1,4 @@
-"""Who descends from whom: depth of descent, and how long ago two members' lines parted."""
+"""Who descends from whom: depth of descent, when two lines parted, which founders are left."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -17,6 +17,8 @@ class Descent:
         self.names = names
         self.depth = dict.fromkeys(names, 0)
         """Births between a member and the founder that it is furthest from."""
+        self.founders = {name: {name} for name in names}
+        """Those that a member descends from."""
         self._parted: dict[frozenset[str], int] = {}
 
     def parted(self, one: str, other: str) -> int | None:
@@ -40,6 +42,10 @@ class Descent:
             child: 1 + max(self.depth[parent] for parent in parents)
             for child, parents in births.items()
         }
+        self.founders |= {
+            child: set().union(*(self.founders[parent] for parent in parents))
+            for child, parents in births.items()
+        }
         self._parted = {frozenset(pair): time for pair, time in pairs.items() if time is not None}
 
 
@@ -51,15 +57,24 @@ def _related(descent: Descent, step: int) -> float | None:
     return mean(float(descent.parted(*pair) is not None) for pair in combinations(descent.names, 2))
 
 
+def _founders(descent: Descent, step: int) -> float | None:
+    return len(set().union(*descent.founders.values())) / len(descent.names)
+
+
 def _age(descent: Descent, step: int) -> float | None:
     times = (descent.parted(*pair) for pair in combinations(descent.names, 2))
     return mean(float(step - time) for time in times if time is not None)
 
 
-_OF_DESCENT = {"descent_depth": _depth, "related_pairs": _related, "ancestor_age": _age}
+_OF_DESCENT = {
+    "descent_depth": _depth,
+    "related_pairs": _related,
+    "ancestor_age": _age,
+    "founders": _founders,
+}
 
 
-@reads("descent_depth", "related_pairs", "ancestor_age")
+@reads(*_OF_DESCENT)
 def _by_role(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     """The measure after each step, of every role with two members or more; `""` is the students."""
     value = _OF_DESCENT[measure.name]

@@ -66,6 +66,21 @@ SHARED = (
         rare=True,
     ),
     _standing(
+        *("exam_spread", "Spread of skill"),
+        *("sd of the students at the exam, its noise taken off", "", "percent"),
+        rare=True,
+    ),
+    _of_solvers(
+        *("exam_reliability", "Reliability of who is better"),
+        *("1 - noise / variance of the students' scores at the exam",),
+        least=_SIGNED,
+        rare=True,
+    ),
+    _of_solvers(
+        *("founders", "Founders with descendants", "share of the lines that live on"),
+        format="percent",
+    ),
+    _standing(
         *("ancestor_age", "Age of common ancestors"),
         *("steps since the lines of related members parted", "steps"),
     ),

@@ -8,6 +8,7 @@ last tenth has no late value (NaN), since its last programs are older.
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from statistics import linear_regression
 
 Curve = Sequence[tuple[int, float]]
 """(step, value), ascending; at least one."""
@@ -58,9 +59,23 @@ def highest(curve: Curve, steps: int) -> float:
     return max(_windows(curve, steps))
 
 
+def oscillation(curve: Curve, steps: int) -> float:
+    """Autocorrelation at lag 1 of what is left of the curve without its linear trend: near 1 where
+    it swings over many steps, near -1 where it turns at every step, about -2 / length where there
+    is nothing but noise. NaN of fewer than ten values, or of a straight line."""
+    if len(curve) < 10:
+        return math.nan
+    slope, height = linear_regression(*zip(*curve, strict=True))
+    rest = [value - slope * step - height for step, value in curve]
+    if max(map(abs, rest)) < 1e-9:
+        return math.nan
+    # About the whole curve's mean, which is 0 here.
+    return math.fsum(a * b for a, b in pairwise(rest)) / math.fsum(a * a for a in rest)
+
+
 TAKES: dict[str, Callable[[Curve, int], float]] = {
     function.__name__: function
-    for function in (early, late, change, end, gain, area, lowest, highest)
+    for function in (early, late, change, end, gain, area, lowest, highest, oscillation)
 }
 """The takes by the names that recipes use."""
 

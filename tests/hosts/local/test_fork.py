@@ -17,16 +17,19 @@ def train(path, *overrides):
 def parent(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "parent"
     kept = ["run.keep_checkpoints=1", "run.keep_every=2", "run.snapshot_every=2"]
+    kept.append("run.snapshot_early=[0,1,9]")
     assert train(path, "run.steps=4", *kept) == 0
     return path
 
 
 def test_checkpoints_and_snapshots_stay_where_they_are_asked_for(parent):
     assert [step for step, _ in steps(parent / "checkpoints")] == [2, 4]
-    assert [step for step, _ in steps(parent / "snapshots")] == [2, 4]
-    last = parent / "snapshots" / "step_4"
+    assert [step for step, _ in steps(parent / "snapshots")] == [0, 1, 2, 4]
+    last, first = (parent / "snapshots" / f"step_{step}" for step in (4, 0))
+    assert len(list(first.iterdir())) == len(list(last.iterdir()))
     assert members_digest(last) == members_digest(parent / "members")
-    assert members_digest(parent / "snapshots" / "step_2") != members_digest(last)
+    other = (members_digest(parent / "snapshots" / f"step_{step}") for step in (0, 1, 2))
+    assert len({*other, members_digest(last)}) == 4
 
 
 def test_a_resumed_run_has_the_snapshots_of_a_whole_one(parent, tmp_path):

@@ -61,3 +61,11 @@ def test_what_names_nobody_is_left_out(write: Write) -> None:
     run = write(metrics=steps(1), lineage=[*lineage, {"step": 1, "child": "student_1"}])
     assert series(run, "related_pairs") == [(1, 0.0)]
     assert series(write(name="one", metrics=steps(1, students=1)), "related_pairs") == []
+
+
+def test_founders_are_counted_while_anybody_descends_from_them(write: Write) -> None:
+    lineage = [birth(2, "student_1", "student_0"), birth(4, "student_0", "student_1", "student_2")]
+    run = write(metrics=steps(5), lineage=lineage)
+    # Of 0, 1, 2 the second has no descendant from step 2 on; 0 lives on in 1, and in its own place.
+    assert series(run, "founders") == [(1, 1.0), *((step, 2 / 3) for step in (2, 3, 4, 5))]
+    assert series(run, "founders", "teacher")[-1] == (5, 1.0)

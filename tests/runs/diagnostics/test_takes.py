@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 from azr_population.runs.diagnostics.takes import TAKES
@@ -29,8 +30,10 @@ def test_lowest_and_highest_are_of_a_tenth_in_a_row_not_of_a_single_step():
     assert TAKES["lowest"](curve, 20) == 0.25
 
 
-def test_one_step_is_enough_for_every_take():
-    assert {name: take([(1, 3.0)], 1) for name, take in TAKES.items()} == {
+def test_one_step_is_enough_for_every_take_but_that_of_swings():
+    takes = {name: take([(1, 3.0)], 1) for name, take in TAKES.items()}
+    assert math.isnan(takes.pop("oscillation"))
+    assert takes == {
         "early": 3.0,
         "late": 3.0,
         "change": 0.0,
@@ -55,3 +58,18 @@ def test_the_area_is_the_mean_height_between_unequal_steps():
         (24 * 0.2 + 75 * 0.3) / 99
     )
     assert TAKES["area"]([(25, 0.3)], 100) == 0.3
+
+
+def test_oscillation_tells_swings_from_noise_and_forgets_the_trend():
+    def of(value):
+        return TAKES["oscillation"]([(step, value(step)) for step in range(1, 101)], 100)
+
+    noise = np.random.default_rng(1).normal(size=101)
+    # cos(2 pi / 20), for a whole number of periods of 20 steps
+    assert of(lambda step: math.sin(math.pi * step / 10) + 3 * step) == pytest.approx(
+        0.951, abs=0.03
+    )
+    assert of(lambda step: (-1) ** step) == pytest.approx(-0.99, abs=0.01)
+    assert abs(of(lambda step: noise[step] - step)) < 0.2
+    assert math.isnan(of(lambda step: 2.0 * step))
+    assert math.isnan(TAKES["oscillation"]([(step, noise[step]) for step in range(9)], 9))
