@@ -95,8 +95,8 @@ def _over_sittings(
         scores = next((s for key in keys if isinstance(s := row.get(key), list)), [])
         sittings.setdefault(row["step"], {})[str(row.get("member"))] = scores
     series: Series = []
-    for step, scores in sorted(sittings.items()):
-        if (known := value(list(scores.values()))) is not None:
+    for step, by_member in sorted(sittings.items()):
+        if (known := value(list(by_member.values()))) is not None:
             series.append((step, known))
     return {"": series, "student": series} if series else {}
 
