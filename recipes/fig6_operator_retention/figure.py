@@ -16,6 +16,7 @@ from statistics import mean, median
 
 from recovery import (
     Unit,
+    faults,
     margin_of,
     over_seeds,
     paired,
@@ -23,6 +24,7 @@ from recovery import (
     recovered,
     to_parent,
     to_untouched,
+    verdict,
 )
 
 PANEL, GAP, LEFT, TOP = 200, 40, 52, 52
@@ -38,6 +40,7 @@ ORDER = (
     "svd_subspace",
     "extrapolative",
     "reset",
+    "noise",
 )
 Arms = dict[str, dict[int, Unit]]
 """arm -> seed -> unit"""
@@ -75,8 +78,9 @@ def table(arms: Arms, margin: float) -> str:
     last = max(next(iter(arms["untouched"].values())).exams)
     lines = [
         "| arm | at birth | worse / better at birth | back at the parent's level | median steps "
-        f"| level with the untouched parent | median steps | to the untouched at step {last} |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| level with the untouched parent | median steps | to the untouched at step {last} "
+        "| verdict |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for arm, seeds in arms.items():
         units = [unit for seed, unit in sorted(seeds.items()) if seed in arms["untouched"]]
@@ -93,12 +97,34 @@ def table(arms: Arms, margin: float) -> str:
             f"{worse} / {better} of {len(units)}",
             counted(still),
             middle(still),
-            *(("-", "-", "-") if arm == "untouched" else ()),
+            *(("-", "-", "-", "-") if arm == "untouched" else ()),
             *(() if arm == "untouched" else (counted(level), middle(level))),
-            *(() if arm == "untouched" else (shown(over_seeds(ends)),)),
+            *(
+                ()
+                if arm == "untouched"
+                else (shown(over_seeds(ends)), verdict_of(arms, arm, margin))
+            ),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def verdict_of(arms: Arms, arm: str, margin: float) -> str:
+    """The rule is `recovery.verdict`."""
+    untouched = arms["untouched"]
+    units = [unit for seed, unit in sorted(arms[arm].items()) if seed in untouched]
+    births = [paired(unit.exams[0], unit.parent).mean for unit in units]
+    last = max(next(iter(untouched.values())).exams)
+    ends = [to_untouched(unit, untouched[unit.seed])[last].mean for unit in units]
+    return verdict(births, ends, margin)
+
+
+def standing(arms: Arms, margin: float) -> str:
+    """Whether the table's verdicts mean anything, in a line."""
+    found = faults({arm: verdict_of(arms, arm, margin) for arm in arms})
+    if found:
+        return f"**The test is void**: {'; '.join(found)}.\n"
+    return "The test stands: what must not recover does not, and a copy loses nothing.\n"
 
 
 def shown(found: tuple[float, float]) -> str:
@@ -208,7 +234,7 @@ def main() -> None:
         f"95% t-interval over seeds. Recovered: a loss of {100 * margin:.2f} points is ruled out, "
         "one-sided at 97.5%, at two exams in a row.\n\n"
     )
-    text += table(arms, margin)
+    text += table(arms, margin) + "\n" + standing(arms, margin)
     (folder / "curves.jsonl").write_text("\n".join(curves(arms)) + "\n", encoding="utf-8")
     (folder / "table.md").write_text(text, encoding="utf-8")
     (folder / "retention.svg").write_text(svg(arms, base), encoding="utf-8")

@@ -24,6 +24,9 @@ from typing import Any
 
 LARGEST_MARGIN = 0.02
 MARGIN_OF_GAIN = 0.25
+LOST = ("reset", "noise")
+"""Arms in which nothing of the parents is left: the untrained member, and a random update of the
+better parent's size."""
 
 Z_95 = 1.96
 T_95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31}
@@ -97,6 +100,36 @@ def recovered(differences: dict[int, Difference], margin: float) -> int | None:
         if all(holds[place : place + 2]):
             return step
     return None
+
+
+def verdict(births: Sequence[float], ends: Sequence[float], margin: float) -> str:
+    """Of an arm, from a difference for each seed: to the parent at birth, to the untouched copy at
+    the end. Only who has lost something can be back.
+
+    `nothing lost`: at birth a loss of the margin is ruled out. `lost, back`: there was a loss, and
+    at the end one of the margin is ruled out. `lost, not back`: there was one, and there still is.
+    Everything by 95% t-intervals over seeds; `unclear` is the rest.
+    """
+    (birth, half), (end, half_of_end) = over_seeds(births), over_seeds(ends)
+    if birth - half > -margin:
+        return "nothing lost"
+    if birth + half < 0 and end - half_of_end > -margin:
+        return "lost, back"
+    if birth + half < 0 and end + half_of_end < 0:
+        return "lost, not back"
+    return "unclear"
+
+
+def faults(verdicts: dict[str, str]) -> list[str]:
+    """Why the test says nothing; empty where it does. It has to see that the arms of `LOST` lose
+    and do not come back, or it would see recovery in anything that trains; and that a second copy
+    of the parent loses nothing."""
+    wanted = {**dict.fromkeys(LOST, "lost, not back"), "again": "nothing lost"}
+    return [
+        f"`{arm}` is {verdicts.get(arm, 'not there')}, where the test needs: {need}"
+        for arm, need in wanted.items()
+        if verdicts.get(arm) != need
+    ]
 
 
 def margin_of(parents: Sequence[float], base: float) -> float:

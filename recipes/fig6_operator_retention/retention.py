@@ -4,11 +4,12 @@
     python recipes/fig6_operator_retention/figure.py FOLDER
 
 For every seed s: parents s and s + 1, trained from the base on tasks of their own; the better one
-is the first. From them come the arms: a child by each of the eight operators, and three controls:
+is the first. From them come the arms: a child by each of the eight operators, and four controls:
 `untouched` (a copy of the better parent), `again` (the same copy, other luck in sampling: what
-differs from `untouched` is noise) and `reset` (an untrained member: everything is lost). All start
-with a fresh optimizer, as children do in a run, and train for `--steps` steps on the same tasks.
-Before the first step and after it and others, each sits the same held-out exam.
+differs from `untouched` is noise), `reset` (an untrained member) and `noise` (a random update of
+the better parent's size): in the last two everything is lost. All start with a fresh optimizer, as
+children do in a run, and train for `--steps` steps on the same tasks. Before the first step and
+after it and others, each sits the same held-out exam.
 
 Every parent and every (seed, arm) is written to FOLDER once it is whole. Started again, the same
 command goes on; several processes with other `--seeds` or `--arms` may share a FOLDER.
@@ -31,12 +32,12 @@ import torch
 from school import School
 
 from azr_population.referee import Referee
-from azr_population.weights.adapter import Adapter
+from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.breeding import PAPER_CODES, all_operators, breed
 from azr_population.weights.peft_folder import load_adapter, save_adapter
 
 EVALUATE = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20)
-CONTROLS = ("untouched", "again", "reset")
+CONTROLS = ("untouched", "again", "reset", "noise")
 ARMS = (*CONTROLS, *(op.name for op in all_operators() if op.code in PAPER_CODES))
 FREE = ("out", "seeds", "arms", "threads", "device")
 """Arguments that may differ between the processes of one folder."""
@@ -81,6 +82,8 @@ class Retention:
         making: dict[str, Any] = {}
         if arm == "reset":
             child = self.school.fresh[seed]
+        elif arm == "noise":
+            child = noise(better, self.school.streams.torch("noise", seed))
         elif arm in CONTROLS:
             child = better
         else:
@@ -105,6 +108,16 @@ class Retention:
 
     def say(self, text: str) -> None:
         print(f"{time.monotonic() - self._started:6.0f} s  {text}", flush=True)
+
+
+def noise(adapter: Adapter, generator: torch.Generator) -> Adapter:
+    """Random factors whose update B A is as large, layer by layer, as the adapter's."""
+    drawn = {}
+    for name, pair in adapter.factors.items():
+        A, B = (torch.randn(part.shape, generator=generator).to(part) for part in (pair.A, pair.B))
+        size = (pair.B @ pair.A).norm() / (B @ A).norm()
+        drawn[name] = Factors(A * size.sqrt(), B * size.sqrt())
+    return Adapter(adapter.spec, drawn)
 
 
 def rounded(values: list[float]) -> list[float]:

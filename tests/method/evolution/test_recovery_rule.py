@@ -78,3 +78,25 @@ def test_the_margin_is_a_part_of_what_was_learned(recovery: ModuleType) -> None:
     assert recovery.margin_of([0.28, 0.32], 0.26) == pytest.approx(0.01)
     assert recovery.margin_of([0.5], 0.2) == 0.02
     assert recovery.margin_of([0.1], 0.2) == 0.0
+
+
+def test_only_who_lost_something_can_be_back(recovery: ModuleType) -> None:
+    def verdict(birth: float, end: float, spread: float = 0.001) -> str:
+        luck = [spread * sign for sign in (-1, 0, 0, 0, 1)]
+        births, ends = ([value + one for one in luck] for value in (birth, end))
+        return recovery.verdict(births, ends, 0.01)
+
+    assert verdict(0.0, 0.0) == verdict(-0.005, -0.05) == "nothing lost"
+    assert verdict(-0.04, -0.002) == "lost, back"
+    # Half of the loss is regained: that is no recovery.
+    assert verdict(-0.04, -0.02) == "lost, not back"
+    assert verdict(-0.04, -0.02, 0.05) == "unclear" == verdict(-0.04, -0.002, 0.03)
+    assert recovery.verdict([-0.04], [-0.02], 0.01) == "unclear"
+
+
+def test_the_test_is_void_where_an_untrained_member_recovers(recovery: ModuleType) -> None:
+    good = {"again": "nothing lost", "reset": "lost, not back", "noise": "lost, not back"}
+    assert recovery.faults({**good, "dare": "lost, back"}) == []
+    (fault,) = recovery.faults({**good, "reset": "lost, back"})
+    assert fault == "`reset` is lost, back, where the test needs: lost, not back"
+    assert len(recovery.faults({"again": "lost, back"})) == 3
