@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from azr_population.config.schema import ExamConfig
 from azr_population.domains.domain import HeldOut
 from azr_population.method.clock import PhaseClock
+from azr_population.method.evolution.reliability import reliability
 from azr_population.method.exam import Exam
 from azr_population.method.members import Member
 from azr_population.method.phases import HELD_OUT
@@ -131,6 +132,7 @@ class MeasureSkill(Observer):
     seed: int
     """The run's."""
     phase = "fitness"
+    _reliability: float | None = None
 
     def updated(
         self, population: Population, rows: Sequence[Row], practice: Sequence[Practice]
@@ -140,10 +142,30 @@ class MeasureSkill(Observer):
 
         def sit(exam: Exam, members: Sequence[Member]) -> dict[str, list[float]]:
             own = (self.seed, population.step)
-            return {one.name: exam.solve_rates(self.tools, one, *own) for one in members}
+            scores = {
+                # A step's few tasks say more by several answers, an exam by more tasks.
+                one.name: exam.greedy(self.tools, one)
+                if self.exam
+                else exam.solve_rates(self.tools, one, *own)
+                for one in members
+            }
+            known = reliability(list(scores.values()))
+            self._reliability = known[0] if known else 0.0
+            return scores
 
         students = population.roster.students
         if self.exam:
             by_exam(self.exam, students, sit)
         else:
             by_crossplay(rows, students, sit, population.config.attempts)
+
+    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+        if self._reliability is None:
+            return
+        records.metrics["fitness_reliability"] = self._reliability
+        if self._reliability <= 0:
+            records.notes.append(
+                "the students' measured skill differs by no more than noise "
+                f"(reliability {self._reliability:.2f}): which of them was replaced is chance"
+            )
+        self._reliability = None

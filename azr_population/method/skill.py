@@ -1,6 +1,6 @@
 """Skill measured for fitness, where members are about to be replaced.
 
-`exam_validation`: students sit an exam with a seed of its own, without a task of the reported one;
+`exam_validation`: students answer greedily an exam of its own seed, without a reported task;
 teachers have no exam and keep their rating. `crossplay`: every student attempts the step's tasks of
 every teacher, matched or not; a student is worth what it solves, a teacher what it leaves unsolved,
 an invalid proposal nothing.

@@ -56,3 +56,18 @@ def test_its_programs_are_held_out_too(play, config, four):
     game, guarded = play([1.0] * 8), play([1.0] * 8, validation=Exam(tasks(7), 1, 1))
     assert guarded.held_out.is_copy("def f(a):\n    return a + 7")
     assert not game.held_out.is_copy("def f(a):\n    return a + 7")
+
+
+def test_it_is_told_how_reliable_measured_fitness_was(play, config, four):
+    config.evolution.fitness = "exam_validation"
+    exam = Exam(tasks(*range(2, 102)), 2, 5)
+    told = {}
+    for name, skill in (("unlike", [0.9, 0.1, 0.9, 0.9]), ("alike", [0.5] * 4)):
+        game = play([1.0] * 4 + skill, validation=exam)
+        assert "fitness_reliability" not in game.play_step().metrics
+        step = game.play_step()
+        told[name] = step.metrics["fitness_reliability"], step.notes
+    (unlike, nothing), (alike, notes) = told["unlike"], told["alike"]
+    assert unlike > 0.9 and not nothing
+    # Scripted members of one skill draw alike by greedy decoding, so there is nothing to tell.
+    assert alike == 0.0 and "which of them was replaced is chance" in notes[-1]

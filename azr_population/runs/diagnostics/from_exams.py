@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from azr_population.domains.measure import Measure
+from azr_population.method.evolution.reliability import reliability
 from azr_population.runs.diagnostics.catalogue import reads
 from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.directory import RunDirectory
@@ -53,35 +52,12 @@ def who_is_better(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     place = ("exam_reliability", "exam_spread").index(measure.name)
 
     def value(scores: Sequence[list[Any]]) -> float | None:
+        if any(number(score) is None for row in scores for score in row):
+            return None
         known = reliability(scores)
         return known[place] if known else None
 
     return _over_sittings(run, ("greedy", "scores"), value)
-
-
-def reliability(scores: Sequence[Sequence[Any]]) -> tuple[float, float] | None:
-    """Of the members' scores at the same tasks [members][tasks]: how much of the variance of their
-    means is skill, and the standard deviation of skill, in the scores' unit. Both are below 0 where
-    noise alone would make the members differ more. None where there is no telling: fewer than two
-    members or tasks, unequal tasks, members without a difference.
-
-    What a member does better at some tasks than at others counts as noise: other tasks of the kind
-    might have told otherwise. Source: Hoyt, "Test reliability estimated by analysis of variance"
-    (Psychometrika 1941), which is Cronbach's alpha.
-    """
-    if len({len(row) for row in scores}) != 1 or any(number(x) is None for r in scores for x in r):
-        return None
-    table = np.array(scores, dtype=float)
-    if min(table.shape) < 2:
-        return None
-    (members, tasks), means = table.shape, table.mean(axis=1)
-    rest = table - means[:, None] - table.mean(axis=0) + table.mean()
-    of_means = tasks * float(means.var(ddof=1))
-    noise = float((rest**2).sum()) / ((members - 1) * (tasks - 1))
-    if of_means < 1e-12:
-        return None
-    skill = (of_means - noise) / tasks
-    return 1 - noise / of_means, math.copysign(math.sqrt(abs(skill)), skill)
 
 
 def _over_sittings(

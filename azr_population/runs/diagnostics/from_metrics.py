@@ -69,6 +69,16 @@ def _fitness_skill(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     return {"": series, "student": series} if series else {}
 
 
+@reads("fitness_reliability")
+def _fitness_reliability(run: RunDirectory, measure: Measure) -> dict[str, Series]:
+    series = [
+        (step["step"], value)
+        for step in steps_of(run)
+        if (value := number(step.get("fitness_reliability"))) is not None
+    ]
+    return {"": series, "student": series} if series else {}
+
+
 @reads("past_solve_rate")
 def _past_solve_rate(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     """Falls where teachers have outgrown the students of earlier steps."""

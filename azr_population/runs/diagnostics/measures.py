@@ -77,6 +77,12 @@ SHARED = (
         rare=True,
     ),
     _of_solvers(
+        *("fitness_reliability", "Reliability of measured fitness"),
+        *("1 - noise / variance of the students' skill where some were replaced",),
+        least=_SIGNED,
+        rare=True,
+    ),
+    _of_solvers(
         *("founders", "Founders with descendants", "share of the lines that live on"),
         format="percent",
     ),
