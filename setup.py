@@ -29,7 +29,7 @@ def without_link(link: re.Match[str]) -> str:
 
 setup(
     name="azr-population",
-    version="0.1.0",
+    version="0.2.0",
     description="Co-evolving populations of LoRA adapters for reasoning self-play",
     long_description=LINK.sub(without_link, README),
     long_description_content_type="text/markdown",
@@ -116,6 +116,9 @@ setup(
         "eval": EVAL,
         "tensorboard": ["tensorboard>=2.10"],
         "wandb": ["wandb>=0.16"],
+        "trackio": ["trackio>=0.20; python_version >= '3.10'"],
+        "completion": ["shtab>=1.7"],
+        "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26"],
         "browser": ["playwright"],
         "test": [
             "pytest>=8",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # what type checkers and editors read in the place of `__geta
     from azr_population.weights.peft_folder import load_adapter as load_adapter
     from azr_population.weights.peft_folder import save_adapter as save_adapter
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # An installation has patches/ and recipes/ in this folder; in a checkout they lie beside it.
 if not (Path(__file__).parent / "patches").is_dir():

@@ -256,9 +256,9 @@ class LoggerConfig:
     """Who else gets the figures of every step; the run does not depend on it."""
 
     names: list[str] = field(default_factory=list)
-    """Any of tensorboard, wandb, and the paths of yours."""
+    """Any of tensorboard, wandb, trackio, and the paths of yours."""
     project: str = "azr-population"
-    """Of Weights & Biases, as the fields below."""
+    """Of Weights & Biases and trackio, as the fields below."""
     entity: str | None = None
     group: str | None = None
     """Empty: the population's name, so that seeds of an arm are one group."""

@@ -48,6 +48,14 @@ def wandb(settings: LoggerConfig, directory: RunDirectory, step: int) -> Logger:
     return WandbLogger(settings, directory)
 
 
+@LOGGERS.register("trackio", "https://huggingface.co/docs/trackio")
+def trackio(settings: LoggerConfig, directory: RunDirectory, step: int) -> Logger:
+    """A trackio run, in its own local database."""
+    from azr_population.hosts.loggers.trackio_logger import TrackioLogger
+
+    return TrackioLogger(settings, directory)
+
+
 def check_loggers(names: Sequence[str]) -> None:
     """Raises `UserError` for an unknown logger, and when the package of one of ours is missing; the
     message has the names, or the command."""

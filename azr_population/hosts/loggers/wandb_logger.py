@@ -7,15 +7,12 @@ the steps that it plays again, as their results are the same.
 from __future__ import annotations
 
 import inspect
-import json
 import os
-import uuid
 from collections.abc import Mapping
-from typing import Any
 
 from azr_population.config.schema import LoggerConfig
 from azr_population.errors import UserError
-from azr_population.files import write_atomically
+from azr_population.hosts.loggers.remembered import Remembered
 from azr_population.runs.directory import RunDirectory
 
 INIT_SECONDS = 30.0
@@ -35,14 +32,10 @@ class WandbLogger:
             raise UserError(
                 "there is no key of Weights & Biases here; wandb login, or logger.mode=offline"
             )
-        self._state = path / "wandb.json"
-        known: dict[str, Any] = {"id": uuid.uuid4().hex[:8], "step": 0}
-        if self._state.is_file():
-            known |= json.loads(self._state.read_text(encoding="utf-8"))
-        self._id, self._last = str(known["id"]), int(known["step"])
+        self._known = Remembered(path / "wandb.json")
         self._run = wandb.init(
             dir=str(path),
-            id=self._id,
+            id=self._known.id,
             resume="allow",
             project=settings.project,
             entity=settings.entity,
@@ -52,22 +45,17 @@ class WandbLogger:
             config=config,
             settings=wandb.Settings(console="off", silent=True, init_timeout=INIT_SECONDS),
         )
-        self._remember(self._last)
+        self._known.reach(self._known.step)
 
     def log(self, step: int, figures: Mapping[str, float]) -> None:
         """Logs the step unless the run has it already."""
-        if step <= self._last:
-            return
-        self._run.log(dict(figures), step=step)
-        self._remember(step)
+        if step > self._known.step:
+            self._run.log(dict(figures), step=step)
+            self._known.reach(step)
 
     def close(self) -> None:
         """Uploads what is left, or leaves the offline run for `wandb sync`."""
         self._run.finish()
-
-    def _remember(self, step: int) -> None:
-        self._last = step
-        write_atomically(self._state, json.dumps({"id": self._id, "step": step}))
 
 
 def _would_ask(mode: str | None) -> bool:

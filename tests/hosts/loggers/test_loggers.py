@@ -99,7 +99,10 @@ def test_loggers_are_an_option_group_and_none_is_the_default():
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("logger=mlflow", "logger=mlflow is unknown; choose one of: none, tensorboard, wandb"),
+        (
+            "logger=mlflow",
+            "logger=mlflow is unknown; choose one of: none, tensorboard, trackio, wandb",
+        ),
         ("logger.names=[mlflow]", "logger.names=mlflow is unknown.*tensorboard, wandb"),
         ("logger.mode=offlin", "logger.mode=offlin is unknown; choose from .*offline"),
     ],
