@@ -16,7 +16,7 @@ BESIDE = {"azr_population.patches": "patches", "azr_population.recipes": "recipe
 EVAL = ["evalplus>=0.3.1", "httpx>=0.27", "math-verify[antlr4_9_3]>=0.7", "pebble>=5"]
 
 README = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
-LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)")
+LINK = re.compile(r"!?\[([^\]]+)\]\((?!https?:)([^)]+)\)")
 """To another file of ours. The project has no address of its own, so a package index would look for
 that file on the index."""
 
@@ -131,6 +131,8 @@ setup(
             "mypy",
             "tensorboard",
             "wandb",
+            "nbclient",
+            "ipykernel",
         ],
     },
     entry_points={"console_scripts": ["azr-population = azr_population.cli:main"]},

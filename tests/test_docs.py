@@ -106,6 +106,13 @@ def check_pip(words):
         assert name != "azr-population", "there is no such project on the package index"
 
 
+def check_uv(words):
+    """uv's two commands; what it installs is checked as pip's is."""
+    if words[0] != "venv":
+        assert words[:4] == ["pip", "install", "--torch-backend", "cpu"]
+        check_pip(["install", *words[4:]])
+
+
 def check_python(words):
     """A module or a file that is there, with the options that it has."""
     if words[:2] == ["-m", "absolute_zero_reasoner.main_azr_ppo"]:
@@ -147,6 +154,7 @@ CHECKS = {
     "azr-population": check_ours,
     "vllm": check_vllm,
     "pip": check_pip,
+    "uv": check_uv,
     "python": check_python,
     "bash": check_bash,
     "pytest": check_pytest,

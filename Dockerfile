@@ -1,0 +1,27 @@
+# AZR at its pins with CUDA 12.4, its checkout in /opt/azr, and this package.
+#   docker build -t azr-population . && docker run --gpus all -it azr-population
+# Ubuntu 22.04 has AZR's Python, 3.10. Without a GPU: bash scripts/azr_pins.sh FOLDER.
+FROM nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04
+
+ARG AZR_COMMIT=a82124e
+ENV DEBIAN_FRONTEND=noninteractive PIP_NO_CACHE_DIR=1 PATH=/opt/venv/bin:$PATH
+
+RUN apt-get update && apt-get install --yes --no-install-recommends \
+        build-essential git python3 python3-dev python3-venv && rm -rf /var/lib/apt/lists/*
+RUN python3 -m venv /opt/venv && python -m pip install --upgrade pip "setuptools<81" wheel
+RUN git clone https://github.com/LeapLabTHU/Absolute-Zero-Reasoner /opt/azr && git -C /opt/azr checkout "$AZR_COMMIT"
+
+# The pins of AZR's conda environment. They are a whole freeze, so nothing is resolved anew; flash-attn
+# is built against the torch among them.
+RUN sed -n '/- pip:/,$s/^ *- \([^ #]*==[^ ]*\).*/\1/p' /opt/azr/azr_env.yml >/opt/pins.txt && \
+    python -m pip install --no-deps --requirement /opt/pins.txt
+RUN python -m pip install --no-build-isolation --requirement /opt/azr/flashattn_requirements.txt
+
+# Floors in setup.py are what AZR has, so nothing of it moves: the pins are the constraint.
+COPY . /opt/azr_population
+RUN python -m pip install --constraint /opt/pins.txt /opt/azr_population
+
+ENV AZR_HOME=/opt/azr PYTHONPATH=/opt/azr
+WORKDIR /opt/azr
+RUN azr-population doctor
+CMD ["bash"]
