@@ -3,9 +3,4 @@ other file in here."""
 
 from azr_population.registry import import_modules
 
-TABLE_1 = (
-    *("humaneval_plus", "mbpp_plus", "livecodebench"),
-    *("aime24", "aime25", "amc23", "math500", "minerva", "gsm8k", "olympiadbench"),
-)
-
-import_modules(__name__, TABLE_1)
+import_modules(__name__, ("evalplus", "livecodebench", "mathematics"))

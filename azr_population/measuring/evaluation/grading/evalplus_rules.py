@@ -15,8 +15,6 @@ from azr_population.measuring.evaluation.grading.outputs import Output
 from azr_population.measuring.evaluation.problem import FunctionProblem
 from azr_population.referee.sandbox import literal
 
-EVALPLUS_RIGHT = "returns what the canonical solution returns, on base and plus inputs (evalplus)"
-
 
 def function_problem(row: Row, dataset: str) -> FunctionProblem:
     """A row of evalplus's files as a problem. `dataset`: humaneval or mbpp."""
