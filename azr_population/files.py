@@ -51,8 +51,7 @@ def open_own(path: Path, flags: int) -> int:
 
     Serves as the `opener` of `open`.
 
-    Raises:
-        UserError: there is a link at `path`, a folder, or a pipe (which would be waited for).
+    Raises UserError: there is a link at `path`, a folder, or a pipe (which would be waited for).
     """
     own = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
@@ -87,11 +86,8 @@ def refuse_unplain(folder: Path, below: Sequence[str]) -> None:
 
 
 def read_text(path: Path) -> str:
-    """The text of a regular file.
-
-    Raises:
-        UserError: it is missing, no regular file, or not UTF-8.
-    """
+    """The text of a regular file. Raises UserError: it is missing, no regular file, or not
+    UTF-8."""
     refuse_irregular(path)
     try:
         return path.read_text(encoding="utf-8")
@@ -102,11 +98,8 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in a regular file.
-
-    Raises:
-        UserError: as `read_text`, or it is no JSON, or nested too deep.
-    """
+    """The JSON value in a regular file. Raises UserError: as `read_text`, or it is no JSON, or
+    nested too deep."""
     text = read_text(path)
     try:
         return json.loads(text)
@@ -118,11 +111,8 @@ def read_json(path: Path) -> Any:
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """The settings by name in a regular file, as OmegaConf reads YAML, but nothing looked up.
-
-    Raises:
-        UserError: as `read_text`, or it is no YAML, not settings by name, nested too deep, or says
-            one part twice by an alias: a page of those grows beyond any memory.
-    """
+    Raises UserError: as `read_text`, or it is no YAML, not settings by name, nested too deep, or
+    says one part twice by an alias: a page of those grows beyond any memory."""
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -211,8 +201,7 @@ def check_name(name: object) -> str:
 
     Names become folders, so whatever reads one from a file asks here first.
 
-    Raises:
-        UserError: it is anything else.
+    Raises UserError: it is anything else.
     """
     if isinstance(name, str) and _MEMBER.fullmatch(name):
         return name

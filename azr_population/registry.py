@@ -66,11 +66,8 @@ class Registry(Generic[F]):
         return file
 
     def find(self, name: str) -> Entry[F]:
-        """The strategy called `name`, or the one at the path `module.function`.
-
-        Raises:
-            UserError: there is none; the message lists the valid names.
-        """
+        """The strategy called `name`, or the one at the path `module.function`. Raises UserError:
+        there is none; the message lists the valid names."""
         if isinstance(name, str) and "." in name:
             return Entry(name, self._import(name), "a module of the user's")
         try:
@@ -103,11 +100,8 @@ class Registry(Generic[F]):
 
 
 def imported(key: str, path: str) -> Any:
-    """What is at `module.name`; `key` is the config's, for messages.
-
-    Raises:
-        UserError: there is no such thing, or its module does not run.
-    """
+    """What is at `module.name`; `key` is the config's, for messages. Raises UserError: there is no
+    such thing, or its module does not run."""
     module, _, name = path.rpartition(".")
     # A console script has the folder of the script there, and not the one it was started in.
     if (here := os.getcwd()) not in sys.path and "" not in sys.path:

@@ -43,9 +43,7 @@ _ABSENT = object()
 
 def apply(patches: Sequence[Patch]) -> list[str]:
     """Apply all patches, or none: sources are checked first. Returns the names newly applied.
-
-    Raises UserError when a module or symbol is missing or a source is not the expected one.
-    """
+    Raises UserError when a module or symbol is missing or a source is not the expected one."""
     wanted = [patch for patch in patches if patch.name not in _applied]
     places = [_checked(patch) for patch in wanted]
     for patch, (owner, attribute, old) in zip(wanted, places, strict=True):

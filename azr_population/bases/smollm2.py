@@ -28,11 +28,7 @@ _TOKENIZER = "smollm"
 
 
 def given(path: str) -> Path:
-    """The file that somebody named.
-
-    Raises:
-        UserError: it is not there.
-    """
+    """The file that somebody named. Raises UserError: it is not there."""
     file = Path(path).expanduser()
     if not file.is_file():
         raise UserError(
@@ -80,11 +76,8 @@ def _no_room(folder: Path) -> UserError:
 
 
 def read_gguf(path: Path) -> tuple[Any, Any]:
-    """The model (float32) and the tokenizer of a GGUF file of SmolLM2.
-
-    Raises:
-        UserError: no GGUF file, another architecture, vocabulary or quantisation than can be read.
-    """
+    """The model (float32) and the tokenizer of a GGUF file of SmolLM2. Raises UserError: no GGUF
+    file, another architecture, vocabulary or quantisation than can be read."""
     try:
         from gguf import GGUFReader
     except ImportError as error:

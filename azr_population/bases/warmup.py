@@ -110,9 +110,8 @@ def warm_up(
         known: digests of the programs that the model was warmed up on before.
         stopping: asked after every step; then the state is kept for the next call.
 
-    Raises:
-        UserError: the state in `out` is of other settings or damaged, or no demonstration fits
-            into a row.
+    Raises UserError: the state in `out` is of other settings or damaged, or no demonstration fits
+    into a row.
     """
     torch.set_num_threads(settings.threads)
     torch.manual_seed(settings.seed)

@@ -26,10 +26,7 @@ ConfigStore.instance().store(name="schema", node=Config)
 
 def load_config(overrides: Sequence[str]) -> Config:
     """Composes `local.yaml` with Hydra overrides such as `population=2t2s` or `run.steps=40`.
-
-    Raises:
-        UserError: an unknown group option or key, a value of the wrong type or out of range.
-    """
+    Raises UserError: an unknown group option or key, a value of the wrong type or out of range."""
     try:
         with initialize_config_module("azr_population.config", version_base="1.3"):
             composed = compose(
@@ -155,11 +152,8 @@ def _one_line(error: BaseException) -> str:
 
 def check(config: Config) -> None:
     """Refuses values out of their bounds, and those that contradict each other. Names are looked up
-    by who knows them: `hosts.local.check`, `hosts.azr.settings`.
-
-    Raises:
-        UserError: naming the key, the value and what would be accepted.
-    """
+    by who knows them: `hosts.local.check`, `hosts.azr.settings`. Raises UserError: naming the key,
+    the value and what would be accepted."""
     check_fields(config)
     if config.task.types == []:
         raise UserError("task.types is empty; name at least one, or leave it out for all")

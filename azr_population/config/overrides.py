@@ -27,12 +27,8 @@ _SEVERAL = re.compile(_DICTIONARIES + r"=(\{.*)", re.DOTALL)
 
 
 def read_override(text: str) -> Override:
-    """One `KEY=VALUE` of the command line.
-
-    Raises:
-        UserError: it is no such thing, its key is none of the schema's, or it asks for several
-            runs, for a key less, or for a key more.
-    """
+    """One `KEY=VALUE` of the command line. Raises UserError: it is no such thing, its key is none
+    of the schema's, or it asks for several runs, for a key less, or for a key more."""
     try:
         override = OverridesParser.create().parse_override(_with_new_entry(text))
     except HydraException as error:

@@ -71,11 +71,8 @@ class Arms:
     bases: Mapping[str, Base] = field(default_factory=dict)
 
     def find(self, name: str) -> Arm:
-        """The arm called `name`.
-
-        Raises:
-            UserError: there is none; the message lists those that are.
-        """
+        """The arm called `name`. Raises UserError: there is none; the message lists those that
+        are."""
         if name not in self.arms:
             near = difflib.get_close_matches(name, self.arms, n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
@@ -148,11 +145,8 @@ def reject_unknown_keys(
 
 
 def build(path: Path, kind: type[T], content: Mapping[str, Any]) -> T:
-    """An instance of the dataclass `kind` from a mapping in a file.
-
-    Raises:
-        UserError: a key means nothing there, or one is missing.
-    """
+    """An instance of the dataclass `kind` from a mapping in a file. Raises UserError: a key means
+    nothing there, or one is missing."""
     names = tuple(one.name for one in fields(kind))  # type: ignore[arg-type]
     try:
         return kind(**reject_unknown_keys(path, content, names))

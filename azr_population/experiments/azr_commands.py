@@ -24,8 +24,7 @@ def plan_azr_runs(
 
     `steps` None takes the arm's own number, else the scale's.
 
-    Raises:
-        UserError: the recipe or an arm has no form at 7B.
+    Raises UserError: the recipe or an arm has no form at 7B.
     """
     if SCALE not in recipe.scales:
         raise UserError(f"{recipe.name} has no {SCALE} scale; run it by --scale nano")

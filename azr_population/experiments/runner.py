@@ -43,11 +43,8 @@ class Runner:
         self._left: dict[str, float] = {}
 
     def play(self, runs: Sequence[PlannedRun]) -> int:
-        """Starts or resumes each of `runs`; returns 0, or 128 + the signal that stopped it.
-
-        Raises:
-            UserError: a run failed. Those beside it were let finish; no other one was started.
-        """
+        """Starts or resumes each of `runs`; returns 0, or 128 + the signal that stopped it. Raises
+        UserError: a run failed. Those beside it were let finish; no other one was started."""
         waiting = deque(enumerate(runs, 1))
         self._left = {run.name: run.seconds_left for run in runs}
         with self._stop_requests() as received, ThreadPoolExecutor(self._jobs) as pool:

@@ -145,11 +145,8 @@ def settings_folder(folder: Path, recipe: Recipe) -> Path:
 
 
 def check_runs(planned: Sequence[PlannedRun], resume: bool) -> None:
-    """Refuses what stands in the way, before anything is run.
-
-    Raises:
-        UserError: a run with another configuration, or an unfinished one without `resume`.
-    """
+    """Refuses what stands in the way, before anything is run. Raises UserError: a run with another
+    configuration, or an unfinished one without `resume`."""
     for run in planned:
         if run.started:
             _check_same(run)
@@ -180,10 +177,7 @@ def _check_same(run: PlannedRun) -> None:
 
 def other_values(run: PlannedRun) -> str:
     """What the run's configuration has that its arm and seed have not; empty when it is theirs.
-
-    Raises:
-        UserError: its configuration cannot be read.
-    """
+    Raises UserError: its configuration cannot be read."""
     wanted, stored = deepcopy(run.wanted), config_from_file(run.path / "config.yaml")
     # Folders are the same however they are written; of what is kept there is the last name only.
     for config in (wanted, stored):

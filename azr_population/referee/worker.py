@@ -87,10 +87,8 @@ class Worker:
                 raise UserError(f"referee: a worker did not start in {START_SECONDS:.0f} s")
 
     def hello(self) -> dict[str, Any] | None:
-        """The greeting if it has come, None if not yet. Does not wait.
-
-        Raises UserError, and closes, where the zygote died or failed while starting.
-        """
+        """The greeting if it has come, None if not yet. Does not wait. Raises UserError, and
+        closes, where the zygote died or failed while starting."""
         reports = self.pull()
         end = self.incoming.find(b"\n")
         if end >= 0:

@@ -76,11 +76,7 @@ def save_checkpoint(
 
 
 def load_latest(folder: Path) -> Checkpoint:
-    """Reads the newest sound checkpoint in `folder`.
-
-    Raises:
-        UserError: there is none.
-    """
+    """Reads the newest sound checkpoint in `folder`. Raises UserError: there is none."""
     skipped: list[str] = []
     for step, path in reversed(steps(folder)):
         try:
@@ -92,11 +88,8 @@ def load_latest(folder: Path) -> Checkpoint:
 
 
 def load_checkpoint(folder: Path, step: int) -> Checkpoint:
-    """Reads the checkpoint of one step in `folder`.
-
-    Raises:
-        UserError: there is none, or it is damaged.
-    """
+    """Reads the checkpoint of one step in `folder`. Raises UserError: there is none, or it is
+    damaged."""
     there = dict(steps(folder))
     if step not in there:
         known = ", ".join(map(str, there)) or "no step"

@@ -66,22 +66,14 @@ class RunDirectory:
 
     @property
     def config_file(self) -> Path:
-        """The file that makes the folder a run.
-
-        Raises:
-            UserError: there is none.
-        """
+        """The file that makes the folder a run. Raises UserError: there is none."""
         path = self.path / "config.yaml"
         if not path.exists():
             raise UserError(f"no run at {self.path}: there is no config.yaml in it")
         return path
 
     def member(self, name: str) -> Path:
-        """The member's PEFT folder.
-
-        Raises:
-            UserError: no member can have that name.
-        """
+        """The member's PEFT folder. Raises UserError: no member can have that name."""
         return self.members / check_name(name)
 
     def refuse_unless_new(self) -> None:
@@ -101,12 +93,9 @@ class RunDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps every other process from writing this run; freed even by a crash.
-
-        Raises:
-            UserError: another process has it, a link in it leads elsewhere, or a folder lies where
-                a file belongs, or the other way round.
-        """
+        """Keeps every other process from writing this run; freed even by a crash. Raises UserError:
+        another process has it, a link in it leads elsewhere, or a folder lies where a file belongs,
+        or the other way round."""
         refuse_unplain(
             self.path, below=(self.members.name, self.checkpoints.name, self.snapshots.name)
         )
@@ -124,11 +113,8 @@ class RunDirectory:
             yield
 
     def create(self, config_yaml: str, environment: dict[str, Any]) -> None:
-        """Starts a new run here.
-
-        Raises:
-            UserError: the folder holds something already, or cannot be written.
-        """
+        """Starts a new run here. Raises UserError: the folder holds something already, or cannot be
+        written."""
         self.refuse_unless_new()
         try:
             self.members.mkdir(parents=True)
@@ -175,19 +161,13 @@ class RunDirectory:
         self.truncate(last_step)
 
     def config(self) -> dict[str, Any]:
-        """The resolved configuration as plain dicts.
-
-        Raises:
-            UserError: there is none, or it cannot be read.
-        """
+        """The resolved configuration as plain dicts. Raises UserError: there is none, or it cannot
+        be read."""
         return read_yaml(self.config_file)
 
     def environment(self) -> dict[str, Any]:
-        """Versions, platform, command; empty when it was never written.
-
-        Raises:
-            UserError: it cannot be read.
-        """
+        """Versions, platform, command; empty when it was never written. Raises UserError: it cannot
+        be read."""
         path = self.path / "environment.json"
         stored = read_json(path) if path.exists() else {}
         return stored if isinstance(stored, dict) else {}

@@ -82,11 +82,8 @@ def config_of(run: RunDirectory, *keys: str) -> Any:
 
 
 def domain_of(run: RunDirectory) -> Domain:
-    """What the run's tasks are about: `code`, where nothing is said of it, as inside AZR.
-
-    Raises:
-        UserError: a domain of the user's cannot be imported.
-    """
+    """What the run's tasks are about: `code`, where nothing is said of it, as inside AZR. Raises
+    UserError: a domain of the user's cannot be imported."""
     return find_domain(str(config_of(run, "task", "domain") or "code"))
 
 

@@ -113,11 +113,8 @@ class Bank:
         return Adapter(self.spec, factors)
 
     def write(self, slot: int, adapter: Adapter) -> None:
-        """Replaces the member's factors, bit for bit.
-
-        Raises UserError when the adapter does not fit: other rank, alpha, layers, shapes or dtype.
-        Nothing is changed then.
-        """
+        """Replaces the member's factors, bit for bit. Raises UserError when the adapter does not
+        fit: other rank, alpha, layers, shapes or dtype. Nothing is changed then."""
         self._check_fits(adapter)
         with torch.no_grad():
             for name, stack in self._stacks.items():

@@ -88,10 +88,8 @@ def all_operators() -> list[Operator]:
 
 
 def get_operator(name: str) -> Operator | Sequential:
-    """The operator, or the sequence of operators joined by `+`, of that name or path.
-
-    Raises UserError when there is none; the message lists the valid names.
-    """
+    """The operator, or the sequence of operators joined by `+`, of that name or path. Raises
+    UserError when there is none; the message lists the valid names."""
     names = str(name).split(SEQUENCE)
     found = [OPERATORS.find(part.strip()) for part in names]
     steps = tuple(replace(entry.function, name=entry.name) for entry in found)
@@ -184,11 +182,9 @@ def step_sizes(chosen: Operator | Sequential) -> dict[str, str]:
 
 
 def rehearse(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]], rank: int) -> None:
-    """Makes a child of tiny parents of that rank by every operator that the mix may draw.
-
-    Raises UserError for what would otherwise stop a run at its first replacement: unknown names,
-    options out of range, options that contradict each other or the rank.
-    """
+    """Makes a child of tiny parents of that rank by every operator that the mix may draw. Raises
+    UserError for what would otherwise stop a run at its first replacement: unknown names, options
+    out of range, options that contradict each other or the rank."""
     for name in (*mix, *options):
         chosen = get_operator(name)
         resolved = chosen.resolve(options_of(chosen, options))

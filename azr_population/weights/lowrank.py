@@ -58,10 +58,8 @@ class Decomposition:
 
 
 def decompose(layers: Sequence[Layer]) -> Decomposition:
-    """The thin SVD of every layer's update.
-
-    Raises UserError when a factor holds a value that is not finite.
-    """
+    """The thin SVD of every layer's update. Raises UserError when a factor holds a value that is
+    not finite."""
     grams = Grams(layers)
     B, A = roots_of(grams.B), roots_of(grams.A)
     core = _Core.of(B, A)

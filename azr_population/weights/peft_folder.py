@@ -79,11 +79,9 @@ def save_adapter(
 
 
 def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
-    """The member in a PEFT folder, its tensors as stored (dtype kept), on the CPU.
-
-    Raises UserError when the folder is not a LoRA folder, is damaged, or uses a variant of LoRA
-    that is not dW = alpha/r B A with one rank and alpha for all layers.
-    """
+    """The member in a PEFT folder, its tensors as stored (dtype kept), on the CPU. Raises UserError
+    when the folder is not a LoRA folder, is damaged, or uses a variant of LoRA that is not dW =
+    alpha/r B A with one rank and alpha for all layers."""
     folder = Path(folder)
     config = read_config(folder)
     tensors = _read_tensors(folder / WEIGHTS_FILE)

@@ -162,10 +162,7 @@ def generate(
     tail: bool = False,
 ) -> Iterator[list[str]]:
     """The documents of several chunks, made in killed children. A chunk that overran is skipped.
-
-    Raises:
-        RuntimeError: three chunks in a row gave nothing, so the fault is not a program's.
-    """
+    Raises RuntimeError: three chunks in a row gave nothing, so the fault is not a program's."""
     lost = 0
     make = partial(documents, seed, size=size, strict=strict, tail=tail)
     for texts in in_children(make, chunks, workers, _DEADLINE):

@@ -85,9 +85,7 @@ def benchmark(name: str, **about: Any) -> Callable[[Callable[[Row], Problem]], B
 
 def chosen(names: str) -> list[Benchmark]:
     """The benchmarks that a list with commas names: areas, names, or `all` (those of the table).
-
-    Raises UserError for a name that there is not.
-    """
+    Raises UserError for a name that there is not."""
     # Imported here, because the files of the benchmarks import this module.
     import azr_population.measuring.evaluation.benchmarks  # noqa: F401
 

@@ -58,10 +58,8 @@ def locate(benchmark: Benchmark, folder: Path | None) -> list[Path]:
 
 
 def read(benchmark: Benchmark, folder: Path | None) -> Data:
-    """The problems of a benchmark.
-
-    Raises UserError where the data are missing (with how to get them) or damaged (with the line).
-    """
+    """The problems of a benchmark. Raises UserError where the data are missing (with how to get
+    them) or damaged (with the line)."""
     paths = locate(benchmark, folder)
     if not paths:
         looked = f"in {folder}" if folder else "(no --data given)"

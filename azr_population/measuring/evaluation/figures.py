@@ -23,10 +23,8 @@ _SEED = 20_260_527
 
 
 def pass_at_k(right: Sequence[Sequence[bool]], k: int) -> Scores:
-    """Unbiased pass@k (Chen et al. 2021) of each problem, from the verdicts on its samples.
-
-    Raises ValueError for a problem with less than k samples.
-    """
+    """Unbiased pass@k (Chen et al. 2021) of each problem, from the verdicts on its samples. Raises
+    ValueError for a problem with less than k samples."""
     scores = np.empty(len(right))
     for place, verdicts in enumerate(right):
         n, c = len(verdicts), sum(verdicts)

@@ -26,9 +26,7 @@ def paired_difference(
     theirs: Sequence[Mapping[str, Scores]],
 ) -> Paired:
     """The mean over our members minus the mean over theirs, with a paired bootstrap interval.
-
-    Raises ValueError where the two were not asked the same problems.
-    """
+    Raises ValueError where the two were not asked the same problems."""
     for name in column.weights:
         if len(ours[0][name]) != len(theirs[0][name]):
             raise ValueError(f"{name}: {len(ours[0][name])} and {len(theirs[0][name])} problems")

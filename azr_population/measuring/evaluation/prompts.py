@@ -63,11 +63,8 @@ def _wording(
 
 
 def wordings(names: str, benchmarks: Sequence[Benchmark]) -> dict[str, Wording]:
-    """The wording of each benchmark, by its name: those in `names` for their kinds of problems,
-    the benchmark's own elsewhere.
-
-    Raises UserError for a name that there is not.
-    """
+    """The wording of each benchmark, by its name: those in `names` for their kinds of problems, the
+    benchmark's own elsewhere. Raises UserError for a name that there is not."""
     given = [WORDINGS.find(name.strip()).function for name in names.split(",") if name.strip()]
     by_kind = {wording.kind: wording for wording in given}
     if len(by_kind) < len(given):

@@ -58,10 +58,8 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps others from writing here; freed even by a crash.
-
-        Raises UserError where another process writes, or the folder cannot be written.
-        """
+        """Keeps others from writing here; freed even by a crash. Raises UserError where another
+        process writes, or the folder cannot be written."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = open(self.folder / ".lock", "ab", opener=_opener)  # noqa: SIM115

@@ -73,11 +73,8 @@ class Player:
         ]
 
     def solve(self, type: str, program: str, inputs: Sequence[str]) -> list[Record]:
-        """Attempts at a task of the user's, which may be one that a run would refuse.
-
-        Raises:
-            UserError: the program does not run on the inputs, or they are too few.
-        """
+        """Attempts at a task of the user's, which may be one that a run would refuse. Raises
+        UserError: the program does not run on the inputs, or they are too few."""
         if not inputs:
             raise UserError("a task needs an input: what stands between the brackets of f(...)")
         rules = replace(self.config.task, refuse=[], max_program_chars=10**6)
@@ -150,8 +147,7 @@ def open_player(
         base: the base's folder, in place of the one that the member names.
         format: as `base.format`; by default the run's, or the base's own.
 
-    Raises:
-        UserError: one of them is not there, or they do not fit together.
+    Raises UserError: one of them is not there, or they do not fit together.
     """
     found = entry(path, "all", base, None)
     contestant = _named(found, member, path)

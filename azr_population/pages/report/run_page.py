@@ -50,8 +50,7 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
 
     A run that is incomplete or still going on is shown as far as it got, and the page says so.
 
-    Raises:
-        UserError: there is no run in the folder, or the page cannot be written.
+    Raises UserError: there is no run in the folder, or the page cannot be written.
     """
     run = RunDirectory(run_dir)
     run.refuse_curves()

@@ -44,11 +44,8 @@ class Selection:
 
 
 def select(run: RunDirectory, wanted: Wanted) -> Selection:
-    """The completions of a run that fit.
-
-    Raises:
-        UserError: there is no run, it kept no completions, or not of that step, type or member.
-    """
+    """The completions of a run that fit. Raises UserError: there is no run, it kept no completions,
+    or not of that step, type or member."""
     run.refuse_curves()
     known = run.config_file.parent
     kept: deque[Record] = deque(maxlen=wanted.limit or None)

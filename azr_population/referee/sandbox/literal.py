@@ -43,10 +43,8 @@ _NUMERIC = (int, float, complex)
 
 
 def parse(text: str, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH) -> object:
-    """Read one literal; `1, 2` without parentheses is a tuple, as in Python.
-
-    Raises NotLiteral, or TooLarge where a bound is crossed.
-    """
+    """Read one literal; `1, 2` without parentheses is a tuple, as in Python. Raises NotLiteral, or
+    TooLarge where a bound is crossed."""
     text = _bounded(text, max_chars)
     if _SMALL_INT.fullmatch(text):
         return int(text)
@@ -84,10 +82,9 @@ def _bounded(text: str, max_chars: int) -> str:
 
 def write(value: object, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH) -> str:
     """Write a value as a literal; `parse(write(v))` is the same as `v`. Sets come sorted by text.
-
     Raises NotLiteral for a value, at any depth, whose type is not exactly one of the literal types
-    (a Counter or an enum member is none) or that is not finite; TooLarge where a bound is crossed.
-    """
+    (a Counter or an enum member is none) or that is not finite; TooLarge where a bound is
+    crossed."""
     room = [max_chars]
     return _write(value, room, max_depth)
 

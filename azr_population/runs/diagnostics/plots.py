@@ -59,8 +59,7 @@ def curves(
     Returns:
         The files written: `path.svg`, `path.png`.
 
-    Raises:
-        UserError: matplotlib is not installed.
+    Raises UserError: matplotlib is not installed.
     """
     reach = smooth // 2
     if reach:

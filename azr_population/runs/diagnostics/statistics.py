@@ -31,8 +31,7 @@ def interval(values: Sequence[float], level: float = 0.95) -> Estimate:
 
     One observation has no interval; without any the mean is NaN too.
 
-    Raises:
-        ValueError: the level does not lie between 0 and 1.
+    Raises ValueError: the level does not lie between 0 and 1.
     """
     n = len(values)
     if not values:
@@ -53,8 +52,7 @@ def difference(
     differences. Otherwise it is Welch's, which allows different variances and needs two
     observations on each side.
 
-    Raises:
-        UserError: paired samples of different lengths.
+    Raises UserError: paired samples of different lengths.
     """
     if paired:
         if len(a) != len(b):
@@ -82,8 +80,7 @@ def difference_of_shares(a: tuple[int, int], b: tuple[int, int], level: float = 
     It is made of the Wilson intervals of both shares and holds near 0 and 1 too. Source: Newcombe,
     "Interval estimation for the difference between independent proportions" (1998), method 10.
 
-    Raises:
-        ValueError: no trial, or more successes than trials.
+    Raises ValueError: no trial, or more successes than trials.
     """
     from scipy.stats import binomtest  # takes a second to import
 

@@ -5,7 +5,7 @@ compared without blanks around them, as texts or as decimal numbers; a method's 
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -37,12 +37,8 @@ class ContestJudge:
     def __init__(self, workers: int = 0) -> None:
         self.workers = workers
 
-    def judge(
-        self,
-        solutions: Sequence[tuple[ContestProblem, str]],
-        done: Callable[[int], None] = lambda count: None,
-    ) -> list[Verdict]:
-        """Verdicts in order; `done` is told how many more there are now."""
+    def judge(self, solutions: Sequence[tuple[ContestProblem, str]]) -> list[Verdict]:
+        """Verdicts in order."""
         verdicts: list[Verdict] = []
         with ExitStack() as stack:
             one = stack.enter_context(
@@ -52,9 +48,7 @@ class ContestJudge:
                 sandbox.open_referee("contests", SECONDS * _TOGETHER, self.workers, numpy=True)
             )
             for start in range(0, len(solutions), _BATCH):
-                batch = solutions[start : start + _BATCH]
-                verdicts += _judged(batch, one, more)
-                done(len(batch))
+                verdicts += _judged(solutions[start : start + _BATCH], one, more)
         return verdicts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from azr_population.measuring.evaluation.grading import sandbox
@@ -53,12 +53,8 @@ class FunctionJudge:
         self._referees.clear()
         self._stack.close()
 
-    def judge(
-        self,
-        solutions: Sequence[Solution],
-        done: Callable[[int], None] = lambda count: None,
-    ) -> list[Verdict]:
-        """Verdicts in order; `done` is told how many more there are now.
+    def judge(self, solutions: Sequence[Solution]) -> list[Verdict]:
+        """Verdicts in order.
 
         Base inputs come first, where most wrong solutions fail; what passes them is run on the
         plus inputs, in a process of its own, as evalplus does.
@@ -70,13 +66,11 @@ class FunctionJudge:
                 verdicts[number] = Verdict(False, NO_ANSWER, base_passed=False)
             elif len(solution) > _LONGEST:
                 verdicts[number] = Verdict(False, "too long", base_passed=False)
-        done(len(verdicts))
         for plus in (False, True):
             waiting = [number for number in range(len(solutions)) if number not in verdicts]
             for number, verdict in self._stage(plus, waiting, solutions, references):
                 if plus or not verdict.passed or not solutions[number][0].plus_inputs:
                     verdicts[number] = verdict
-                    done(1)
         return [verdicts[number] for number in range(len(solutions))]
 
     def _stage(

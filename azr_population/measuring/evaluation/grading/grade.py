@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -68,9 +68,7 @@ class Graders:
         for (problem, _), answer in zip(kept, found, strict=True):
             yield problem, answer
 
-    def judge(
-        self, answers: Sequence[Answer], done: Callable[[int], None] = lambda count: None
-    ) -> list[Verdict]:
+    def judge(self, answers: Sequence[Answer]) -> list[Verdict]:
         """Verdicts on answers to problems of one kind, in order."""
         if not answers:
             return []
@@ -78,9 +76,9 @@ class Graders:
         if kind is MathProblem:
             return list(grade_answers(answers, self.workers))  # type: ignore[arg-type]
         if kind is FunctionProblem:
-            return self.functions.judge(answers, done)  # type: ignore[arg-type]
+            return self.functions.judge(answers)  # type: ignore[arg-type]
         assert kind is ContestProblem
-        return self.contests.judge(answers, done)  # type: ignore[arg-type]
+        return self.contests.judge(answers)  # type: ignore[arg-type]
 
     @cached_property
     def workers(self) -> Workers:

@@ -53,10 +53,8 @@ class Output:
 
 
 def unpack(text: str) -> Any:
-    """The inverse of `sandboxed.values.packed`, for text that a solution may have forged.
-
-    Raises `Forged`.
-    """
+    """The inverse of `sandboxed.values.packed`, for text that a solution may have forged. Raises
+    `Forged`."""
     try:
         inflater = zlib.decompressobj()
         raw = inflater.decompress(base64.b64decode(text, validate=True), _MAX_BYTES)

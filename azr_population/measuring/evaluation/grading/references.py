@@ -63,10 +63,8 @@ class References:
         """Of problems that were met, by their identity: naming takes a while."""
 
     def of(self, problems: Sequence[FunctionProblem]) -> dict[str, Reference]:
-        """By the problems' ids.
-
-        Raises UserError for a problem whose canonical solution does not do its work.
-        """
+        """By the problems' ids. Raises UserError for a problem whose canonical solution does not do
+        its work."""
         wanted = {problem.id: problem for problem in problems}
         missing = [
             problem

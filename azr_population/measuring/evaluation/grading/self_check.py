@@ -22,10 +22,8 @@ _CONTEST = ContestProblem("proof", "", "", "", lambda: (("2 3\n", "5\n"), ("0 7\
 
 
 def prove(title: str, rule: str, problems: Sequence[Problem], graders: Graders) -> None:
-    """Lets a benchmark's judge judge known answers to a few of these problems.
-
-    Raises UserError where it fails a right one or passes all spoilt ones, or cannot judge here.
-    """
+    """Lets a benchmark's judge judge known answers to a few of these problems. Raises UserError
+    where it fails a right one or passes all spoilt ones, or cannot judge here."""
     known = list(_known(problems[:_FEW]))
     read = graders.answers(rule, [(problem, text) for problem, _, _, text in known])
     if not all(answer for _, answer in read):

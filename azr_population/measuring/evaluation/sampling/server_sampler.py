@@ -69,10 +69,7 @@ class ServerSampler:
         return models
 
     def contestants(self, names: Sequence[str]) -> tuple[Contestant, ...]:
-        """The models of these names, or all.
-
-        Raises UserError for a model that is not served.
-        """
+        """The models of these names, or all. Raises UserError for a model that is not served."""
         served = self.models()
         unknown = [name for name in names if name not in served]
         if unknown:
