@@ -1,6 +1,7 @@
 """The one exception that is meant for the person at the keyboard."""
 
-from __future__ import annotations
+import difflib
+from collections.abc import Iterable
 
 
 class UserError(Exception):
@@ -9,6 +10,12 @@ class UserError(Exception):
     The message is one line that names the thing, the value and the way out. The command line prints
     it without a traceback and exits with code 2.
     """
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """` (did you mean X?)` for the nearest of the known names; empty where none is near."""
+    near = difflib.get_close_matches(str(name), known, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def first_line(error: BaseException) -> str:

@@ -5,8 +5,7 @@ that never ends, JSON that nests a hundred thousand deep. Nothing here follows a
 every fault in what is read is a `UserError`.
 """
 
-from __future__ import annotations
-
+import fcntl
 import io
 import json
 import os
@@ -46,13 +45,35 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def open_own(path: Path, flags: int) -> int:
+@contextmanager
+def writing(what: object, way_out: str = "") -> Iterator[None]:
+    """Whatever keeps the user's file from being written is a `UserError` that names `what`."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{what} cannot be written: {error.strerror}{way_out}") from error
+
+
+@contextmanager
+def lock(path: Path, used: str) -> Iterator[None]:
+    """Holds a file that one process at a time can hold, freed even by a crash; raises a `UserError`
+    with the words `used` where another has it."""
+    with open(path, "ab", opener=open_own) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(used) from error
+        yield
+
+
+def open_own(name: str | Path, flags: int) -> int:
     """A descriptor of a file that is created when missing and never reached through a link.
 
     Serves as the `opener` of `open`.
 
     Raises UserError: there is a link at `path`, a folder, or a pipe (which would be waited for).
     """
+    path = Path(name)
     own = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags | own, 0o666)

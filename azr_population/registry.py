@@ -6,7 +6,6 @@ the folder that the command was started in.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import os
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from azr_population.errors import UserError, first_line
+from azr_population.errors import UserError, did_you_mean, first_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,8 +72,7 @@ class Registry(Generic[F]):
         try:
             return self._entries[name]
         except (KeyError, TypeError):
-            near = difflib.get_close_matches(str(name), self._entries, n=1)
-            hint = f" (did you mean {near[0]}?)" if near else ""
+            hint = did_you_mean(name, self._entries)
             names = ", ".join(self._entries)
             raise UserError(
                 f"{self.kind}={name} is unknown{hint}; choose one of: {names}, or give the path of "

@@ -1,13 +1,12 @@
 """Arms: what is compared with what. `recipes/arms.yaml` names them once for all recipes."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from azr_population.errors import UserError, first_line
+from azr_population.errors import UserError, did_you_mean, first_line
 
 SCALES = ("nano", "7b")
 T = TypeVar("T")
@@ -74,11 +73,9 @@ class Arms:
         """The arm called `name`. Raises UserError: there is none; the message lists those that
         are."""
         if name not in self.arms:
-            near = difflib.get_close_matches(name, self.arms, n=1)
-            hint = f" (did you mean {near[0]}?)" if near else ""
-            raise UserError(
-                f"there is no arm {name}{hint}; choose from: {', '.join(sorted(self.arms))}"
-            )
+            known = ", ".join(sorted(self.arms))
+            hint = did_you_mean(name, self.arms)
+            raise UserError(f"there is no arm {name}{hint}; choose from: {known}")
         return self.arms[name]
 
 

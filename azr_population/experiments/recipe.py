@@ -1,12 +1,11 @@
 """A recipe: which arms, how long, and what is drawn of them. `recipes/<name>/recipe.yaml`."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from azr_population.errors import UserError
+from azr_population.errors import UserError, did_you_mean
 from azr_population.experiments.arms import Arms, Scale, build, read_yaml, recipes_folder
 
 SUMMARIES = ("curves", "wallclock")
@@ -150,8 +149,7 @@ def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
     names = recipe_names(folder)
     if name not in names:
         near = [known for known in names if known.startswith(name)]
-        near = near or difflib.get_close_matches(name, names, n=1)
-        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+        hint = f" (did you mean {' or '.join(near)}?)" if near else did_you_mean(name, names)
         raise UserError(f"there is no recipe {name}{hint}; choose one of: {', '.join(names)}")
     path = (folder or recipes_folder()) / name / "recipe.yaml"
     content = read_yaml(path)

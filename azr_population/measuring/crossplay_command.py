@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from azr_population.arguments import positive
 from azr_population.errors import UserError
-from azr_population.files import write_atomically
+from azr_population.files import write_atomically, writing
 
 if TYPE_CHECKING:
     from azr_population.measuring.outcome import Outcome
@@ -68,12 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.paths, arguments.every, arguments.tasks, arguments.attempts, arguments.seed
     )
     content = to_json(outcome)
-    try:
+    with writing(f"--out {out}"):
         write_atomically(out, json.dumps(content) + "\n")
         write_atomically(out.with_suffix(".csv"), to_csv(outcome))
         write_atomically(out.with_suffix(".html"), page(outcome, lines(outcome)))
-    except OSError as error:
-        raise UserError(f"--out {out} cannot be written: {error.strerror}") from error
     print("\n".join([*lines(outcome), f"{out}, the matrix in {out.with_suffix('.html')}"]))
     return 0
 

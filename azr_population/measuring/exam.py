@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
-from azr_population.files import write_atomically
+from azr_population.files import write_atomically, writing
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
 from azr_population.method.exam import Marks, held_out_exam
 from azr_population.method.members import Member, Role
@@ -122,11 +122,9 @@ def write_results(about: About, results: Sequence[Result], out: Path | None = No
     if out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")
     content = {**asdict(about), "members": [result.to_json() for result in results]}
-    try:
+    with writing(f"--out {out}"):
         write_atomically(out, json.dumps(content) + "\n")
         write_atomically(out.with_suffix(".csv"), to_csv(results))
-    except OSError as error:
-        raise UserError(f"--out {out} cannot be written: {error.strerror}") from error
     return out
 
 

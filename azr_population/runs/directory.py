@@ -13,7 +13,6 @@ by readers and cut off on resume. One process at a time writes a run (`locked`).
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -27,12 +26,14 @@ from typing import Any
 from azr_population.errors import UserError
 from azr_population.files import (
     check_name,
+    lock,
     open_own,
     read_json,
     read_text,
     read_yaml,
     refuse_unplain,
     write_atomically,
+    writing,
 )
 from azr_population.runs import lines
 
@@ -105,31 +106,25 @@ class RunDirectory:
         for path in (path for record in RECORDS for path in self._files(record)):
             if path.is_dir():
                 raise UserError(f"{path} is a folder, and a file belongs there; move it away")
-        with open(self.path / ".lock", "ab", opener=_opener) as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise UserError(f"run.dir={self.path} is in use by another process") from error
+        with lock(self.path / ".lock", f"run.dir={self.path} is in use by another process"):
             yield
 
     def create(self, config_yaml: str, environment: dict[str, Any]) -> None:
         """Starts a new run here. Raises UserError: the folder holds something already, or cannot be
         written."""
         self.refuse_unless_new()
-        try:
+        with writing(f"run.dir={self.path}"):
             self.members.mkdir(parents=True)
             self.checkpoints.mkdir()
             write_atomically(self.path / "environment.json", json.dumps(environment, indent=2))
             # Last, because a folder with a config.yaml is what counts as a run.
             write_atomically(self.path / "config.yaml", config_yaml)
-        except OSError as error:
-            raise UserError(f"run.dir={self.path} cannot be written: {error.strerror}") from error
 
     def append(self, record: str, rows: Iterable[dict[str, Any]]) -> None:
         """Adds one JSON line per row to `<record>.jsonl`."""
         text = "".join(lines.line(row) for row in rows)
         older, path = self._files(record)
-        with open(path, "a", encoding="utf-8", opener=_opener) as file:
+        with open(path, "a", encoding="utf-8", opener=open_own) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -244,7 +239,7 @@ def _truncate(path: Path, last_step: int) -> bool:
             row = lines.parse(line)
             if row is not None and row["step"] <= last_step and line.endswith(b"\n"):
                 end = file.tell()
-    with open(path, "rb+", opener=_opener) as file:
+    with open(path, "rb+", opener=open_own) as file:
         later = os.fstat(file.fileno()).st_size > end
         file.truncate(end)
         os.fsync(file.fileno())
@@ -257,7 +252,3 @@ def steps(folder: Path) -> list[tuple[int, Path]]:
         return []
     matches = ((re.fullmatch(r"step_(\d+)", path.name), path) for path in folder.iterdir())
     return sorted((int(match[1]), path) for match, path in matches if match)
-
-
-def _opener(path: str, flags: int) -> int:
-    return open_own(Path(path), flags)

@@ -9,18 +9,16 @@ A line torn by a crash is left where it is and skipped. One process at a time wr
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from azr_population.errors import UserError
-from azr_population.files import open_own
+from azr_population.files import lock, open_own, writing
 from azr_population.measuring.evaluation.grading.verdict import Verdict
 from azr_population.measuring.evaluation.sampling.sampler import Drawn
 
@@ -60,16 +58,11 @@ class Store:
     def locked(self) -> Iterator[None]:
         """Keeps others from writing here; freed even by a crash. Raises UserError where another
         process writes, or the folder cannot be written."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = open(self.folder / ".lock", "ab", opener=_opener)  # noqa: SIM115
-        except OSError as error:
-            raise UserError(f"{self.folder} cannot be written: {error.strerror}") from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise UserError(f"{self.folder} is in use by another evaluation") from error
+        with ExitStack() as stack:
+            with writing(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                used = f"{self.folder} is in use by another evaluation"
+                stack.enter_context(lock(self.folder / ".lock", used))
             yield
 
     def note_settings(self, digest: str, settings: Mapping[str, Any]) -> None:
@@ -102,15 +95,12 @@ class Store:
             return
         path = self.folder / f"{name}.jsonl"
         text = "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows)
-        try:
-            with open(path, "ab+", opener=_opener) as file:
-                if _torn(file):
-                    text = "\n" + text
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise UserError(f"{path} cannot be written: {error.strerror}") from error
+        with writing(path), open(path, "ab+", opener=open_own) as file:
+            if _torn(file):
+                text = "\n" + text
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
 
     def _rows(self, name: str) -> Iterator[dict[str, Any]]:
         path = self.folder / f"{name}.jsonl"
@@ -132,10 +122,6 @@ class Store:
             into[key] = kind(**row)
         except (KeyError, TypeError):  # a line of another version: drawn or judged again
             return
-
-
-def _opener(path: str, flags: int) -> int:
-    return open_own(Path(path), flags)
 
 
 def _torn(file: IO[bytes]) -> bool:

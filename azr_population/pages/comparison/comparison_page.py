@@ -9,8 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from azr_population.errors import UserError
-from azr_population.files import write_atomically
+from azr_population.files import write_atomically, writing
 from azr_population.pages.comparison.azr_log import OTHERWISE
 from azr_population.pages.comparison.benchmarks_table import benchmarks
 from azr_population.pages.comparison.compared import Compared
@@ -82,10 +81,8 @@ def write_comparison(compared: Compared, out: Path) -> Path:
         fairness=fairness(arms, step) + _otherwise(arms, "seconds"),
         curves=_of_curves(arms),
     )
-    try:
+    with writing(f"--out {out}"):
         write_atomically(out, page)
-    except OSError as error:
-        raise UserError(f"--out {out} cannot be written: {error.strerror}") from error
     return out
 
 

@@ -9,8 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from azr_population.domains.domain import Domain
-from azr_population.errors import UserError
-from azr_population.files import write_atomically
+from azr_population.files import write_atomically, writing
 from azr_population.pages.report import charts, run_tables, task_cards
 from azr_population.pages.report.changed import changed
 from azr_population.pages.report.completions import completions, one_completion
@@ -56,12 +55,8 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
     run.refuse_curves()
     path = out or run.path / "report.html"
     page = _page(run, run.config())
-    try:
+    with writing(path, "; name another place by --out"):
         write_atomically(path, page)
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be written: {error.strerror}; name another place by --out"
-        ) from error
     return path
 
 

@@ -3,7 +3,6 @@
 Titles, notes and units stand here or in the domain; `catalogue.reads` files how each is read.
 """
 
-import difflib
 import math
 from collections.abc import Iterable
 from functools import partial
@@ -11,7 +10,7 @@ from functools import partial
 from azr_population.domains.domain import Domain
 from azr_population.domains.known import DOMAINS, find_domain
 from azr_population.domains.measure import SOLVERS, Measure
-from azr_population.errors import UserError
+from azr_population.errors import UserError, did_you_mean
 
 _SIGNED = -math.inf
 _SOLVED = "share of attempts solved"
@@ -147,7 +146,6 @@ def find_measure(name: str, domain: Domain | None = None) -> Measure:
     """
     known = MEASURES | {measure.name: measure for measure in (domain.measures if domain else ())}
     if name not in known:
-        near = difflib.get_close_matches(str(name), known, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        hint = did_you_mean(name, known)
         raise UserError(f"diagnostic={name} is unknown{hint}; choose one of: {', '.join(known)}")
     return known[name]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
-from azr_population.files import write_atomically
+from azr_population.files import write_atomically, writing
 from azr_population.measuring.evaluation.grading import sandbox, sandboxed
 from azr_population.measuring.evaluation.grading.outputs import Output, outputs_and_error
 from azr_population.measuring.evaluation.grading.sandboxed.values import digest_of
@@ -173,11 +173,9 @@ class References:
             "plus": [asdict(output) for output in reference.plus],
             "seconds": reference.seconds,
         }
-        try:
+        with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self._path(problem), json.dumps(stored))
-        except OSError as error:
-            raise UserError(f"{self.folder} cannot be written: {error.strerror}") from error
 
 
 def call_task(problem: FunctionProblem, solution: str, inputs: list[Any], first: int = 0) -> Any:
