@@ -20,7 +20,6 @@ def _with_state(original: Any) -> Any:
 
 DATALOADER_STATE = Patch(
     "azr-dataloader-state",
-    "absolute_zero_reasoner a82124e",
     "absolute_zero_reasoner.trainer.ppo.reason_rl_ray_trainer:"
     "ReasonRLRayPPOTrainer._create_dataloader",
     "e138b3c06f0e3e85",

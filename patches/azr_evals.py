@@ -19,7 +19,6 @@ from azr_population.referee.sandbox import literal
 
 from .mechanism import Patch
 
-_UPSTREAM = "absolute_zero_reasoner a82124e"
 _EXECUTOR = "absolute_zero_reasoner.utils.code_utils.python_executor"
 
 
@@ -101,7 +100,6 @@ def _k_input_prediction(original: Any) -> Any:
 
 OUTPUT_PREDICTION = Patch(
     "azr-output-prediction",
-    _UPSTREAM,
     f"{_EXECUTOR}:PythonExecutor.eval_output_prediction",
     "0529bf7dd1dcc53e",
     "a predicted output is compared as a literal; it is evaluated nowhere",
@@ -109,7 +107,6 @@ OUTPUT_PREDICTION = Patch(
 )
 K_OUTPUT_PREDICTION = Patch(
     "azr-k-output-prediction",
-    _UPSTREAM,
     f"{_EXECUTOR}:PythonExecutor.eval_k_output_prediction",
     "90d2d7e3d4d995b7",
     "predicted outputs are compared as literals and scored in their order",
@@ -117,7 +114,6 @@ K_OUTPUT_PREDICTION = Patch(
 )
 INPUT_PREDICTION = Patch(
     "azr-input-prediction",
-    _UPSTREAM,
     f"{_EXECUTOR}:PythonExecutor.eval_input_prediction",
     "9e6851812635107b",
     "a predicted input that is no literal scores 0 and is not executed",
@@ -125,7 +121,6 @@ INPUT_PREDICTION = Patch(
 )
 K_INPUT_PREDICTION = Patch(
     "azr-k-input-prediction",
-    _UPSTREAM,
     f"{_EXECUTOR}:PythonExecutor.eval_k_input_prediction",
     "edcf11950701c4e0",
     "predicted inputs that are no literals score 0; scores come in the answers' order",
@@ -133,7 +128,6 @@ K_INPUT_PREDICTION = Patch(
 )
 RESULT_EVAL = Patch(
     "azr-result-eval",
-    _UPSTREAM,
     f"{_EXECUTOR}:eval",
     "3d5e8e041a3019c7",
     "what a worker sends back is read as a literal in the trainer, not evaluated",
@@ -142,7 +136,6 @@ RESULT_EVAL = Patch(
 )
 TYPE_COUNTS_EVAL = Patch(
     "azr-type-counts-eval",
-    _UPSTREAM,
     "absolute_zero_reasoner.rewards.code_reward:eval",
     "2fa1866989f20eca",
     "the type of an answer is read off its literal; other text counts as str, as upstream has it",
@@ -151,7 +144,6 @@ TYPE_COUNTS_EVAL = Patch(
 )
 METRIC_EVAL = Patch(
     "azr-metric-eval",
-    _UPSTREAM,
     "absolute_zero_reasoner.rewards.custom_evaluate:eval",
     "ed660a8930dcc771",
     "the code_eval metric compares literals; other text equals nothing",

@@ -13,7 +13,6 @@ def _referee(original: Any) -> Any:
 
 EXECUTOR = Patch(
     "azr-executor",
-    "absolute_zero_reasoner a82124e",
     "absolute_zero_reasoner.trainer.ppo.azr_ray_trainer:PythonExecutor",
     "3b9f8e0a8be67e7e",
     "the trainer's executor is the referee: sandboxed, nothing evaluated or unpickled",

@@ -71,7 +71,6 @@ def _prompt_tokens(manager: Any, data_dict: dict[str, Any]) -> int:
 
 OVERLONG_ESTIMATES = Patch(
     "azr-overlong-estimates",
-    "absolute_zero_reasoner a82124e",
     f"{_MODULE}:CodeIORewardManager._get_data_dict",
     "8b5adb2d31fcf2b4",
     "a task whose solving prompt exceeds data.max_prompt_length is invalid, and never unsolved",

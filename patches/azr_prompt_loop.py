@@ -50,7 +50,6 @@ def _bounded(original: Any) -> Any:
 
 PROMPT_LOOP = Patch(
     "azr-prompt-loop",
-    "absolute_zero_reasoner a82124e",
     "absolute_zero_reasoner.trainer.ppo.azr_ray_trainer:get_gen_code_io_data",
     "963188e10a045848",
     f"after {TRIES} proposal prompts in a row that are too long the run stops and says so",

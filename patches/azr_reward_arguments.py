@@ -29,7 +29,6 @@ def _with_settings(original: Any) -> Any:
 
 REWARD_ARGUMENTS = Patch(
     "azr-reward-arguments",
-    "absolute_zero_reasoner a82124e",
     "absolute_zero_reasoner.trainer.ppo.azr_ray_trainer:CodeIORayPPOTrainer.__init__",
     "4874adca628cb55f",
     "num_inputs, batched_estimate and the banned keywords reach the reward manager",

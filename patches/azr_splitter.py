@@ -46,7 +46,6 @@ def _from_tokens(original: Any) -> Any:
 
 SPLITTER = Patch(
     "azr-splitter",
-    "absolute_zero_reasoner a82124e",
     "absolute_zero_reasoner.rewards.reward_managers:CodeIORewardManager._get_data_dict",
     "8b5adb2d31fcf2b4",
     "without the splitter in its text a row's response is read off its tokens",

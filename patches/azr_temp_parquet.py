@@ -29,7 +29,6 @@ def _own_folder(original: Any) -> Any:
 
 TEMP_PARQUET = Patch(
     "azr-temp-parquet",
-    "absolute_zero_reasoner a82124e",
     "absolute_zero_reasoner.rewards.reward_managers:"
     "CodeIORewardManager._get_problem_generator_rewards_and_valid_programs",
     "0bf4dd8efd5fa9a9",

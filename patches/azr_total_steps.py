@@ -21,7 +21,6 @@ def _all_steps(original: Any) -> Any:
 
 TOTAL_STEPS = Patch(
     "azr-total-steps",
-    "absolute_zero_reasoner a82124e",
     "absolute_zero_reasoner.trainer.ppo.azr_ray_trainer:CodeIORayPPOTrainer.fit",
     "ef7b1276f7305e9b",
     "trainer.total_training_steps=N plays N steps",

@@ -22,8 +22,6 @@ class Patch:
 
     name: str
     """Short and unique, e.g. `azr-output-prediction`."""
-    upstream: str
-    """The project and the versions whose source has the digest."""
     symbol: str
     """What is replaced: `package.module:Class.attribute`. A name that the module does not have is
     added to it (to shadow a builtin there); the digest is then that of `source_of`."""
@@ -35,6 +33,8 @@ class Patch:
     """Makes the new object from the old one (None where the name is added)."""
     source_of: tuple[str, ...] = ()
     """Other symbols of the module whose sources are digested in place of the replaced one's."""
+    upstream: str = "absolute_zero_reasoner a82124e"
+    """The project and the versions whose source has the digest."""
 
 
 _applied: dict[str, tuple[Any, str, Any]] = {}

@@ -8,8 +8,7 @@ an invalid proposal nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
@@ -17,13 +16,8 @@ from azr_population.method.exam import Exam, exam_tasks
 from azr_population.method.members import Member
 from azr_population.method.rows import Row
 
-
-class Sit(Protocol):
-    """Every member at every task of an exam: scores in [0, 1] by member."""
-
-    def __call__(self, exam: Exam, members: Sequence[Member]) -> dict[str, list[float]]:
-        """See above."""
-        ...
+Sit = Callable[[Exam, Sequence[Member]], dict[str, list[float]]]
+"""Every member at every task of an exam: scores in [0, 1] by member."""
 
 
 def fitness_exam(config: Config, reported: Exam | None) -> Exam | None:

@@ -42,7 +42,7 @@ def upstream(tmp_path, monkeypatch):
 def patch(name: str, path: str, make, **more) -> Patch:
     symbol = f"upstream_under_test:{path}"
     expected = digest("upstream_under_test", more.get("source_of", (path,)))
-    return Patch(name, "upstream 1.0", symbol, expected, "tests it", make, **more)
+    return Patch(name, symbol, expected, "tests it", make, upstream="upstream 1.0", **more)
 
 
 def test_apply_and_undo(upstream):

@@ -50,24 +50,6 @@ class LineageRecord:
             "sigma": self.sigma,
         }
 
-    @classmethod
-    def from_json(cls, row: dict[str, Any]) -> LineageRecord:
-        """The record of a line written by `to_json`."""
-        return cls(
-            step=row["step"],
-            child=row["child"],
-            generation=row["generation"],
-            parents=tuple(row["parents"]),
-            operator=row["operator"],
-            seed=row["seed"],
-            mu=row["mu"],
-            sigma=row["sigma"],
-            options=dict(row["options"]),
-            step_sizes=dict(row.get("step_sizes", {})),
-            victim_fitness=row["fitness"]["victim"],
-            parent_fitness=tuple(row["fitness"]["parents"]),
-        )
-
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None

@@ -64,43 +64,29 @@ TrueSkill's factor graph underflows. Ratings do not get there by playing."""
 class RatingSystem:
     """The constants of TrueSkill and everything computed from them; it holds no ratings itself.
 
-    All arguments but the last two are in TrueSkill points and default to TrueSkill's own.
+    The mean and deviation of a beginner, and the deviation of a performance around the skill, are
+    TrueSkill's own: 25, 25/3 and 25/6 points.
 
     Args:
-        mu: initial mean.
-        sigma: initial standard deviation.
-        beta: standard deviation of a performance around the skill.
-        tau: standard deviation of the skill's drift per match. TrueSkill adds it before every game;
-            here all games of a match are played with the same weights, and only the update after
-            it changes the skill, so it is added once per match.
+        tau: standard deviation of the skill's drift per match, in points. TrueSkill adds it before
+            every game; here all games of a match are played with the same weights, and only the
+            update after it changes the skill, so it is added once per match.
         draw_probability: chance of a draw between equals, in [0, 1).
         forfeit: whether an invalid proposal is a game that the teacher lost (the student's rating
             stays as it is); otherwise no game.
     """
 
     def __init__(
-        self,
-        mu: float = 25.0,
-        sigma: float = 25.0 / 3.0,
-        beta: float = 25.0 / 6.0,
-        tau: float = 25.0 / 300.0,
-        draw_probability: float = 0.1,
-        forfeit: bool = True,
+        self, tau: float = 25.0 / 300.0, draw_probability: float = 0.1, forfeit: bool = True
     ) -> None:
         if not 0.0 <= draw_probability < 1.0:
             raise UserError(
                 f"matchmaking.draw_probability={draw_probability} is no chance of a draw; "
                 "it must be at least 0 and below 1"
             )
-        if not (sigma > 0.0 and beta > 0.0 and tau >= 0.0):
-            raise UserError(
-                f"sigma={sigma}, beta={beta} must be above 0 and tau={tau} must not be negative"
-            )
         self.tau = tau
         self.forfeit = forfeit
-        self._trueskill = trueskill.TrueSkill(
-            mu=mu, sigma=sigma, beta=beta, tau=0.0, draw_probability=draw_probability
-        )
+        self._trueskill = trueskill.TrueSkill(tau=0.0, draw_probability=draw_probability)
 
     @property
     def initial(self) -> Rating:
