@@ -23,7 +23,7 @@ from azr_population.config.load import to_yaml
 from azr_population.errors import UserError
 from azr_population.experiments.runs import PlannedRun
 from azr_population.files import write_atomically
-from azr_population.runs.diagnostics.from_crossplay import CROSSPLAY
+from azr_population.runs.diagnostics.from_exams import CROSSPLAY
 from azr_population.runs.formatting import duration
 
 _STEP = re.compile(r"step (\d+)/(\d+) \| ([\d.]+) s,")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from . import plans
@@ -17,7 +18,7 @@ from .stages import Stages
 _Answer = TypeVar("_Answer")
 
 
-class Referee:
+class Referee(AbstractContextManager["Referee"]):
     """Runs model-written Python behind walls and says what came of it.
 
     All calls take batches, use every worker, and return in order. Use it as a context manager, or
@@ -28,9 +29,6 @@ class Referee:
     def __init__(self, settings: RefereeSettings | None = None) -> None:
         self.settings = settings or RefereeSettings()
         self._pool = Pool(self.settings)
-
-    def __enter__(self) -> Referee:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()

@@ -37,8 +37,8 @@ from azr_population.method.step import SelfPlay
 from azr_population.method.tools import Tools, domain_of, format_of, open_referee
 from azr_population.pages.console.stopping import stop_requests
 from azr_population.pages.console.view import VIEWS, View, show_step
+from azr_population.pages.report.refusals import nothing_valid
 from azr_population.pages.report.run_page import closing_words, write_report
-from azr_population.pages.report.wrong import nothing_valid
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import (
     last_step,

@@ -12,11 +12,12 @@ from azr_population.measuring.evaluation.evaluate import Result
 from azr_population.measuring.evaluation.figures import (
     KS,
     Column,
+    Paired,
     Scores,
     columns,
     estimate,
+    paired_difference,
 )
-from azr_population.measuring.evaluation.pairs import Paired, paired_difference
 from azr_population.runs.diagnostics.statistics import Estimate
 from azr_population.runs.formatting import csv_text, interval_text, markdown_table, plain_number
 

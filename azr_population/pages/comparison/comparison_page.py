@@ -26,8 +26,7 @@ from azr_population.pages.web.document import document
 from azr_population.pages.web.still import without_constants
 from azr_population.pages.web.templates import table
 
-_SCRIPTS = ("drawing.js", "layout.js", "saving.js", "lines.js", "intervals.js", "compare.js")
-
+_SCRIPTS = ("drawing", "layout", "saving", "lines", "intervals", "compare")
 
 _BRACKETS = "In brackets are 95% intervals over seeds."
 _WITH_INTERVALS = (

@@ -6,6 +6,7 @@ Reads records only. A record may lack anything; what is not a finite number is l
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from azr_population.domains.measure import Measure
@@ -158,36 +159,21 @@ def _births(lineage: Sequence[Record]) -> dict[str, list[int]]:
 def _ratings(
     metrics: Sequence[Record], members: Sequence[Record], births: Mapping[str, Sequence[int]]
 ) -> list[dict[str, Any]]:
+    mu, lines = find_measure("mu"), partial(_rating_lines, metrics, members, births)
+    told = "mu - 3 sigma, TrueSkill points; from a member's first match on"
     return [
-        _rating(
-            metrics,
-            members,
-            births,
-            find_measure("mu").title,
-            find_measure("mu").about,
-            _mu,
-        ),
-        _rating(
-            metrics,
-            members,
-            births,
-            "Conservative rating",
-            "mu - 3 sigma, TrueSkill points; from a member's first match on",
-            conservative,
-            newborn=False,
-        ),
+        _chart(mu, lines(lambda member: number(member.get("mu")))),
+        _chart(mu, lines(conservative, newborn=False), title="Conservative rating", note=told),
     ]
 
 
-def _rating(
+def _rating_lines(
     metrics: Sequence[Record],
     members: Sequence[Record],
     births: Mapping[str, Sequence[int]],
-    title: str,
-    note: str,
     value: Callable[[Record], float | None],
     newborn: bool = True,
-) -> dict[str, Any]:
+) -> list[dict[str, Any]]:
     """The members' ratings and the mean of each role.
 
     Without `newborn` a child is left out until it has played: its sigma is that of somebody unknown
@@ -211,11 +197,7 @@ def _rating(
             thin.append(line_of(name, role, False, points, births=[step - 0.5 for step in born]))
         mean = [(x, math.fsum(ys) / len(ys)) for x, ys in sorted(by_step.items())]
         lines += [line_of(role, role, True, mean), *thin]
-    return _chart(find_measure("mu"), lines, title=title, note=note)
-
-
-def _mu(member: Record) -> float | None:
-    return number(member.get("mu"))
+    return lines
 
 
 def _seconds(metrics: Sequence[Record]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def family(
 
 def _individuals(lineage: Sequence[Record], names: Sequence[str]) -> list[dict[str, Any]]:
     """All individuals of a role; a person's id is its index in the list."""
-    people = [_person(i, name, 0, 0, "start", [], {}) for i, name in enumerate(names)]
+    people = [_person(i, name) for i, name in enumerate(names)]
     living = {name: i for i, name in enumerate(names)}
     by_step: dict[int, list[Record]] = {}
     for row in lineage:
@@ -53,15 +53,8 @@ def _individuals(lineage: Sequence[Record], names: Sequence[str]) -> list[dict[s
         before = dict(living)
         for row in by_step[step]:
             parents = list(dict.fromkeys(before[name] for name in row["parents"] if name in before))
-            child = _person(
-                len(people),
-                row["child"],
-                row["generation"],
-                step,
-                row["operator"],
-                parents,
-                row["options"],
-            )
+            told = {key: row[key] for key in ("generation", "operator", "options")}
+            child = _person(len(people), row["child"], born=step, parents=parents, **told)
             if parents:
                 child["founder"] = people[parents[0]]["founder"]
             for parent in parents:
@@ -73,29 +66,11 @@ def _individuals(lineage: Sequence[Record], names: Sequence[str]) -> list[dict[s
     return people
 
 
-def _person(
-    id: int,
-    name: str,
-    generation: Any,
-    born: int,
-    operator: str,
-    parents: list[int],
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
-    return {
-        "id": id,
-        "name": name,
-        "generation": generation,
-        "born": born,
-        "died": None,
-        "operator": operator,
-        "options": dict(options),
-        "parents": parents,
-        "founder": id,
-        "heirs": 0,
-        "fitness": None,
-        "row": 0,
-    }
+def _person(id: int, name: str, **known: Any) -> dict[str, Any]:
+    """A founder, but for what is known of somebody else."""
+    founder = {"id": id, "name": name, "generation": 0, "born": 0, "died": None}
+    founder |= {"operator": "start", "options": {}, "parents": [], "founder": id}
+    return {**founder, "heirs": 0, "fitness": None, "row": 0, **known}
 
 
 def _pruned(people: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:

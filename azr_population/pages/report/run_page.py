@@ -17,10 +17,9 @@ from azr_population.pages.report.coverage_map import coverage
 from azr_population.pages.report.examples import Examples, examples
 from azr_population.pages.report.family import family
 from azr_population.pages.report.lines import Points
-from azr_population.pages.report.refusals import invalid_reasons
+from azr_population.pages.report.refusals import invalid_reasons, nothing_valid
 from azr_population.pages.report.summary import summary
 from azr_population.pages.report.tiles import headline_tiles
-from azr_population.pages.report.wrong import nothing_valid
 from azr_population.pages.web.document import document
 from azr_population.pages.web.still import without_constants
 from azr_population.pages.web.templates import table
@@ -31,16 +30,8 @@ from azr_population.runs.formatting import duration
 from azr_population.runs.records import domain_of, number, step_of, steps_of
 
 _SCRIPTS = (
-    "drawing.js",
-    "layout.js",
-    "saving.js",
-    "lines.js",
-    "tiles.js",
-    "reasons.js",
-    "family.js",
-    "coverage.js",
-    "match_ups.js",
-    "main.js",
+    *("drawing", "layout", "saving", "lines", "tiles"),
+    *("reasons", "family", "coverage", "match_ups", "main"),
 )
 
 

@@ -19,7 +19,7 @@ def document(template: str, scripts: Sequence[str], data: Any, title: str, **con
 
     `data` is what the scripts draw. The page works from a file, without a server or the network.
     """
-    script = "\n".join((_WEB / file).read_text(encoding="utf-8") for file in scripts)
+    script = "\n".join((_WEB / f"{name}.js").read_text(encoding="utf-8") for name in scripts)
     style = (_WEB / "page.css").read_text(encoding="utf-8")
     drawn = {"script": Markup(script), "data": Markup(embedded(data))}
     body = piece(template, title=title, **drawn, **context)

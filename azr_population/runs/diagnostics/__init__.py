@@ -1,7 +1,6 @@
 """What a run's records say: series over steps, intervals over seeds, budgets, credit, coverage."""
 
 from azr_population.runs.diagnostics import (  # noqa: F401  (they read measures)
-    from_crossplay,
     from_evaluation,
     from_exams,
     from_lineage,

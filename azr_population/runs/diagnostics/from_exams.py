@@ -1,5 +1,5 @@
-"""Diagnostics read from `exams.jsonl`, where every member's score at every task lies, and from
-`validations.jsonl`, AZR's own."""
+"""What measuring says: `exams.jsonl`, with every member's score at every task, `validations.jsonl`,
+AZR's own, and the cross-play of stored members (`azr-population crossplay`)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,11 +7,16 @@ from itertools import combinations
 from typing import Any
 
 from azr_population.domains.measure import Measure
+from azr_population.errors import UserError
+from azr_population.files import read_json
 from azr_population.method.evolution.reliability import reliability
-from azr_population.runs.diagnostics.catalogue import reads
+from azr_population.runs.diagnostics.catalogue import last_step, reads
 from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import mean, number
+
+CROSSPLAY = "crossplay.json"
+"""Where a run's own cross-play lies in it."""
 
 
 @reads("validation")
@@ -84,3 +89,17 @@ def _distance(one: list[Any], other: list[Any]) -> float | None:
         return None
     known = [abs(a - b) for a, b in pairs if a is not None and b is not None]
     return math.fsum(known) / len(known) if len(known) == len(pairs) else None
+
+
+@reads("student_slope", "teacher_slope")
+def _slope(run: RunDirectory, measure: Measure) -> dict[str, Series]:
+    """One value, at the last step; nothing where nobody has played."""
+    path = run.path / CROSSPLAY
+    try:
+        content = read_json(path) if path.is_file() else {}
+    except UserError:
+        return {}
+    slopes = content.get("slopes") if isinstance(content, dict) else None
+    own = slopes.get(measure.name.removesuffix("_slope")) if isinstance(slopes, dict) else None
+    value = number(own)
+    return {} if value is None else {"": [(last_step(run), value)]}

@@ -10,9 +10,9 @@ from azr_population.measuring.evaluation.figures import (
     average,
     columns,
     estimate,
+    paired_difference,
     pass_at_k,
 )
-from azr_population.measuring.evaluation.pairs import paired_difference
 
 
 def test_pass_at_k_is_unbiased():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 
 from azr_population.measuring.evaluation.grading import sandbox
 from azr_population.measuring.evaluation.grading.evalplus_rules import first_wrong
@@ -34,7 +34,7 @@ Limits = tuple[float, float]
 _LONGEST = 200_000
 
 
-class FunctionJudge:
+class FunctionJudge(AbstractContextManager["FunctionJudge"]):
     """Judges solutions, knowing what is right from the canonical ones; a context manager."""
 
     def __init__(
@@ -45,9 +45,6 @@ class FunctionJudge:
         self.least_seconds = least_seconds
         self._stack = ExitStack()
         self._referees: dict[tuple[Limits, bool], sandbox.Referee] = {}
-
-    def __enter__(self) -> FunctionJudge:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._referees.clear()

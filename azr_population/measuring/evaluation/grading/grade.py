@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from pathlib import Path
 
@@ -25,7 +25,7 @@ Answer = tuple[Problem, str]
 _CHUNK = 512
 
 
-class Graders:
+class Graders(AbstractContextManager["Graders"]):
     """Opens what the graders need when it is first needed. Use it as a context manager."""
 
     def __init__(self, processes: int = 0, references: Path | None = None) -> None:
@@ -33,9 +33,6 @@ class Graders:
         self.processes = processes
         self._folder = references
         self._stack = ExitStack()
-
-    def __enter__(self) -> Graders:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._stack.close()

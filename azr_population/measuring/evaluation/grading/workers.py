@@ -13,6 +13,7 @@ import resource
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from azr_population.errors import UserError
@@ -23,7 +24,7 @@ _MEMORY_BYTES = 4 << 30
 _WALL_FACTOR = 20
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """A pool of such processes. Use it as a context manager."""
 
     def __init__(self, processes: int = 0, cpu_seconds: float = 10.0) -> None:
@@ -40,9 +41,6 @@ class Workers:
             context=multiprocessing.get_context("spawn"),
             initializer=_limit,
         )
-
-    def __enter__(self) -> Workers:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._pool.stop()
