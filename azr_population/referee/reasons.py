@@ -6,44 +6,27 @@ from enum import Enum
 
 
 class Reason(str, Enum):
-    """Why a verdict is what it is. The list is fixed; the pipe prints these words."""
+    """Why a verdict is what it is. The list is fixed; the pipe prints these words, and what they mean
+    is in `runs/reasons.py`."""
 
     OK = "ok"
-    """A program ran: its outputs are literals and agree."""
     SOLVED = "solved"
-    """An answer is right."""
     WRONG = "wrong"
-    """An answer was read and executed, and is not right."""
     SYNTAX_ERROR = "syntax_error"
-    """The program does not compile."""
     NO_FUNCTION = "no_function"
-    """The program defines no `f`."""
     BANNED = "banned"
-    """The program imports a module or uses a name that is not allowed."""
     BAD_INPUT = "bad_input"
-    """The input is not the argument list of one call."""
     ERROR = "error"
-    """The program raised an exception."""
     TIMEOUT = "timeout"
-    """The program was killed at the deadline."""
     MEMORY = "memory"
-    """The program asked for more memory than it may have."""
     TOO_LARGE = "too_large"
-    """The output, or the answer, is over a bound: characters, digits or depth."""
     NOT_LITERAL = "not_literal"
-    """The output, or the answer, is not a Python literal."""
     NONDETERMINISTIC = "nondeterministic"
-    """Two executions on the same input gave different outputs."""
     FORBIDDEN = "forbidden"
-    """The kernel killed the program at a system call that it may not make."""
     CRASHED = "crashed"
-    """The program ended its process: a signal, os._exit."""
     TAMPERED = "tampered"
-    """What came back is not what the referee's own code writes."""
     LOST = "lost"
-    """The worker died again and again; says nothing about the program."""
     MALFORMED = "malformed"
-    """The question itself could not be read."""
 
     def __str__(self) -> str:
         return self.value
