@@ -6,8 +6,8 @@ from enum import Enum
 
 
 class Reason(str, Enum):
-    """Why a verdict is what it is. The list is fixed; the pipe prints these words, and what they mean
-    is in `runs/reasons.py`."""
+    """Why a verdict is what it is. The list is fixed and the pipe prints these words; what each
+    means is in `runs/reasons.py`."""
 
     OK = "ok"
     SOLVED = "solved"
