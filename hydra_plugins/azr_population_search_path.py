@@ -27,7 +27,7 @@ class AzrPopulationSearchPath(SearchPathPlugin):
         register_arms()
         if any(argument.lstrip("+").startswith("population") for argument in sys.argv[1:]):
             from azr_population.hosts.azr.activation import stop
-            from azr_population.hosts.azr.command_line import fault
+            from azr_population.hosts.azr.command_line import override_error
 
-            if told := fault(sys.argv[1:]):
+            if told := override_error(sys.argv[1:]):
                 stop(told)

@@ -79,7 +79,7 @@ def _named_as_typed() -> Iterator[None]:
 
 @_named_as_typed()
 def _smollm2(arguments: argparse.Namespace) -> int:
-    _let_threads_wait()
+    _set_passive_omp()
     from azr_population.bases import smollm2
 
     given = smollm2.given(arguments.file) if arguments.file else None
@@ -95,7 +95,7 @@ def _smollm2(arguments: argparse.Namespace) -> int:
 
 @_named_as_typed()
 def _warm(arguments: argparse.Namespace) -> int:
-    _let_threads_wait()
+    _set_passive_omp()
     from azr_population.bases.programs import read_digests
     from azr_population.engines.base_folder import base_folder
     from azr_population.engines.base_model import load_base
@@ -109,7 +109,7 @@ def _warm(arguments: argparse.Namespace) -> int:
     )
 
 
-def _let_threads_wait() -> None:
+def _set_passive_omp() -> None:
     """Before torch is loaded, which reads it. Threads that wait by spinning take the processor from
     the thread that they wait for where others compute too: three times the time of a step."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")

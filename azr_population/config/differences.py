@@ -42,7 +42,7 @@ def differences(
     ]
 
 
-def played(config: Config) -> dict[str, Any]:
+def replay_settings(config: Config) -> dict[str, Any]:
     """The settings on which what is played depends, as plain data by dotted key."""
     settings = flat(OmegaConf.to_container(OmegaConf.structured(config)))
     return {k: value for k, value in settings.items() if not touches_only(k, RESUMABLE)}

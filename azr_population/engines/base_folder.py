@@ -48,7 +48,7 @@ def base_folder(path: str | Path, weights: bool = True) -> Path:
         ) from error
 
 
-def outline(folder: Path) -> Any:
+def meta_model(folder: Path) -> Any:
     """The causal LM in a folder without its weights, on torch's meta device, in float32.
 
     Raises:

@@ -17,7 +17,7 @@ from azr_population.method.evolution.replacement import PopulationBasedTraining
 from azr_population.method.members import Roster
 from azr_population.method.population import matchmaker_of
 from azr_population.method.rewards import student_reward_of, teacher_reward_of
-from azr_population.weights.breeding import get_operator, rehearse
+from azr_population.weights.breeding import dry_run, get_operator
 
 
 def check_population(
@@ -47,7 +47,7 @@ def check_evolution(evolution: EvolutionConfig, smallest: int, rank: int) -> Non
         if not 0 <= weight < math.inf:
             raise UserError(f"evolution.operators.{name}={weight} must be a number, at least 0")
     if evolution.interval == 0 or smallest < 2:
-        rehearse(dict.fromkeys(weights, 0.0), evolution.options, rank)
+        dry_run(dict.fromkeys(weights, 0.0), evolution.options, rank)
         return
     used = [get_operator(name) for name, weight in weights.items() if weight > 0]
     if not used:
@@ -59,12 +59,12 @@ def check_evolution(evolution: EvolutionConfig, smallest: int, rank: int) -> Non
             f"parents, but of {smallest} members only {survivors} survive; weigh a mutation"
         )
     try:
-        rehearse(weights, evolution.options, rank)
+        dry_run(weights, evolution.options, rank)
     except UserError as error:
         raise UserError(f"evolution: {error}") from error
 
 
-def without_choice(evolution: EvolutionConfig, smallest: int) -> str | None:
+def all_protected_note(evolution: EvolutionConfig, smallest: int) -> str | None:
     """A line for a run in which fitness chooses no victim, because at every replacement all members
     but one are too young to go. None for any other run. Arguments: see `check_evolution`."""
     lifetimes = evolution.interval * smallest
@@ -81,7 +81,7 @@ def turnover_line(evolution: EvolutionConfig, teachers: int, students: int) -> s
     smallest = min(teachers, students)
     if not evolution.interval or smallest < 2:
         return "nobody is replaced"
-    if note := without_choice(evolution, smallest):
+    if note := all_protected_note(evolution, smallest):
         return note
     step = PopulationBasedTraining(evolution)
     counts = {"teachers": teachers, "students": students}

@@ -44,14 +44,14 @@ class PastStudents(Observer):
     def proposed(self, population: Population, rows: list[Row]) -> None:
         """Gives a share of each match's rows to one student of an earlier step."""
         generator = population.streams.numpy("past", population.step)
-        self._guest = self.take_over(rows, population.step, generator)
+        self._guest = self.assign_past_opponent(rows, population.step, generator)
 
     def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
         """What it did with them."""
         if self._guest:
             records.metrics["past"] = guest_metrics(self._guest, rows)
 
-    def take_over(
+    def assign_past_opponent(
         self, rows: Sequence[Row], step: int, generator: np.random.Generator
     ) -> str | None:
         """Puts a student of an earlier step into the engine and gives it its rows; returns who it

@@ -181,7 +181,7 @@ def step_sizes(chosen: Operator | Sequential) -> dict[str, str]:
     return {key: key for step in chosen.steps for key in step_sizes(step)}
 
 
-def rehearse(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]], rank: int) -> None:
+def dry_run(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]], rank: int) -> None:
     """Makes a child of tiny parents of that rank by every operator that the mix may draw. Raises
     UserError for what would otherwise stop a run at its first replacement: unknown names, options
     out of range, options that contradict each other or the rank."""

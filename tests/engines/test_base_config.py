@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from azr_population.engines.base_config import read_config, rope_overrides
-from azr_population.engines.base_folder import outline
+from azr_population.engines.base_folder import meta_model
 from azr_population.engines.base_model import load_tokenizer
 from azr_population.engines.vllm_rollout import _config_overrides
 from azr_population.errors import UserError
@@ -69,7 +69,7 @@ def logits(path):
 def test_who_wrote_a_base_does_not_matter(tmp_path, case):
     first, second = (folder(tmp_path / w.__name__, w(*CASES[case])) for w in (by_4, by_5))
     assert torch.equal(logits(first), logits(second))
-    outline(second)
+    meta_model(second)
     other = {**CASES[case][1], "rope_theta": 77.0}
     third = folder(tmp_path / "other", by_5(CASES[case][0], other))
     assert not torch.equal(logits(second), logits(third))

@@ -1,7 +1,7 @@
 import pytest
 
 from azr_population.config.load import load_config
-from azr_population.method.check import without_choice
+from azr_population.method.check import all_protected_note
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from azr_population.method.check import without_choice
 )
 def test_a_run_without_a_choice_of_victims_is_told(interval, ready, members, said):
     overrides = [f"evolution.interval={interval}", f"evolution.ready={ready}"]
-    line = without_choice(load_config(overrides).evolution, members)
+    line = all_protected_note(load_config(overrides).evolution, members)
     assert (line is None) == (said is None)
     assert said is None or (said in line and f"evolution.ready={ready}" in line)
 
@@ -24,4 +24,4 @@ def test_a_run_without_a_choice_of_victims_is_told(interval, ready, members, sai
 @pytest.mark.parametrize("arm", ["2t2s", "4t4s", "8t8s"])
 def test_the_arms_have_a_choice(arm):
     config = load_config([f"population={arm}"])
-    assert without_choice(config.evolution, config.population.teachers) is None
+    assert all_protected_note(config.evolution, config.population.teachers) is None

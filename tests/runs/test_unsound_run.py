@@ -17,7 +17,7 @@ from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.errors import UserError
-from azr_population.hosts.local.engine import longest_row, outlined
+from azr_population.hosts.local.engine import longest_row, meta_base
 from azr_population.hosts.local.memory import check_memory
 from azr_population.measuring.evaluation.store import Store
 from azr_population.pages.comparison import benchmarks_table
@@ -267,7 +267,7 @@ def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypa
 
     def check(*overrides):
         config = load_config(["exam.every=0", *overrides])
-        model, tokenizer = outlined(config)
+        model, tokenizer = meta_base(config)
         check_memory(config, model, longest_row(config, tokenizer, references=0))
 
     small = ["population.rows=4", "population.attempts=2"]

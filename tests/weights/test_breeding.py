@@ -11,7 +11,7 @@ from random_adapters import dense, random_adapter, relative_error, same
 from azr_population.errors import UserError
 from azr_population.weights import breeding
 from azr_population.weights.adapter import Adapter, Factors
-from azr_population.weights.breeding import breed, get_operator, rehearse
+from azr_population.weights.breeding import breed, dry_run, get_operator
 from azr_population.weights.operator import OPERATORS, Operator
 
 PARENTS = [random_adapter(0), random_adapter(1)]
@@ -168,8 +168,8 @@ def test_adapted_steps_stay_within_their_range_and_never_die_out() -> None:
 )
 def test_a_rehearsal_finds_what_would_stop_a_run(mix: dict, options: dict, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        rehearse(mix, options, rank=4)
-    rehearse({"svd_subspace": 0.0, "dare+full_gaussian": 1.0}, {"svd_subspace": {"k": 3}}, rank=1)
+        dry_run(mix, options, rank=4)
+    dry_run({"svd_subspace": 0.0, "dare+full_gaussian": 1.0}, {"svd_subspace": {"k": 3}}, rank=1)
 
 
 def test_operators_are_values() -> None:

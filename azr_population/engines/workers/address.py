@@ -9,7 +9,7 @@ from azr_population.errors import UserError
 _SECONDS = 5.0
 
 
-def refuse_silence(address: str) -> None:
+def check_reachable(address: str) -> None:
     """Raises `UserError` where `address` (`host:port`, as RAY_ADDRESS has it) does not answer.
 
     Ray itself goes on trying for minutes. `auto` and `local` name no place and are left to Ray.

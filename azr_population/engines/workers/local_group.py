@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import ray
 
-from azr_population.engines.workers.address import refuse_silence
+from azr_population.engines.workers.address import check_reachable
 from azr_population.engines.workers.placement import start_groups
 from azr_population.engines.workers.ray_engine import RayEngine
 from azr_population.engines.workers.worker import WorkerSettings
@@ -23,7 +23,7 @@ def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator
         UserError: there is no such cluster, or it has no room.
     """
     address = os.environ.get("RAY_ADDRESS")
-    refuse_silence(address or "")
+    check_reachable(address or "")
     try:
         ray.init(
             address=address,

@@ -38,7 +38,9 @@ class ActivatePopulation(Callback):
         line as the last one, in place of tracebacks of Ray, Hydra and AZR. All other errors go on
         to them, because a traceback is what they need.
         """
-        if job_return.status is JobStatus.FAILED and (told := mendable(job_return._return_value)):
+        if job_return.status is JobStatus.FAILED and (
+            told := user_message(job_return._return_value)
+        ):
             import ray
 
             # Ray still has output of its processes to print; ours comes after it.
@@ -77,7 +79,7 @@ def activate(config: DictConfig) -> None:
     main.CodeIORayPPOTrainer = PopulationTrainer  # type: ignore[attr-defined]
 
 
-def mendable(error: BaseException) -> str | None:
+def user_message(error: BaseException) -> str | None:
     """What to tell the user about an error of the driver, in one line; None for a defect."""
     from ray.exceptions import RayActorError, RayTaskError
 

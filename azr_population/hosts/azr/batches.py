@@ -38,7 +38,7 @@ def one_after_the_other(
         yield with_members(whole, np.repeat([slot for slot, _ in loaders], counts).tolist())
 
 
-def shared_out(
+def split_evenly(
     loader: Iterable[Mapping[str, Any]], slots: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
     """A loader's batches, their rows shared out evenly over the slots."""

@@ -18,7 +18,7 @@ OWN_FILES = ("--config-dir", "-cd", "hydra.searchpath", "++hydra.searchpath", "+
 """Arguments with which a user's own directories may hold further arms."""
 
 
-def fault(arguments: Sequence[str]) -> str | None:
+def override_error(arguments: Sequence[str]) -> str | None:
     """The line for the first `population` override that cannot be meant; None when all can.
 
     `arguments` are the command's, without its name. Values are left to `settings.read_settings`.

@@ -147,12 +147,12 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
     folder = Path(str(config.actor_rollout_ref.model.path)).expanduser()
     if not folder.is_dir():
         return
-    from azr_population.engines.base_folder import context_of, outline
+    from azr_population.engines.base_folder import context_of, meta_model
     from azr_population.weights.adapter import LoraSpec
     from azr_population.weights.bank import target_layers
 
     try:
-        model = outline(folder)
+        model = meta_model(folder)
     except (OSError, ValueError, KeyError) as error:
         reason = first_line(error)
         raise UserError(

@@ -20,7 +20,7 @@ from verl import DataProto
 
 from azr_population.engines.workers.placement import start_groups
 from azr_population.hosts.azr import recording
-from azr_population.hosts.azr.batches import batch_size, one_after_the_other, shared_out
+from azr_population.hosts.azr.batches import batch_size, one_after_the_other, split_evenly
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.preflight import agent_rows
@@ -164,7 +164,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         rows = self.member_rows * len(slots)
         with batch_size(self.config, rows):
             loader = make(problem_type, rows * self._iterations, dataset_key, seeding)
-        return shared_out(loader, slots)
+        return split_evenly(loader, slots)
 
     def _create_train_code_pred_dataloader(
         self, problem_type: str, data_len: int

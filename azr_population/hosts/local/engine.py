@@ -10,7 +10,7 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
 from azr_population.engines.assembly import EngineSettings, text_engine
-from azr_population.engines.base_folder import base_folder, context_of, outline
+from azr_population.engines.base_folder import base_folder, context_of, meta_model
 from azr_population.engines.base_model import load_tokenizer
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.text import TextEngine, encode
@@ -32,7 +32,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
         UserError: the base does not load, or something cannot serve or hold it.
     """
     chat = format_of(config).chat
-    model, tokenizer = outlined(config)
+    model, tokenizer = meta_base(config)
     longest = longest_row(config, tokenizer, references=0)
     check_context(model, longest)
     check_memory(config, model, longest)
@@ -54,7 +54,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     yield text_engine(settings, [generator] * settings.slots, chat)
 
 
-def outlined(config: Config) -> tuple[Any, Any]:
+def meta_base(config: Config) -> tuple[Any, Any]:
     """The base without its weights, on torch's meta device, and its tokenizer.
 
     Raises:
@@ -62,7 +62,7 @@ def outlined(config: Config) -> tuple[Any, Any]:
     """
     folder = base_folder(base_of(config), weights=False)
     try:
-        return outline(folder), load_tokenizer(folder)
+        return meta_model(folder), load_tokenizer(folder)
     except (OSError, ValueError, KeyError) as error:
         reason = first_line(error).partition(". ")[0]
         raise UserError(

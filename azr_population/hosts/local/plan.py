@@ -7,7 +7,7 @@ import torch
 from azr_population.config.schema import Config
 from azr_population.engines.base_folder import context_of
 from azr_population.hosts.local.check import check_config
-from azr_population.hosts.local.engine import check_context, longest_row, outlined
+from azr_population.hosts.local.engine import check_context, longest_row, meta_base
 from azr_population.hosts.local.memory import attempts, check_memory, memory, proposals, size
 from azr_population.method.check import turnover_line
 from azr_population.method.members import Roster
@@ -23,7 +23,7 @@ def plan(config: Config) -> list[str]:
     """
     RunDirectory(config.run.dir).refuse_unless_new()
     check_config(config)
-    model, tokenizer = outlined(config)
+    model, tokenizer = meta_base(config)
     model = model.to(getattr(torch, config.base.dtype))
     least = longest_row(config, tokenizer, references=0)
     check_context(model, least)

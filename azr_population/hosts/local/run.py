@@ -28,7 +28,7 @@ from azr_population.hosts.local.fork import open_fork
 from azr_population.hosts.local.observing import observers
 from azr_population.hosts.local.played import Run
 from azr_population.hosts.loggers import open_loggers, step_figures
-from azr_population.method.check import without_choice
+from azr_population.method.check import all_protected_note
 from azr_population.method.clock import current_phase
 from azr_population.method.exam import held_out_exam, tasks_of
 from azr_population.method.phases import seed_tasks
@@ -171,7 +171,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         }
     )
     smallest = min(play.config.population.teachers, play.config.population.students)
-    notes = without_choice(play.config.evolution, smallest), local_state.size_of_snapshots(play)
+    notes = all_protected_note(play.config.evolution, smallest), local_state.size_of_snapshots(play)
     for note in filter(None, notes):
         view.on_note(note)
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}

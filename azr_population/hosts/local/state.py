@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from azr_population.config.differences import played
+from azr_population.config.differences import replay_settings
 from azr_population.config.schema import RunConfig
 from azr_population.domains.task import Task
 from azr_population.errors import UserError
@@ -42,7 +42,7 @@ def save(play: SelfPlay, directory: RunDirectory) -> None:
         directory.checkpoints,
         play.step,
         _state_of_members(play),
-        {**play.population.state(), "config": played(play.config)},
+        {**play.population.state(), "config": replay_settings(play.config)},
         play.config.run.keep_checkpoints,
         play.config.run.keep_every,
     )
@@ -96,7 +96,7 @@ def load(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> Non
         UserError: it lacks something, or is of another configuration than config.yaml.
     """
     before = checkpoint.plain.get("config", {})
-    for key, value in played(play.config).items():
+    for key, value in replay_settings(play.config).items():
         if key in before and before[key] != value:
             raise UserError(
                 f"{directory.path}/config.yaml says {key}={value}, and its checkpoint of step "

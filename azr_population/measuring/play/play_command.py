@@ -57,14 +57,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Returns the exit code 0."""
     # Imported late: every command of the command line has this module's arguments.
     from azr_population.errors import UserError
-    from azr_population.measuring.play.player import How, open_player
+    from azr_population.measuring.play.player import SamplingOptions, open_player
     from azr_population.measuring.play.session import session, show, typed
     from azr_population.pages.console.output import plain_output
 
     if arguments.samples < 1 or arguments.temperature < 0 or arguments.max_tokens < 0:
         raise UserError("--samples begins at 1, --temperature and --max-tokens at 0")
     console = plain_output()
-    how = How(arguments.samples, arguments.temperature, arguments.max_tokens, arguments.seed)
+    how = SamplingOptions(
+        arguments.samples, arguments.temperature, arguments.max_tokens, arguments.seed
+    )
     with open_player(
         arguments.path, arguments.member, arguments.base, arguments.format, how
     ) as player:

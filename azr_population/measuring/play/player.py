@@ -28,7 +28,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class How:
+class SamplingOptions:
     """How completions are drawn."""
 
     samples: int = 1
@@ -51,7 +51,7 @@ class Player:
     format: Format
     referee: Referee
     config: Config
-    how: How
+    how: SamplingOptions
     asked: int = 0
     """Calls so far: each draws other random numbers."""
 
@@ -137,7 +137,7 @@ class Player:
 
 @contextmanager
 def open_player(
-    path: Path, member: str | None, base: Path | None, format: str | None, how: How
+    path: Path, member: str | None, base: Path | None, format: str | None, how: SamplingOptions
 ) -> Iterator[Player]:
     """The player for a member of a run (local or inside AZR), a PEFT folder, or a bare base.
 

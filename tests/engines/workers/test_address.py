@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from azr_population.engines.workers.address import refuse_silence
+from azr_population.engines.workers.address import check_reachable
 from azr_population.errors import UserError
 
 
@@ -12,18 +12,18 @@ from azr_population.errors import UserError
 def test_an_address_where_nobody_answers_is_told_at_once(scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        refuse_silence(f"{scheme}127.0.0.1:{port}")
+        check_reachable(f"{scheme}127.0.0.1:{port}")
     with pytest.raises(
         UserError, match=rf"RAY_ADDRESS={scheme}127\.0\.0\.1:{port}: nobody answers"
     ):
-        refuse_silence(f"{scheme}127.0.0.1:{port}")
+        check_reachable(f"{scheme}127.0.0.1:{port}")
 
 
 def test_a_port_that_cannot_be_is_told() -> None:
     with pytest.raises(UserError, match="nobody answers"):
-        refuse_silence("127.0.0.1:99999999")
+        check_reachable("127.0.0.1:99999999")
 
 
 @pytest.mark.parametrize("address", ["auto", "local", "", "cluster-by-name"])
 def test_what_names_no_place_is_left_to_ray(address: str) -> None:
-    refuse_silence(address)
+    check_reachable(address)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from azr_population.hosts.azr.batches import batch_size, one_after_the_other, shared_out
+from azr_population.hosts.azr.batches import batch_size, one_after_the_other, split_evenly
 
 
 def rows(start: int, count: int) -> dict:
@@ -26,10 +26,10 @@ def test_loaders_are_joined_and_shared_out_by_member() -> None:
         [10, 11, 15, 16],
     ]
     assert joined[0]["member"].tolist() == [2, 2, 3, 3] and len(joined[0]["problem"]) == 4
-    (shared,) = shared_out([rows(0, 6)], [0, 1])
+    (shared,) = split_evenly([rows(0, 6)], [0, 1])
     assert shared["member"].tolist() == [0, 0, 0, 1, 1, 1]
     with pytest.raises(RuntimeError, match="7 rows"):
-        list(shared_out([rows(0, 7)], [0, 1]))
+        list(split_evenly([rows(0, 7)], [0, 1]))
 
 
 def test_the_batch_size_is_put_back() -> None:

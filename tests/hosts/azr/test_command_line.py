@@ -7,7 +7,7 @@ import sys
 import pytest
 from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
 
-from azr_population.hosts.azr.command_line import fault
+from azr_population.hosts.azr.command_line import override_error
 from hydra_plugins.azr_population_search_path import AzrPopulationSearchPath
 
 
@@ -26,7 +26,7 @@ from hydra_plugins.azr_population_search_path import AzrPopulationSearchPath
     ],
 )
 def test_what_cannot_be_meant_is_told_in_one_line(arguments: list[str], told: str) -> None:
-    line = fault(["data.train_batch_size=2", *arguments])
+    line = override_error(["data.train_batch_size=2", *arguments])
     assert line is not None and line.startswith(told.split(";")[0].split("did")[0])
     assert told in line and "\n" not in line
 
@@ -44,7 +44,7 @@ def test_what_cannot_be_meant_is_told_in_one_line(arguments: list[str], told: st
     ],
 )
 def test_everything_else_is_left_to_hydra(arguments: list[str]) -> None:
-    assert fault(arguments) is None
+    assert override_error(arguments) is None
 
 
 def test_the_plugin_ends_azrs_command_and_no_other(
