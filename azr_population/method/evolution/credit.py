@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from azr_population.runs.records import mean
-
 
 @dataclass
 class Life:
@@ -95,10 +93,10 @@ class OperatorCredit:
                 "mean_life": sum(ages) / len(lives),
                 "judged": len(judged),
                 "passed": sum(life.died != life.judged for life in judged),
-                "mean_rank": mean(life.rank for life in judged),
-                "mean_fitness": mean(life.fitness for life in judged),
-                "gain_over_victim": mean(life.gain_over_victim for life in judged),
-                "gain_over_parent": mean(life.gain_over_parent for life in judged),
+                "mean_rank": _mean(life.rank for life in judged),
+                "mean_fitness": _mean(life.fitness for life in judged),
+                "gain_over_victim": _mean(life.gain_over_victim for life in judged),
+                "gain_over_parent": _mean(life.gain_over_parent for life in judged),
             }
         return credits
 
@@ -131,3 +129,8 @@ def _rank(name: str, known: Mapping[str, float | None]) -> float | None:
     if value is None or not others:
         return None
     return sum((other < value) + 0.5 * (other == value) for other in others) / len(others)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
