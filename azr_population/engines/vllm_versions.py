@@ -164,8 +164,7 @@ def load_from_memory() -> None:
 
 
 def _refuse_modules(manager: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Raises ValueError for a module that vLLM adapts not: from tensors it leaves them out without
-    a word."""
+    """Raises ValueError for a module that vLLM does not adapt: which it leaves out in silence."""
     packed = manager.packed_modules_mapping
     known = {part for name in manager.supported_lora_modules for part in packed.get(name, [name])}
     theirs = {name.split(".lora_")[0].rpartition(".")[2] for name in tensors}

@@ -125,7 +125,7 @@ class Job:
         self.resident = resident
         self.order = [(task, call) for task, calls in parts for call in calls]
         self.single = len(self.order) == 1 and not resident
-        """In a child of its own it comes to what it comes to."""
+        """Alone in its child: whatever comes of it is its outcome."""
         for task, calls in parts:
             task.in_flight.update(calls)
             task.home = task.home or worker
