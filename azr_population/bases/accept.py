@@ -29,7 +29,6 @@ def accept(
     seed: int = 1,
     attempts: int = 4,
     known: Sequence[str] = (),
-    tasks: TaskConfig | None = None,
     types: Sequence[TaskType] = tuple(TaskType),
 ) -> dict[TaskType, Figures]:
     """Figures by task type.
@@ -39,13 +38,12 @@ def accept(
         n: proposals per task type.
         attempts: answers per valid task at temperature 1, over which `solved` is the mean.
         known: programs that count as copies beside those of the base's warm-up.
-        tasks: the rules of valid tasks; a run's defaults where not given.
     """
     copies = read_digests(folder) | {digest(program) for program in known}
     writer = Writer(folder, format, seed)
     with Referee() as referee:
         return {
-            type: _measure(writer, referee, type, n, attempts, copies, tasks or TaskConfig())
+            type: _measure(writer, referee, type, n, attempts, copies, TaskConfig())
             for type in types
         }
 

@@ -185,16 +185,9 @@ def _need_room(folder: Path, wanted: int) -> None:
 
 
 @_named_as_typed()
-def _accept(arguments: argparse.Namespace) -> int:
-    return accept_base(
-        arguments.path,
-        arguments.tasks,
-        arguments.seed,
-        arguments.attempts,
-        arguments.format,
-        arguments.seeds,
-        arguments.json,
-    )
+def _accept(given: argparse.Namespace) -> int:
+    options = (given.tasks, given.seed, given.attempts, given.format, given.seeds, given.json)
+    return accept_base(given.path, *options)
 
 
 def accept_base(

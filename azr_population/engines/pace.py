@@ -69,13 +69,6 @@ def generate_seconds(load: Load, rows: Rows, cache: float, device: Device) -> fl
     return prefill + max(base, products) + keys + steps * device.overhead
 
 
-def score_seconds(load: Load, rows: Rows, device: Device) -> float:
-    """Of the rows' log-probabilities."""
-    past = (rows.prompt + rows.response) / 2
-    flops = forward_flops(load.architecture, load.member, rows.tokens, past)
-    return flops / (device.flops * device.computing)
-
-
 def update_seconds(load: Load, rows: Rows, device: Device) -> float:
     """Of an update on the rows: forward, forward once more with checkpointing, and backward, which
     multiplies by the frozen base once and by members twice; AdamW reads and writes members."""

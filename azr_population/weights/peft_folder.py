@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from azr_population.errors import UserError
-from azr_population.files import read_json, refuse_irregular
+from azr_population.files import read_json, refuse_irregular, replacing_folder
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec, refuse_unsound
 from azr_population.weights.model_card import model_card
 
@@ -60,22 +60,14 @@ def save_adapter(
         raise UserError(f"{folder} exists already; name another folder or remove it")
     if folder.exists() and not (folder / CONFIG_FILE).is_file() and any(folder.iterdir()):
         raise UserError(f"{folder} is not an adapter folder, so it is not replaced")
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    retired = folder.with_name(f".{folder.name}.{os.getpid()}.retired")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        _write_files(adapter, partial, base_model, readme or {})
-        if folder.exists():
-            os.rename(folder, retired)
-        os.rename(partial, folder)
+        with replacing_folder(folder) as partial:
+            partial.mkdir()
+            _write_files(adapter, partial, base_model, readme or {})
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"cannot write {folder}: {reason}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(retired, ignore_errors=True)
 
 
 def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
@@ -141,9 +133,6 @@ def _write_files(
     # safetensors makes its file readable to nobody else, and a server often is somebody else.
     shutil.copymode(folder / CONFIG_FILE, folder / WEIGHTS_FILE)
     (folder / "README.md").write_text(model_card(adapter, base_model, readme), encoding="utf-8")
-    for path in folder.iterdir():
-        with open(path, "rb+") as file:
-            os.fsync(file.fileno())
 
 
 def peft_tensors(adapter: Adapter) -> dict[str, torch.Tensor]:

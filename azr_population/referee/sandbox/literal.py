@@ -58,20 +58,18 @@ def parse(text: str, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH) -> 
     return tuple(values) if comma else values[0]
 
 
-def parse_arguments(
-    text: str, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH
-) -> tuple[tuple[object, ...], dict[str, object]]:
+def parse_arguments(text: str) -> tuple[tuple[object, ...], dict[str, object]]:
     """Read what stands between the parentheses of a call: `[1], 'a', key=2`, all of it literals.
 
     Returns the positional and the keyword arguments. Raises as `parse` does.
     """
-    text = _bounded(text, max_chars)
+    text = _bounded(text, MAX_CHARS)
     if _SMALL_INT.fullmatch(text):
         return (int(text),), {}
-    quickly = quick.read(text, max_depth - 1)
+    quickly = quick.read(text, MAX_DEPTH - 1)
     if quickly is not None:
         return tuple(quickly[0]), {}
-    return Reader(text, max_depth).arguments()
+    return Reader(text, MAX_DEPTH).arguments()
 
 
 def _bounded(text: str, max_chars: int) -> str:
