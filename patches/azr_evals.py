@@ -98,69 +98,61 @@ def _k_input_prediction(original: Any) -> Any:
     return eval_k_input_prediction
 
 
-OUTPUT_PREDICTION = Patch(
-    "azr-output-prediction",
-    f"{_EXECUTOR}:PythonExecutor.eval_output_prediction",
-    "0529bf7dd1dcc53e",
-    "a predicted output is compared as a literal; it is evaluated nowhere",
-    _output_prediction,
-)
-K_OUTPUT_PREDICTION = Patch(
-    "azr-k-output-prediction",
-    f"{_EXECUTOR}:PythonExecutor.eval_k_output_prediction",
-    "90d2d7e3d4d995b7",
-    "predicted outputs are compared as literals and scored in their order",
-    _k_output_prediction,
-)
-INPUT_PREDICTION = Patch(
-    "azr-input-prediction",
-    f"{_EXECUTOR}:PythonExecutor.eval_input_prediction",
-    "9e6851812635107b",
-    "a predicted input that is no literal scores 0 and is not executed",
-    _input_prediction,
-)
-K_INPUT_PREDICTION = Patch(
-    "azr-k-input-prediction",
-    f"{_EXECUTOR}:PythonExecutor.eval_k_input_prediction",
-    "edcf11950701c4e0",
-    "predicted inputs that are no literals score 0; scores come in the answers' order",
-    _k_input_prediction,
-)
-RESULT_EVAL = Patch(
-    "azr-result-eval",
-    f"{_EXECUTOR}:eval",
-    "3d5e8e041a3019c7",
-    "what a worker sends back is read as a literal in the trainer, not evaluated",
-    lambda original: _literal_eval(None),
-    source_of=("GenericRuntime.eval_code",),
-)
-TYPE_COUNTS_EVAL = Patch(
-    "azr-type-counts-eval",
-    "absolute_zero_reasoner.rewards.code_reward:eval",
-    "2fa1866989f20eca",
-    "the type of an answer is read off its literal; other text counts as str, as upstream has it",
-    lambda original: _literal_eval(None),
-    source_of=("get_type_counts_reward",),
-)
-METRIC_EVAL = Patch(
-    "azr-metric-eval",
-    "absolute_zero_reasoner.rewards.custom_evaluate:eval",
-    "ed660a8930dcc771",
-    "the code_eval metric compares literals; other text equals nothing",
-    lambda original: _literal_eval(object),
-    source_of=("get_gt_reward",),
-)
-
 EVALS = (
-    OUTPUT_PREDICTION,
-    K_OUTPUT_PREDICTION,
-    INPUT_PREDICTION,
-    K_INPUT_PREDICTION,
-    RESULT_EVAL,
-    TYPE_COUNTS_EVAL,
-    METRIC_EVAL,
+    Patch(
+        "azr-output-prediction",
+        f"{_EXECUTOR}:PythonExecutor.eval_output_prediction",
+        "0529bf7dd1dcc53e",
+        "a predicted output is compared as a literal; it is evaluated nowhere",
+        _output_prediction,
+    ),
+    Patch(
+        "azr-k-output-prediction",
+        f"{_EXECUTOR}:PythonExecutor.eval_k_output_prediction",
+        "90d2d7e3d4d995b7",
+        "predicted outputs are compared as literals and scored in their order",
+        _k_output_prediction,
+    ),
+    Patch(
+        "azr-input-prediction",
+        f"{_EXECUTOR}:PythonExecutor.eval_input_prediction",
+        "9e6851812635107b",
+        "a predicted input that is no literal scores 0 and is not executed",
+        _input_prediction,
+    ),
+    Patch(
+        "azr-k-input-prediction",
+        f"{_EXECUTOR}:PythonExecutor.eval_k_input_prediction",
+        "edcf11950701c4e0",
+        "predicted inputs that are no literals score 0; scores come in the answers' order",
+        _k_input_prediction,
+    ),
+    Patch(
+        "azr-result-eval",
+        f"{_EXECUTOR}:eval",
+        "3d5e8e041a3019c7",
+        "what a worker sends back is read as a literal in the trainer, not evaluated",
+        lambda original: _literal_eval(None),
+        source_of=("GenericRuntime.eval_code",),
+    ),
+    Patch(
+        "azr-type-counts-eval",
+        "absolute_zero_reasoner.rewards.code_reward:eval",
+        "2fa1866989f20eca",
+        "an answer's type is read off its literal; other text counts as str, as upstream has it",
+        lambda original: _literal_eval(None),
+        source_of=("get_type_counts_reward",),
+    ),
+    Patch(
+        "azr-metric-eval",
+        "absolute_zero_reasoner.rewards.custom_evaluate:eval",
+        "ed660a8930dcc771",
+        "the code_eval metric compares literals; other text equals nothing",
+        lambda original: _literal_eval(object),
+        source_of=("get_gt_reward",),
+    ),
 )
-"""All of them. RESULT_EVAL goes with the four of the executor."""
+"""All of them. `azr-result-eval` goes with the four of the executor before it."""
 
-REWARD_EVALS = (TYPE_COUNTS_EVAL, METRIC_EVAL)
+REWARD_EVALS = EVALS[-2:]
 """Those outside the executor: a run on the referee needs them too."""

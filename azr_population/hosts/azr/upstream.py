@@ -6,9 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from azr_population.errors import UserError
-from azr_population.patches import EVALS, EXECUTOR, Patch, apply
+from azr_population.patches import EVALS, EXECUTOR, REWARD_EVALS, Patch, apply
 from azr_population.patches.azr_dataloader_state import DATALOADER_STATE
-from azr_population.patches.azr_evals import METRIC_EVAL, TYPE_COUNTS_EVAL
 from azr_population.patches.azr_overlong_estimates import OVERLONG_ESTIMATES
 from azr_population.patches.azr_prompt_loop import PROMPT_LOOP
 from azr_population.patches.azr_reward_arguments import REWARD_ARGUMENTS
@@ -19,7 +18,7 @@ from azr_population.patches.azr_total_steps import TOTAL_STEPS
 REFEREE: Mapping[str, Sequence[Patch]] = {
     "azr": EVALS,
     # The reward code evaluates answers whoever executes programs.
-    "sandbox": (EXECUTOR, TYPE_COUNTS_EVAL, METRIC_EVAL),
+    "sandbox": (EXECUTOR, *REWARD_EVALS),
 }
 """What ends evaluation in the trainer's process, by `population.referee`."""
 
