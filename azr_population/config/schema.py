@@ -249,6 +249,9 @@ class ExamConfig:
     final_attempts: int = setting(0, least=0, most=1000)
     """The same after the first and the last step, where gains are measured; 0: `attempts`."""
     seed: int = setting(1121, least=0)
+    own_tasks: int = setting(0, least=0, most=2000, effect=Effect.PLAY)
+    """Tasks of a second exam: of the teacher before step 1, kept in `exam_own.jsonl`, sat greedily;
+    0: none. Copies of their programs are refused, so it is a part of what is played."""
 
 
 @dataclass

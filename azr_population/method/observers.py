@@ -16,7 +16,7 @@ from azr_population.method.exam import Exam
 from azr_population.method.members import Member
 from azr_population.method.phases import HELD_OUT
 from azr_population.method.population import Population
-from azr_population.method.record import StepRecords
+from azr_population.method.record import StepRecords, mean
 from azr_population.method.rows import Practice, Row
 from azr_population.method.skill import by_crossplay, by_exam
 from azr_population.method.tools import Tools
@@ -78,6 +78,8 @@ class SitExam(Observer):
     last: int
     seed: int
     """The run's."""
+    own: Exam | None = None
+    """Tasks of the untrained teacher."""
     phase = "exam"
 
     def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
@@ -89,8 +91,14 @@ class SitExam(Observer):
         students = population.roster.students
         attempts = self.settings.final_attempts if first_or_last else 0
         sitting = self.exam.sit(self.tools, students, self.seed, step, attempts)
-        records.metrics["exam"] = sitting.summary()
-        records.exams += sitting.records(step, students)
+        summary, lines = sitting.summary(), sitting.records(step, students)
+        if self.own:
+            scores = [self.own.greedy(self.tools, student) for student in students]
+            summary["own"] = mean(sum(row) / len(row) for row in scores)
+            for line, row in zip(lines, scores, strict=True):
+                line["own"] = row
+        records.metrics["exam"] = summary
+        records.exams += lines
 
 
 @dataclass

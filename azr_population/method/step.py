@@ -15,6 +15,7 @@ from azr_population.config.schema import Config
 from azr_population.domains.task import Task
 from azr_population.method.clock import PhaseClock
 from azr_population.method.evolution.replacement import Replacement
+from azr_population.method.exam import Exam
 from azr_population.method.observers import Observer, Observers
 from azr_population.method.phases import grade, propose, solve, verify
 from azr_population.method.population import Population
@@ -33,6 +34,8 @@ class SelfPlay:
         self.tools = tools
         self.held_out = tools.domain.held_out(task.program for task in held_out)
         self.observers: list[Observer] = []
+        self.own_exam: Exam | None = None
+        """See `own_exam.py`; to be kept with the run."""
         self.population = Population(
             config.population,
             config.matchmaking,

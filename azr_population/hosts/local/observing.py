@@ -18,8 +18,11 @@ from azr_population.method.transcript import Transcript
 from azr_population.runs import RunDirectory
 
 
-def observers(play: SelfPlay, exam: Exam | None, validation: Exam | None) -> list[Observer]:
-    """All that this run wants; `validation` is the exam that fitness goes by, if it has one."""
+def observers(
+    play: SelfPlay, exam: Exam | None, validation: Exam | None, own: Exam | None = None
+) -> list[Observer]:
+    """All that this run wants; `validation` is the exam that fitness goes by, `own` that of
+    the untrained teacher's tasks, if it has them."""
     config, tools = play.config, play.tools
     found: list[Observer] = [Transcript(config.run.completions, tools.engine.tokenizer)]
     if config.matchmaking.past:
@@ -28,7 +31,7 @@ def observers(play: SelfPlay, exam: Exam | None, validation: Exam | None) -> lis
     if config.evolution.fitness in MEASURED:
         found.append(MeasureSkill(tools, validation, config.seed))
     if exam:
-        found.append(SitExam(tools, exam, config.exam, config.run.steps, config.seed))
+        found.append(SitExam(tools, exam, config.exam, config.run.steps, config.seed, own))
         found.append(WeightSimilarity(tools))
         found.append(HeldOutCounts(play.held_out))
     return found

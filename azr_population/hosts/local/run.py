@@ -31,6 +31,7 @@ from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.check import all_protected_note
 from azr_population.method.clock import current_phase
 from azr_population.method.exam import held_out_exam, tasks_of
+from azr_population.method.own_exam import own_exam
 from azr_population.method.phases import seed_tasks
 from azr_population.method.skill import fitness_exam
 from azr_population.method.step import SelfPlay
@@ -149,8 +150,10 @@ def _selfplay(config: Config) -> Iterator[SelfPlay]:
     validation = fitness_exam(config, exam)
     with open_referee(config) as referee, open_engine(config) as engine:
         tools = Tools(engine, referee, domain_of(config), format_of(config))
-        play = SelfPlay(config, tools, tasks_of(exam, validation))
-        play.observers = observers(play, exam, validation)
+        own = own_exam(config, tools, tasks_of(exam, validation)) if exam else None
+        play = SelfPlay(config, tools, tasks_of(exam, validation, own))
+        play.own_exam = own
+        play.observers = observers(play, exam, validation, own)
         yield play
 
 

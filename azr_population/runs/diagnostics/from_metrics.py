@@ -28,7 +28,7 @@ def seconds(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     return series
 
 
-@reads("exam_mean", "exam_best", "exam_worst")
+@reads("exam_mean", "exam_best", "exam_worst", "exam_own")
 def _exam(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     """The mean, the best and the worst of those who solve; of a member, task type or stratum by its
     name."""
@@ -40,7 +40,7 @@ def _exam(run: RunDirectory, measure: Measure) -> dict[str, Series]:
             continue
         if (value := number(exam.get(key))) is not None:
             series.setdefault("", []).append((step["step"], value))
-        for group in ("members", "types", "strata"):
+        for group in ("members", "types", "strata") if key != "own" else ():
             scores = exam.get(group)
             for name, score in (scores if isinstance(scores, dict) else {}).items():
                 if (value := number(score)) is not None:

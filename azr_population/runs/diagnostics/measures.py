@@ -5,6 +5,7 @@ Titles, notes and units stand here or in the domain; `catalogue.reads` files how
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from azr_population.domains.domain import Domain
@@ -41,6 +42,10 @@ SHARED = (
     _exam("exam_mean", "Exam, mean of the members"),
     _exam("exam_best", "Exam, best member"),
     _exam("exam_worst", "Exam, worst member"),
+    replace(
+        _exam("exam_own", "Exam of the run's own kind"),
+        about="the untrained teacher's tasks, at every sitting",
+    ),
     _share("validity", "Valid proposals", "that ran and passed the rules", short="valid"),
     _share("unique", "Unique proposals", "of the valid ones", short="unique"),
     _skill(

@@ -368,3 +368,19 @@ def test_help_is_quick_and_needs_neither_torch_nor_rich_nor_yaml():
         "sys.exit(any(name in sys.modules for name in ('torch', 'rich', 'yaml')))"
     )
     assert subprocess.run([sys.executable, "-c", code], env=dict(os.environ)).returncode == 0
+
+
+def test_the_untrained_teachers_exam_is_kept_and_taken_up_again(tmp_path):
+    path = tmp_path / "run"
+    own = ["exam.every=1", "exam.tasks_per_type=6", "exam.attempts=1", "exam.own_tasks=6"]
+    assert train(path, *own, "run.steps=1") == 0
+    kept = (path / "exam_own.jsonl").read_text()
+    assert [json.loads(line)["type"] for line in kept.splitlines()] == [
+        *("code_o",) * 2,
+        *("code_i",) * 2,
+        *("code_f",) * 2,
+    ]
+    assert main(["resume", str(path), "run.steps=2"]) == 0
+    assert (path / "exam_own.jsonl").read_text() == kept
+    assert all(len(row["own"]) == 6 for row in RunDirectory(path).exams())
+    assert main(["resume", str(path), "exam.own_tasks=0"]) == 2

@@ -30,7 +30,7 @@ NAMES = (
     *("fitness_skill", "past_solve_rate", "student_slope", "teacher_slope"),
     *("weight_cosine", "exam_disagreement", "descent_depth", "related_pairs", "ancestor_age"),
     *("exam_spread", "exam_reliability", "founders"),
-    *("fitness_reliability",),
+    *("fitness_reliability", "exam_own"),
 )
 
 

@@ -1,0 +1,106 @@
+"""A second exam that is not the domain's: what the untrained teacher proposed, before step 1.
+
+The held-out exam is drawn where the base was trained; a run's tasks are written by members. So what
+students can do is also asked on fixed tasks of the run's own kind: those of the teacher of step 0,
+which is the bare base, so that all arms on a base and exam.seed have the same ones. They are kept
+in the run's folder, sat by greedy decoding, and refused as proposals.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from azr_population.config.schema import Config
+from azr_population.domains.format import read_proposal
+from azr_population.domains.task import Task, task_from_dict
+from azr_population.engines.engine import BASE, Sampling
+from azr_population.errors import UserError
+from azr_population.files import read_text, write_atomically
+from azr_population.method.exam import Exam
+from azr_population.method.tools import Tools
+from azr_population.runs.streams import Streams
+
+FILE = "exam_own.jsonl"
+"""In a run's folder: a task a line."""
+
+_ROUNDS = 20
+"""In which as many proposals are drawn as tasks are wanted: below a validity of some 5% the base
+proposes too little that is valid for an exam."""
+
+
+def own_exam(config: Config, tools: Tools, reported: Sequence[Task]) -> Exam | None:
+    """The exam that the run has kept, or one drawn now; None without `exam.own_tasks`. `reported`
+    are tasks whose programs it leaves out.
+
+    Raises:
+        UserError: the base proposes too little that is valid, or what was kept cannot be read.
+    """
+    if not config.exam.own_tasks:
+        return None
+    kept = Path(config.run.dir) / FILE
+    tasks = _read(kept) if kept.is_file() else _drawn(config, tools, reported)
+    return Exam(tasks, 1, config.exam.seed)
+
+
+def write(exam: Exam, folder: Path) -> None:
+    """Keeps its tasks in the run's folder."""
+    text = "".join(json.dumps(asdict(task)) + "\n" for task in exam.tasks)
+    write_atomically(folder / FILE, text)
+
+
+def _read(path: Path) -> list[Task]:
+    try:
+        return [task_from_dict(json.loads(line)) for line in read_text(path).splitlines()]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{path} is damaged ({error!r:.200}); move it away, and the same tasks are drawn anew"
+        ) from error
+
+
+def _drawn(config: Config, tools: Tools, reported: Sequence[Task]) -> list[Task]:
+    count, types = config.exam.own_tasks, tools.domain.wanted(config.task.types)
+    known = tools.domain.held_out(task.program for task in reported)
+    streams, found = Streams(config.exam.seed), dict.fromkeys(types, 0)
+    programs: set[str] = set()
+    tasks: list[Task] = []
+    for turn in range(_ROUNDS):
+        for task in _proposed(config, tools, types, count, streams.integer("own exam", turn)):
+            new = task.program not in programs and not known.is_copy(task.program)
+            # As many of each type; what is left over goes to the first ones.
+            share = count // len(types) + (types.index(task.type) < count % len(types))
+            if new and found[task.type] < share:
+                found[task.type] += 1
+                programs.add(task.program)
+                tasks.append(task)
+        if len(tasks) == count:
+            return sorted(tasks, key=lambda task: types.index(task.type))
+    raise UserError(
+        f"exam.own_tasks={count}: of {_ROUNDS * count} proposals of the base only {len(tasks)} "
+        "make tasks; take fewer, or 0"
+    )
+
+
+def _proposed(
+    config: Config, tools: Tools, types: Sequence[str], count: int, seed: int
+) -> list[Task]:
+    """The valid tasks among so many proposals of the bare base."""
+    format = tools.format
+    asked = [types[number % len(types)] for number in range(count)]
+    limits = [
+        config.engine.propose_tokens or format.max_new_tokens(type, "propose") for type in asked
+    ]
+    written = tools.engine.generate(
+        [format.propose_prompt(type) for type in asked],
+        [BASE] * count,
+        Sampling(tuple(limits), config.engine.temperature),
+        seed,
+    )
+    read = [
+        read_proposal(format, type, completion)
+        for type, (completion,) in zip(asked, written, strict=True)
+    ]
+    verdicts = tools.domain.judge(
+        [proposal for proposal in read if proposal], tools.referee, config.task
+    )
+    return [verdict for verdict in verdicts if isinstance(verdict, Task)]
