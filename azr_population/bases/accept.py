@@ -19,6 +19,7 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.code.task import Task, TaskType, reference_answer
 from azr_population.domains.format import Format, read_proposal
 from azr_population.engines.engine import Completion
+from azr_population.pages.console.pulse import sign_of_life
 from azr_population.referee import Referee
 
 
@@ -41,11 +42,12 @@ def accept(
     """
     copies = read_digests(folder) | {digest(program) for program in known}
     writer = Writer(folder, format, seed)
-    with Referee() as referee:
-        return {
-            type: _measure(writer, referee, type, n, attempts, copies, TaskConfig())
-            for type in types
-        }
+    rules, found = TaskConfig(), {}
+    with Referee() as referee, sign_of_life(Path(folder).name) as begin:
+        for place, type in enumerate(types, start=1):
+            begin(f"{type}, {place} of {len(types)}")
+            found[type] = _measure(writer, referee, type, n, attempts, copies, rules)
+    return found
 
 
 def _measure(

@@ -6,11 +6,14 @@ not import vLLM.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -66,6 +69,9 @@ def lora_rank(rank: int) -> int:
     return fits
 
 
+_LOGGING = "VLLM_LOGGING_CONFIG_PATH"
+
+
 def set_environment(on_gpu: bool) -> None:
     """Before vLLM is imported: the engine runs in this process, and tells nobody about it."""
     known = {
@@ -82,6 +88,31 @@ def set_environment(on_gpu: bool) -> None:
         )
     for name, value in known.items():
         os.environ.setdefault(name, value)
+    if os.environ.get(_LOGGING) is None and os.environ.get("VLLM_CONFIGURE_LOGGING", "1") != "0":
+        os.environ[_LOGGING] = str(log_to_file(Path(tempfile.mkdtemp(prefix="azr_population_"))))
+
+
+def log_to_file(folder: Path) -> Path:
+    """Writes the configuration with which vLLM, in this process and in its children, logs to
+    `vllm.log` in the folder and no longer over the terminal; says where. Returns its path."""
+    log, settings = folder / "vllm.log", folder / "vllm_logging.json"
+    handler = {"class": "logging.FileHandler", "filename": str(log), "formatter": "line"}
+    content = {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+        "handlers": {"file": handler},
+        "loggers": {
+            "vllm": {
+                "handlers": ["file"],
+                "level": os.environ.get("VLLM_LOGGING_LEVEL", "WARNING"),
+                "propagate": False,
+            }
+        },
+    }
+    settings.write_text(json.dumps(content), encoding="utf-8")
+    print(f"azr-population: vLLM's messages are in {log}", file=sys.stderr)
+    return settings
 
 
 def own_share(share: float) -> float:
@@ -201,9 +232,9 @@ def free() -> None:
 def check_base(base: str, dtype: str, on_gpu: bool, options: Mapping[str, Any]) -> None:
     """Refuses a base that vLLM does not know, and options that it does not take, before weights are
     read: by vLLM's own configuration. Raises UserError with its reason."""
-    set_environment(on_gpu)
     if told := untested():
         print(f"azr-population: {told}", file=sys.stderr)
+    set_environment(on_gpu)
     from vllm import EngineArgs
 
     given = {"model": base, "dtype": dtype, "skip_tokenizer_init": True}
