@@ -75,12 +75,13 @@ def save_checkpoint(
     return final
 
 
-def load_latest(folder: Path) -> Checkpoint:
-    """Reads the newest sound checkpoint in `folder`. Raises UserError: there is none."""
+def load_latest(folder: Path, mapped: bool = False) -> Checkpoint:
+    """Reads the newest sound checkpoint in `folder`; `mapped` as in `read_tensors`. Raises
+    UserError: there is none."""
     skipped: list[str] = []
     for step, path in reversed(steps(folder)):
         try:
-            return _read(step, path, skipped)
+            return _read(step, path, skipped, mapped)
         except _DAMAGE as error:
             skipped.append(f"{path.name} ({error})")
     damaged = f"; damaged: {', '.join(skipped)}" if skipped else ""
@@ -103,7 +104,18 @@ def load_checkpoint(folder: Path, step: int) -> Checkpoint:
         raise UserError(f"{there[step]} is damaged: {error}") from error
 
 
-def _read(step: int, path: Path, skipped: Sequence[str]) -> Checkpoint:
+def read_tensors(folder: Path, step: int, mapped: bool = False) -> dict[str, Any]:
+    """The tensors of a checkpoint that was found to be sound: its checksums are not asked again.
+
+    On the CPU; `mapped`: from the file where they are used, so that all processes of a machine have
+    one copy among them. Whoever changes one in place changes its own.
+    """
+    file = folder / f"step_{step}" / "state.pt"
+    tensors: dict[str, Any] = torch.load(file, "cpu", weights_only=True, mmap=mapped)
+    return tensors
+
+
+def _read(step: int, path: Path, skipped: Sequence[str], mapped: bool = False) -> Checkpoint:
     manifest = read_json(path / "manifest.json")
     for name in _FILES:
         refuse_irregular(path / name)
@@ -114,7 +126,7 @@ def _read(step: int, path: Path, skipped: Sequence[str]) -> Checkpoint:
         raise ValueError(f"state.json is of step {plain['step']!r}")
     return Checkpoint(
         step=step,
-        tensors=torch.load(path / "state.pt", map_location="cpu", weights_only=True),
+        tensors=read_tensors(path.parent, step, mapped),
         plain=plain,
         skipped=tuple(skipped),
     )
@@ -137,7 +149,11 @@ def _save_tensors(tensors: dict[str, Any], path: Path) -> None:
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 24):
+            found.update(piece)
+    return found.hexdigest()
 
 
 def members_digest(folder: Path) -> str:

@@ -6,7 +6,13 @@ import pytest
 import torch
 
 from azr_population.errors import UserError
-from azr_population.runs.checkpoint import load_latest, members_digest, save_checkpoint, steps
+from azr_population.runs.checkpoint import (
+    load_latest,
+    members_digest,
+    read_tensors,
+    save_checkpoint,
+    steps,
+)
 
 FILES = ("state.pt", "state.json")
 
@@ -32,6 +38,17 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, name):
     found = load_latest(tmp_path)
     assert found.step == 5
     assert found.skipped[0].startswith("step_10 (")
+
+
+def test_who_found_it_sound_hashes_it_for_all(tmp_path, monkeypatch):
+    file = save(tmp_path, 5) / "state.pt"
+    before = file.read_bytes()
+    assert torch.equal(load_latest(tmp_path, mapped=True).tensors["w"], torch.full((3,), 5.0))
+    monkeypatch.setattr("azr_population.runs.checkpoint._digest", None)
+    mapped = read_tensors(tmp_path, 5, mapped=True)["w"]
+    assert torch.equal(mapped, torch.full((3,), 5.0))
+    mapped += 1
+    assert file.read_bytes() == before
 
 
 def test_an_unfinished_checkpoint_does_not_count(tmp_path):

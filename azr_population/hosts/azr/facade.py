@@ -23,6 +23,7 @@ from azr_population.engines.workers.lost_workers import watched
 from azr_population.engines.workers.placement import Group
 from azr_population.errors import UserError
 from azr_population.hosts.azr.worker import FILLER
+from azr_population.runs.checkpoint import load_latest
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter
 from azr_population.weights.breeding import Making
@@ -173,8 +174,10 @@ class PopulationGroup:
                     f"{local_path} holds no population with placement of {group.name}: it was "
                     "written by stock AZR, or with another population.placement"
                 )
-            restored = self._call(group, "load_checkpoint", str(folder))[0]
-            plain, self._saved = restored["plain"], restored["step"]
+            # Hashed here, once for all ranks.
+            checkpoint = load_latest(folder, mapped=True)
+            self._call(group, "load_checkpoint", str(folder), checkpoint.step)
+            plain, self._saved = checkpoint.plain, checkpoint.step
         assert plain is not None
         self._load_state(plain)
 

@@ -22,7 +22,7 @@ from azr_population.engines.workers.placement import Room
 from azr_population.engines.workers.worker import EngineWorker, WorkerSettings
 from azr_population.errors import UserError
 from azr_population.hosts.azr.tokens import padded_right, prompt_rows, response_rows, with_responses
-from azr_population.runs.checkpoint import load_latest, save_checkpoint
+from azr_population.runs.checkpoint import read_tensors, save_checkpoint
 
 FILLER = -1
 """The slot of a row that is there only because rows must split evenly."""
@@ -148,22 +148,21 @@ class PopulationWorker(EngineWorker):
         return str(save_checkpoint(Path(folder), step, state, plain, keep=1))
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
-    def load_checkpoint(self, folder: str) -> dict[str, Any]:
-        """Every rank reads the checkpoint in `folder`; returns its step and plain data."""
-        checkpoint = load_latest(Path(folder))
-        theirs = len(checkpoint.tensors["adapters"])
+    def load_checkpoint(self, folder: str, step: int) -> None:
+        """Every rank takes the members of a checkpoint that the trainer found to be sound."""
+        tensors = read_tensors(Path(folder), step, mapped=True)
+        theirs = len(tensors["adapters"])
         if theirs != self.settings.slots:
             raise UserError(
                 f"{folder} was written by a run with {theirs} members in this place, and this one "
                 f"has {self.settings.slots}; {OTHER_RUN}"
             )
         try:
-            self.engine.load_state_dict(checkpoint.tensors)
+            self.engine.load_state_dict(tensors)
         except UserError as error:
             raise UserError(
                 f"{folder} was written by a run with other adapters ({error}); {OTHER_RUN}"
             ) from error
-        return {"step": checkpoint.step, "plain": checkpoint.plain}
 
     @property
     def pad_id(self) -> int:
