@@ -33,6 +33,9 @@ _FLASH = (
     aten._scaled_dot_product_flash_attention_for_cpu,
     aten._scaled_dot_product_flash_attention_for_cpu_backward,
 )
+_FREE = (aten.detach, aten.alias, aten._unsafe_view, aten.empty, aten.empty_like, aten.new_empty)
+"""They read and write nothing."""
+_SUMS = ("flops", "moved", "beside", "calls", "looks")
 
 
 def _no_trace(tensor: Any = None) -> bool:
@@ -43,12 +46,14 @@ class Counted(TorchDispatchMode):
     """Inside, tensors are fake and what is done to them is counted.
 
     `live` and `peak` are bytes of all storages made inside; `flops`, `moved` (bytes read and
-    written by operators that compute) and `calls` are sums, `looks` counts values that were read.
+    written by operators that compute), `beside` (those of operators that multiply no matrices) and
+    `calls` are sums, `looks` counts values that were read.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.live = self.peak = self.flops = self.moved = self.calls = self.looks = 0
+        self.live = self.peak = 0
+        self.flops = self.moved = self.beside = self.calls = self.looks = 0
         self.by_dtype: Counter[str] = Counter()
         """Floating-point operations by the dtype of what is multiplied."""
         self._known: set[int] = set()
@@ -71,7 +76,7 @@ class Counted(TorchDispatchMode):
 
     def of(self, run: Callable[[], Any]) -> dict[str, int]:
         """What `run` alone asks for; `peak` is above what was live before it."""
-        before = {name: getattr(self, name) for name in ("flops", "moved", "calls", "looks")}
+        before = {name: getattr(self, name) for name in _SUMS}
         self.peak = start = self.live
         run()
         told = {name: getattr(self, name) - value for name, value in before.items()}
@@ -104,16 +109,19 @@ class Counted(TorchDispatchMode):
         outputs = [leaf for leaf in tree_leaves(made) if isinstance(leaf, torch.Tensor)]
         for tensor in outputs:
             self._hold(tensor)
-        if func.is_view or packet in (aten.detach, aten.alias):
+        # Fake tensors are asked for their device by an operator, too: nothing is moved by that.
+        if func.is_view or func.namespace == "prim" or packet in _FREE:
             return
         inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         self.calls += 1
-        self.moved += sum(tensor.numel() * tensor.itemsize for tensor in (*inputs, *outputs))
+        moved = sum(tensor.numel() * tensor.itemsize for tensor in (*inputs, *outputs))
+        self.moved += moved
         if packet in _FLASH:
             flops = _flash(packet, args, kwargs)
         elif packet in flop_registry:
             flops = flop_registry[packet](*args, **kwargs, out_val=made)
         else:
+            self.beside += moved
             return
         self.flops += flops
         self.by_dtype[str(inputs[0].dtype).removeprefix("torch.")] += flops

@@ -3,13 +3,14 @@
     python benchmarks/scale.py [--flops 989] [--float32 67] [--bandwidth 3.35] [--gpus 8]
         [--prompt 1500] [--response 1000] [--limit 8096] [--batch 64] [--json FILE]
 
-No GPU. Products, bytes and calls of scoring and of an update are counted while this package's own
-learner runs at Qwen2.5-Coder-7B's shapes on tensors without contents (`counted.py`), at two depths,
-from which 28 layers follow. Sampling, which is vLLM's, follows `engines/pace.py`. `--flops` and
-`--float32` are the GPU's peak in TFLOPS for products in bfloat16 and in float32, `--bandwidth` is
-in TB/s; of both the shares of `pace.Device` are reached. "before" multiplies adapters in float32,
-scores every row although importance weights need no scores, spreads a prompt's copies over the
-GPUs, seeds each request, pushes through the CPU, and executes programs one by one.
+No GPU. Products, calls, and the bytes of what lies between products are counted while this
+package's own learner runs at Qwen2.5-Coder-7B's shapes on tensors without contents (`counted.py`),
+at two depths, from which 28 layers follow. Sampling, which is vLLM's, follows `engines/pace.py`.
+`--flops` and `--float32` are the GPU's peak in TFLOPS for products in bfloat16 and in float32,
+`--bandwidth` is in TB/s; of both the shares of `pace.Device` are reached. "before" multiplies
+adapters in float32, runs all layers twice in an update, scores every row although importance
+weights need no scores, spreads a prompt's copies over the GPUs, seeds each request, pushes through
+the CPU, and executes programs one by one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -62,19 +62,22 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=type(default), default=default)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    rows = max(1, PIECE // (arguments.prompt + arguments.response))
+    row = arguments.prompt + arguments.response
+    # As many tokens as keep their activations beside eight members; the single agent has as many.
+    keep = costs.kept_tokens(_load("4T+4S", arguments), CARD)
+    rows = {"before": max(1, PIECE // row), "after": max(1, (keep or PIECE) // row)}
     counts = {
-        when: counted_learner(products, rows, arguments)
-        for when, products in (("before", "float32"), ("after", "bfloat16"))
+        "before": counted_learner("float32", rows["before"], 0, arguments),
+        "after": counted_learner("bfloat16", rows["after"], keep, arguments),
     }
     result: dict[str, Any] = {
         "arguments": {key: value for key, value in vars(arguments).items() if key != "json"},
-        "piece": {"rows": rows, **counts},
+        "piece": {"rows": rows, "kept tokens": keep, **counts},
         "steps": {},
     }
     for tail in ("short", "long"):
         table = {
-            f"{arm} {when}": seconds(arm, when, tail, counts[when], rows, arguments)
+            f"{arm} {when}": seconds(arm, when, tail, counts[when], rows[when], arguments)
             for when in ("before", "after")
             for arm in ("single", "4T+4S")
         }
@@ -88,14 +91,16 @@ def main() -> None:
         show(tail, table, ratios)
     for when, count in counts.items():
         for phase, figures in count.items():
-            print(f"{when} {phase} of {rows} rows:", json.dumps(figures))
+            print(f"{when} {phase} of {rows[when]} rows:", json.dumps(figures))
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
-def counted_learner(products: str, rows: int, arguments: argparse.Namespace) -> dict[str, Any]:
+def counted_learner(
+    products: str, rows: int, keep: int, arguments: argparse.Namespace
+) -> dict[str, Any]:
     """Products by dtype, bytes and calls of a piece of `rows` rows at 28 layers, by phase."""
-    shallow, deep = (_counted(layers, products, rows, arguments) for layers in (1, 3))
+    shallow, deep = (_counted(layers, products, rows, keep, arguments) for layers in (1, 3))
     layers = SIZES["num_hidden_layers"]
 
     def grown(one: Any, other: Any) -> Any:
@@ -107,15 +112,17 @@ def counted_learner(products: str, rows: int, arguments: argparse.Namespace) -> 
                 dtype: grown(shallow[phase]["flops"].get(dtype, 0), flops)
                 for dtype, flops in deep[phase]["flops"].items()
             },
-            "moved": grown(shallow[phase]["moved"], deep[phase]["moved"]),
-            "calls": grown(shallow[phase]["calls"], deep[phase]["calls"]),
+            **{
+                name: grown(shallow[phase][name], deep[phase][name])
+                for name in ("moved", "beside", "calls")
+            },
         }
         for phase in deep
     }
 
 
 def _counted(
-    layers: int, products: str, rows: int, arguments: argparse.Namespace
+    layers: int, products: str, rows: int, keep: int, arguments: argparse.Namespace
 ) -> dict[str, dict[str, Any]]:
     prompt, answer = (1,) * arguments.prompt, (1,) * arguments.response
     sample = Sample(Completion(0, prompt, answer, (0.0,) * len(answer), True), 1.0)
@@ -125,12 +132,12 @@ def _counted(
         model = Qwen2ForCausalLM(Qwen2Config(**SIZES | {"num_hidden_layers": layers})).eval()
         torch.set_default_dtype(torch.float32)
         use_strided_attention(model)
-        wanted = {
-            "products": products, "gradient_checkpointing": True, "micro_batch_tokens": PIECE,
-        }  # fmt: skip
-        # A learner without a choice of products multiplies in float32, whatever is asked for.
-        known = {field.name for field in fields(LearnerConfig)}
-        settings = LearnerConfig(**{k: v for k, v in wanted.items() if k in known})
+        settings = LearnerConfig(
+            products=products,
+            gradient_checkpointing=True,
+            micro_batch_tokens=PIECE,
+            keep_tokens=keep,
+        )
         learner = DataParallelLearner(model, Bank(model, LoraSpec(RANK, 64.0), 1), settings)
         # As many as make pieces of PIECE tokens; the optimizer's step is of one in so many.
         pieces = 8
@@ -145,8 +152,7 @@ def _counted(
             found = counted.of(run)
             told[phase] = {
                 "flops": {dtype: flops // each for dtype, flops in counted.by_dtype.items()},
-                "moved": found["moved"] // each,
-                "calls": found["calls"] // each,
+                **{name: found[name] // each for name in ("moved", "beside", "calls")},
             }
     return told
 
@@ -155,10 +161,8 @@ def seconds(
     arm: str, when: str, tail: str, counts: dict[str, Any], rows: int, a: argparse.Namespace
 ) -> dict[str, float]:
     """Of a step by phase on `a.gpus` GPUs, each with a whole vLLM."""
-    members = 1 if arm == "single" else 8
-    architecture = Architecture.of(Qwen2Config(**SIZES))
-    assert architecture is not None
-    load = Load(architecture, members, RANK, 6144, a.limit, ranks=a.gpus)
+    load = _load(arm, a)
+    members = load.slots
     device = pace.Device(
         flops=a.flops * 1e12,
         bandwidth=a.bandwidth * 1e12,
@@ -191,12 +195,20 @@ def seconds(
     return {phase: round(value, 1) for phase, value in told.items()}
 
 
+def _load(arm: str, a: argparse.Namespace) -> Load:
+    architecture = Architecture.of(Qwen2Config(**SIZES))
+    assert architecture is not None
+    members = 1 if arm == "single" else 8
+    return Load(architecture, members, RANK, 6144, a.limit, products=2, ranks=a.gpus)
+
+
 def piece_seconds(count: dict[str, Any], device: pace.Device, a: argparse.Namespace) -> float:
-    """Products at their dtypes' speed, or bytes, whichever takes longer; and each call's launch."""
+    """Products at their dtypes' speed, the bytes of what lies between them, and each call's
+    launch."""
     peaks = {"bfloat16": a.flops * 1e12, "float32": a.float32 * 1e12, "float64": a.float32 * 5e11}
     products = sum(flops / peaks[dtype] for dtype, flops in count["flops"].items())
-    read = count["moved"] / (device.bandwidth * device.reading)
-    return max(products / device.computing, read) + count["calls"] * LAUNCH
+    between = count["beside"] / (device.bandwidth * device.reading)
+    return products / device.computing + between + count["calls"] * LAUNCH
 
 
 def show(tail: str, table: dict[str, dict[str, float]], ratios: dict[str, float]) -> None:

@@ -197,6 +197,10 @@ class ComputeConfig:
     products: str | None = setting(None, among=DTYPES)
     """The dtype in which adapters are multiplied in updates and scoring; their weights and AdamW
     stay float32. Empty: the base's on GPUs, float32 on CPUs."""
+    keep_tokens: int | None = setting(None, least=0, effect=Effect.SPEED)
+    """With gradient checkpointing: pieces of at most so many tokens keep their activations all the
+    same, so that no layer is run twice for them. 0: none do. Empty: inside AZR as many as fit
+    beside the rest on each GPU, else none."""
     shard: bool | None = setting(None, effect=Effect.SPEED)
     """Whether workers share the frozen base out (FSDP2), each holding a part; what samples needs
     weights of its own then. Empty: inside AZR where the base does not fit otherwise, else not."""
@@ -211,6 +215,12 @@ class LearnerConfig(ComputeConfig):
     clip_ratio: float = setting(0.2, least=0)
     gradient_checkpointing: bool = setting(False, effect=Effect.SPEED)
     """Whether an update runs the layers again in its backward pass and keeps no activations."""
+
+    @property
+    def most_tokens(self) -> int:
+        """In one forward and backward of an update, but for a longer row, which goes alone."""
+        kept = self.keep_tokens if self.gradient_checkpointing else None
+        return min(self.micro_batch_tokens, kept or self.micro_batch_tokens)
 
 
 @dataclass

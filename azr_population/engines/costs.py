@@ -27,6 +27,9 @@ SCORED, LEARNED = 12, 14
 """Bytes that are made of each of a chunk's logits when they are scored, and learned from."""
 SUM = 8
 """Bytes of a member's weight while it learns: the sum of its gradients is in float64."""
+SPARED, _STEP = 0.6, 256
+"""Of the memory that an update leaves free, for activations that are kept: the rest is for what a
+real allocator loses. In steps of so many tokens."""
 SAMPLER = 25
 """Bytes a row and entry of the vocabulary in vLLM's sampler when it measures itself."""
 PREFILL = 32_768
@@ -159,6 +162,8 @@ class Load:
     piece: int = 8192
     """Tokens that go through the learner at once; a longer row goes by itself."""
     checkpointing: bool = True
+    keep: int = 0
+    """With checkpointing: tokens of a piece that keeps its activations all the same."""
     vllm: bool = True
     share: float = 0.4
     """Of the card, for vLLM: its copy of the base, its slots, its work and its KV cache."""
@@ -210,11 +215,21 @@ def score_peak(load: Load) -> float:
 def update_peak(load: Load) -> float:
     """Bytes while the longest row is learned from: what the blocks keep (with checkpointing their
     inputs only), a block's work or a chunk of logits, the gradients of one member."""
-    a, tokens = load.architecture, load.tokens
-    kept = load.size * a.hidden if load.checkpointing else _widths(a, KEPT[load.products])
-    block = _widths(a, (BACKWARD if load.checkpointing else FORWARD)[load.products])
-    work = max(tokens * block, _logits(load) * LEARNED)
-    return a.layers * kept * tokens + work + load.member * SUM + gathered_bytes(load)
+    return max(_learned(load, load.tokens, load.checkpointing), _learned(load, load.keep, False))
+
+
+def kept_tokens(load: Load, total: float) -> int:
+    """How long a piece may be that keeps its activations, in the share `SPARED` of what the update
+    leaves free of `total` bytes. 0 where it is less than half of what goes through at once: many
+    small pieces, each of which gathers a shared base, would cost more than is saved."""
+    held = sum(value for name, value in phases(load, total)["update"].items() if name != "work")
+    fitting = [
+        tokens
+        for tokens in range(_STEP, load.piece + 1, _STEP)
+        if _learned(load, tokens, False) <= SPARED * (total - held)
+    ]
+    most = max(fitting, default=0) if load.checkpointing else 0
+    return most if 2 * most >= load.piece else 0
 
 
 def vllm_bytes(load: Load) -> dict[str, float]:
@@ -280,6 +295,15 @@ def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
         "update": held | {"work": update_peak(load)},
     }
     return told | ({"wake": wake} if wake else {})
+
+
+def _learned(load: Load, tokens: int, checkpointing: bool) -> float:
+    """Bytes while a piece of so many tokens is learned from."""
+    a = load.architecture
+    kept = load.size * a.hidden if checkpointing else _widths(a, KEPT[load.products])
+    block = _widths(a, (BACKWARD if checkpointing else FORWARD)[load.products])
+    work = max(tokens * block, _logits(load) * LEARNED)
+    return a.layers * kept * tokens + work + load.member * SUM + gathered_bytes(load)
 
 
 def _widths(a: Architecture, bytes_each: tuple[float, float]) -> float:

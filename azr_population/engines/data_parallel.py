@@ -68,7 +68,7 @@ class DataParallelLearner(TorchLearner):
         return int(most)
 
     def _piece_tokens(self, whole: int) -> int:
-        return piece_tokens(whole, self.config.micro_batch_tokens)
+        return piece_tokens(whole, self.config.most_tokens)
 
     def _keep_gradients(self, slot: int) -> None:
         parameters = self.bank.parameters_of(slot)

@@ -70,14 +70,16 @@ def generate_seconds(load: Load, rows: Rows, cache: float, device: Device) -> fl
 
 
 def update_seconds(load: Load, rows: Rows, device: Device) -> float:
-    """Of an update on the rows: forward, forward once more with checkpointing, and backward, which
-    multiplies by the frozen base once and by members twice; AdamW reads and writes members."""
+    """Of an update on the rows: forward, once more where activations are not kept, and backward,
+    which multiplies by the frozen base once and by members twice; AdamW reads and writes members.
+    """
     a = load.architecture
     past = (rows.prompt + rows.response) / 2
     forward = forward_flops(a, load.member, rows.tokens, past)
     members = rows.tokens * 2 * load.member
     # A flash kernel's backward has five products for the forward's two.
     attention = rows.tokens * 4 * a.layers * a.heads * a.head * past * 1.5
-    flops = forward * (2 + load.checkpointing) + members + attention
+    again = load.checkpointing and rows.prompt + rows.response > load.keep
+    flops = forward * (2 + again) + members + attention
     steps = load.slots * load.member * 4 * 7 / (device.bandwidth * device.reading)
     return flops / (device.flops * device.computing) + steps

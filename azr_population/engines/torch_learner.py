@@ -55,8 +55,6 @@ class TorchLearner:
         """See `Learner`. Metrics: loss, entropy, approx_kl, clip_fraction (means over tokens),
         grad_norm (before clipping), tokens, updates (0 when the member had no samples); with an
         importance cap also sampler_kl, sampler_ess and sampler_capped."""
-        # Transformers checkpoint in training mode only; causal LMs have no dropout to switch on.
-        self.model.train(self.config.gradient_checkpointing)
         try:
             return {
                 slot: self._update_member(slot, rows, learning_rates[slot])
@@ -139,6 +137,8 @@ class TorchLearner:
         for number in range(self._passes(len(batches))):
             own = number < len(batches)
             batch = collate(batches[number], device) if own else nothing(device)
+            # Transformers checkpoint in training mode only; causal LMs have no dropout.
+            self.model.train(self._checkpoints(batch.input_ids.numel()))
             routes = torch.full((len(batch.input_ids),), slot, device=device)
             # Backward too, because gradient checkpointing runs the layers again there.
             with self.bank.routed(routes, self._products):
@@ -167,6 +167,10 @@ class TorchLearner:
         """The sums over data-parallel ranks; there is one rank here."""
         return values
 
+    def _checkpoints(self, tokens: int) -> bool:
+        """Whether the layers are run again for a piece of so many tokens."""
+        return self.config.gradient_checkpointing and tokens > (self.config.keep_tokens or 0)
+
     def _passes(self, own: int) -> int:
         """How often the model runs where this rank has `own` batches."""
         return own
@@ -180,7 +184,7 @@ class TorchLearner:
 
     def _piece_tokens(self, whole: int) -> int:
         """Most tokens in one forward and backward, for a member that has so many on all ranks."""
-        return self.config.micro_batch_tokens
+        return self.config.most_tokens
 
     def _keep_gradients(self, slot: int) -> None:
         """After each backward; torch itself adds up the gradients of one rank."""

@@ -160,7 +160,8 @@ class Bank:
             )
         rows = x.reshape(route.rows, -1, x.shape[-1])
         rows = rows.to(route.dtype_for(rows, self.dtype))
-        total = output.reshape(route.rows, -1, output.shape[-1])
+        # As it is, where it can be: what changes a view in place costs a copy in backward.
+        total = output if output.dim() == 3 else output.reshape(route.rows, -1, output.shape[-1])
         stack = self._stacks[name]
         return add_update(total, rows, stack, route, self.spec.scaling).view(output.shape)
 

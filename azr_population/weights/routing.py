@@ -10,6 +10,7 @@ update; `benchmarks/bank.py` measures which one is faster when:
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -104,6 +105,12 @@ def add_update(output: Tensor, x: Tensor, stack: Stack, route: Route, scaling: f
     the result has `output`'s shape and dtype.
     """
     if torch.is_grad_enabled():
+        alone = len(route.present) == 1 and output.is_contiguous()
+        # In float32 the update stays beside: a sum in another order would end other digits.
+        if alone and x.dtype == output.dtype != torch.float32:
+            A, B = stack.pairs[route.present[0]]
+            added: Tensor = _Added.apply(output, x, A.to(x.dtype), B.to(x.dtype), scaling)
+            return added
         return (output + segment_update(x, stack, route, scaling)).to(output.dtype)
     total = output.contiguous()
     limit = GROUPED_TOKENS_EVEN if route.even else GROUPED_TOKENS_UNEVEN
@@ -112,6 +119,33 @@ def add_update(output: Tensor, x: Tensor, stack: Stack, route: Route, scaling: f
     else:
         add_by_segment(total, x, stack, route, scaling)
     return total
+
+
+class _Added(torch.autograd.Function):
+    """output + scaling * B A x for one member, in `output`'s place: the update is never by itself
+    in memory, and is rounded once, with what it is added to."""
+
+    @staticmethod
+    def forward(
+        context: Any, output: Tensor, x: Tensor, A: Tensor, B: Tensor, scaling: float
+    ) -> Tensor:
+        hidden = x.flatten(0, 1) @ A.t()
+        output.view(-1, output.shape[-1]).addmm_(hidden, B.t(), alpha=scaling)
+        context.mark_dirty(output)
+        context.save_for_backward(x, A, B, hidden)
+        context.scaling = scaling
+        return output
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, A, B, hidden = context.saved_tensors
+        by_output = gradients[0]
+        flat = by_output.reshape(-1, by_output.shape[-1])
+        by_hidden = flat @ (B * context.scaling)
+        by_x = (by_hidden @ A).view_as(x) if context.needs_input_grad[1] else None
+        by_A = by_hidden.t() @ x.flatten(0, 1)
+        by_B = flat.t() @ (hidden * context.scaling)
+        return by_output, by_x, by_A, by_B, None
 
 
 def segment_update(x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:

@@ -72,8 +72,8 @@ def join(rank: int, folder: Path) -> None:
         "gloo", init_method=f"file://{folder / 'store'}", rank=rank, world_size=RANKS
     )
     told = {
-        (shard, checkpointing): play(rank, shard, checkpointing)
-        for checkpointing in (False, True)
+        (shard, checkpointing, keep): play(rank, shard, checkpointing, keep)
+        for checkpointing, keep in ((False, 0), (True, 0), (True, 40))
         for shard in (False, True)
     }
     if rank == 0:
@@ -81,7 +81,7 @@ def join(rank: int, folder: Path) -> None:
     torch.distributed.destroy_process_group()
 
 
-def play(rank: int, shard: bool, checkpointing: bool) -> dict[str, Any]:
+def play(rank: int, shard: bool, checkpointing: bool, keep: int) -> dict[str, Any]:
     """Scores and updates as one rank."""
     model, _ = load_base(nano_base_path(), "float32", "cpu", shard)
     drawn = [torch.Generator().manual_seed(slot) for slot in range(MEMBERS)]
@@ -89,7 +89,12 @@ def play(rank: int, shard: bool, checkpointing: bool) -> dict[str, Any]:
     learner = DataParallelLearner(
         model,
         bank,
-        LearnerConfig(micro_batch_tokens=60, gradient_checkpointing=checkpointing, shard=shard),
+        LearnerConfig(
+            micro_batch_tokens=60,
+            gradient_checkpointing=checkpointing,
+            keep_tokens=keep,
+            shard=shard,
+        ),
     )
     for _ in range(STEPS):
         samples: dict[int, list[Sample]] = {}

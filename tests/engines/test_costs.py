@@ -135,6 +135,16 @@ def test_vllms_share_is_its_own_whatever_its_version_counts() -> None:
     assert costs.cache_bytes(load, H100) - learners < -4e9
 
 
+def test_what_is_kept_fits_beside_the_rest_and_more_room_keeps_more() -> None:
+    load = Load(architecture(), 8, 32, 6144, 8096, products=2)
+    kept = [costs.kept_tokens(load, total) for total in (60e9, H100, 200e9)]
+    assert 0 == kept[0] < kept[1] < kept[2] == load.piece
+    keeping = replace(load, keep=kept[1])
+    assert costs.update_peak(keeping) > costs.update_peak(load)
+    assert sum(costs.phases(keeping, H100)["update"].values()) < 0.8 * H100
+    assert costs.kept_tokens(replace(load, checkpointing=False), H100) == 0
+
+
 def test_a_sharded_base_and_a_parallel_vllm_take_their_part() -> None:
     load = Load(architecture(), 8, 32, 6144, 8096, ranks=8)
     assert costs.base_bytes(replace(load, shard=True)) == costs.base_bytes(load) / 8

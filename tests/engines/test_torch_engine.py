@@ -58,6 +58,29 @@ def test_the_gradient_does_not_depend_on_the_micro_batches(engine, another_engin
         assert one[name] == pytest.approx(two[name], rel=1e-4, abs=1e-6)
 
 
+def test_a_piece_that_keeps_its_activations_runs_no_layer_twice(engine, another_engine):
+    samples = [Sample(one, float(i % 3) - 1) for i, one in enumerate(sampled(engine, 0))]
+    told = []
+    for keep, passes in ((0, 2), (1000, 1)):
+        other = another_engine(
+            gradient_checkpointing=True, keep_tokens=keep, micro_batch_tokens=1000
+        )
+        runs = []
+        first = other.model.model.layers[0].input_layernorm
+        first.register_forward_hook(lambda *ran, runs=runs: runs.append(1))
+        told.append(other.update({0: samples}, RATES)[0])
+        assert len(runs) == passes
+    assert told[0] == told[1]
+
+
+def test_pieces_are_cut_to_what_is_kept(engine, another_engine):
+    other = another_engine(gradient_checkpointing=True, keep_tokens=9)
+    assert other.engine.learner.config.most_tokens == 9
+    assert (
+        engine.engine.learner.config.most_tokens == engine.engine.learner.config.micro_batch_tokens
+    )
+
+
 def test_on_policy_log_ratios_are_nil(engine):
     samples = [Sample(one, 1.0 - i % 2 * 2) for i, one in enumerate(sampled(engine, 2))]
     metrics = engine.update({2: samples}, RATES)[2]

@@ -303,3 +303,36 @@ def test_a_bfloat16_base_is_served_alike_in_every_way(
             with torch.inference_mode(), bank.routed(torch.tensor(mix), torch.bfloat16):
                 served = model(rows).logits.float()
             torch.testing.assert_close(served, learned, rtol=0.05, atol=0.1)
+
+
+@pytest.mark.parametrize("make", [qwen2, gpt2])
+def test_an_update_added_in_place_has_the_gradients_of_one_beside(
+    make: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In float64, where nothing but a mistake could tell them apart."""
+    model = make().double().eval()
+    bank = Bank(model, LoraSpec(4, 6.0), 2, torch.float64)
+    for slot in range(2):
+        bank.init_member(slot, torch.Generator().manual_seed(slot))
+        for factor in bank.parameters_of(slot)[1::2]:
+            factor.data.normal_(std=0.3, generator=torch.Generator().manual_seed(slot))
+    ids = torch.randint(0, 40, (3, 7), generator=torch.Generator().manual_seed(1))
+
+    def learned() -> tuple[torch.Tensor, ...]:
+        with bank.routed(torch.tensor([1, 1, 1])):
+            logits = model(ids).logits
+            loss = logits.log_softmax(-1)[:, :-1].gather(-1, ids[:, 1:, None]).sum()
+            return (logits.detach(), *torch.autograd.grad(loss, bank.parameters_of(1)))
+
+    in_place = learned()
+    monkeypatch.setattr(routing._Added, "apply", None)
+    with pytest.raises(TypeError):
+        learned()
+    monkeypatch.setattr(
+        routing._Added,
+        "apply",
+        lambda output, x, A, B, scaling: output + (x @ A.t() * scaling) @ B.t(),
+    )
+    for ours, theirs in zip(in_place, learned(), strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+        assert ours.abs().sum() > 0

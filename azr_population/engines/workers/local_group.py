@@ -43,8 +43,6 @@ def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator
     try:
         (group,) = start_groups("colocated", settings, 0, 0, [workers])
         way_on = f"azr-population resume {run_dir} goes on from the last checkpoint"
-        yield RayEngine(
-            group, settings.learner.micro_batch_tokens, way_on, settings.rollout.together
-        )
+        yield RayEngine(group, settings.learner.most_tokens, way_on, settings.rollout.together)
     finally:
         ray.shutdown()

@@ -55,6 +55,7 @@ def load_of(
         ranks=max(1, gpus // 2 if split else gpus),
         shard=bool(settings.shard),
         piece=settings.micro_batch_tokens,
+        keep=settings.keep_tokens or 0,
         checkpointing=bool(config.actor_rollout_ref.model.enable_gradient_checkpointing),
         vllm=settings.rollout != "torch",
         parallel=int(options.get("tensor_parallel_size") or 1),
@@ -117,15 +118,18 @@ def mend(load: Load, total: float) -> str:
 
 
 def planned(load: Load, total: float, settings: PopulationSettings) -> Load:
-    """The load as it is, or with the base shared out where only that makes it fit and
-    `population.shard` is left to us."""
+    """The load with what is left to us: the base is shared out where only that makes it fit, and
+    as many tokens keep their activations as fit then."""
     cut = replace(load, shard=True)
     ours = settings.shard is None and load.vllm and load.ranks > 1
-    return cut if ours and too_much(load, total) and not too_much(cut, total) else load
+    if ours and too_much(load, total) and not too_much(cut, total):
+        load = cut
+    ours = settings.keep_tokens is None and not too_much(load, total)
+    return replace(load, keep=costs.kept_tokens(load, total)) if ours else load
 
 
 def fit(config: Any, settings: PopulationSettings) -> None:
-    """The sums of a real start, on GPUs. Sets `population.shard` where only that makes it fit.
+    """The sums of a real start, on GPUs. Sets what `planned` has decided.
 
     Raises:
         UserError: what does not fit, and the setting that mends it.
@@ -141,11 +145,12 @@ def fit(config: Any, settings: PopulationSettings) -> None:
     if told := too_much(load, total):
         raise UserError(f"{told}; {mend(load, total)}")
     if load.shard and not settings.shard:
-        # The trainer, in another process, reads the configuration.
-        with open_dict(config):
-            config.population.shard = settings.shard = True
         print(
             "azr-population: population.shard=true, because the base does not fit otherwise: each "
             f"of {load.ranks} GPUs holds its part",
             flush=True,
         )
+    # The trainer, in another process, reads the configuration.
+    with open_dict(config):
+        config.population.shard = settings.shard = load.shard
+        config.population.keep_tokens = settings.keep_tokens = load.keep

@@ -129,6 +129,11 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
             f"KV cache: {tokens:,} tokens, {tokens / load.row:.1f} rows of full length or "
             f"{tokens // (PROMPT + RESPONSE):,} of {PROMPT + RESPONSE:,}"
         )
+    if load.keep:
+        yield (
+            f"an update keeps the activations of pieces of up to {load.keep:,} tokens "
+            "(population.keep_tokens), and runs the layers of a longer row again"
+        )
     if load.vllm:
         share = costs.vllm_utilisation(load, total, whole_process=True)
         host = sum(costs.vllm_bytes(load).values()) - costs.vllm_bytes(load)["vLLM: work"]

@@ -251,7 +251,12 @@ def test_a_base_is_shared_out_where_only_that_makes_it_fit(
     # A 7B base stays whole.
     config, settings = command(base(tmp_path))
     fitting.fit(config, settings)
-    assert not settings.shard and "shard" not in config.population
+    assert settings.shard is config.population.shard is False
+    # And what is kept is told to the workers, unless the user has said it.
+    assert 0 < settings.keep_tokens == config.population.keep_tokens <= 8192
+    config, settings = command(base(tmp_path), "population.keep_tokens=0")
+    fitting.fit(config, settings)
+    assert settings.keep_tokens == 0
 
 
 def test_gpus_that_share_a_vllm_are_of_one_group_and_a_shared_base_needs_such_a_sampler(
