@@ -25,6 +25,7 @@ ISSUE = [
     "ablation_population_size",
     "ablation_rows",
     "ablation_shaping",
+    "lineage",
     "real_base",
     "programme1_roles",
     "programme2_rows",
