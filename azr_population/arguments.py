@@ -33,11 +33,11 @@ class Parser(argparse.ArgumentParser):
         known = list(map(str, action.choices or ()))
         if action.choices is not None and value not in action.choices:
             near = difflib.get_close_matches(str(value), known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
             name = (
                 action.option_strings[0] if action.option_strings else action.metavar or action.dest
             )
-            self.error(f"{name} {value} is unknown{hint or ';'} choose from {', '.join(known)}")
+            self.error(f"{name} {value} is unknown; {hint}")
 
     def error(self, message: str) -> NoReturn:
         """Raises `UserError`, where argparse prints its usage and exits."""

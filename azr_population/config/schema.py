@@ -53,7 +53,7 @@ class MembersConfig:
 
 @dataclass
 class PopulationConfig(MembersConfig):
-    """... and with what budget per step, in a local run."""
+    """Who plays, what for, and with what budget per step, in a local run."""
 
     rows: int = setting(48, least=2, most=100_000)
     """Training rows per member per step, equal in every arm; the single agent splits its rows."""
