@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from typing import Any, NoReturn
 
-from azr_population.errors import UserError
+from azr_population.errors import UserError, did_you_mean
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -32,8 +31,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         known = list(map(str, action.choices or ()))
         if action.choices is not None and value not in action.choices:
-            near = difflib.get_close_matches(str(value), known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
+            near = did_you_mean(value, known).strip(" ()")
+            hint = near or f"choose from {', '.join(known)}"
             name = (
                 action.option_strings[0] if action.option_strings else action.metavar or action.dest
             )

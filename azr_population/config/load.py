@@ -135,6 +135,9 @@ def _one_line(error: BaseException) -> str:
     )
     if key:
         return str(unknown(key[1]))
+    whole = re.search(r"Invalid type assigned: \w+ is not .*?full_key: ([\w.]+)", told, re.DOTALL)
+    if whole and (fields := [key for key in known_keys() if key.startswith(f"{whole[1]}.")]):
+        return f"{whole[1]} is a section and takes no value; set a field of it, such as {fields[0]}"
     root: BaseException = error
     while isinstance(root, ConfigCompositionException) and root.__cause__ is not None:
         root = root.__cause__

@@ -79,6 +79,7 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
         ("task.types=[code_x]", r"task\.types=code_x is unknown; choose from code_f, code_i"),
         ("task.types=[]", r"task\.types is empty"),
         ("task.refuse=[hard]", r"task\.refuse=hard is unknown"),
+        ("referee=mine", r"^referee is a section and takes no value; .* such as referee\.workers$"),
         ("base=gpt5", r"base=gpt5 is unknown; choose one of: hf, nano"),
         ("run={stepz: 3}", r"run\.stepz is unknown; did you mean run\.steps"),
         ("base=hf", r"base\.path has no value"),
