@@ -1,7 +1,5 @@
 """The parser of every command: options are written out, and a mistake is one line."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any, NoReturn
 

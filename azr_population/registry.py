@@ -4,8 +4,6 @@ A name with a dot is `module.function`: found in every process of a run, Ray's a
 the folder that the command was started in.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import os

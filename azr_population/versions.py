@@ -1,7 +1,5 @@
 """Which versions of which packages are here: what a run and its messages tell."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version

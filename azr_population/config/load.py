@@ -40,11 +40,8 @@ def load_config(overrides: Sequence[str]) -> Config:
 
 def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
     """Reads a configuration as `to_yaml` writes it and applies overrides (`run.steps=40`): first
-    the groups that are chosen anew (`population=1t1s`), then fields.
-
-    Raises:
-        UserError: as `load_config`; or no such file, or no YAML.
-    """
+    the groups that are chosen anew (`population=1t1s`), then fields. Raises UserError: as
+    `load_config`; or no such file, or no YAML."""
     try:
         loaded = _checked(_values_only(path))
     except OmegaConfBaseException as error:

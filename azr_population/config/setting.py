@@ -46,11 +46,8 @@ def setting(
 
 
 def check_fields(node: Any, prefix: str = "") -> None:
-    """Refuses values out of their bounds in a dataclass and in those that it holds.
-
-    Raises:
-        UserError: naming the key (`prefix` and its dotted name), the value and what is accepted.
-    """
+    """Refuses values out of their bounds in a dataclass and in those that it holds. Raises
+    UserError: naming the key (`prefix` and its dotted name), the value and what is accepted."""
     for field in dataclasses.fields(node):
         key, value = f"{prefix}{field.name}", getattr(node, field.name)
         if dataclasses.is_dataclass(value):

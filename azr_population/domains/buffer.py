@@ -1,7 +1,5 @@
 """The tasks that were found valid so far: references for proposals, and what counts as new."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from dataclasses import asdict
 from typing import Any

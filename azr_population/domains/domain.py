@@ -4,8 +4,6 @@ A domain is one folder here and one line in `known.py`, or a class of one's own 
 `task.domain=mine.MyDomain`. Only `types`, `formats`, `judge` and `grade` have to be given.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

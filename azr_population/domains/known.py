@@ -1,7 +1,5 @@
 """The domains, by name: the `task.domain` of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """What a measure is: declared once, and used by terminal, pages, recipes and diagnostics."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """A prompt or a completion taken apart for a reader: what is code in it, and what is prose."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

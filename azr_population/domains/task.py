@@ -1,7 +1,5 @@
 """A task, whatever its domain: what it is about, what goes in, what comes out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

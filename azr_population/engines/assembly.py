@@ -3,8 +3,6 @@
 Every host and command makes its engine here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -62,11 +60,8 @@ def make_engine(
     learner: type[TorchLearner] = TorchLearner,
 ) -> tuple[LocalEngine, Any]:
     """The engine of these settings, slot i drawn by `generators[i]`, and its base's tokenizer.
-
-    Raises:
-        UserError: the base does not load, or what samples cannot serve it, or does not serve it as
-            the learner holds it.
-    """
+    Raises UserError: the base does not load, or what samples cannot serve it, or does not serve it
+    as the learner holds it."""
     base = str(base_folder(settings.base))
     settings = replace(settings, base=base)
     settings.rollout.kind.check_base(base, settings.dtype, settings.device, settings.rollout)
@@ -110,12 +105,8 @@ def assemble(
 
 
 def resolve(name: str, device: str) -> str:
-    """`auto` is vLLM on a GPU, and torch on a CPU.
-
-    Raises:
-        UserError: on a GPU without vLLM. Torch takes hours there for a step of a 7B base, so it has
-            to be asked for by name.
-    """
+    """`auto` is vLLM on a GPU, and torch on a CPU. Raises UserError: on a GPU without vLLM. Torch
+    takes hours there for a step of a 7B base, so it has to be asked for by name."""
     if name != "auto":
         return name
     if not device.startswith("cuda"):

@@ -6,8 +6,6 @@ each of its query heads. One new token's query heads of a group are therefore pa
 tokens of one head: five times faster in bfloat16 with three heads a group.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

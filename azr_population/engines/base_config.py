@@ -5,8 +5,6 @@ its defaults (a theta of 10,000) without a word: the model seems to work, and so
 What transformers 4 writes, transformers 5 reads (tests/engines/test_base_config.py has both ways).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +29,8 @@ def read_config(folder: Path) -> Any:
 
 
 def rope_overrides(config: Any, folder: Path) -> dict[str, Any]:
-    """RoPE in transformers 4's names, where it is the one that is installed and 5 wrote it.
-
-    Raises UserError where it has no name for a part.
-    """
+    """RoPE in transformers 4's names, where it is the one that is installed and 5 wrote it. Raises
+    UserError where it has no name for a part."""
     import transformers
 
     if not transformers.__version__.startswith("4."):

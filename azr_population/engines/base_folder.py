@@ -1,7 +1,5 @@
 """Where a base lies: in a folder, or under a name on the Hugging Face Hub."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -22,8 +20,7 @@ def base_folder(path: str | Path, weights: bool = True) -> Path:
     `path` is a folder, or a name on the Hub: then the folder is in Hugging Face's cache, where the
     base is put if it is not there yet, without `weights` only what describes it.
 
-    Raises:
-        UserError: it is neither, or cannot be had from the Hub.
+    Raises UserError: it is neither, or cannot be had from the Hub.
     """
     folder = Path(path).expanduser()
     if folder.is_dir():

@@ -1,7 +1,5 @@
 """Loading the frozen base model and its tokenizer from a Hugging Face folder."""
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import inspect
@@ -56,9 +54,8 @@ def load_base(
 
     Where the folder has a sample of its base (`base_sample.py`), the base is checked against it.
 
-    Raises:
-        UserError: no such base, no model or tokenizer in it, no such device, or a base that does
-            not read and score its sample as it did.
+    Raises UserError: no such base, no model or tokenizer in it, no such device, or a base that does
+    not read and score its sample as it did.
     """
     # Imported late: transformers takes seconds, and `--help` must not.
     import transformers

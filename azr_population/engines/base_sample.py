@@ -5,8 +5,6 @@ without a word: a tokenizer without its spaces, rotary tables with another perio
 beside the weights, in `sample.json`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -34,10 +32,8 @@ def write_sample(folder: str | Path, model: nn.Module, tokenizer: Any, text: str
 
 def check_sample(folder: str | Path, model: nn.Module, tokenizer: Any) -> None:
     """Compares a loaded base with the sample in its folder; without one there is nothing to do.
-
-    Raises:
-        UserError: the text becomes other tokens, or they another text, or their scores are others.
-    """
+    Raises UserError: the text becomes other tokens, or they another text, or their scores are
+    others."""
     file = Path(folder) / FILE
     if not file.exists():
         return

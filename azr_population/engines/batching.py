@@ -1,7 +1,5 @@
 """Which rows go through the model together."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 
 from azr_population.engines.engine import BASE

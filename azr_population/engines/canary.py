@@ -6,8 +6,6 @@ pushed member continues one prompt, in one mixed batch with the bare base, and t
 the same tokens under each of its members: the one that was asked must explain them best.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 
@@ -46,13 +44,10 @@ class Canary:
         self._dtype = dtype
 
     def check(self, rollout: Rollout, learner: Learner, slots: Sequence[int]) -> dict[int, float]:
-        """The differences by slot, the bare base's beside them.
-
-        Raises:
-            UserError: the learner's bare base or another of these members explains what a member
-                wrote better than that member does, or the difference is NaN or beyond float32's
-                tolerance; names the member and the figures.
-        """
+        """The differences by slot, the bare base's beside them. Raises UserError: the learner's
+        bare base or another of these members explains what a member wrote better than that member
+        does, or the difference is NaN or beyond float32's tolerance; names the member and the
+        figures."""
         asked = [BASE, *slots]
         groups = rollout.generate([self._prompt] * len(asked), asked, Sampling(_TOKENS), seed=1)
         written = [one for (one,) in groups]
@@ -106,11 +101,8 @@ class Canary:
 
     def rehearse(self, rollout: Rollout, learner: Learner, slots: int) -> None:
         """The same with adapters that change much, before a run: fresh ones change nothing, and
-        nothing could be seen to be wrong with them. The learner's members stay as they are.
-
-        Raises:
-            UserError: as `check`.
-        """
+        nothing could be seen to be wrong with them. The learner's members stay as they are. Raises
+        UserError: as `check`."""
         members = [learner.read(slot) for slot in range(slots)]
         try:
             for slot, member in enumerate(members):

@@ -4,8 +4,6 @@ Rows that are done leave the batch, so a step costs what is still being written.
 search, stop strings, and serving requests as they arrive.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ A **rollout** samples, a **learner** trains; an **engine** is both, kept in step
 addressed by their slot. Text comes in and out in `text.py` alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ transformers' `DynamicCache` concatenates, so each new token copies all that cam
 costs depends on how busy the memory is: from an eighth to a half.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -5,8 +5,6 @@ scores and updates, the rollout wakes, what changed is pushed, the canary checks
 is the next token sampled. The learner never computes beside a rollout that is awake.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,7 +43,6 @@ class LocalEngine:
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> list[list[Completion]]:
-        """See `Rollout`."""
         if self._canary and self._unchecked:
             self._canary.check(self.rollout, self.learner, sorted(self._unchecked))
             self._unchecked.clear()
@@ -56,7 +53,6 @@ class LocalEngine:
     def update(
         self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
     ) -> Updates:
-        """See `Learner`."""
         with self.rollout.asleep():
             updates = self.learner.update(samples, learning_rates)
         self.push([slot for slot, figures in updates.items() if figures["updates"]])
@@ -65,25 +61,20 @@ class LocalEngine:
     def log_probs(
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """See `Learner`."""
         with self.rollout.asleep():
             return self.learner.log_probs(prompts, responses, slots)
 
     def read(self, slot: int) -> Adapter:
-        """See `Learner`."""
         return self.learner.read(slot)
 
     def write(self, slot: int, adapter: Adapter) -> None:
-        """See `Learner`."""
         self.learner.write(slot, adapter)
         self.push([slot])
 
     def state_dict(self) -> dict[str, Any]:
-        """See `Learner`."""
         return self.learner.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See `Learner`."""
         self.learner.load_state_dict(state)
         self.push(list(state["adapters"]))
 

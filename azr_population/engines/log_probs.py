@@ -1,7 +1,5 @@
 """Log-probabilities and entropies of given responses, rows of several members in one batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

@@ -6,8 +6,6 @@ importance sampling, as in veRL's `algorithm.rollout_correction` and TRL. The po
 then taken against the learner, which is exact for one update per batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

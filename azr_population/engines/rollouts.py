@@ -79,7 +79,6 @@ class TorchKind(RolloutKind):
     """Samples from the learner's own bank."""
 
     def make(self, served: Served, settings: RolloutSettings) -> Rollout:
-        """See `RolloutKind`."""
         return TorchRollout(
             served.model, served.bank, served.stop_ids, settings.rows, settings.tokens
         )
@@ -92,16 +91,13 @@ class VllmKind(RolloutKind):
     own_weights = True
 
     def check(self, rank: int) -> None:
-        """See `RolloutKind`."""
         versions.version()
         versions.lora_rank(rank)
 
     def check_base(self, base: str, dtype: str, device: str, settings: RolloutSettings) -> None:
-        """See `RolloutKind`."""
         versions.check_base(base, dtype, device.startswith("cuda"), settings.vllm)
 
     def make(self, served: Served, settings: RolloutSettings) -> Rollout:
-        """See `RolloutKind`."""
         # Imported late, as everything that starts a vLLM.
         from azr_population.engines.vllm_rollout import VllmRollout
 

@@ -5,8 +5,6 @@ that block, forward and backward. So all ranks have to run the model equally oft
 (`TorchLearner._passes`). Members, and the bank's hooks, are as they are on a whole base.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -21,8 +19,7 @@ def shard_base(model: nn.Module, device: str) -> None:
 
     Blocks are moved one by one, so that a GPU never holds the whole base.
 
-    Raises:
-        UserError: the model does not say what its blocks are.
+    Raises UserError: the model does not say what its blocks are.
     """
     # Imported late: torch.distributed has no FSDP where torch was built without it.
     from torch.distributed.device_mesh import init_device_mesh

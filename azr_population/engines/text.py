@@ -1,7 +1,5 @@
 """Text in, text out: what self-play asks of an engine, on top of token ids."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -53,23 +51,18 @@ class TextEngine:
     def update(
         self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
     ) -> Updates:
-        """See `Learner`."""
         return self.engine.update(samples, learning_rates)
 
     def read(self, slot: int) -> Adapter:
-        """See `Learner`."""
         return self.engine.read(slot)
 
     def write(self, slot: int, adapter: Adapter) -> None:
-        """See `Learner`."""
         self.engine.write(slot, adapter)
 
     def state_dict(self) -> dict[str, Any]:
-        """See `Learner`."""
         return self.engine.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See `Learner`."""
         self.engine.load_state_dict(state)
 
     def encode(self, prompts: Sequence[str]) -> list[list[int]]:

@@ -6,8 +6,6 @@ in place of logits: piece by piece, and each piece's gradient by the hidden stat
 beside it (the base is frozen, so there is no other). No pass is made twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

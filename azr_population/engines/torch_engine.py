@@ -1,7 +1,5 @@
 """A base in torch with a bank of members on it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

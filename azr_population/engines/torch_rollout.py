@@ -1,7 +1,5 @@
 """The rollout in plain torch: `decoding.decode` on batches that fit the memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 

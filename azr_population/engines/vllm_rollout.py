@@ -5,8 +5,6 @@ first, the prefix cache reset before the next token. Rows of the bare base are s
 of zeros: on a CPU vLLM's kernels take the index of "no adapter", -1, for that of the last one.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,10 +86,7 @@ class VllmRollout:
         rows: Sequence[int] | None = None,
     ) -> list[list[Completion]]:
         """See `Rollout`. The same seed draws alike, but for rounding: other batches, other bits.
-
-        Raises:
-            UserError: a prompt leaves no room for an answer.
-        """
+        Raises UserError: a prompt leaves no room for an answer."""
         self._refuse_long(prompts)
         numbers = rows if rows is not None else range(len(prompts))
         if self._stale_prefixes:
@@ -119,11 +114,8 @@ class VllmRollout:
         return groups
 
     def push(self, slot: int, adapter: Adapter) -> None:
-        """See `Rollout`.
-
-        Raises:
-            UserError: vLLM refuses the adapter, or has dropped another member's for it.
-        """
+        """See `Rollout`. Raises UserError: vLLM refuses the adapter, or has dropped another
+        member's for it."""
         if BASE not in self._requests and slot != BASE:
             self.push(BASE, _zeros(adapter))
         self._pushed += 1
@@ -155,7 +147,6 @@ class VllmRollout:
         self._refuse_lost()
 
     def close(self) -> None:
-        """See `Rollout`."""
         del self.llm
         versions.free()
         self._folder.cleanup()

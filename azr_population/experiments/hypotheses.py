@@ -107,5 +107,4 @@ def correct(tests: Sequence[Test]) -> list[float]:
 
 
 def robust(values: Values) -> Estimate | None:
-    """See `interquartile_mean`."""
     return interquartile_mean(list(values.values()))

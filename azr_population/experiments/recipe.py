@@ -137,11 +137,8 @@ def recipe_names(folder: Path | None = None) -> list[str]:
 
 
 def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
-    """The recipe called `name`, in full: some play for hours.
-
-    Raises:
-        UserError: there is none (the message lists those that are), or its file has a mistake.
-    """
+    """The recipe called `name`, in full: some play for hours. Raises UserError: there is none (the
+    message lists those that are), or its file has a mistake."""
     from azr_population.runs.diagnostics.takes import (
         TAKES,  # late: every command has recipe's arguments
     )

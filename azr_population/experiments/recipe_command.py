@@ -268,11 +268,8 @@ def is_trial(arguments: argparse.Namespace) -> bool:
 
 
 def confirm(name: str, seconds: float, arguments: argparse.Namespace) -> None:
-    """Asks before the recipe plays for more than some minutes.
-
-    Raises:
-        UserError: the answer is no, or nobody is there to be asked and `--yes` is not given.
-    """
+    """Asks before the recipe plays for more than some minutes. Raises UserError: the answer is no,
+    or nobody is there to be asked and `--yes` is not given."""
     if seconds <= _LONG or arguments.yes:
         return
     told = f"{name} plays for about {estimate([seconds])} of one core"

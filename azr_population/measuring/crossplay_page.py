@@ -1,7 +1,5 @@
 """The page of a cross-play: what came out, and the matrix of solve rates as a heat map."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """A held-out exam for stored members, after their run."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence
@@ -75,11 +73,8 @@ def examine(
     path: str | Path, overrides: Sequence[str] = (), every: int = 0
 ) -> tuple[About, list[Result]]:
     """The base and the stored members of the run at `path` sit an exam, oldest first; `overrides`
-    of its `exam` group, `every` as in `stored_members`.
-
-    Raises:
-        UserError: there is no such run, or it has no members or another base.
-    """
+    of its `exam` group, `every` as in `stored_members`. Raises UserError: there is no such run, or
+    it has no members or another base."""
     folder = RunDirectory(path)
     config = stored_config(folder, overrides)
     members = [one for one in stored_members(folder, every) if one.solves]
@@ -114,10 +109,7 @@ def examine(
 
 def write_results(about: About, results: Sequence[Result], out: Path | None = None) -> Path:
     """Writes a JSON file with every score, by default into the run, and a CSV file beside it.
-
-    Raises:
-        UserError: the name does not end in .json, or cannot be written to.
-    """
+    Raises UserError: the name does not end in .json, or cannot be written to."""
     out = out or Path(about.run) / f"exam_{about.seed}.json"
     if out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")

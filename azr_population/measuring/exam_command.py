@@ -1,7 +1,5 @@
 """`azr-population exam`: stored members sit a held-out exam after their run."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every stored teacher's tasks against every stored student: who solves how much."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,8 +29,7 @@ def play(
     Where a task has one right answer its probability is the solve rate, elsewhere the share of
     right answers among `attempts`. Arguments: see `stored_members` for `every`.
 
-    Raises:
-        UserError: a run is missing, has no snapshots, or another base or format than the first.
+    Raises UserError: a run is missing, has no snapshots, or another base or format than the first.
     """
     runs = [RunDirectory(path) for path in paths]
     configs = [stored_config(run, []) for run in runs]

@@ -6,8 +6,6 @@ that student s solves a task of teacher t is 1 / (1 + exp(b_t - a_s)); Brier, "V
 forecasts expressed in terms of probability" (1950).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The members that runs have stored, and an engine that takes one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,10 +67,7 @@ MOST = 8
 def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMember]:
     """The members at the run's last step, and before them those of its snapshots at multiples of
     `every` (0: none; None: those that there are, `MOST` evenly spread ones of more), oldest first.
-
-    Raises:
-        UserError: there are none.
-    """
+    Raises UserError: there are none."""
     run.refuse_curves()
     end = last_step(run)
     stored = steps(run.snapshots)
@@ -112,11 +107,8 @@ def _stored(run: RunDirectory, step: int, folder: Path) -> StoredMember:
 
 @contextmanager
 def engine_for(config: Config, run: RunDirectory) -> Iterator[TextEngine]:
-    """An engine with one slot, the bare base in it, on the base that the run was played on.
-
-    Raises:
-        UserError: that base is not there, or is another one.
-    """
+    """An engine with one slot, the bare base in it, on the base that the run was played on. Raises
+    UserError: that base is not there, or is another one."""
     run.check_base(fingerprint(base_of(config)))
     config.population.teachers = config.population.students = 0
     with open_engine(config) as engine:

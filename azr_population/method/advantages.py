@@ -1,8 +1,6 @@
 """TRR++: task-relative REINFORCE++ (AZR, section 3.3.5); and what an attempt is worth beside the
 others at its task, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What no run could work with, local or inside AZR: refused before anything is loaded."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
@@ -24,11 +22,8 @@ def check_population(
     members: MembersConfig, matchmaking: MatchmakingConfig, evolution: EvolutionConfig, rank: int
 ) -> None:
     """Checks what a population is made from; `rank` is that of its adapters. Bounds are not looked
-    at: see `setting.check_fields`.
-
-    Raises:
-        UserError: naming the key as a local run has it, the value and what would be accepted.
-    """
+    at: see `setting.check_fields`. Raises UserError: naming the key as a local run has it, the
+    value and what would be accepted."""
     Roster.make(members.teachers, members.students)
     teacher_reward_of(members)(0.5)
     student_reward_of(members)(True, False)
@@ -92,10 +87,7 @@ def turnover_line(evolution: EvolutionConfig, teachers: int, students: int) -> s
 
 def check_made(base: BaseConfig) -> None:
     """Refuses the base of `base=smollm2` where nobody has made it; of others, see `base_folder`.
-
-    Raises:
-        UserError: with the command that makes it.
-    """
+    Raises UserError: with the command that makes it."""
     path = base.path or ""
     if base.name == "smollm2" and path.startswith(".") and not Path(path).is_dir():
         raise UserError(

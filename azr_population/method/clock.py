@@ -1,7 +1,5 @@
 """How long each phase of a step took."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -11,8 +11,6 @@ place of the member): neither who else sits nor how many they are changes a memb
 sittings share no noise, and two arms of one seed draw alike.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Members as PEFT folders: those of a run as it stands, and those of a step that is kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

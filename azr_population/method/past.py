@@ -7,8 +7,6 @@ The earlier students are those of the run's snapshots, frozen and drawn evenly, 
 Not covered: they are not rated, train on nothing, and propose nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

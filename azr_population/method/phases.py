@@ -1,7 +1,5 @@
 """The phases of a step from proposing to grading. They fill `Row`s and change nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from azr_population.config.schema import EngineConfig, TaskConfig

@@ -5,8 +5,6 @@ row belongs to; `reward`, `rate`, `evolve` and `record` are verbs of `step.py`. 
 host generates, verifies, solves and grades, and trains on what `training.py` credits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -143,11 +141,7 @@ class Population:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """The inverse of `state`.
-
-        Raises:
-            UserError: the state is of another population.
-        """
+        """The inverse of `state`. Raises UserError: the state is of another population."""
         roster = Roster.from_json(state["roster"])
         theirs, ours = ([member.name for member in members] for members in (roster, self.roster))
         if theirs != ours:

@@ -1,7 +1,5 @@
 """From rows to the records of a run: one line of `metrics.jsonl`, and the tasks and matches."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

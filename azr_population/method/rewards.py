@@ -1,7 +1,5 @@
 """What proposing and solving are worth."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The rows of a step: what one teacher proposed to one student and what came of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Who has how many rows: the budget of a step, split evenly over roles, matches and task types."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

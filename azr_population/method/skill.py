@@ -6,8 +6,6 @@ every teacher, matched or not; a student is worth what it solves, a teacher what
 an invalid proposal nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from azr_population.config.schema import Config

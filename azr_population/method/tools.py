@@ -1,7 +1,5 @@
 """What members are asked with, and what judges them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from azr_population.config.schema import Config

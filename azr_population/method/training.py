@@ -1,7 +1,5 @@
 """What members train on: who is credited for which row, and by how much."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

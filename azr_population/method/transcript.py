@@ -21,8 +21,6 @@ solved; nothing is computed from it. A record holds
                         taken out of the middle of a longer one
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

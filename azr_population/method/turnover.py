@@ -1,7 +1,5 @@
 """Rating the matches of a step and replacing members: the same in local runs and inside AZR."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The referee: validates programs and grades answers, in batches, on all its workers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar

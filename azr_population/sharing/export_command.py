@@ -1,7 +1,5 @@
 """`azr-population export`: a run's tasks and figures in the formats of others."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path
@@ -28,12 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Writes the folder whole or not at all; returns the exit code 0.
-
-    Raises:
-        UserError: the folder is there already, the run holds nothing to export, or a package that
-            the format needs is not installed.
-    """
+    """Writes the folder whole or not at all; returns the exit code 0. Raises UserError: the folder
+    is there already, the run holds nothing to export, or a package that the format needs is not
+    installed."""
     from azr_population.errors import UserError
     from azr_population.files import replacing_folder
     from azr_population.runs import RunDirectory

@@ -1,7 +1,5 @@
 """`azr-population push`: members of a run to the Hugging Face Hub, or to a folder first."""
 
-from __future__ import annotations
-
 import argparse
 
 DESCRIPTION = """\
@@ -29,12 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Returns the exit code 0.
-
-    Raises:
-        UserError: there is no such run or member, the folder is there already, the base has no name
-            on the Hub, or the Hub refuses or cannot be reached.
-    """
+    """Returns the exit code 0. Raises UserError: there is no such run or member, the folder is
+    there already, the base has no name on the Hub, or the Hub refuses or cannot be reached."""
     import tempfile
     from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Members of a run as a repository for the Hub: weights, configuration and a card of its own."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -29,11 +27,8 @@ def write_repository(
     license: str | None = None,
 ) -> None:
     """Writes what would be pushed: one member's files at the top of `folder`, of several in a
-    folder each. Paths of this machine are left out of configuration and card.
-
-    Raises:
-        UserError: the run has no such member, or nobody knows the base's name on the Hub.
-    """
+    folder each. Paths of this machine are left out of configuration and card. Raises UserError: the
+    run has no such member, or nobody knows the base's name on the Hub."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(folder) as place:
         place.mkdir()
@@ -52,11 +47,8 @@ def write_repository(
 
 
 def upload(folder: Path, repo: str, private: bool = False) -> str:
-    """Pushes the folder in one commit; returns the commit's address.
-
-    Raises:
-        UserError: the Hub refuses or cannot be reached, in one line.
-    """
+    """Pushes the folder in one commit; returns the commit's address. Raises UserError: the Hub
+    refuses or cannot be reached, in one line."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalTokenNotFoundError
 

@@ -1,7 +1,5 @@
 """The tasks of a run as rows of a data set: each once, with what became of all its attempts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,7 @@ def distinct_tasks(run: RunDirectory) -> list[dict[str, Any]]:
     `step` and `teacher` of the first proposal, `proposed` (how often), `attempts`, `solved`, and
     `solve_rate` over all attempts in [0, 1], None without attempts.
 
-    Raises:
-        UserError: the run has no tasks.
+    Raises UserError: the run has no tasks.
     """
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for record in run.tasks():

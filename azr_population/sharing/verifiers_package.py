@@ -5,8 +5,6 @@ are those of this package (`verifiers_taskset.py`), so that an answer is worth w
 run.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -47,11 +45,7 @@ __all__ = ["{title}Taskset"]
 
 def write_package(folder: Path, name: str, rows: list[dict[str, Any]]) -> str:
     """Fills an empty folder with the package of these tasks (`distinct_tasks`); returns its module,
-    which is the taskset's id.
-
-    Raises:
-        UserError: `name` makes no name of a module.
-    """
+    which is the taskset's id. Raises UserError: `name` makes no name of a module."""
     module = re.sub(r"[-. ]+", "_", name).lower()
     if not module.isidentifier():
         raise UserError(f"--out {name}: a package needs a name of letters, digits and _")

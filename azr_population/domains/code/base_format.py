@@ -1,7 +1,5 @@
 """The format that a base was made for, told by its folder and its tokenizer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +14,8 @@ WARMUP_LOG = "warmup.json"
 
 def own_format(folder: str | Path, tokenizer: Any) -> str:
     """A name of `FORMATS`: the warm-up's; else `nano` where the marks of its prompts are single
-    tokens; else `chat`.
-
-    Raises:
-        UserError: the base was warmed up on prompts that have no name here.
-    """
+    tokens; else `chat`. Raises UserError: the base was warmed up on prompts that have no name
+    here."""
     log = Path(folder) / WARMUP_LOG
     if log.is_file():
         return _warmed_up_on(log)

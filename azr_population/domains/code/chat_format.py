@@ -4,8 +4,6 @@ The wording is ours; what is asked for follows AZR's tasks (AZR, section 3.3): c
 inputs and a message to the solver. Not covered: AZR's own prompts, which AZR runs keep.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import ClassVar
@@ -42,7 +40,6 @@ class ChatFormat:
     chat: ClassVar[bool] = True
 
     def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
-        """See `azr_population.domains.format.Format`."""
         inputs = (
             f"{CODE_F_INPUTS} different inputs, each in an ```input block of its own, and a short "
             "hint in a ```message block"
@@ -79,7 +76,6 @@ class ChatFormat:
         )
 
     def solve_prompt(self, task: Task) -> str:
-        """See `Format`."""
         program = f"```python\n{task.program}\n```"
         if task.type == TaskType.CODE_O:
             return (
@@ -114,13 +110,11 @@ class ChatFormat:
         return None
 
     def write_proposal(self, task: Task) -> str:
-        """See `Format`."""
         blocks = [("python", task.program), *(("input", text) for text in task.inputs)]
         blocks += [("message", task.message)] if task.message else []
         return "\n".join(f"```{name}\n{body}\n```" for name, body in blocks)
 
     def write_answer(self, task: Task) -> str:
-        """See `Format`."""
         return f"```{_ANSWER_BLOCK[task.type]}\n{reference_answer(task)}\n```"
 
     def max_new_tokens(self, type: str, phase: str) -> int:

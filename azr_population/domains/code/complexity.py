@@ -1,7 +1,5 @@
 """How complex a program is, by measures of its text. Nothing is executed here."""
 
-from __future__ import annotations
-
 import ast
 import math
 import warnings

@@ -4,8 +4,6 @@ Bounds and weights are fixed, so that a cell means the same in every run. Nothin
 programs and literals are only parsed.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import warnings

@@ -1,7 +1,5 @@
 """Code: AZR's three types of task. The referee runs every program, rules refuse guessable ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar

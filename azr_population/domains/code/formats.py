@@ -1,7 +1,5 @@
 """How a model is asked for code tasks, by name: the `base.format` of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from azr_population.domains.code.chat_format import ChatFormat

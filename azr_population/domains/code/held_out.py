@@ -1,7 +1,5 @@
 """Programs that self-play must not train on, because the exam asks about them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 

@@ -12,8 +12,6 @@ so that prompts and training documents cannot drift apart. The grammar of a docu
 Left of the gap is the prompt, right of it the completion, which an end-of-sequence token ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -82,11 +80,9 @@ class NanoFormat:
         return task.outputs[0] if task.type == TaskType.CODE_O else None
 
     def write_proposal(self, task: Task) -> str:
-        """See `azr_population.domains.format.Format`."""
         return task.program + "".join(f"{IN}{arguments}" for arguments in task.inputs)
 
     def write_answer(self, task: Task) -> str:
-        """See `Format`."""
         return reference_answer(task)
 
     def max_new_tokens(self, type: str, phase: str) -> int:

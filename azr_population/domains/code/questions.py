@@ -1,7 +1,5 @@
 """What the referee is asked about a task."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from azr_population.domains.code.task import Task, TaskType, shown

@@ -1,7 +1,5 @@
 """Seed tasks in the format of AZR's `data/*_seed_io.jsonl` and `*_code_f_seed_io.jsonl` files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -18,8 +16,7 @@ def read_seed_file(path: str | Path) -> list[Proposal]:
     recorded outputs are not used: the referee executes every program again, because AZR's records
     hold outputs that were cut or depend on hash order.
 
-    Raises:
-        UserError: the file is missing, or a line is broken (named by its number).
+    Raises UserError: the file is missing, or a line is broken (named by its number).
     """
     if Path(path).exists() and not Path(path).is_file():
         raise UserError(f"seed file {path} is no regular file; {_NAME_ONE}")

@@ -5,8 +5,6 @@ neither rules nor examples have to be read again in every prompt. Completions ar
 `ChatFormat`. References are not shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from azr_population.domains.code.chat_format import CODE_F_INPUTS, ChatFormat
@@ -37,11 +35,9 @@ class ShortFormat(ChatFormat):
     questions about one program share most of their prompts."""
 
     def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
-        """See `azr_population.domains.format.Format`."""
         return _PROPOSE[type]
 
     def solve_prompt(self, task: Task) -> str:
-        """See `Format`."""
         program = f"```python\n{task.program}\n```\n"
         if task.type == TaskType.CODE_O:
             return f"{program}What is f({task.inputs[0]})?"
@@ -52,5 +48,4 @@ class ShortFormat(ChatFormat):
         return f"Write a Python function f with\n{pairs}{message}"
 
     def max_new_tokens(self, type: str, phase: str) -> int:
-        """See `Format`."""
         return _MAX_NEW_TOKENS[phase, type]

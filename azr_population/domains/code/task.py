@@ -1,7 +1,5 @@
 """The code tasks: a program with input/output pairs, asked about from one of three sides."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from azr_population.domains.task import Proposal, Task

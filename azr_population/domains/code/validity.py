@@ -4,8 +4,6 @@ The referee has the first word (it runs, it ends, it is deterministic, its outpu
 these rules have the second. They look at source text and literals only and run nothing.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Collection
 

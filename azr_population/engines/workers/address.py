@@ -1,7 +1,5 @@
 """Whether anybody answers at the address of a Ray cluster."""
 
-from __future__ import annotations
-
 import socket
 
 from azr_population.errors import UserError

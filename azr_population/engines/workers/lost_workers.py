@@ -1,7 +1,5 @@
 """A worker that died, whichever rank tells of it first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any
@@ -27,9 +25,8 @@ def watched(name: str, workers: Any, call: Callable[[], Any], way_on: str) -> An
         call: makes the call and waits for it.
         way_on: what the user can do after a death.
 
-    Raises:
-        UserError: a worker died, or raised one itself. Other errors of living workers are raised as
-            they are.
+    Raises UserError: a worker died, or raised one itself. Other errors of living workers are raised
+    as they are.
     """
     try:
         return call()

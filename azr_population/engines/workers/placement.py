@@ -1,7 +1,5 @@
 """Worker groups: which processes there are, and which members each of them holds."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,8 +53,7 @@ def start_groups(
     the first half of each node's workers, solvers the students on the second half.
     `settings.slots` is the number of all members.
 
-    Raises:
-        UserError: Ray has not the CPUs or GPUs for so many workers.
+    Raises UserError: Ray has not the CPUs or GPUs for so many workers.
     """
     if placement == "colocated":
         shares = [("members", 0, settings.slots, workers_on_nodes)]

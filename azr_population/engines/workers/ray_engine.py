@@ -1,7 +1,5 @@
 """An engine over a group of processes: rows are dealt out, members are the same on every rank."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -42,7 +40,6 @@ class RayEngine:
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> list[list[Completion]]:
-        """See `Rollout`."""
         if not prompts:
             return []
         numbers = list(rows) if rows is not None else list(range(len(prompts)))
@@ -86,7 +83,6 @@ class RayEngine:
     def log_probs(
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """See `Learner`."""
         lengths = [len(row[0]) + len(row[1]) for row in zip(prompts, responses, strict=True)]
         hands = self._dealt(lengths, slots, prompts, self._ranks)
         parts = [
@@ -109,15 +105,12 @@ class RayEngine:
         return self._call("read_member", slot)[0]
 
     def write(self, slot: int, adapter: Adapter) -> None:
-        """See `Learner`."""
         self._call("write_member", slot, adapter)
 
     def state_dict(self) -> dict[str, Any]:
-        """See `Learner`."""
         return self._call("state_dict")[0]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See `Learner`."""
         self._call("load_state_dict", state)
 
     @property

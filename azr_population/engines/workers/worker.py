@@ -4,8 +4,6 @@ Written against `verl.single_controller` (Worker, register, Dispatch) alone, so 
 depend on veRL's own trainers and workers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -130,7 +128,6 @@ class EngineWorker(Worker):
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See `Learner`."""
         self.engine.load_state_dict(state)
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)

@@ -3,8 +3,6 @@
 Hydra calls it in the driver, before AZR's main function, because the `population` group names it.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any, NoReturn
 
@@ -50,10 +48,7 @@ class ActivatePopulation(Callback):
 
 def activate(config: DictConfig) -> None:
     """Replaces `__main__.CodeIORayPPOTrainer`, which AZR's TaskRunner takes with it to its process.
-
-    Raises:
-        UserError: the host, the configuration or the base is not one that we can work with.
-    """
+    Raises UserError: the host, the configuration or the base is not one that we can work with."""
     from azr_population.hosts.azr import fitting, overrides, preflight, rehearsal
     from azr_population.hosts.azr.settings import read_settings
 

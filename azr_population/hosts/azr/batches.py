@@ -1,7 +1,5 @@
 """AZR's loaders, by member."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

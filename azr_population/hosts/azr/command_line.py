@@ -4,8 +4,6 @@ Hydra refuses an unknown arm or option too, over several lines, which AZR's scri
 traceback (they set HYDRA_FULL_ERROR).
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import re

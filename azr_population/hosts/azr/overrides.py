@@ -6,8 +6,6 @@ ignored in silence: `tests/azr/test_overrides.py` holds the table against AZR's 
 configuration.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -200,11 +198,8 @@ def given(config: Any) -> list[str]:
 
 
 def refuse(config: Any) -> None:
-    """Refuses values that a population cannot work with, given or not.
-
-    Raises:
-        UserError: naming the key, its value and the way out.
-    """
+    """Refuses values that a population cannot work with, given or not. Raises UserError: naming the
+    key, its value and the way out."""
     for key, found in TABLE.items():
         if not isinstance(found, Only):
             continue

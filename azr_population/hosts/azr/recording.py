@@ -1,7 +1,5 @@
 """The run directory of an AZR run, as a local run has it, and figures for AZR's logger."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,11 +18,8 @@ VALIDATION = "val/test_score/"
 
 
 def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:
-    """The run directory at `path`, new, or the one that is there when the run goes on.
-
-    Raises:
-        UserError: there is something there already and AZR was told not to resume.
-    """
+    """The run directory at `path`, new, or the one that is there when the run goes on. Raises
+    UserError: there is something there already and AZR was told not to resume."""
     directory = RunDirectory(path)
     if resumes and (path / "config.yaml").is_file():
         return directory

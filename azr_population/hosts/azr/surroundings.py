@@ -1,7 +1,5 @@
 """What an AZR run finds around it: its base, GPUs, vLLM, files and nodes; nothing is loaded."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess
@@ -41,10 +39,7 @@ def missing(config: Any, settings: PopulationSettings) -> Iterator[str]:
 
 def describe(path: str) -> Any:
     """The transformers configuration of a base, from its folder, Hugging Face's cache, or the Hub.
-
-    Raises:
-        UserError: there is none.
-    """
+    Raises UserError: there is none."""
     from transformers import AutoConfig
 
     folder = Path(path).expanduser()

@@ -4,8 +4,6 @@ veRL's layout: `prompts` [rows, P] padded on the left, `responses` [rows, R] pad
 `attention_mask`, `position_ids` and `input_ids` [rows, P + R].
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Which patches a population run applies to AZR, and what happens where one does not fit."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -31,10 +29,7 @@ OPTIONAL: Sequence[Patch] = (SPLITTER, PROMPT_LOOP, TOTAL_STEPS, REWARD_ARGUMENT
 
 def apply_patches(referee: str) -> list[str]:
     """Applies what a run with this referee (`azr` or `sandbox`) needs; returns all names in force.
-
-    Raises:
-        UserError: a needed patch does not fit the installed AZR.
-    """
+    Raises UserError: a needed patch does not fit the installed AZR."""
     done: list[str] = []
     # One by one, because two of them wrap the same function.
     for patch in (*REFEREE[referee], *NEEDED):

@@ -1,7 +1,5 @@
 """What samples inside AZR, and how vLLM is set up: by the user's own command, as in stock AZR."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from omegaconf import OmegaConf

@@ -1,8 +1,6 @@
 """What no local run could work with, beyond the bounds that stand on the fields: names that nothing
 carries, engines that nothing starts, values that contradict each other."""
 
-from __future__ import annotations
-
 from azr_population.config.schema import Config
 from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import check_engine, check_rollout
@@ -13,11 +11,8 @@ from azr_population.pages.console.view import VIEWS
 
 
 def check_config(config: Config) -> None:
-    """Refuses a run before anything is loaded, and imports what its dotted names name.
-
-    Raises:
-        UserError: naming the key, the value and what would be accepted.
-    """
+    """Refuses a run before anything is loaded, and imports what its dotted names name. Raises
+    UserError: naming the key, the value and what would be accepted."""
     check_playing(config)
     check_loggers(config.logger.names)
     VIEWS.find(config.run.view)
@@ -27,10 +22,7 @@ def check_config(config: Config) -> None:
 
 def check_playing(config: Config) -> None:
     """The part of it that also holds for members measured after their run: engine, prompts, tasks.
-
-    Raises:
-        UserError: as `check_config`.
-    """
+    Raises UserError: as `check_config`."""
     check_engine(config.engine.name, config.engine.workers)
     check_rollout(config.engine.rollout, config.base.lora.rank)
     domain = find_domain(config.task.domain)

@@ -1,7 +1,5 @@
 """`azr-population doctor`: what this machine has, and which of our uses therefore work."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import platform

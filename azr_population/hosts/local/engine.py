@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_engine(config: Config) -> Iterator[TextEngine]:
-    """The engine of the run; with it end the processes that it started.
-
-    Raises:
-        UserError: the base does not load, or something cannot serve or hold it.
-    """
+    """The engine of the run; with it end the processes that it started. Raises UserError: the base
+    does not load, or something cannot serve or hold it."""
     chat = format_of(config).chat
     model, tokenizer = meta_base(config)
     longest = longest_row(config, tokenizer, references=0)
@@ -55,11 +52,8 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
 
 
 def meta_base(config: Config) -> tuple[Any, Any]:
-    """The base without its weights, on torch's meta device, and its tokenizer.
-
-    Raises:
-        UserError: there is no causal LM, or no tokenizer of one.
-    """
+    """The base without its weights, on torch's meta device, and its tokenizer. Raises UserError:
+    there is no causal LM, or no tokenizer of one."""
     folder = base_folder(base_of(config), weights=False)
     try:
         return meta_model(folder), load_tokenizer(folder)

@@ -4,8 +4,6 @@ Two forks of one checkpoint differ by what is set differently and by nothing bef
 their difference needs far fewer seeds than that of two whole runs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,11 +34,8 @@ class Fork:
 
 
 def open_fork(config: Config, base: str) -> Fork:
-    """The checkpoint that `run.fork=RUN@STEP` names; `base` is the hash of the run's base.
-
-    Raises:
-        UserError: it is missing, or its members do not fit this configuration.
-    """
+    """The checkpoint that `run.fork=RUN@STEP` names; `base` is the hash of the run's base. Raises
+    UserError: it is missing, or its members do not fit this configuration."""
     path, at, step = str(config.run.fork).rpartition("@")
     if not at or not step.isdecimal():
         raise UserError(f"run.fork={config.run.fork} names no step; write RUN@STEP, as runs/a@50")

@@ -1,7 +1,5 @@
 """What a local run takes of its device's memory, by arithmetic, before anything is allocated."""
 
-from __future__ import annotations
-
 import os
 from typing import Any, cast
 
@@ -24,8 +22,7 @@ def check_memory(config: Config, model: nn.Module, longest: int) -> None:
     The processes of a Ray share this machine's memory, and have a GPU each. A Ray that runs
     elsewhere (RAY_ADDRESS) is not looked at.
 
-    Raises:
-        UserError: with the sum and its parts.
+    Raises UserError: with the sum and its parts.
     """
     workers = 1
     if config.engine.name == "ray":

@@ -1,7 +1,5 @@
 """What a local run is going to be, told before anything is started: `train --dry-run`."""
 
-from __future__ import annotations
-
 import torch
 
 from azr_population.config.schema import Config
@@ -16,11 +14,8 @@ from azr_population.runs import RunDirectory
 
 
 def plan(config: Config) -> list[str]:
-    """The run in lines: who plays, what a step is at most, what it needs of the memory.
-
-    Raises:
-        UserError: what would also stop the run at its start, as far as it can be known here.
-    """
+    """The run in lines: who plays, what a step is at most, what it needs of the memory. Raises
+    UserError: what would also stop the run at its start, as far as it can be known here."""
     RunDirectory(config.run.dir).refuse_unless_new()
     check_config(config)
     model, tokenizer = meta_base(config)

@@ -1,7 +1,5 @@
 """A run from Python: what `train` and `resume` return."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

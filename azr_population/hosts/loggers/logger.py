@@ -1,7 +1,5 @@
 """What a logger is, and the loggers by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Protocol

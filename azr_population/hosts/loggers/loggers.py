@@ -1,7 +1,5 @@
 """All loggers of a run, and the guarantee that none of them can stop it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """What a logger remembers between a run and its resumption."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The numbers of a step for loggers, named like those that AZR's own logger gets."""
 
-from __future__ import annotations
-
 from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """TensorBoard: one folder of event files per run, however often it is resumed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """trackio: calls like those of W&B on a local database, shown by `trackio show`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from azr_population.config.schema import LoggerConfig

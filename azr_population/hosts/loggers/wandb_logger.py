@@ -4,8 +4,6 @@
 the steps that it plays again, as their results are the same.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Mapping

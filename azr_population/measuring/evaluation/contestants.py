@@ -143,10 +143,8 @@ def named(
     words: Sequence[str], members: str, base: Path | None, records: Path | None
 ) -> list[Entry]:
     """The entries that the command's words name. `base` among them, where there is no such folder,
-    asks for the base alone of the others, of `--base`, or for the embedded one.
-
-    Raises UserError as `entry`.
-    """
+    asks for the base alone of the others, of `--base`, or for the embedded one. Raises UserError as
+    `entry`."""
     paths = [Path(word) for word in words]
     others = [path for path in paths if str(path) != BASE or path.exists()]
     if len(others) == len(paths):

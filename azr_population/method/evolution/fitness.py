@@ -3,8 +3,6 @@
 Ratings compare within a sub-population only: all its members meet the same other side.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -4,8 +4,6 @@ Source: PopuLoRA's replacement step (the worst members are replaced by children 
 Jaderberg et al. 2017 for PBT. Shares, elites and the child's rating are ours.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,11 +52,8 @@ class Replacement:
 
 
 class PopulationBasedTraining:
-    """The replacement step that the `evolution` group of a run describes.
-
-    Raises:
-        UserError: an unknown name (the message lists the valid ones), option or value.
-    """
+    """The replacement step that the `evolution` group of a run describes. Raises UserError: an
+    unknown name (the message lists the valid ones), option or value."""
 
     def __init__(self, settings: EvolutionConfig) -> None:
         FITNESS.find(settings.fitness)

@@ -5,8 +5,6 @@ many distinct parents are wanted (1 <= count <= n) and a generator, and returns 
 indices in the order drawn.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

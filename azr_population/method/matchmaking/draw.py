@@ -7,8 +7,6 @@ around dead ends, would have a distribution that depends on the order and that n
 down. For larger ones a Markov chain of pair swaps has the same distribution in the limit.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 

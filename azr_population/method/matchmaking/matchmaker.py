@@ -1,7 +1,5 @@
 """From ratings to a step's matches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,8 +27,7 @@ class Matchmaker:
         weighting: a name in `WEIGHTINGS`.
         options: keyword options of the weighting, such as `k` of `hard`.
 
-    Raises:
-        UserError: the weighting is unknown or does not take an option; the message lists names.
+    Raises UserError: the weighting is unknown or does not take an option; the message lists names.
     """
 
     def __init__(

@@ -4,8 +4,6 @@ In AlphaStar a learner draws its opponent with weight f(P(the learner wins)). He
 the student stands for the learner and the teacher for the opponent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

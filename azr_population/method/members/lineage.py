@@ -1,7 +1,5 @@
 """Where a child came from."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any

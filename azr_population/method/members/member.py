@@ -1,7 +1,5 @@
 """A member of a population."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import Enum
 

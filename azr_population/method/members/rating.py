@@ -4,8 +4,6 @@ Source: Herbrich, Minka, Graepel, "TrueSkill: A Bayesian Skill Rating System" (N
 the `trueskill` package. What a game is here, and when skill may drift, is ours.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from enum import Enum

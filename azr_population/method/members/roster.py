@@ -24,11 +24,8 @@ class Roster:
 
     @classmethod
     def make(cls, teachers: int, students: int, rating: Rating | None = None) -> Roster:
-        """A new roster of so many teachers and students; (0, 0) is AZR's single agent.
-
-        Raises:
-            UserError: one of the two numbers is 0 and the other is not, or one is negative.
-        """
+        """A new roster of so many teachers and students; (0, 0) is AZR's single agent. Raises
+        UserError: one of the two numbers is 0 and the other is not, or one is negative."""
         start = rating or Rating()
         if (teachers, students) == (0, 0):
             return cls([Member("agent_0", Role.AGENT, 0, start)])
@@ -103,11 +100,8 @@ class Roster:
 
     @classmethod
     def from_json(cls, rows: Sequence[dict[str, Any]]) -> Roster:
-        """The roster written by `to_json`, with bit-identical ratings.
-
-        Raises:
-            UserError: a row lacks something, or holds what no member can have.
-        """
+        """The roster written by `to_json`, with bit-identical ratings. Raises UserError: a row
+        lacks something, or holds what no member can have."""
         try:
             return cls(_member(row) for row in rows)
         except (KeyError, TypeError, ValueError) as error:

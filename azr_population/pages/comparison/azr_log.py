@@ -5,8 +5,6 @@ AZR logs through veRL (verl/utils/logger/aggregate_logger.py): one line per step
 rewards/reward_managers.py): `gen_<type>/...` of proposals and `pred_<type>/...` of answers.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -81,11 +79,8 @@ SETTINGS = {
 
 
 def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
-    """All steps of a log, and those settings that console output tells.
-
-    Raises:
-        UserError: the file cannot be read, or has no step, or nothing that AZR logs.
-    """
+    """All steps of a log, and those settings that console output tells. Raises UserError: the file
+    cannot be read, or has no step, or nothing that AZR logs."""
     refuse_irregular(path)
     try:
         text = path.read_text(encoding="utf-8", errors="replace")

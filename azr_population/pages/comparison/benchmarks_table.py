@@ -1,7 +1,5 @@
 """What members achieve on benchmarks, where `azr-population evaluate` was run on the runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Arms compared: the verdicts that the page, the terminal and scripts show."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,11 +78,8 @@ class Compared:
 
 
 def compare(arguments: Sequence[str]) -> Compared:
-    """Compares the runs that the arguments name (see `arms_of`).
-
-    Raises:
-        UserError: the arguments do not name two arms.
-    """
+    """Compares the runs that the arguments name (see `arms_of`). Raises UserError: the arguments do
+    not name two arms."""
     arms = arms_of(arguments)
     step = horizon(arms)
     return Compared(arms, step, verdicts(arms, step), differences(arms))

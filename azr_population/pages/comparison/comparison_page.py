@@ -1,7 +1,5 @@
 """The comparison as one HTML file: the verdict first, then what differs, budgets and curves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -43,11 +41,7 @@ _WITHOUT = (
 
 
 def write_comparison(compared: Compared, out: Path) -> Path:
-    """Writes the page to `out`.
-
-    Raises:
-        UserError: `out` cannot be written.
-    """
+    """Writes the page to `out`. Raises UserError: `out` cannot be written."""
     arms, step, rows, differing = compared.arms, compared.step, compared.rows, compared.differing
     drawn, constant = without_constants(curves(arms))
     data = {

@@ -1,7 +1,5 @@
 """The curves laid over each other: a line with a band per arm, and a thin line per seed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What differs between the arms besides what is compared, shown before any figure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

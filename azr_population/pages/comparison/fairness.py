@@ -1,7 +1,5 @@
 """Did the arms have the same budget? What their members consumed, side by side."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

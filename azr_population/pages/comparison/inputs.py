@@ -1,7 +1,5 @@
 """What is compared: arms, each with one or more runs (seeds), from the command's arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -185,9 +183,8 @@ def arms_of(arguments: Sequence[str]) -> list[Arm]:
     arm; one without is an arm of its own, called by as much of its path's end as no other one has.
     Tables under the name of other runs are of these, in their order.
 
-    Raises:
-        UserError: fewer than two arms, something that is no run, one run twice in an arm, or not as
-            many tables as runs.
+    Raises UserError: fewer than two arms, something that is no run, one run twice in an arm, or not
+    as many tables as runs.
     """
     found: dict[str, list[Run]] = {}
     for name, path in _names(arguments):

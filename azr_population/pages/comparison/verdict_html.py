@@ -1,7 +1,5 @@
 """The verdicts as HTML: the intervals drawn, a sentence per arm, and a table per arm."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The verdict table: the value of each arm by measure, and its difference from the first arm."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

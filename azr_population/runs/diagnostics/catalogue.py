@@ -36,11 +36,8 @@ def is_recorded(name: str) -> bool:
 
 def readings(run: RunDirectory, name: str) -> dict[str, Series]:
     """The measure `name` over the steps, by role and member, and `""` (see `Reader`); empty if the
-    run has not recorded it.
-
-    Raises:
-        UserError: there is no such measure; the message lists them all.
-    """
+    run has not recorded it. Raises UserError: there is no such measure; the message lists them
+    all."""
     return _READERS.get(name, recorded)(run, find_measure(name, domain_of(run)))
 
 

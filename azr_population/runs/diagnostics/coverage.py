@@ -60,11 +60,8 @@ def tasks_with_cells(run: RunDirectory) -> tuple[TaskTable, np.ndarray]:
 
 
 def coverage_map(run: RunDirectory) -> CoverageMap:
-    """Every cell: its centroid, and when and by whom it was filled.
-
-    Raises:
-        UserError: the run's domain has no space.
-    """
+    """Every cell: its centroid, and when and by whom it was filled. Raises UserError: the run's
+    domain has no space."""
     space = space_of(run)
     table, cells = tasks_with_cells(run)
     counts = np.bincount(cells, minlength=len(space.archive))

@@ -1,7 +1,5 @@
 """What `azr-population evaluate` left in a run: figures of the benchmarks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Judges solutions of HumanEval and MBPP problems by evalplus's rules, in the referee's sandbox."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """From completions to verdicts, each benchmark by its own grader."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property

@@ -5,8 +5,6 @@ that the kernel ends after some seconds of processor time (a busy machine change
 beyond some memory; the next item then gets a new process.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import resource
