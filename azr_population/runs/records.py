@@ -82,9 +82,11 @@ def config_of(run: RunDirectory, *keys: str) -> Any:
 
 
 def domain_of(run: RunDirectory) -> Domain:
-    """What the run's tasks are about: `code`, where nothing is said of it, as inside AZR. Raises
-    UserError: a domain of the user's cannot be imported."""
-    return find_domain(str(config_of(run, "task", "domain") or "code"))
+    """What the run's tasks are about; where nothing is said of it `code`, and inside AZR `code_e`,
+    which is that and AZR's fourth type. Raises UserError: a domain of the user's cannot be
+    imported."""
+    unsaid = "code_e" if config_of(run, "azr") is not None else "code"
+    return find_domain(str(config_of(run, "task", "domain") or unsaid))
 
 
 def step_of(row: Record) -> int | None:

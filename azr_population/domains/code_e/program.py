@@ -6,25 +6,38 @@ NO_ERROR = "NoError"
 """AZR's name for none."""
 
 _ENTRY = """\
-def f(*args, **named):
-    space = {{}}
+def _entry(source):
+    space, failed = {{}}, None
     try:
-        exec({source!r}, space)
-        repr(space["f"](*args, **named))
-    except MemoryError:
-        raise
+        exec(source, space)
     except BaseException as error:
-        kind = type(error)
-        module = getattr(kind, "__module__", "builtins")
-        if module.startswith("sandbox."):
+        failed = error
+
+    def f(*args, **named):
+        try:
+            if failed is not None:
+                raise failed
+            eval("repr(f(*args, **named))", space, {{"args": args, "named": named}})
+        except MemoryError:
             raise
-        return (module + "." if module not in ("builtins", "__main__") else "") + kind.__qualname__
-    return {none!r}
+        except BaseException as error:
+            kind = type(error)
+            module = getattr(kind, "__module__", "builtins")
+            if module.startswith("sandbox."):
+                raise
+            where = "" if module in ("builtins", "__main__") else module + "."
+            return where + kind.__qualname__
+        return {none!r}
+
+    return {{**space, "f": f}}
+
+
+globals().update(_entry({source!r}))
 """
 """As AZR reads it: the last line of a traceback up to the colon, which is the qualified name. What
 the value's `repr` raises counts, the value does not. The program has a namespace of its own, so
-that an `f` that calls itself does not meet this one. Lack of memory is the machine's affair, and
-what the sandbox forbids is not the program's."""
+that an `f` that calls itself does not meet this one; its other names are there for the input. Lack
+of memory is the machine's affair, and what the sandbox forbids is not the program's."""
 
 
 def naming(program: str, imports: Sequence[str] = ()) -> str:

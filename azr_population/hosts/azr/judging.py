@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.code_e.formats import CODE_E
 from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.ahead import Ahead
 from azr_population.hosts.azr.step import Step, completions
@@ -51,18 +52,18 @@ class Judge:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """AZR's call: (reward tensor [rows, R], metrics, valid programs, correct predictions)."""
         phase, _, kind = (kwargs.get("problem_type") or "").partition("_")
-        with self._running_ahead(kwargs.get("executor")):
+        with self._running_ahead(kwargs.get("executor") if kind != CODE_E else None):
             if phase == "gen":
-                return self._judge_proposals(TaskType(kind), kwargs)
+                return self._judge_proposals(kind, kwargs)
             manager = copy.copy(self._manager)
             if self._ahead and phase == "pred":
-                manager._get_data_dict = self._answers(TaskType(kind), kwargs["data"], self._ahead)
+                manager._get_data_dict = self._answers(kind, kwargs["data"], self._ahead)
             result = manager(*args, **{**self._arguments, **kwargs})
         if phase == "pred":
-            self._step.practice += self._practice(TaskType(kind), result[0], kwargs["data"])
+            self._step.practice += self._practice(kind, result[0], kwargs["data"])
         return result
 
-    def _practice(self, kind: TaskType, tensor: torch.Tensor, data: Any) -> list[Practice]:
+    def _practice(self, kind: str, tensor: torch.Tensor, data: Any) -> list[Practice]:
         """The attempts at AZR's own tasks. What they are paid is AZR's, unless a reward of another
         name is asked for, which then stands in the `tensor` [rows, R]."""
         config, practice = self._step.population.config, []
@@ -77,7 +78,7 @@ class Judge:
             practice.append(Practice(completion.slot, kind, completion, solved, reason, value))
         return practice
 
-    def _judge_proposals(self, kind: TaskType, kwargs: Mapping[str, Any]) -> Any:
+    def _judge_proposals(self, kind: str, kwargs: Mapping[str, Any]) -> Any:
         data = kwargs["data"]
         self._batch = [
             Row(self._match(completion.slot, opponent), kind, completion, None)
@@ -112,7 +113,8 @@ class Judge:
 
     @contextmanager
     def _running_ahead(self, executor: Any) -> Iterator[None]:
-        """Inside, AZR's own executor is answered ahead; another is left alone."""
+        """Inside, AZR's own executor is answered ahead; another is left alone, and so is that of
+        code_e, whose programs AZR runs twice to see whether they differ."""
         if not Ahead.works_with(executor):
             yield
             return
@@ -153,7 +155,7 @@ class Judge:
 
         return data_dict
 
-    def _answers(self, kind: TaskType, data: Any, ahead: Ahead) -> Callable[..., Any]:
+    def _answers(self, kind: str, data: Any, ahead: Ahead) -> Callable[..., Any]:
         """The same for answers to AZR's tasks, which it executes after it has read all of them."""
         made: Iterator[Any] | None = None
 
@@ -201,7 +203,13 @@ class Judge:
         with self._group.routed(students * n_samples) as group:
             witness = _Witness(group, students * n_samples, self._read)
             witness.then = functools.partial(self._foresee, data_dicts, valid)
+            for index in valid:
+                if self._batch[index].type == CODE_E:
+                    # AZR's estimate reads this key, which its own proposals do not have.
+                    data_dicts[index]["answer"]["error"] = data_dicts[index]["answer"]["output"]
             rewards, programs = self._estimate(**{**kwargs, "rollout_actor_wg": witness})
+            for index in valid:
+                data_dicts[index]["answer"].pop("error", None)
         for row, executed in zip(self._batch, self._executed, strict=True):
             row.reason = "invalid" if executed else "unparsable"
         for place, index in enumerate(valid):
@@ -250,7 +258,7 @@ def _evaluated(request: Mapping[str, Any], executor: Any) -> Any:
     return executor.eval_input_prediction(**request)
 
 
-def _requests(kind: TaskType, data_dict: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _requests(kind: str, data_dict: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Arguments of each `eval_input_prediction` that AZR makes of a row that answers its task."""
     if not data_dict["format_score"]:
         return

@@ -17,7 +17,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from azr_population.config.inside_azr import PopulationSettings
-from azr_population.domains.code.task import TaskType
+from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import check_rollout, check_shard, resolve
 from azr_population.errors import UserError, first_line
 from azr_population.hosts.azr import overrides, surroundings
@@ -25,6 +25,8 @@ from azr_population.hosts.azr.vllm_options import rollout_settings
 from azr_population.versions import installed
 
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
+DOMAIN = "code_e"
+"""AZR's four types."""
 TESTED = "AZR a82124e with verl 0.4.1"
 
 SURFACE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -94,7 +96,7 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
         UserError: naming the key, its value and the way out.
     """
     overrides.refuse(config)
-    known = [str(kind) for kind in TaskType]
+    known = list(find_domain(DOMAIN).types)
     for problem_type in config.azr.problem_types:
         if problem_type not in known:
             raise UserError(
@@ -239,7 +241,11 @@ def _check_ray(config: Any) -> None:
 def _check_seeds(config: Any, rows: int) -> None:
     """AZR draws a batch of tasks to solve without repeats, so a seed file has to hold as many."""
     needed = rows * config.azr.data_selection_strategy.update_iteration
-    wanted = {"azr.seed_dataset": ("code_i", "code_o"), "azr.code_f_seed_dataset": ("code_f",)}
+    wanted = {
+        "azr.seed_dataset": ("code_i", "code_o"),
+        "azr.error_seed_dataset": ("code_e",),
+        "azr.code_f_seed_dataset": ("code_f",),
+    }
     for key, problem_types in wanted.items():
         path = OmegaConf.select(config, key)
         if path is None or not set(problem_types) & set(config.azr.problem_types):

@@ -17,9 +17,10 @@ from azr_population.config.schema import (
     PopulationConfig,
 )
 from azr_population.config.setting import check_fields
-from azr_population.domains.code.domain import Code
+from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import importance_cap, resolve
 from azr_population.errors import UserError
+from azr_population.hosts.azr import preflight
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.check import check_population
 from azr_population.method.evolution.fitness import MEASURED
@@ -42,7 +43,7 @@ def population_of(settings: PopulationSettings, actor_lr: float) -> Population:
         settings.evolution,
         settings.seed,
         settings.buffer_size,
-        Code(),
+        find_domain(preflight.DOMAIN),
     )
 
 

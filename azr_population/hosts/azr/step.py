@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from azr_population.domains.code.task import TaskType
 from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.tokens import response_rows
 from azr_population.method.clock import PhaseClock
@@ -77,7 +76,7 @@ class Step:
         judged: Sequence[Row | Practice] = self.rows if phase == "gen" else self.practice
         owners: Sequence[Row | Practice | None] = judged[-len(written) :] or [None] * len(written)
         rows = [
-            TrainingRow(completion.slot, PHASES[phase], TaskType(kind), completion, reward, owner)
+            TrainingRow(completion.slot, PHASES[phase], kind, completion, reward, owner)
             for completion, reward, owner in zip(written, rewards.tolist(), owners, strict=True)
         ]
         for row in rows:

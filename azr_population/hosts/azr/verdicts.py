@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from azr_population.domains.code.task import TaskType
+from azr_population.domains.code_e.formats import CODE_E
+from azr_population.domains.code_e.program import same_name
 
 
 class Verdicts:
@@ -98,6 +100,8 @@ class Verdicts:
                     self._scores.get((text, output, given)) for given, output in _hidden(answer)
                 ]
                 solved = read and bool(scores) and all(score == 1.0 for score in scores)
+            elif kind == CODE_E:  # AZR compares names itself and asks no executor
+                solved = same_name(text, answer["output"])
             else:
                 solved = self._scores.get((answer["snippet"], answer["output"], text)) == 1.0
             judged.append((text if read else None, solved))

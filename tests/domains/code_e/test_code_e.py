@@ -51,6 +51,7 @@ def outcome(referee: Referee, program: str, inputs: str, *imports: str) -> str:
             "= TypeError",
         ),
         ("1 / 0\ndef f(n):\n    return n", "1", "= ZeroDivisionError"),  # as in AZR
+        ("class K:\n    def __len__(s): return -1\ndef f(k): return len(k)", "K()", "= ValueError"),
         ("def g(n):\n    return n", "1", "constant"),
         ("def f(n):\n    return 1", "1", "constant"),
         ("def f(n:", "1", "syntax_error"),

@@ -134,7 +134,7 @@ def test_an_unknown_arm_or_option_is_refused_by_hydra(host: Path, override: str)
         ("algorithm.use_kl_in_reward=true", "no reference policy"),
         ("+actor_rollout_ref.model.lora_rank=16", "population.lora.rank"),
         ("trainer.critic_warmup=3", "there is no critic"),
-        ("azr.problem_types=[code_i,code_e]", "code_e"),
+        ("azr.problem_types=[code_i,code_x]", "code_x"),
         ("azr.train_propose=false", "never learn"),
         ("azr.seed_dataset=no/such/file.jsonl", "no/such/file.jsonl cannot be read"),
     ],
