@@ -209,6 +209,7 @@ def _parser() -> Parser:
     accept.add_argument("--seed", type=int, default=1, help="of the draws")
     accept.add_argument("--gate", type=int, default=3, metavar="SEEDS", help="of the gate; 0: none")
     accept.add_argument("--gate-steps", type=int, default=100, help="of each of the gate's arms")
+    accept.add_argument("--jobs", type=int, default=1, help="of the gate's runs at a time")
     accept.set_defaults(run=_nano_accept)
 
     completion = commands.add_parser(
@@ -322,9 +323,10 @@ def _nano_accept(arguments: argparse.Namespace) -> int:
     if arguments.gate > 0:
         from azr_population.measuring.gate import gate, print_gate
 
-        # Settings were chosen on seed 1 (the card tells the exceptions).
+        # Settings were chosen on other seeds: the card tells which.
         seeds = range(arguments.seed + 1, arguments.seed + 1 + arguments.gate)
-        code |= not print_gate(gate(path, arguments.gate_steps, seeds))
+        found = gate(path, arguments.gate_steps, seeds, jobs=arguments.jobs)
+        code |= not print_gate(found)
     return code
 
 

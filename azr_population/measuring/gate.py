@@ -12,7 +12,9 @@ decide anything on it; one where the second fails has something that self-play d
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,20 +67,31 @@ class Gains:
 
 
 def gate(
-    path: str | Path, steps: int = 100, seeds: Sequence[int] = (2, 3, 4), tasks: int = 1200
+    path: str | Path,
+    steps: int = 100,
+    seeds: Sequence[int] = (2, 3, 4),
+    tasks: int = 1200,
+    jobs: int = 1,
 ) -> dict[str, Gains]:
-    """Plays both arms of code_o on the base at `path`; the exam has so many tasks."""
-    found = {}
-    for arm, play in (("gold", _learn_gold), ("rewards", _play)):
-        after = []
-        before: Scores = {}
-        for seed in seeds:
-            with _opened(path, seed, steps, tasks) as (game, exam):
-                before = _score(game, exam)
-                play(game, steps)
-                after.append(_score(game, exam))
-        found[arm] = Gains(before, tuple(after))
-    return found
+    """Plays both arms of code_o on the base at `path`, so many `jobs` at a time; the exam has so
+    many tasks."""
+    arms = {arm: [(arm, path, seed, steps, tasks) for seed in seeds] for arm in WANTED}
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        plays = {arm: [pool.submit(_before_and_after, *one) for one in arms[arm]] for arm in arms}
+        scores = {arm: [play.result() for play in plays[arm]] for arm in arms}
+    return {
+        arm: Gains(before=own[0][0], after=tuple(after for _, after in own))
+        for arm, own in scores.items()
+    }
+
+
+def _before_and_after(
+    arm: str, path: str | Path, seed: int, steps: int, tasks: int
+) -> tuple[Scores, Scores]:
+    with _opened(path, seed, steps, tasks) as (game, exam):
+        before = _score(game, exam)
+        (_learn_gold if arm == "gold" else _play)(game, steps)
+        return before, _score(game, exam)
 
 
 @contextmanager

@@ -27,6 +27,9 @@ ISSUE = [
     "ablation_shaping",
     "lineage",
     "real_base",
+    "line1_rates",
+    "line1_reward",
+    "line1_roles",
     "programme1_roles",
     "programme2_rows",
     "programme3_arms_race",
@@ -47,6 +50,18 @@ def test_a_programme_says_first_what_it_is_to_show():
             assert min(seeds) == 11
             for arm in recipe.arms:
                 assert not arms.find(arm).fork or recipe.paired
+
+
+def test_a_line_says_first_what_it_is_to_show_on_seeds_and_an_exam_of_its_own():
+    arms = read_arms()
+    own = arms.scales["longtail"]
+    recipes = [read_recipe(name, arms) for name in recipe_names()]
+    lines = [recipe for recipe in recipes if recipe.settings == "longtail"]
+    assert "exam.seed=8181" in own.common and min(seed_numbers(own.seeds)) == 31
+    assert [line.name for line in lines] == ["line1_rates", "line1_reward", "line1_roles"]
+    for line in lines:
+        assert line.primary and line.decision
+        assert all(one.looks.get(len(seed_numbers(own.seeds))) for one in line.primary)
 
 
 def test_the_clone_of_the_best_is_a_clone():
@@ -85,7 +100,8 @@ def test_the_overrides_of_every_arm_compose(name):
     assert arm.seconds > 0
     first = load_config([*arms.scales["nano"].common, *arms.find("single").nano])
     factor = {"single_double": 2, "single_octuple": 8}.get(name, 1)
-    load_config([*arms.scales["programme"].common, *arm.nano])
+    for settings in ("programme", "longtail"):
+        load_config([*arms.scales[settings].common, *arm.nano])
     assert config.population.rows == factor * first.population.rows, "rows per member are equal"
     assert config.population.attempts == first.population.attempts
 
