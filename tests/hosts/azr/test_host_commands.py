@@ -14,7 +14,7 @@ from hydra import compose, initialize_config_dir
 
 from azr_population.errors import UserError
 from azr_population.hosts.azr import preflight
-from azr_population.hosts.azr.command_line import fault
+from azr_population.hosts.azr.command_line import override_error
 from azr_population.hosts.azr.settings import read_settings
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
@@ -104,7 +104,7 @@ def test_every_override_of_our_examples_is_one_of_azrs(
     monkeypatch.chdir(AZR_HOME)
     folder = str(Path(AZR_HOME) / "absolute_zero_reasoner" / "configs")
     for overrides, arm in zip(commands, arms, strict=True):
-        assert set(arguments[-1:]) <= set(overrides) and fault(overrides) is None
+        assert set(arguments[-1:]) <= set(overrides) and override_error(overrides) is None
         # Hydra refuses a key that AZR's configuration does not have, unless it is added by a plus.
         added = [one for one in overrides if one.startswith("+")]
         assert {one.split("=")[0] for one in added} <= ADDED
