@@ -219,6 +219,17 @@ def test_a_full_disk_is_told_and_the_last_checkpoint_is_sound(run):
     assert main(["resume", str(run), "run.steps=3"]) == 0
 
 
+def test_a_missing_file_elsewhere_is_told_by_its_name(run, monkeypatch, capsys):
+    def gone(*_):
+        open("/nowhere/page.html")
+
+    monkeypatch.setattr("azr_population.hosts.local.run.write_report", gone)
+    assert main(["resume", str(run), "run.steps=3"]) == 2
+    told = capsys.readouterr().err
+    assert "azr-population: /nowhere/page.html: No such file or directory; mend" in told
+    assert "cannot be written" not in told
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to read-only folders")
 def test_a_read_only_folder_is_told(run, capsys):
     os.chmod(run, 0o500)

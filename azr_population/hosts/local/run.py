@@ -212,7 +212,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         raise
     except OSError as error:
         raise UserError(
-            f"run.dir={directory.path} cannot be written: {error.strerror}; mend that and go on "
+            f"{_failed(error, directory.path)}: {error.strerror}; mend that and go on "
             f"from step {last_step(directory.checkpoints)} with: azr-population resume "
             f"{directory.path}"
         ) from error
@@ -223,6 +223,14 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         with suppress(BrokenPipeError):
             view.on_end(result)
     return 128 + stopped_by[0] if stopped else 0
+
+
+def _failed(error: OSError, folder: Path) -> str:
+    """What an error of the file system is about: a file elsewhere by its name, else the run."""
+    file = error.filename
+    if isinstance(file, str) and not Path(file).resolve().is_relative_to(folder.resolve()):
+        return file
+    return f"run.dir={folder} cannot be written"
 
 
 def _environment() -> dict[str, Any]:
