@@ -221,7 +221,7 @@ def test_a_full_disk_is_told_and_the_last_checkpoint_is_sound(run):
 
 def test_a_missing_file_elsewhere_is_told_by_its_name(run, monkeypatch, capsys):
     def gone(*_):
-        open("/nowhere/page.html")
+        os.stat("/nowhere/page.html")
 
     monkeypatch.setattr("azr_population.hosts.local.run.write_report", gone)
     assert main(["resume", str(run), "run.steps=3"]) == 2
