@@ -133,6 +133,10 @@ class Domain(ABC):
             f"task.seed_file={path}: this task.domain reads no seed files; leave it out"
         )
 
+    def complete_seeds(self, seeds: Sequence[Proposal], referee: Referee) -> list[Proposal]:
+        """What `read_seeds` read, with what has to be executed first; before it is judged."""
+        return list(seeds)
+
     def parts(self, task: Mapping[str, Any]) -> list[Part]:
         """A record of `tasks.jsonl` as people read it."""
         pairs = zip(_texts(task.get("inputs")), _texts(task.get("outputs")), strict=False)

@@ -86,6 +86,7 @@ def seed_tasks(
     """The valid tasks of a seed file, of the types that the run plays."""
     types = domain.wanted(tasks.types)
     wanted = [proposal for proposal in proposals if proposal.type in types]
+    wanted = domain.complete_seeds(wanted, referee)
     verdicts = domain.judge(wanted, referee, tasks)
     return [verdict for verdict in verdicts if isinstance(verdict, Task)]
 

@@ -4,6 +4,7 @@ Better" (2022)."""
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from random import Random
 from typing import ClassVar
 
@@ -15,6 +16,7 @@ from azr_population.domains.puzzles.candidates import candidates
 from azr_population.domains.puzzles.formats import FORMATS
 from azr_population.domains.puzzles.grammar import PUZZLE, make
 from azr_population.domains.puzzles.measures import MEASURES, SPACE, measure
+from azr_population.domains.puzzles.p3 import read_p3, with_witnesses
 from azr_population.domains.task import Proposal, Task
 from azr_population.referee import Program, Question, Reason, Referee
 
@@ -97,6 +99,12 @@ class Puzzles(Domain):
 
     def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
         return drawn.draw(make, rng, held_out)
+
+    def read_seeds(self, path: str | Path) -> list[Proposal]:
+        return read_p3(Path(path))
+
+    def complete_seeds(self, seeds: Sequence[Proposal], referee: Referee) -> list[Proposal]:
+        return with_witnesses(seeds, referee)
 
     def call(self, given: str, output: str) -> str:
         return f"sat({given}) -> {output}"

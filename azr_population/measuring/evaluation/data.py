@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
+from azr_population.files import read_json
 from azr_population.measuring.evaluation.benchmark import Benchmark, Row
 from azr_population.measuring.evaluation.problem import Problem
 
@@ -98,12 +99,11 @@ def row_at(path: Path, offset: int) -> dict[str, Any]:
 def _problems(benchmark: Benchmark, path: Path) -> Iterator[Problem]:
     offset = 0
     try:
-        with _opened(path) as file:
-            for number, line in enumerate(file):
-                row_id = f"{benchmark.name}/{number}"
-                if line.strip():
-                    yield _problem(benchmark, line, Row({}, row_id, path, offset), number + 1)
-                offset += len(line)
+        for number, line in enumerate(_lines(path)):
+            row_id = f"{benchmark.name}/{number}"
+            if line.strip():
+                yield _problem(benchmark, line, Row({}, row_id, path, offset), number + 1)
+            offset += len(line)
     except (OSError, EOFError, gzip.BadGzipFile) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
 
@@ -120,6 +120,18 @@ def _problem(benchmark: Benchmark, line: bytes, place: Row, number: int) -> Prob
         raise UserError(
             f"{place.path}, line {number}: this is no row of {benchmark.title}: {error}"
         ) from error
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """A row each, of a file of lines or of one JSON list."""
+    if path.suffix == ".json":
+        rows = read_json(path)
+        if not isinstance(rows, list):
+            raise UserError(f"{path} is no list of problems")
+        yield from (json.dumps(row).encode() for row in rows)
+    else:
+        with _opened(path) as file:
+            yield from file
 
 
 def _opened(path: Path) -> Any:
@@ -149,8 +161,7 @@ def describe(benchmark: Benchmark, folder: Path | None) -> Found:
         return Found([], "missing")
     count = 0
     for path in paths:
-        with _opened(path) as file:
-            count += sum(bool(line.strip()) for line in file)
+        count += sum(bool(line.strip()) for line in _lines(path))
     digest = file_digest(benchmark, paths)
     state = benchmark.known.get(digest, "unknown file")
     return Found(paths, state, str(count), digest[:12])

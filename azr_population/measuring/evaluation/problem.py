@@ -1,4 +1,4 @@
-"""What a benchmark asks: problems of three kinds, each with what its grader needs to know."""
+"""What a benchmark asks: problems of four kinds, each with what its grader needs to know."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -60,4 +60,13 @@ class ContestProblem:
     """Reads the tests, which are too large to be kept."""
 
 
-Problem = MathProblem | FunctionProblem | ContestProblem
+@dataclass(frozen=True)
+class PuzzleProblem:
+    """A function `sat`; whatever it returns True for is right (P3)."""
+
+    id: str
+    program: str
+    """`sat`, complete."""
+
+
+Problem = MathProblem | FunctionProblem | ContestProblem | PuzzleProblem

@@ -7,6 +7,9 @@ are those of AZR's evaluation (evaluation/ of its repository), of evalplus and o
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from azr_population.domains.puzzles.formats import ChatPuzzles
+from azr_population.domains.puzzles.grammar import PUZZLE
+from azr_population.domains.task import Task
 from azr_population.errors import UserError
 from azr_population.measuring.evaluation.benchmark import Benchmark
 from azr_population.measuring.evaluation.problem import (
@@ -14,6 +17,7 @@ from azr_population.measuring.evaluation.problem import (
     FunctionProblem,
     MathProblem,
     Problem,
+    PuzzleProblem,
 )
 from azr_population.registry import Registry
 
@@ -179,6 +183,12 @@ def livecodebench(problem: ContestProblem) -> Prompt:
             "specification and passes all tests."
         ),
     )
+
+
+@_wording("puzzle", PuzzleProblem, "puzzle", "ours: the prompt of the domain puzzles")
+def puzzle(problem: PuzzleProblem) -> Prompt:
+    task = Task(PUZZLE, problem.program, (), ("True",))
+    return Prompt(ChatPuzzles().solve_prompt(task), chat=True)
 
 
 def _format(problem: ContestProblem, heading: str) -> str:

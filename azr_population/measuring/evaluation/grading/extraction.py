@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable
 
+from azr_population.domains.puzzles.formats import ChatPuzzles
+from azr_population.domains.puzzles.grammar import PUZZLE
 from azr_population.measuring.evaluation.grading.evalplus_rules import evalplus_module
 from azr_population.measuring.evaluation.problem import FunctionProblem, Problem
 
@@ -86,6 +88,7 @@ RULES: dict[str, Rule] = {
     "last_python_block": _of_text(last_python_block),
     "last_fence": _of_text(last_fence),
     "evalplus": sanitized,
+    "puzzle": _of_text(lambda completion: ChatPuzzles().parse_answer(PUZZLE, completion) or ""),
 }
 """How a completion's answer is found, by name."""
 

@@ -9,6 +9,7 @@ from azr_population.measuring.evaluation.grading.contests import ContestJudge
 from azr_population.measuring.evaluation.grading.extraction import extract
 from azr_population.measuring.evaluation.grading.functions import FunctionJudge
 from azr_population.measuring.evaluation.grading.mathematics import grade_answers
+from azr_population.measuring.evaluation.grading.puzzles import judge_puzzles
 from azr_population.measuring.evaluation.grading.references import References
 from azr_population.measuring.evaluation.grading.verdict import Verdict
 from azr_population.measuring.evaluation.grading.workers import Workers
@@ -17,6 +18,7 @@ from azr_population.measuring.evaluation.problem import (
     FunctionProblem,
     MathProblem,
     Problem,
+    PuzzleProblem,
 )
 
 Answer = tuple[Problem, str]
@@ -72,6 +74,8 @@ class Graders(AbstractContextManager["Graders"]):
             return list(grade_answers(answers, self.workers))  # type: ignore[arg-type]
         if kind is FunctionProblem:
             return self.functions.judge(answers)  # type: ignore[arg-type]
+        if kind is PuzzleProblem:
+            return judge_puzzles(answers, self.processes)  # type: ignore[arg-type]
         assert kind is ContestProblem
         return self.contests.judge(answers)  # type: ignore[arg-type]
 

@@ -13,12 +13,15 @@ from azr_population.measuring.evaluation.problem import (
     FunctionProblem,
     MathProblem,
     Problem,
+    PuzzleProblem,
 )
 
 _FEW = 4
 _WRONG = "271828182.5"
 _CONTEST = ContestProblem("proof", "", "", "", lambda: (("2 3\n", "5\n"), ("0 7\n", "7\n")))
 """LiveCodeBench has no solutions of its own."""
+_PUZZLE = PuzzleProblem("proof", "def sat(x):\n    return x > 0 and x * x == 1369")
+"""P3's solutions are programs, which have to be run first."""
 
 
 def prove(title: str, rule: str, problems: Sequence[Problem], graders: Graders) -> None:
@@ -50,6 +53,9 @@ def _known(problems: Sequence[Problem]) -> Iterator[tuple[Problem, bool, str, st
             spoilt = f"def {problem.entry_point}(*arguments):\n    return {_WRONG}\n"
             yield problem, True, problem.canonical, _fenced(problem.canonical)
             yield problem, False, spoilt, _fenced(spoilt)
+    if isinstance(problems[0], PuzzleProblem):
+        for right, text in ((True, "37"), (False, "36")):
+            yield _PUZZLE, right, text, f"```answer\n{text}\n```"
     if isinstance(problems[0], ContestProblem):
         for right, sign in ((True, "+"), (False, "-")):
             program = f"a, b = map(int, input().split())\nprint(a {sign} b)"
