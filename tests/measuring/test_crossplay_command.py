@@ -34,8 +34,9 @@ def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run, caps
     assert step == 5 and slope == found["slopes"]["student"]
 
 
-def test_without_every_it_takes_the_snapshots_that_there_are(stored_run):
-    run = RunDirectory(stored_run)
+def test_without_every_it_takes_the_snapshots_that_there_are(stored_run, tmp_path):
+    # A copy: the run is shared by all tests.
+    run = RunDirectory(shutil.copytree(stored_run, tmp_path / "stored"))
     assert {one.step for one in stored_members(run, None)} == {2, 4, 5}
     with pytest.raises(UserError, match="no snapshot at a multiple of 25, but of steps 2, 4"):
         stored_members(run, 25)
