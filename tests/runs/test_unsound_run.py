@@ -20,8 +20,8 @@ from azr_population.errors import UserError
 from azr_population.hosts.local.engine import longest_row, meta_base
 from azr_population.hosts.local.memory import check_memory
 from azr_population.measuring.evaluation.store import Store
-from azr_population.pages.comparison import benchmarks_table
 from azr_population.runs.checkpoint import steps
+from azr_population.runs.diagnostics.from_evaluation import read_figures
 
 WORKERS = "azr_population.engines.workers"
 SMALL = [
@@ -180,7 +180,7 @@ def test_json_that_is_nested_too_deep_for_compare(tmp_path, capsys):
     said = refused(capsys, "compare", tmp_path / "deep.json", "--out", tmp_path / "page.html")
     assert "deep.json" in said
     (tmp_path / "figures.json").write_text('{"lines": ' + "[" * 200_000)
-    assert benchmarks_table._read(tmp_path / "figures.json") == {}
+    assert read_figures(tmp_path / "figures.json") == {}
 
 
 def test_figures_that_are_a_folder_or_nested_too_deep(run, tmp_path, capsys):
