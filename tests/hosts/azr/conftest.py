@@ -27,7 +27,7 @@ def ray_session() -> Iterator[None]:
     # Sockets in the folder have names of about 70 characters, and 107 are allowed.
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
         ray.init(
-            num_cpus=8,
+            num_cpus=10,  # the groups of test_facade.py hold up to nine at once
             # Not really: see test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half.
             num_gpus=2,
             object_store_memory=200_000_000,

@@ -286,5 +286,5 @@ def test_too_few_cpus_are_told_before_ray_waits_for_them(make: Make, tiny_base: 
     settings = BatchWorkerSettings(
         str(tiny_base), NAMES, LoraSpec(4, 8.0), seed=1, response_length=WIDTH
     )
-    with pytest.raises(UserError, match="50 workers and the trainer need 51 CPUs, and Ray has 8"):
+    with pytest.raises(UserError, match="50 workers and the trainer need 51 CPUs, and Ray has 10"):
         start_groups("colocated", settings, 2, 2, [25, 25], PopulationWorker, ROOM)
