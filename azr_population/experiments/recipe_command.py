@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=positive, metavar="N", help="default: the recipe's")
     parser.add_argument(
         "--arms", metavar="A,B", help="other arms than the recipe's, of recipes/arms.yaml"
+    )
+    parser.add_argument(
+        "--with",
+        nargs="+",
+        default=[],
+        metavar="KEY=VALUE",
+        help="overrides of all arms, e.g. task.domain=puzzles; wants --out, a folder for such runs",
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="the runs' place (default runs/recipes/SCALE)"
@@ -83,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list or arguments.name is None:
         print_list(arms)
         return 0
-    recipe = read_recipe(arguments.name, arms)
+    recipe = _with(read_recipe(arguments.name, arms), arguments)
     if arguments.record and not (recipes_folder().resolve().parent / "setup.py").is_file():
         raise UserError("--record writes into a checkout, and this is none; leave it out")
     if arguments.record and is_trial(arguments):
@@ -98,6 +106,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.scale == "7b":
         return _run_7b(recipe, arms, arguments)
     return _run_nano(recipe, arms, arguments)
+
+
+def _with(recipe: Recipe, arguments: argparse.Namespace) -> Recipe:
+    """The recipe with what `--with` adds. Raises UserError where that would mix runs."""
+    added = getattr(arguments, "with")
+    if added and (arguments.kept or arguments.record or arguments.scale != "nano"):
+        raise UserError("--with plays runs of its own at nano scale; no --kept, --record, --scale")
+    if added and (arguments.out is None or recipe.scripts):
+        raise UserError(
+            "--with wants --out, and a recipe that plays runs: name a folder of its own"
+        )
+    return replace(recipe, overrides=(*recipe.overrides, *added))
 
 
 def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
@@ -282,6 +302,8 @@ def confirm(name: str, seconds: float, arguments: argparse.Namespace) -> None:
 def resume_command(arguments: argparse.Namespace) -> str:
     """The same command with --resume."""
     typed = ["azr-population", "recipe", arguments.name]
+    added = getattr(arguments, "with")
+    typed += ["--with", *added] * bool(added)
     for option in ("seeds", "steps", "arms", "out", "results"):
         if getattr(arguments, option) is not None:
             typed += [f"--{option}", str(getattr(arguments, option))]

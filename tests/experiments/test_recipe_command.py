@@ -126,6 +126,21 @@ def test_the_command_to_go_on_is_the_same_with_resume():
     assert recipe_command.resume_command(arguments) == (
         "azr-population recipe fig3_dynamics --steps 3 --out 'my runs' --jobs 1 --resume --yes"
     )
+    arguments = parser.parse_args(["fig3_dynamics", "--with", "seed=1", "base.path=a b"])
+    assert " --with seed=1 'base.path=a b' --jobs" in recipe_command.resume_command(arguments)
+
+
+def test_overrides_of_all_arms_make_runs_of_their_own(tmp_path, capsys):
+    typed = ["recipe", "fig5_ratings", "--seeds", "1", "--arms", "1t1s", "--steps", "2"]
+    added = ["--with", "task.domain=puzzles", "task.types=[puzzle]", "task.refuse=[trivial]"]
+    assert main([*typed, *added]) == 2
+    assert "--with wants --out" in capsys.readouterr().err
+    assert main([*typed, *added, "--out", str(tmp_path), "--kept"]) == 2
+    assert "no --kept" in capsys.readouterr().err
+    assert main([*typed, *added, "--out", str(tmp_path), "--dry-run"]) == 0
+    assert "would play 1t1s seed 1 to step 2" in capsys.readouterr().err
+    assert main([*typed, *added, "task.types=[code_o]", "--out", str(tmp_path)]) == 2
+    assert "task.types=code_o is unknown; choose from puzzle" in capsys.readouterr().err
 
 
 def test_times_are_told_as_people_tell_them():
