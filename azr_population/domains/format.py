@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -9,6 +10,8 @@ from azr_population.domains.task import Proposal, Task
 
 if TYPE_CHECKING:
     from azr_population.engines.engine import Completion
+
+_FENCE = re.compile(r"```[ \t]*([A-Za-z]*)[^\n]*\n(.*?)```", re.DOTALL)
 
 
 class Format(Protocol):
@@ -49,6 +52,19 @@ class Format(Protocol):
     def max_new_tokens(self, type: str, phase: str) -> int:
         """Longest useful completion in tokens; `phase` is `propose` or `solve`."""
         ...
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    """Fenced blocks in order: name in small letters, content."""
+    return [(name.lower(), body.strip("\n")) for name, body in _FENCE.findall(text)]
+
+
+def known_already(references: Sequence[Task], what: str = "programs") -> list[str]:
+    """The part of a chat prompt that shows tasks to differ from; none without them."""
+    if not references:
+        return []
+    shown = "\n".join(f"```python\n{task.program}\n```" for task in references)
+    return [f"These {what} are known already; yours must differ clearly:\n{shown}"]
 
 
 def read_proposal(format: Format, type: str, completion: Completion) -> Proposal | None:

@@ -4,11 +4,11 @@ The wording is ours; what is asked for follows AZR's tasks (AZR, section 3.3): c
 inputs and a message to the solver. Not covered: AZR's own prompts, which AZR runs keep.
 """
 
-import re
 from collections.abc import Sequence
 from typing import ClassVar
 
 from azr_population.domains.code.task import Proposal, Task, TaskType, reference_answer, shown_pairs
+from azr_population.domains.format import blocks, known_already
 
 _RULES = """Rules:
 - The entry point is a function named f; helper functions and classes are allowed.
@@ -25,7 +25,6 @@ _ASK: dict[str, str] = {
     "alone, should take careful reasoning.",
 }
 
-_FENCE = re.compile(r"```[ \t]*([A-Za-z]*)[^\n]*\n(.*?)```", re.DOTALL)
 CODE_F_INPUTS = 6
 _ANSWER_BLOCK: dict[str, str] = {
     TaskType.CODE_O: "output",
@@ -52,17 +51,14 @@ class ChatFormat:
             f"Give the program in a ```python block, and {inputs}. An input is the list of "
             "arguments as they stand between the parentheses of the call, e.g. [1, 2], 'ab'",
         ]
-        if references:
-            shown = "\n".join(f"```python\n{task.program}\n```" for task in references)
-            parts.append(f"These programs are known already; yours must differ clearly:\n{shown}")
-        return "\n\n".join(parts)
+        return "\n\n".join([*parts, *known_already(references)])
 
     def parse_proposal(self, type: str, text: str) -> Proposal | None:
         """See `Format`; the last python block counts, repeated inputs are dropped."""
-        blocks = _blocks(text)
-        programs = [body for name, body in blocks if name == "python"]
-        inputs = tuple(body for name, body in blocks if name == "input")
-        messages = [body for name, body in blocks if name == "message"]
+        found = blocks(text)
+        programs = [body for name, body in found if name == "python"]
+        inputs = tuple(body for name, body in found if name == "input")
+        messages = [body for name, body in found if name == "message"]
         wanted = CODE_F_INPUTS if type == TaskType.CODE_F else 1
         if not programs or len(inputs) < wanted:
             return None
@@ -102,7 +98,7 @@ class ChatFormat:
 
     def parse_answer(self, type: str, text: str) -> str | None:
         """See `Format`; the last fitting block counts."""
-        answers = [body for name, body in _blocks(text) if name == _ANSWER_BLOCK[type]]
+        answers = [body for name, body in blocks(text) if name == _ANSWER_BLOCK[type]]
         return answers[-1] if answers else None
 
     def gold_answer(self, task: Task) -> str | None:
@@ -110,9 +106,9 @@ class ChatFormat:
         return None
 
     def write_proposal(self, task: Task) -> str:
-        blocks = [("python", task.program), *(("input", text) for text in task.inputs)]
-        blocks += [("message", task.message)] if task.message else []
-        return "\n".join(f"```{name}\n{body}\n```" for name, body in blocks)
+        written = [("python", task.program), *(("input", text) for text in task.inputs)]
+        written += [("message", task.message)] if task.message else []
+        return "\n".join(f"```{name}\n{body}\n```" for name, body in written)
 
     def write_answer(self, task: Task) -> str:
         return f"```{_ANSWER_BLOCK[task.type]}\n{reference_answer(task)}\n```"
@@ -120,7 +116,3 @@ class ChatFormat:
     def max_new_tokens(self, type: str, phase: str) -> int:
         """See `Format`; room for a chain of thought."""
         return 2048
-
-
-def _blocks(text: str) -> list[tuple[str, str]]:
-    return [(name.lower(), body.strip("\n")) for name, body in _FENCE.findall(text)]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.nano_format import CODE, IN, OUT, NanoFormat
 from azr_population.domains.code.short_format import ShortFormat
-from azr_population.domains.format import Format
+from azr_population.domains.format import Format, known_already
 from azr_population.domains.task import Task
 from azr_population.registry import Registry
 
@@ -32,10 +32,7 @@ class ChatWithE(ChatFormat):
             "is the list of arguments as they stand between the parentheses of the call, e.g. "
             "[1, 2], 'ab'",
         ]
-        if references:
-            shown = "\n".join(f"```python\n{task.program}\n```" for task in references)
-            parts.append(f"These programs are known already; yours must differ clearly:\n{shown}")
-        return "\n\n".join(parts)
+        return "\n\n".join([*parts, *known_already(references)])
 
     def solve_prompt(self, task: Task) -> str:
         if task.type != CODE_E:

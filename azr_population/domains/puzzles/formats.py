@@ -1,15 +1,12 @@
 """How a model is asked for puzzles and for answers: rules, or a sentence for a warmed-up base."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from azr_population.domains.code.nano_format import IN, OUT, marked
-from azr_population.domains.format import Format
+from azr_population.domains.format import Format, blocks, known_already
 from azr_population.domains.task import Proposal, Task
 from azr_population.registry import Registry
-
-_FENCE = re.compile(r"```[ \t]*([A-Za-z]*)[^\n]*\n(.*?)```", re.DOTALL)
 
 
 class ChatPuzzles:
@@ -32,10 +29,7 @@ class ChatPuzzles:
             "Give the function in a ```python block, and a value of x that solves it, as a Python "
             "literal, in an ```answer block.",
         ]
-        if references:
-            shown = "\n".join(f"```python\n{task.program}\n```" for task in references)
-            parts.append(f"These puzzles are known already; yours must differ clearly:\n{shown}")
-        return "\n\n".join(parts)
+        return "\n\n".join([*parts, *known_already(references, "puzzles")])
 
     def parse_proposal(self, type: str, text: str) -> Proposal | None:
         """The last block of each kind counts."""
@@ -116,7 +110,7 @@ _HEAD = "def sat("
 
 
 def _last(text: str, block: str) -> str | None:
-    found = [body.strip("\n") for name, body in _FENCE.findall(text) if name.lower() == block]
+    found = [body for name, body in blocks(text) if name == block]
     return found[-1] if found and found[-1].strip() else None
 
 
