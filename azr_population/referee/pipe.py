@@ -72,8 +72,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             "standard input or output is closed; tasks come by one, verdicts by the other"
         )
     try:
+        # A stream of its own, never closed: a thread may still wait for a line of it at the end,
+        # and closing waits for that thread. The interpreter would close `sys.stdin`, and abort.
+        source = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
         with Referee(settings) as referee:
-            judge_lines(referee, sys.stdin.buffer, sys.stdout)
+            judge_lines(referee, source, sys.stdout)
     except BrokenPipeError:
         sys.stderr.close()  # the reader has left; there is nobody to tell
     return 0

@@ -212,6 +212,18 @@ def test_streams_that_do_not_work_are_named_in_a_line(redirections, says):
     assert done.stderr.decode().count("\n") == 1 and says in done.stderr.decode()
 
 
+@pytest.mark.timeout(60)
+def test_verdicts_that_cannot_be_written_end_it_while_the_input_stays_open():
+    with subprocess.Popen(
+        ["sh", "-c", f"{CLI} > /dev/full"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin and process.stderr
+        process.stdin.write(json.dumps(GOOD).encode() + b"\n")
+        process.stdin.flush()
+        assert process.stderr.read().decode().count("\n") == 1
+        assert process.wait() == 2
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_hundred_thousand_lines_are_all_answered_in_order(tmp_path):
