@@ -102,8 +102,15 @@ class Domain(ABC):
     ) -> list[list[Verdict]]:
         """For each task the verdicts on these answers to it."""
 
+    def asked_by_hand(self, proposal: Proposal, referee: Referee, rules: Rules) -> Task | str:
+        """As `judge`, of a task that somebody outside of a run asks. Raises UserError where
+        something is missing that only they can give."""
+        if not proposal.inputs:
+            raise UserError("a task needs an input: what stands between the brackets of f(...)")
+        return self.judge([proposal], referee, rules)[0]
+
     def answer(self, task: Task) -> str:
-        """An answer that solves the task."""
+        """An answer that solves the task; empty where none is known."""
         return task.outputs[0]
 
     def measure(self, program: str) -> dict[str, float]:

@@ -87,9 +87,15 @@ class Puzzles(Domain):
             for of_task in referee.grade(questions)
         ]
 
+    def asked_by_hand(self, proposal: Proposal, referee: Referee, rules: Rules) -> Task | str:
+        """A puzzle can be asked without a witness: `sat` alone says whether an answer is right."""
+        if proposal.inputs:
+            return super().asked_by_hand(proposal, referee, rules)
+        return _refused(proposal, rules) or Task(proposal.type, proposal.program, (), ("True",))
+
     def answer(self, task: Task) -> str:
         """The witness."""
-        return task.inputs[0]
+        return "".join(task.inputs)
 
     def measure(self, program: str) -> dict[str, float]:
         return measure(program)

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ARGUMENTS",
         action="append",
         default=[],
-        help="for --solve, as in f(...)",
+        help="for --solve, as in f(...); a puzzle needs none",
     )
     parser.add_argument("--type", help="of task, for --solve; default: the first")
     parser.add_argument("--samples", type=int, default=1, metavar="N", help="answers")

@@ -74,11 +74,11 @@ class Player:
 
     def solve(self, type: str, program: str, inputs: Sequence[str]) -> list[Record]:
         """Attempts at a task of the user's, which may be one that a run would refuse. Raises
-        UserError: the program does not run on the inputs, or they are too few."""
-        if not inputs:
-            raise UserError("a task needs an input: what stands between the brackets of f(...)")
+        UserError: the program does not run on the inputs, or they are too few. A puzzle needs
+        none."""
         rules = replace(self.config.task, refuse=[], max_program_chars=10**6)
-        (task,) = self.domain.judge([Proposal(type, program, tuple(inputs))], self.referee, rules)
+        proposal = Proposal(type, program, tuple(inputs))
+        task = self.domain.asked_by_hand(proposal, self.referee, rules)
         if not isinstance(task, Task):
             raise UserError(f"this is no {type} task ({task}): {meaning(task)}")
         limit = self.format.max_new_tokens(type, "solve")
@@ -100,13 +100,14 @@ class Player:
 
     def _graded(self, task: Task, completion: Completion) -> Record:
         answer = read_answer(self.format, task.type, completion)
-        right = self.domain.answer(task)
+        known = self.domain.answer(task)
+        right = {"right": known} if known else {}
         if answer is None:
-            return {"verdict": "failed", "reason": "unparsable", "right": right}
+            return {"verdict": "failed", "reason": "unparsable", **right}
         (((solved, reason),),) = self.domain.grade([(task, [answer])], self.referee)
         if solved:
             return {"verdict": "solved", "reason": reason}
-        return {"verdict": "failed", "reason": reason, "right": right}
+        return {"verdict": "failed", "reason": reason, **right}
 
     def _generate(self, prompt: str, limit: int) -> list[Completion]:
         (ids,) = self.engine.encode([prompt])

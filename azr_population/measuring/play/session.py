@@ -10,7 +10,8 @@ from azr_population.runs.formatting import plain
 
 HELP = """\
 /propose TYPE   a task of one of the types {types}, judged as in a run
-/solve TYPE     a task of yours: the program, a line with /input ARGUMENTS for each input, /end
+/solve TYPE     a task of yours: the program, a line with /input ARGUMENTS for each input that the
+                type needs, /end
 /help /quit
 anything else is a prompt; a backslash at the end of a line goes on with the next one"""
 

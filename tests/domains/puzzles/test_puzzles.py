@@ -41,6 +41,20 @@ def test_a_puzzle_and_its_answers(referee: Referee) -> None:
     assert told == ["solved", "solved", "wrong", "error", "error", "error"]
 
 
+def test_asked_by_hand_a_puzzle_needs_no_witness(referee: Referee) -> None:
+    def asked(program: str, *witness: str) -> Task | str:
+        return Puzzles().asked_by_hand(Proposal("puzzle", program, witness), referee, RULES)
+
+    task = asked(PRODUCT)
+    assert isinstance(task, Task) and Puzzles().answer(task) == ""
+    ((*verdicts,),) = Puzzles().grade([(task, ["[13, 17]", "[17, 13]"])], referee)
+    assert [one.reason for one in verdicts] == ["solved", "wrong"]
+    known = asked(PRODUCT, "[13, 17]")
+    assert isinstance(known, Task) and Puzzles().answer(known) == "[13, 17]"
+    assert asked(PRODUCT, "[17, 13]") == "unsolved"
+    assert asked("def f(x):\n    return x") == "no_function"
+
+
 @pytest.mark.parametrize(
     ("program", "witness", "reason"),
     [
