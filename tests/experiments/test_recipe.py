@@ -30,6 +30,8 @@ ISSUE = [
     "line1_rates",
     "line1_reward",
     "line1_roles",
+    "line2_arms_race",
+    "line3_rows",
     "programme1_roles",
     "programme2_rows",
     "programme3_arms_race",
@@ -58,7 +60,13 @@ def test_a_line_says_first_what_it_is_to_show_on_seeds_and_an_exam_of_its_own():
     recipes = [read_recipe(name, arms) for name in recipe_names()]
     lines = [recipe for recipe in recipes if recipe.settings == "longtail"]
     assert "exam.seed=8181" in own.common and min(seed_numbers(own.seeds)) == 31
-    assert [line.name for line in lines] == ["line1_rates", "line1_reward", "line1_roles"]
+    assert [line.name for line in lines] == [
+        "line1_rates",
+        "line1_reward",
+        "line1_roles",
+        "line2_arms_race",
+        "line3_rows",
+    ]
     for line in lines:
         assert line.primary and line.decision
         assert all(one.looks.get(len(seed_numbers(own.seeds))) for one in line.primary)
@@ -99,7 +107,7 @@ def test_the_overrides_of_every_arm_compose(name):
     config = load_config([*arms.scales["nano"].common, *arm.nano])
     assert arm.seconds > 0
     first = load_config([*arms.scales["nano"].common, *arms.find("single").nano])
-    factor = {"single_double": 2, "single_octuple": 8}.get(name, 1)
+    factor = {"single_double": 2, "single_octuple": 8, "single_all_rows": 16}.get(name, 1)
     for settings in ("programme", "longtail"):
         load_config([*arms.scales[settings].common, *arm.nano])
     assert config.population.rows == factor * first.population.rows, "rows per member are equal"
