@@ -6,6 +6,8 @@ teacher writes such programs, a student solves some of them, and practice has so
 No document holds two of the constructs; their compositions are for the exam.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
@@ -18,7 +20,7 @@ SHARES = {"propose": 0.5, "solve": 0.12}
 """Chance that a document is to have a tail construct, by phase. Such a document is drawn until
 there is one, while for a program of the core that is refused all is drawn anew: so their share of
 the documents is larger (the base's card has it)."""
-_EXPONENTS = {"propose": 0.5, "solve": 1.2}
+_EXPONENTS = {"propose": 0.3, "solve": 0.8}
 """A construct of rank r has weight r ** -exponent: values are rarer than programs."""
 
 
@@ -34,21 +36,22 @@ class Construct:
 CONSTRUCTS = tuple(
     Construct(*fields)
     for fields in (
-        (LIST, LIST, "{x}[-2:]"),
-        (STR, STR, "{x}[1:-1]"),
-        (LIST, LIST, "{x}[1:] + {x}[:1]"),
-        (STR, STR, "{x} * 3"),
-        (LIST, LIST, "{x}[1:-1]"),
-        (STR, STR, "{x}[1::2]"),
-        (LIST, LIST, "{x} + {x}[::-1]"),
-        (STR, STR, "{x}[-1:] + {x}[:-1]"),
-        (LIST, LIST, "[{x}[-1]] + {x}[1:]"),
-        (STR, STR, "'-'.join({x})"),
-        (LIST, LIST, "{x}[1::2]"),
         (STR, STR, "''.join(c * 2 for c in {x})"),
+        (STR, STR, "{x}[::3]"),
+        (STR, STR, "{x}[1:3]"),
+        (STR, STR, "{x}[-1:] + {x}[:-1]"),
+        (LIST, LIST, "{x}[-2:]"),
+        (STR, STR, "{x}[1::2]"),
+        (LIST, LIST, "{x}[1:3]"),
+        (STR, STR, "{x}[1:-1]"),
+        (LIST, LIST, "{x}[1:-1]"),
+        (LIST, LIST, "{x}[::3]"),
+        (LIST, LIST, "{x}[1::2]"),
+        (STR, STR, "{x} * 3"),
     )
 )
-"""From the most to the least frequent."""
+"""From the most to the least frequent; what takes more practice stands first, so that most of them
+start where a student solves one task in ten to one in four."""
 
 _USES = {
     LIST: ("{t}", "{t} + [{k}]", "[{k}] + {t}", "{t} + [len({x})]", "[{x}[0]] + {t}"),
