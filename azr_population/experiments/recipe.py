@@ -193,7 +193,8 @@ def _figure(path: Path, content: str | dict[str, Any]) -> Figure:
 
 
 def _paper_order(name: str) -> tuple[int, int, str]:
-    """Tables, then figures, then ablations; by their number."""
-    kind = next((i for i, k in enumerate(("table", "fig", "ablation")) if name.startswith(k)), 3)
+    """Tables, then figures, then ablations; by their number. The former base's lines at the end."""
+    kinds = ("table", "fig", "ablation", "", "programme")
+    kind = next((i for i, k in enumerate(kinds) if k and name.startswith(k)), kinds.index(""))
     digits = "".join(c for c in name.split("_")[0] if c.isdigit())
     return kind, int(digits or 0), name
