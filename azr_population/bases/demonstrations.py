@@ -33,7 +33,7 @@ class Demonstration:
 
 
 @dataclass(frozen=True)
-class Group:
+class DemonstrationSet:
     """Demonstrations of one kind; `programs` are those that they propose or ask about."""
 
     phase: str
@@ -70,7 +70,7 @@ _DEADLINE = 120.0
 
 def from_grammar(
     seed: int, format: str, start: int = 0, domain: str = "code"
-) -> Iterator[tuple[int, list[Group]]]:
+) -> Iterator[tuple[int, list[DemonstrationSet]]]:
     """Chunks of groups without end, each with its number, from chunk `start` on; the same for the
     same seed. They are made ahead, in a child process that is killed when it overruns."""
     make = (
@@ -83,7 +83,7 @@ def from_grammar(
             yield number, groups or []
 
 
-def from_tasks(tasks: Sequence[Task], format: Format, rng: Random) -> Iterator[Group]:
+def from_tasks(tasks: Sequence[Task], format: Format, rng: Random) -> Iterator[DemonstrationSet]:
     """Groups from executed tasks without end: each round all of them in another order, a task
     proposed in one and solved in the next."""
     for turn in count():
@@ -96,7 +96,7 @@ def from_tasks(tasks: Sequence[Task], format: Format, rng: Random) -> Iterator[G
                 yield _solving([task], format)
 
 
-def _chunk(seed: int, format: str, chunk: int) -> list[Group]:
+def _chunk(seed: int, format: str, chunk: int) -> list[DemonstrationSet]:
     rng = Random(f"demonstrations {seed} {chunk}")
     grammar, prompts = Grammar(rng), FORMATS.find(format).function()
     kinds, weights = list(MIX), list(MIX.values())
@@ -112,7 +112,7 @@ def _chunk(seed: int, format: str, chunk: int) -> list[Group]:
     return groups
 
 
-def _drawn(seed: int, format: str, name: str, chunk: int) -> list[Group]:
+def _drawn(seed: int, format: str, name: str, chunk: int) -> list[DemonstrationSet]:
     """As `_chunk`, of tasks that another domain draws."""
     rng, domain = Random(f"demonstrations {name} {seed} {chunk}"), find_domain(name)
     prompts, groups = domain.format(format), []
@@ -154,8 +154,8 @@ def _task(type: TaskType, example: Example, pairs: tuple[tuple[str, str], ...]) 
     return verdict if isinstance(verdict, Task) else None
 
 
-def _proposing(tasks: Sequence[Task], format: Format) -> Group:
-    return Group(
+def _proposing(tasks: Sequence[Task], format: Format) -> DemonstrationSet:
+    return DemonstrationSet(
         "propose",
         tuple(
             Demonstration(format.propose_prompt(task.type), format.write_proposal(task))
@@ -165,8 +165,8 @@ def _proposing(tasks: Sequence[Task], format: Format) -> Group:
     )
 
 
-def _solving(tasks: Sequence[Task], format: Format) -> Group:
-    return Group(
+def _solving(tasks: Sequence[Task], format: Format) -> DemonstrationSet:
+    return DemonstrationSet(
         "solve",
         tuple(
             Demonstration(format.solve_prompt(task), format.write_answer(task)) for task in tasks

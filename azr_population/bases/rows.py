@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from azr_population.bases.demonstrations import Group
+from azr_population.bases.demonstrations import DemonstrationSet
 from azr_population.bases.nano.packing import Document
 
 SOLVE_WEIGHT = 2.0
 """Of a token of an answer in the loss; 1 of a proposal's. Answers are short."""
 
 
-def encode_group(group: Group, tokenizer: Any) -> Document:
+def encode_group(group: DemonstrationSet, tokenizer: Any) -> Document:
     """Ids, positions, branches and weights; only tokens of completions have a weight."""
     turns = [
         [{"role": "user", "content": demonstration.prompt}]

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 
 from azr_population.bases import programs
-from azr_population.bases.demonstrations import Group, from_grammar, from_tasks
+from azr_population.bases.demonstrations import DemonstrationSet, from_grammar, from_tasks
 from azr_population.bases.nano.forward import may_attend
 from azr_population.bases.nano.packing import Batch, Document, pack
 from azr_population.bases.rows import encode_group
@@ -216,7 +216,7 @@ def _documents(
         settings.seed, settings.format, progress.chunk, settings.domain
     ):
         progress.chunk = number + 1
-        mixed: list[Group] = list(groups)
+        mixed: list[DemonstrationSet] = list(groups)
         if others is not None:
             mixed += [next(others) for _ in range(round(odds * len(groups)))]
             rng.shuffle(mixed)

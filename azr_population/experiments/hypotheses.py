@@ -64,7 +64,7 @@ def verdict(primary: Primary, estimate: Estimate, level: float | None) -> str:
 
 
 @dataclass(frozen=True)
-class Answer:
+class HypothesisResult:
     """A primary hypothesis and what came out; `test` is None where an arm has no value."""
 
     primary: Primary
@@ -79,7 +79,7 @@ def answers(
     values: Mapping[str, Mapping[str, Values]],
     paired: bool,
     together: bool,
-) -> list[Answer]:
+) -> list[HypothesisResult]:
     """The primary hypotheses tested; `values` are those of each measure by arm and seed.
 
     A verdict of one of several goes by the corrected level, Bonferroni's, which has intervals;
@@ -98,13 +98,13 @@ def answers(
         tested.append((primary, result, verdict(primary, result.estimate, level)))
     raw = [result.p if result else math.nan for _, result, _ in tested]
     corrected = raw if together else holm(raw)
-    return [Answer(*one, p) for one, p in zip(tested, corrected, strict=True)]
+    return [HypothesisResult(*one, p) for one, p in zip(tested, corrected, strict=True)]
 
 
-def correct(tests: Sequence[Test]) -> list[float]:
+def holm_corrected(tests: Sequence[Test]) -> list[float]:
     """The p-values of a family of tests, corrected by Holm."""
     return holm([one.p for one in tests])
 
 
-def robust(values: Values) -> Estimate | None:
+def iqm(values: Values) -> Estimate | None:
     return interquartile_mean(list(values.values()))

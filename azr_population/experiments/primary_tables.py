@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from azr_population.experiments.hypotheses import Answer, answers
-from azr_population.experiments.recipe import Recipe, Row
+from azr_population.experiments.hypotheses import HypothesisResult, answers
+from azr_population.experiments.recipe import Recipe, TableRow
 from azr_population.experiments.results_tables import Table, with_interval
 from azr_population.runs.formatting import csv_text, plain_number
 
@@ -26,7 +26,7 @@ def primary_tables(recipe: Recipe, table: Table) -> tuple[str, str]:
     return "\n".join(lines), csv_text([*COLUMNS, "p", "p_permutation", "verdict"], map(_row, found))
 
 
-def _line(answer: Answer, rows: tuple[Row, ...]) -> str:
+def _line(answer: HypothesisResult, rows: tuple[TableRow, ...]) -> str:
     primary, result = answer.primary, answer.test
     what = f"`{primary.arm}`" + (f" minus `{primary.than}`" if primary.than else "")
     above = f" (above {primary.margin:g}?)" if primary.margin else ""
@@ -45,7 +45,7 @@ def _together(recipe: Recipe) -> str:
     return "p is corrected by Holm for their number, the intervals by Bonferroni."
 
 
-def _row(answer: Answer) -> list[str]:
+def _row(answer: HypothesisResult) -> list[str]:
     primary, result = answer.primary, answer.test
     estimate = result.estimate if result else None
     bounds = (estimate.mean, estimate.low, estimate.high) if estimate else (None,) * 3

@@ -61,7 +61,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One row of the table: a number per run, and its mean and interval per arm."""
 
     label: str
@@ -108,7 +108,7 @@ class Recipe:
     """Its runs are not shared with other recipes, because what they measure is the time."""
     summary: str = "curves"
     figures: tuple[Figure, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[TableRow, ...] = ()
     scripts: tuple[str, ...] = ()
     """Command lines of a recipe with a programme of its own; `{results}` is where it writes."""
     minutes: float = 0.0
@@ -155,7 +155,7 @@ def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
             content[key] = tuple(map(str, content[key]))
     content["benchmarks"] = tuple(content.get("benchmarks", ()))
     content["figures"] = tuple(_figure(path, one) for one in content.get("figures", ()))
-    content["rows"] = tuple(build(path, Row, one) for one in content.get("rows", ()))
+    content["rows"] = tuple(build(path, TableRow, one) for one in content.get("rows", ()))
     content["primary"] = tuple(build(path, Primary, one) for one in content.get("primary", ()))
     recipe = build(path, Recipe, {"name": name, **content})
     for arm in recipe.arms:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from azr_population.experiments.hypotheses import LEVEL, Test, Values, correct, robust, test
-from azr_population.experiments.recipe import Figure, Recipe, Row
+from azr_population.experiments.hypotheses import LEVEL, Test, Values, holm_corrected, iqm, test
+from azr_population.experiments.recipe import Figure, Recipe, TableRow
 from azr_population.runs import RunDirectory
 from azr_population.runs.diagnostics import Estimate, Series, band, interval, series
 from azr_population.runs.diagnostics.takes import TAKES
@@ -29,7 +29,7 @@ class Cell:
     about it."""
 
 
-Table = Mapping[Row, Mapping[str, Cell]]
+Table = Mapping[TableRow, Mapping[str, Cell]]
 
 
 def curve(run: RunDirectory, name: str, of: str, steps: int) -> Series:
@@ -69,7 +69,7 @@ def curves_csv(lines: Mapping[str, Sequence[Series]]) -> str:
     return csv_text(header, rows)
 
 
-def values_of(row: Row, runs: Runs, lengths: Mapping[str, int]) -> dict[str, Values]:
+def values_of(row: TableRow, runs: Runs, lengths: Mapping[str, int]) -> dict[str, Values]:
     """The row's number of every run, by arm and seed; what is not known is left out."""
     taken: dict[str, Values] = {}
     for arm, of_arm in runs.items():
@@ -84,7 +84,7 @@ def make_table(recipe: Recipe, runs: Runs, lengths: Mapping[str, int]) -> Table:
     """All rows by arm; the differences that no primary hypothesis is about are one family."""
     baseline = baseline_of(recipe)
     primary = {(one.measure, one.arm, one.than) for one in recipe.primary}
-    table: dict[Row, dict[str, Cell]] = {}
+    table: dict[TableRow, dict[str, Cell]] = {}
     for row in recipe.rows:
         taken = values_of(row, runs, lengths)
         table[row] = {
@@ -103,7 +103,7 @@ def make_table(recipe: Recipe, runs: Runs, lengths: Mapping[str, int]) -> Table:
         for arm, cell in of_row.items()
         if cell.against and (row.label, arm, baseline) not in primary
     ]
-    for (row, arm, _), p in zip(family, correct([t for _, _, t in family]), strict=True):
+    for (row, arm, _), p in zip(family, holm_corrected([t for _, _, t in family]), strict=True):
         table[row][arm] = replace(table[row][arm], corrected=p)
     return table
 
@@ -124,7 +124,7 @@ def table_csv(recipe: Recipe, table: Table) -> str:
         for arm, cell in of_row.items():
             tested = cell.against
             line = [row.label, row.series, row.take, row.of, arm, str(cell.estimate.n)]
-            line += _numbers(cell.estimate) + _numbers(robust(cell.values))
+            line += _numbers(cell.estimate) + _numbers(iqm(cell.values))
             line += _numbers(tested.estimate if tested else None)
             line += map(plain_number, (tested.p, tested.permutation) if tested else (None, None))
             line += [plain_number(cell.corrected)]
@@ -168,7 +168,7 @@ def _shown(cell: Cell, seeds: int) -> str:
         text += f" (n={cell.estimate.n})"
     if cell.corrected < LEVEL:
         text = f"**{text}**"
-    if middle := robust(cell.values):
+    if middle := iqm(cell.values):
         text += f"<br>IQM {with_interval(middle)}"
     return text
 

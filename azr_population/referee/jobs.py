@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(eq=False)
-class Task:
+class PendingWork:
     """A piece of work on its way, and the outcomes of its calls so far."""
 
     number: int
@@ -119,7 +119,7 @@ class Job:
     """What goes to a worker at once: calls of one task, or of several that share a child."""
 
     def __init__(
-        self, parts: Sequence[tuple[Task, Sequence[int]]], worker: object, resident: bool
+        self, parts: Sequence[tuple[PendingWork, Sequence[int]]], worker: object, resident: bool
     ) -> None:
         self.parts = parts
         self.resident = resident
@@ -131,7 +131,7 @@ class Job:
             task.home = task.home or worker
 
     @property
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[PendingWork]:
         return [task for task, _ in self.parts]
 
     def packed(self, settings: RefereeSettings) -> bytes:

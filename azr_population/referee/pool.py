@@ -10,7 +10,7 @@ from typing import Any
 
 from azr_population.errors import UserError
 
-from .jobs import Job, Outcome, Task
+from .jobs import Job, Outcome, PendingWork
 from .reasons import Reason
 from .sandbox import wire
 from .settings import RefereeSettings
@@ -128,7 +128,7 @@ class Pool:
                         break
                     if work is None:
                         break
-                    task = Task(taken, work, self._two_workers)
+                    task = PendingWork(taken, work, self._two_workers)
                     taken += 1
                     if task.done:
                         finished[task.number] = []

@@ -2,7 +2,7 @@
 
 import bisect
 
-from .jobs import Job, Task
+from .jobs import Job, PendingWork
 from .sandbox import wire
 from .settings import RefereeSettings
 
@@ -15,12 +15,12 @@ class Waiting:
     def __init__(self, settings: RefereeSettings, workers: int) -> None:
         self._settings = settings
         self._workers = workers
-        self._tasks: list[Task] = []
+        self._tasks: list[PendingWork] = []
 
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def add(self, task: Task) -> None:
+    def add(self, task: PendingWork) -> None:
         """Let a task wait as long as it has calls to be made."""
         task.alone |= task.work.alone or self._settings.child_per_call or task.tries > 1
         at = bisect.bisect_left(self._tasks, task.number, key=lambda task: task.number)
@@ -33,7 +33,7 @@ class Waiting:
         """The next job for a worker; several tasks that may share a child go together, but no more
         than leave something for the other workers."""
         most = min(self._settings.share, -(-len(self._tasks) // self._workers))
-        parts: list[tuple[Task, list[int]]] = []
+        parts: list[tuple[PendingWork, list[int]]] = []
         count = size = 0
         for task in self._tasks:
             calls = task.next_calls(worker)
@@ -58,5 +58,5 @@ class Waiting:
         self._tasks = [task for task in self._tasks if id(task) not in taken]
         return job
 
-    def _apart(self, task: Task) -> bool:
+    def _apart(self, task: PendingWork) -> bool:
         return self._settings.share == 1 or task.work.apart or task.size > wire.INBOX_BYTES

@@ -3,12 +3,14 @@ import pytest
 import torch
 from tiny_chat_base import make_model
 
-from azr_population.bases.demonstrations import Demonstration, Group, _chunk
+from azr_population.bases.demonstrations import Demonstration, DemonstrationSet, _chunk
 from azr_population.bases.nano.forward import may_attend
 from azr_population.bases.nano.packing import pack
 from azr_population.bases.rows import SOLVE_WEIGHT, encode_group
 
-GROUP = Group("solve", (Demonstration("abc1", "x"), Demonstration("abc22", "yz")), ("abc",))
+GROUP = DemonstrationSet(
+    "solve", (Demonstration("abc1", "x"), Demonstration("abc22", "yz")), ("abc",)
+)
 
 
 def test_what_prompts_share_comes_once_and_completions_alone_are_learned(tokenizer):
@@ -26,7 +28,9 @@ def test_what_prompts_share_comes_once_and_completions_alone_are_learned(tokeniz
 
 
 def test_equal_prompts_leave_their_last_token_to_every_branch(tokenizer):
-    group = Group("propose", (Demonstration("ab", "x"), Demonstration("ab", "y")), ("x", "y"))
+    group = DemonstrationSet(
+        "propose", (Demonstration("ab", "x"), Demonstration("ab", "y")), ("x", "y")
+    )
     document = encode_group(group, tokenizer)
     words = tokenizer.convert_ids_to_tokens(document.ids)
     assert words[:4] == ["<|im_start|>", "a", "b", "<|im_end|>"]

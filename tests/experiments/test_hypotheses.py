@@ -8,7 +8,7 @@ import pytest
 
 from azr_population.experiments.arms import Arm, Arms, Scale, seed_numbers
 from azr_population.experiments.hypotheses import answers, verdict
-from azr_population.experiments.recipe import Primary, Recipe, Row
+from azr_population.experiments.recipe import Primary, Recipe, TableRow
 from azr_population.experiments.results import draw
 from azr_population.experiments.runs import plan_runs, settings_folder
 from azr_population.runs.diagnostics import Estimate
@@ -107,7 +107,7 @@ def test_the_summary_begins_with_what_was_to_be_shown(programme, fake_run, metri
         "ours",
         arms=("one", "long"),
         settings="programme",
-        rows=(Row("rate", "solve_rate", "end"), Row("exam", "exam_mean", "end")),
+        rows=(TableRow("rate", "solve_rate", "end"), TableRow("exam", "exam_mean", "end")),
         primary=(Primary("Long beats one.", "rate", "long", "one"),),
         decision="if so, so.",
     )
@@ -135,7 +135,7 @@ def test_the_summary_begins_with_what_was_to_be_shown(programme, fake_run, metri
 
 
 def test_bold_is_for_what_is_left_after_the_correction(programme, fake_run, metrics, tmp_path):
-    rows = tuple(Row(f"rate {n}", "solve_rate", "end") for n in range(4))
+    rows = tuple(TableRow(f"rate {n}", "solve_rate", "end") for n in range(4))
     recipe = Recipe("t", "T", "ours", arms=("one", "long"), settings="programme", rows=rows[:1])
     planned = plan_runs(recipe, programme, recipe.arms, "11-14", 4, tmp_path / "runs")
     scatter = {11: 0.0, 12: 0.1, 13: 0.2, 14: 0.05}

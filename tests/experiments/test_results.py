@@ -9,7 +9,7 @@ import pytest
 
 from azr_population.errors import UserError
 from azr_population.experiments.azr_commands import plan_azr_runs
-from azr_population.experiments.recipe import Figure, Row
+from azr_population.experiments.recipe import Figure, TableRow
 from azr_population.experiments.results import draw
 from azr_population.experiments.results_tables import number, with_interval
 from azr_population.experiments.runs import keep_runs, plan_runs
@@ -23,9 +23,9 @@ def drawn(arms, recipe, fake_run, metrics, tmp_path):
     recipe = replace(
         recipe,
         rows=(
-            Row("solve rate", "solve_rate"),
-            Row("exam", "exam_mean", "end"),
-            Row("reward", "proposal_reward"),
+            TableRow("solve rate", "solve_rate"),
+            TableRow("exam", "exam_mean", "end"),
+            TableRow("reward", "proposal_reward"),
         ),
         figures=(
             Figure("solve_rate", "Solve rate", "share", limits=(0.0, 1.0)),
@@ -101,7 +101,7 @@ def test_a_run_that_goes_on_is_drawn_and_left_out_of_the_table(
     needs.module("matplotlib", "-e '.[report]'")
     recipe = replace(
         recipe,
-        rows=(Row("solve rate", "solve_rate"), Row("best", "exam_best", "end")),
+        rows=(TableRow("solve rate", "solve_rate"), TableRow("best", "exam_best", "end")),
         figures=(Figure("solve_rate", "Solve rate", "share"),),
     )
     planned = plan_runs(recipe, arms, recipe.arms, 2, 4, tmp_path / "runs")
@@ -145,7 +145,7 @@ def test_runs_of_an_older_version_are_named_with_the_key_they_lack(
 
 
 def test_without_any_run_there_is_still_a_summary(arms, recipe, tmp_path):
-    recipe = replace(recipe, rows=(Row("solve rate", "solve_rate"),))
+    recipe = replace(recipe, rows=(TableRow("solve rate", "solve_rate"),))
     planned = plan_runs(recipe, arms, recipe.arms, 1, 4, tmp_path / "runs")
     assert "0 of 4" in draw(recipe, arms, planned, 4, "nano", tmp_path / "results").read_text()
 

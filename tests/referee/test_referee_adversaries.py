@@ -9,7 +9,7 @@ import pytest
 from adversaries import CHANCE, ORDERED, READERS, STATE, TELLS, WRITERS
 
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
-from azr_population.referee.jobs import Job, Task
+from azr_population.referee.jobs import Job, PendingWork
 from azr_population.referee.sandbox import wire
 from azr_population.referee.sandbox.alike import alike
 from azr_population.referee.sandbox.wire import Call, Work
@@ -94,7 +94,7 @@ def test_to_validate_and_to_judge_takes_the_same_bytes():
         )
         attempt = Work(program, (Call(wire.LITERAL, "5"), Call(wire.LITERAL, answer)))
         jobs = [
-            Job([(Task(0, work), [call])], None, resident=False)
+            Job([(PendingWork(0, work), [call])], None, resident=False)
             for work, call in ((validation, 0), (attempt, 1), (validation, 1))
         ]
         sent = [job.packed(RefereeSettings()) for job in jobs]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from azr_population.referee import Reason, RefereeSettings
-from azr_population.referee.jobs import Job, Outcome, Task
+from azr_population.referee.jobs import Job, Outcome, PendingWork
 from azr_population.referee.sandbox import wire
 from azr_population.referee.sandbox.wire import Call, Work
 from azr_population.referee.waiting import Waiting
@@ -17,8 +17,8 @@ CHECK = (Call(wire.LITERAL, "1"), Call(wire.LITERAL, "2"))
 BOTH = tuple(call._replace(again=again) for again in (False, True) for call in CHECK)
 
 
-def task(number: int = 0, calls: tuple[Call, ...] = BOTH, gate: int = 4, **more) -> Task:
-    return Task(number, Work("def f(x): return x", calls, gate=gate), **more)
+def task(number: int = 0, calls: tuple[Call, ...] = BOTH, gate: int = 4, **more) -> PendingWork:
+    return PendingWork(number, Work("def f(x): return x", calls, gate=gate), **more)
 
 
 def frames(*statuses: int) -> bytes:
@@ -29,7 +29,7 @@ def report(*statuses: int, end: int = wire.END_DONE, code: int = 0) -> Report:
     return Report(end, code, 10, frames(*statuses))
 
 
-def waiting(*tasks: Task, workers: int = 1, **settings) -> Waiting:
+def waiting(*tasks: PendingWork, workers: int = 1, **settings) -> Waiting:
     queue = Waiting(RefereeSettings(**settings), workers)
     for each in tasks:
         queue.add(each)
@@ -94,7 +94,7 @@ def test_tasks_go_together_but_leave_something_for_others():
 
 
 def test_apart_and_alone_share_with_nobody():
-    apart = Task(1, Work("", BOTH, apart=True))
+    apart = PendingWork(1, Work("", BOTH, apart=True))
     queue = waiting(task(0), apart, task(2, alone=True), task(3), share=16)
     assert [t.number for t in queue.next(HERE).tasks] == [0, 3]
     jobs = [queue.next(HERE), queue.next(HERE)]

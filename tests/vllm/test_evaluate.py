@@ -7,7 +7,7 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.engines.base_model import load_base
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.torch_engine import make_bank
-from azr_population.measuring.evaluation.contestants import BASE, Contestant, Entry
+from azr_population.measuring.evaluation.contestants import BASE, Contestant, Contestants
 from azr_population.measuring.evaluation.prompts import Prompt
 from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
 from azr_population.measuring.evaluation.sampling.sampler import Request, Settings
@@ -41,7 +41,7 @@ def test_greedy_answers_are_those_of_torch(tmp_path):
         save_adapter(loud(spec, number), folder, str(nano_base_path()))
         members.append(Contestant(folder.name, "student", f"w{number}", folder))
     everybody = (Contestant(BASE, BASE, "b"), *members)
-    entry = Entry("run", tmp_path / "records", nano_base_path(), everybody)
+    entry = Contestants("run", tmp_path / "records", nano_base_path(), everybody)
     prompts = [Prompt(f"def f(x):\n    return x + {n}\n\nf({n}) == ") for n in (1, 5, 12)]
     requests = [Request(one, prompt, 1) for one in everybody for prompt in prompts]
 

@@ -65,7 +65,7 @@ a short one that adds the long tail."""
 
 
 @dataclass(frozen=True)
-class Recipe:
+class BuildRecipe:
     """Everything that a build depends on but the seed."""
 
     hidden: int = 128
@@ -85,7 +85,7 @@ class Recipe:
     """Documents in the buffer that mixes what the corpus yields."""
 
 
-def new_model(recipe: Recipe, seed: int) -> Any:
+def new_model(recipe: BuildRecipe, seed: int) -> Any:
     """A fresh `Qwen2ForCausalLM`, float32."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -120,7 +120,7 @@ def build(
     minutes: float = 50.0,
     seed: int = 1,
     threads: int = 2,
-    recipe: Recipe | None = None,
+    recipe: BuildRecipe | None = None,
     start: str | Path | None = None,
     checkpoint_minutes: float = 5.0,
     compile: bool = True,
@@ -138,7 +138,7 @@ def build(
 
     Returns the facts of the build: per phase steps, tokens, seconds and the loss curve.
     """
-    recipe = recipe or Recipe()
+    recipe = recipe or BuildRecipe()
     out = Path(out_dir)
     out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(threads)
@@ -175,7 +175,7 @@ class _Trainer:
     """The loop of one phase."""
 
     model: Any
-    recipe: Recipe
+    recipe: BuildRecipe
     phase: Phase
     loss_of: Callable[[Batch], torch.Tensor]
     out: Path
@@ -239,7 +239,7 @@ def save(model: Any, out: Path) -> None:
 
 
 def _documents(
-    tokenizer: Any, seed: int, recipe: Recipe, number: int, phase: Phase
+    tokenizer: Any, seed: int, recipe: BuildRecipe, number: int, phase: Phase
 ) -> Iterator[Document]:
     chunks = range(number * _CHUNKS, (number + 1) * _CHUNKS)  # no program stream comes twice
     kind = {"strict": phase.strict, "tail": phase.tail}
@@ -261,7 +261,7 @@ def _shuffled(
         yield document
 
 
-def _optimizer(model: Any, recipe: Recipe) -> torch.optim.Optimizer:
+def _optimizer(model: Any, recipe: BuildRecipe) -> torch.optim.Optimizer:
     """AdamW; biases and norms do not decay."""
     matrices = [p for p in model.parameters() if p.ndim == 2]
     vectors = [p for p in model.parameters() if p.ndim < 2]
@@ -273,7 +273,7 @@ def _optimizer(model: Any, recipe: Recipe) -> torch.optim.Optimizer:
 
 
 def _loss_function(
-    model: Any, recipe: Recipe, compile: bool, log: Callable[[str], None]
+    model: Any, recipe: BuildRecipe, compile: bool, log: Callable[[str], None]
 ) -> Callable[[Batch], torch.Tensor]:
     """Batch -> weighted mean cross-entropy of the tokens with a weight."""
     config = model.config

@@ -13,7 +13,7 @@ from azr_population.errors import UserError
 
 
 @dataclass(frozen=True)
-class Group:
+class PlacedGroup:
     """A worker group and the range of roster slots that it holds."""
 
     name: str
@@ -46,7 +46,7 @@ def start_groups(
     workers_on_nodes: list[int],
     worker_class: type[EngineWorker] = EngineWorker,
     room: Room | None = None,
-) -> list[Group]:
+) -> list[PlacedGroup]:
     """Starts the worker groups and loads the base in all of them.
 
     `colocated`: one group with all members on all workers. `split`: proposers hold the teachers on
@@ -81,7 +81,7 @@ def start_groups(
             ray_cls_with_init=RayClassWithInitArgs(cls=ray.remote(worker_class), settings=own),
             device_name=settings.device,
         )
-        groups.append(Group(name, workers, first, count))
+        groups.append(PlacedGroup(name, workers, first, count))
     return [_loaded(group) for group in groups]
 
 
@@ -96,7 +96,7 @@ def _refuse_uneven(settings: WorkerSettings, workers: int) -> None:
         )
 
 
-def _loaded(group: Group) -> Group:
+def _loaded(group: PlacedGroup) -> PlacedGroup:
     """The group when every rank has its base."""
     places = watched(
         group.name,

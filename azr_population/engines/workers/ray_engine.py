@@ -12,7 +12,7 @@ from azr_population.engines.data_parallel import piece_tokens
 from azr_population.engines.engine import Completion, Ids, Sample, Sampling, Updates
 from azr_population.engines.policy_gradient import length, pieces
 from azr_population.engines.workers.lost_workers import watched
-from azr_population.engines.workers.placement import Group
+from azr_population.engines.workers.placement import PlacedGroup
 from azr_population.weights.adapter import Adapter
 
 
@@ -25,7 +25,7 @@ class RayEngine:
     """
 
     def __init__(
-        self, group: Group, micro_batch_tokens: int, way_on: str, together: int = 1
+        self, group: PlacedGroup, micro_batch_tokens: int, way_on: str, together: int = 1
     ) -> None:
         self._together = together
         self.group = group

@@ -20,7 +20,7 @@ from verl import DataProto
 from azr_population.engines.batching import deal
 from azr_population.engines.engine import Sampling
 from azr_population.engines.workers.lost_workers import watched
-from azr_population.engines.workers.placement import Group
+from azr_population.engines.workers.placement import PlacedGroup
 from azr_population.errors import UserError
 from azr_population.hosts.azr.worker import FILLER
 from azr_population.runs.checkpoint import load_latest
@@ -47,7 +47,7 @@ class PopulationGroup:
 
     def __init__(
         self,
-        groups: Sequence[Group],
+        groups: Sequence[PlacedGroup],
         max_new_tokens: int,
         validation_temperature: float,
         streams: Streams,
@@ -236,7 +236,7 @@ class PopulationGroup:
 
     def _prepared(
         self,
-        group: Group,
+        group: PlacedGroup,
         batch: DataProto,
         slots: Sequence[int],
         rows: Sequence[int],
@@ -272,16 +272,16 @@ class PopulationGroup:
         part.meta_info = dict(meta)
         return part, told
 
-    def _holder(self, slot: int) -> Group:
+    def _holder(self, slot: int) -> PlacedGroup:
         return next(group for group in self.groups if slot in group)
 
-    def _call(self, group: Group, method: str, *arguments: Any) -> list[Any]:
+    def _call(self, group: PlacedGroup, method: str, *arguments: Any) -> list[Any]:
         return self._watched(group, lambda: getattr(group.workers, method)(*arguments))
 
-    def _result(self, group: Group, future: Any) -> DataProto:
+    def _result(self, group: PlacedGroup, future: Any) -> DataProto:
         return self._watched(group, lambda: future.get() if hasattr(future, "get") else future)
 
-    def _watched(self, group: Group, call: Callable[[], Any]) -> Any:
+    def _watched(self, group: PlacedGroup, call: Callable[[], Any]) -> Any:
         if self._saved:
             way_on = (
                 "the same command with trainer.resume_mode=auto goes on from the checkpoint of "

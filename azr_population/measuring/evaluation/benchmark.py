@@ -4,7 +4,7 @@
     "my_set", title="My set", area="math", files=("my_set.jsonl",), prompt="boxed",
     source="https://...", licence="MIT", right="the last boxed answer equals the gold answer",
 )
-def my_set(row: Row) -> Problem:
+def my_set(row: BenchmarkRow) -> Problem:
     return MathProblem(row.id, row["question"], row["answer"])
 """
 
@@ -22,7 +22,7 @@ AREAS = {"code": "code", "math": "mathematics"}
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchmarkRow:
     """A line of a benchmark's file."""
 
     values: Mapping[str, Any]
@@ -48,7 +48,7 @@ class Benchmark:
     title: str
     area: str
     """`code` or `math`, whose benchmarks make the table; `extra` is left out of averages."""
-    row: Callable[[Row], Problem]
+    row: Callable[[BenchmarkRow], Problem]
     files: tuple[str, ...]
     """Where its file may lie in a folder of data, as glob patterns; the first that fits counts."""
     source: str
@@ -65,18 +65,18 @@ class Benchmark:
     known: Mapping[str, str] = field(default_factory=dict)
     """Hash of a file -> the release it is."""
 
-    def __call__(self, row: Row) -> Problem:
+    def __call__(self, row: BenchmarkRow) -> Problem:
         return self.row(row)
 
 
 BENCHMARKS: Registry[Benchmark] = Registry("--benchmarks", Benchmark, "@benchmark")
 
 
-def benchmark(name: str, **about: Any) -> Callable[[Callable[[Row], Problem]], Benchmark]:
+def benchmark(name: str, **about: Any) -> Callable[[Callable[[BenchmarkRow], Problem]], Benchmark]:
     """Decorator: registers a benchmark; `about` are the fields of `Benchmark`. It can also be had
     by its path, `module.function`."""
 
-    def file(function: Callable[[Row], Problem]) -> Benchmark:
+    def file(function: Callable[[BenchmarkRow], Problem]) -> Benchmark:
         made = Benchmark(name=name, row=function, **about)
         return BENCHMARKS.register(name, made.source)(made)
 

@@ -35,7 +35,7 @@ class Contestant:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Contestants:
     """Contestants that share one base: a run, a PEFT folder, a base."""
 
     label: str
@@ -49,7 +49,7 @@ class Entry:
         return tuple(one for one in self.contestants if one.role != BASE)
 
 
-def entry(path: Path, members: str, base: Path | None, records: Path | None) -> Entry:
+def entry(path: Path, members: str, base: Path | None, records: Path | None) -> Contestants:
     """What a folder enters: a run (local, or inside AZR), a PEFT folder or a base.
 
     `members` is a name of `MEMBERS`; `base` takes the place of the one that the folder names.
@@ -70,13 +70,15 @@ def entry(path: Path, members: str, base: Path | None, records: Path | None) -> 
     )
 
 
-def _entry(path: Path, base: Path, members: Sequence[Contestant], records: Path | None) -> Entry:
+def _entry(
+    path: Path, base: Path, members: Sequence[Contestant], records: Path | None
+) -> Contestants:
     label = _label(path)
     everybody = (Contestant(BASE, BASE, fingerprint(base)), *members)
-    return Entry(label, records or Path("evaluations") / label, base, everybody)
+    return Contestants(label, records or Path("evaluations") / label, base, everybody)
 
 
-def _run(path: Path, members: str, base: Path | None, records: Path | None) -> Entry:
+def _run(path: Path, members: str, base: Path | None, records: Path | None) -> Contestants:
     folder = RunDirectory(path)
     steps = deque(folder.metrics(), maxlen=1)
     rated = steps[0].get("members", {}) if steps else {}
@@ -141,7 +143,7 @@ def _best(members: Sequence[Contestant]) -> list[Contestant]:
 
 def named(
     words: Sequence[str], members: str, base: Path | None, records: Path | None
-) -> list[Entry]:
+) -> list[Contestants]:
     """The entries that the command's words name. `base` among them, where there is no such folder,
     asks for the base alone of the others, of `--base`, or for the embedded one. Raises UserError as
     `entry`."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from azr_population.errors import UserError
 from azr_population.files import read_json
-from azr_population.measuring.evaluation.benchmark import Benchmark, Row
+from azr_population.measuring.evaluation.benchmark import Benchmark, BenchmarkRow
 from azr_population.measuring.evaluation.problem import Problem
 
 _IN_AZR = ("evaluation/math_eval/eval/data", "evaluation/code_eval/data")
@@ -102,18 +102,18 @@ def _problems(benchmark: Benchmark, path: Path) -> Iterator[Problem]:
         for number, line in enumerate(_lines(path)):
             row_id = f"{benchmark.name}/{number}"
             if line.strip():
-                yield _problem(benchmark, line, Row({}, row_id, path, offset), number + 1)
+                yield _problem(benchmark, line, BenchmarkRow({}, row_id, path, offset), number + 1)
             offset += len(line)
     except (OSError, EOFError, gzip.BadGzipFile) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
 
 
-def _problem(benchmark: Benchmark, line: bytes, place: Row, number: int) -> Problem:
+def _problem(benchmark: Benchmark, line: bytes, place: BenchmarkRow, number: int) -> Problem:
     try:
         values = json.loads(line)
         if not isinstance(values, dict):
             raise ValueError("not a JSON object")
-        return benchmark(Row(values, place.id, place.path, place.offset))
+        return benchmark(BenchmarkRow(values, place.id, place.path, place.offset))
     except KeyError as error:
         raise UserError(f"{place.path}, line {number}: it has no {error.args[0]!r}") from error
     except (ValueError, TypeError, IndexError, AttributeError) as error:

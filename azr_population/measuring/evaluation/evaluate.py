@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from azr_population.measuring.evaluation.contestants import Contestant, Entry
+from azr_population.measuring.evaluation.contestants import Contestant, Contestants
 from azr_population.measuring.evaluation.data import Data
 from azr_population.measuring.evaluation.figures import Scores, by_azr, pass_at_k
 from azr_population.measuring.evaluation.grading.grade import Graders
@@ -62,7 +62,9 @@ class Plan:
         return Settings(longest, self.temperature, self.top_p)
 
 
-OpenSamplers = Callable[[Entry, Sequence[Contestant]], Iterator[tuple[Sampler, list[Contestant]]]]
+OpenSamplers = Callable[
+    [Contestants, Sequence[Contestant]], Iterator[tuple[Sampler, list[Contestant]]]
+]
 """Samplers for some contestants of an entry, and whom each of them serves."""
 
 
@@ -70,7 +72,7 @@ OpenSamplers = Callable[[Entry, Sequence[Contestant]], Iterator[tuple[Sampler, l
 class Result:
     """What an entry achieved."""
 
-    entry: Entry
+    entry: Contestants
     plan: Plan
     store: Store
     right: dict[str, dict[str, list[list[bool]]]] = field(default_factory=dict)
@@ -83,7 +85,7 @@ class Result:
 
 
 def evaluate(
-    entry: Entry,
+    entry: Contestants,
     plan: Plan,
     samplers: OpenSamplers,
     sampler: str,
@@ -115,7 +117,7 @@ def evaluate(
 Keys = dict[Key, tuple[Contestant, Problem]]
 
 
-def _keys(entry: Entry, plan: Plan, data: Data, sampler: str) -> Keys:
+def _keys(entry: Contestants, plan: Plan, data: Data, sampler: str) -> Keys:
     digest = settings_digest(plan.settings(data, sampler))
     return {
         Key(digest, one.name, one.weights, problem.id, sample): (one, problem)
@@ -126,7 +128,7 @@ def _keys(entry: Entry, plan: Plan, data: Data, sampler: str) -> Keys:
 
 
 def _draw(
-    entry: Entry,
+    entry: Contestants,
     plan: Plan,
     keys: Mapping[str, Keys],
     samplers: OpenSamplers,
@@ -219,7 +221,7 @@ def _whole(problem: Problem, drawn: Drawn) -> str:
     return drawn.text
 
 
-def _result(entry: Entry, plan: Plan, keys: Mapping[str, Keys], store: Store) -> Result:
+def _result(entry: Contestants, plan: Plan, keys: Mapping[str, Keys], store: Store) -> Result:
     result = Result(entry, plan, store)
     for data in plan.data:
         name = data.benchmark.name

@@ -173,7 +173,7 @@ def _temperature(arguments: argparse.Namespace) -> tuple[float, float]:
 def _rollout(arguments: argparse.Namespace) -> tuple[str, list[Any], Callable[..., Iterator[Any]]]:
     """The name under which completions are kept, the entries, and what opens samplers for them."""
     from azr_population.engines.rollouts import ROLLOUTS, RolloutSettings
-    from azr_population.measuring.evaluation.contestants import Entry, named
+    from azr_population.measuring.evaluation.contestants import Contestants, named
     from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
     from azr_population.measuring.evaluation.sampling.server_sampler import SECONDS, ServerSampler
 
@@ -182,7 +182,7 @@ def _rollout(arguments: argparse.Namespace) -> tuple[str, list[Any], Callable[..
         server = ServerSampler(url, arguments.timeout or SECONDS)
         label = url.split("://")[-1].strip("/").replace("/", "_")
         records = arguments.records or Path("evaluations") / label
-        made = Entry(label, records, None, server.contestants(arguments.entries))
+        made = Contestants(label, records, None, server.contestants(arguments.entries))
         return "openai", [made], lambda entry, who: iter([(server, list(who))])
     known = [kind.name for kind in ROLLOUTS]
     if kind not in known and "." not in kind:

@@ -15,7 +15,7 @@ from azr_population.domains.task import Proposal, Task
 from azr_population.engines.engine import Completion, Engine, Sampling
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
-from azr_population.measuring.evaluation.contestants import BASE, Contestant, Entry, entry
+from azr_population.measuring.evaluation.contestants import BASE, Contestant, Contestants, entry
 from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
 from azr_population.method.tools import domain_of, open_referee
 from azr_population.pages.show.select import no_member
@@ -168,7 +168,7 @@ def open_player(
         yield Player(contestant.name, engine, sampler.context, domain, used, referee, config, how)
 
 
-def _named(found: Entry, member: str | None, path: Path) -> Contestant:
+def _named(found: Contestants, member: str | None, path: Path) -> Contestant:
     """The contestant of that name; without a name the only one beside the base."""
     by_name = {one.name: one for one in found.contestants}
     if member in by_name:

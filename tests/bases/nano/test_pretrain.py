@@ -8,15 +8,15 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from azr_population.bases.nano import corpus
 from azr_population.bases.nano.forward import logits, may_attend, rotary_table
 from azr_population.bases.nano.packing import pack, read_document
-from azr_population.bases.nano.pretrain import ROPE_THETA, Phase, Recipe, build, new_model
+from azr_population.bases.nano.pretrain import ROPE_THETA, BuildRecipe, Phase, build, new_model
 from azr_population.bases.nano.tokenizer import build_tokenizer
 
 PHASES = (
     Phase(tokens=28_000, minutes=0.8, learning_rate=1e-2, strict=False),
     Phase(tokens=4_000, minutes=0.2, learning_rate=1e-3, strict=True),
 )
-TINY = Recipe(hidden=32, layers=1, heads=2, mlp=64, rows=8, length=192, phases=PHASES, chunk=300,
-              warmup_steps=3, shuffle=64)  # fmt: skip
+TINY = BuildRecipe(hidden=32, layers=1, heads=2, mlp=64, rows=8, length=192, phases=PHASES,
+                   chunk=300, warmup_steps=3, shuffle=64)  # fmt: skip
 CHOICES = {"minutes": 5, "threads": 1, "recipe": TINY, "compile": False, "log": str}
 
 
@@ -92,7 +92,7 @@ def test_a_build_goes_on_from_another_with_its_last_phase(built, tmp_path):
 
 def test_a_seed_gives_the_same_weights(tmp_path):
     phases = (Phase(tokens=1500, minutes=1.0, learning_rate=1e-2, strict=True),)
-    recipe = Recipe(hidden=16, layers=1, heads=2, mlp=16, rows=2, length=192, phases=phases,
+    recipe = BuildRecipe(hidden=16, layers=1, heads=2, mlp=16, rows=2, length=192, phases=phases,
                     chunk=100, warmup_steps=2, shuffle=16)  # fmt: skip
     weights = []
     for seed in (1, 1, 2):
@@ -113,7 +113,7 @@ def test_a_compiler_that_fails_costs_speed_only(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: "/usr/bin/g++")
     lines = []
     phases = (Phase(tokens=1000, minutes=1.0, learning_rate=1e-2, strict=False),)
-    recipe = Recipe(hidden=16, layers=1, heads=2, mlp=16, rows=2, length=192, phases=phases,
+    recipe = BuildRecipe(hidden=16, layers=1, heads=2, mlp=16, rows=2, length=192, phases=phases,
                     chunk=100, warmup_steps=2, shuffle=16)  # fmt: skip
     choices = {**CHOICES, "recipe": recipe, "compile": True, "log": lines.append}
     assert build(tmp_path, **choices)["phases"][0]["steps"] >= 2

@@ -11,7 +11,7 @@ from made_up_problems import write_jsonl
 
 from azr_population.errors import UserError
 from azr_population.measuring.evaluation.benchmark import chosen
-from azr_population.measuring.evaluation.contestants import Contestant, Entry
+from azr_population.measuring.evaluation.contestants import Contestant, Contestants
 from azr_population.measuring.evaluation.data import read
 from azr_population.measuring.evaluation.evaluate import Plan, evaluate
 from azr_population.measuring.evaluation.grading.grade import Graders
@@ -70,7 +70,7 @@ def plan(data):
 def entry(tmp_path):
     folder = tmp_path / "run/members/student_0"
     members = [Contestant(f"student_{n}", "student", f"w{n}", folder) for n in range(2)]
-    return Entry(
+    return Contestants(
         "run", tmp_path / "run/evaluation", None, (Contestant("base", "base", "b"), *members)
     )
 

@@ -94,7 +94,7 @@ def test_list_says_what_is_there(tmp_path, data, capsys, monkeypatch):
 
 
 OWN = """
-from azr_population.measuring.evaluation.benchmark import Row, benchmark
+from azr_population.measuring.evaluation.benchmark import BenchmarkRow, benchmark
 from azr_population.measuring.evaluation.problem import MathProblem
 
 
@@ -102,7 +102,7 @@ from azr_population.measuring.evaluation.problem import MathProblem
     "own", title="Own", area="math", files=("own.jsonl",), source="here", licence="-",
     right="-", prompt="cot",
 )
-def own(row: Row) -> MathProblem:
+def own(row: BenchmarkRow) -> MathProblem:
     return MathProblem(row.id, row["q"], row["a"])
 """
 

@@ -1,6 +1,6 @@
 """HumanEval (Chen et al. 2021) with its own tests only; not in the table, which has HumanEval+."""
 
-from azr_population.measuring.evaluation.benchmark import Row, benchmark
+from azr_population.measuring.evaluation.benchmark import BenchmarkRow, benchmark
 from azr_population.measuring.evaluation.problem import FunctionProblem
 
 
@@ -16,7 +16,7 @@ from azr_population.measuring.evaluation.problem import FunctionProblem
     max_new_tokens=768,
     known={"1d49078ba3e2b196b9344535bef34a43021f038fad9561d6ee7c53450609a6a2": "6d43fb9"},
 )
-def humaneval(row: Row) -> FunctionProblem:
+def humaneval(row: BenchmarkRow) -> FunctionProblem:
     return FunctionProblem(
         id=row["task_id"],
         prompt=row["prompt"],

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from azr_population.errors import UserError
-from azr_population.measuring.evaluation.benchmark import Row, benchmark
+from azr_population.measuring.evaluation.benchmark import BenchmarkRow, benchmark
 from azr_population.measuring.evaluation.data import row_at
 from azr_population.measuring.evaluation.problem import ContestProblem
 
@@ -28,7 +28,7 @@ from azr_population.measuring.evaluation.problem import ContestProblem
     right="passes all public and private tests; printed numbers are compared as decimals",
     prompt="livecodebench_azr",
 )
-def livecodebench(row: Row) -> ContestProblem:
+def livecodebench(row: BenchmarkRow) -> ContestProblem:
     metadata = json.loads(row["metadata"])
     return ContestProblem(
         id=row["question_id"],

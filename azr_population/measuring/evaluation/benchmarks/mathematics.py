@@ -9,14 +9,14 @@ al. 2023 chose; Minerva's OCWCourses (272 questions, MIT); GSM8K's test set (Cob
 from collections.abc import Callable
 from typing import Any
 
-from azr_population.measuring.evaluation.benchmark import Row, benchmark
+from azr_population.measuring.evaluation.benchmark import BenchmarkRow, benchmark
 from azr_population.measuring.evaluation.grading.extraction import last_boxed
 from azr_population.measuring.evaluation.problem import MathProblem
 
 _MAA = "problems by the MAA; data file MIT"
 
 
-def _answer(row: Row) -> str:
+def _answer(row: BenchmarkRow) -> str:
     """A gold answer that may be stored as a number: 27.0 is the answer 27."""
     value = row["answer"]
     if isinstance(value, float) and value.is_integer():
@@ -24,7 +24,7 @@ def _answer(row: Row) -> str:
     return str(value).strip()
 
 
-def _boxed(row: Row) -> str:
+def _boxed(row: BenchmarkRow) -> str:
     gold = last_boxed(row["solution"])
     if not gold:
         raise ValueError("no boxed answer in its solution")
@@ -32,8 +32,8 @@ def _boxed(row: Row) -> str:
 
 
 def _mathematics(
-    name: str, title: str, question: str, gold: Callable[[Row], str], licence: str, digest: str,
-    *folders: str, **about: Any,
+    name: str, title: str, question: str, gold: Callable[[BenchmarkRow], str], licence: str,
+    digest: str, *folders: str, **about: Any,
 ) -> None:  # fmt: skip
     """Registers one: `question` is the row's field, `folders` where its file may lie."""
     benchmark(

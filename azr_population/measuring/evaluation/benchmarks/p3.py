@@ -1,7 +1,7 @@
 """Python Programming Puzzles (Schuster et al. 2021), not in the paper's table."""
 
 from azr_population.domains.puzzles.p3 import program_of
-from azr_population.measuring.evaluation.benchmark import Row, benchmark
+from azr_population.measuring.evaluation.benchmark import BenchmarkRow, benchmark
 from azr_population.measuring.evaluation.problem import PuzzleProblem
 
 
@@ -16,5 +16,5 @@ from azr_population.measuring.evaluation.problem import PuzzleProblem
     prompt="puzzle",
     max_new_tokens=2048,
 )
-def p3(row: Row) -> PuzzleProblem:
+def p3(row: BenchmarkRow) -> PuzzleProblem:
     return PuzzleProblem(row["name"], program_of(row.values))

@@ -10,13 +10,13 @@ from types import ModuleType
 from typing import Any
 
 from azr_population.errors import UserError
-from azr_population.measuring.evaluation.benchmark import Row
+from azr_population.measuring.evaluation.benchmark import BenchmarkRow
 from azr_population.measuring.evaluation.grading.outputs import Output
 from azr_population.measuring.evaluation.problem import FunctionProblem
 from azr_population.referee.sandbox import literal
 
 
-def function_problem(row: Row, dataset: str) -> FunctionProblem:
+def function_problem(row: BenchmarkRow, dataset: str) -> FunctionProblem:
     """A row of evalplus's files as a problem. `dataset`: humaneval or mbpp."""
     task, inputs = row["task_id"], [row["base_input"], row["plus_input"]]
     if dataset == "mbpp":

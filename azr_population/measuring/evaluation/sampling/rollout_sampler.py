@@ -11,7 +11,7 @@ from azr_population.engines.engine import Rollout, Sampling
 from azr_population.engines.rollouts import RolloutSettings, Served
 from azr_population.engines.torch_engine import make_bank
 from azr_population.errors import UserError
-from azr_population.measuring.evaluation.contestants import Contestant, Entry
+from azr_population.measuring.evaluation.contestants import Contestant, Contestants
 from azr_population.measuring.evaluation.prompts import Prompt
 from azr_population.measuring.evaluation.sampling.sampler import Drawn, Request, Settings, cut
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
@@ -70,7 +70,7 @@ Samplers = Iterator[tuple[RolloutSampler, list[Contestant]]]
 
 
 def rollout_samplers(
-    entry: Entry,
+    entry: Contestants,
     contestants: Sequence[Contestant],
     dtype: str,
     device: str,
@@ -105,7 +105,7 @@ def rollout_samplers(
 
 
 def _banks(
-    entry: Entry, contestants: Sequence[Contestant], dtype: str, device: str
+    entry: Contestants, contestants: Sequence[Contestant], dtype: str, device: str
 ) -> Iterator[tuple[Any, Any, Bank, list[Contestant]]]:
     """Base, tokenizer, and the bank in whose slots these contestants are, for each shape."""
     assert entry.base is not None
