@@ -19,7 +19,7 @@ from azr_population.config.schema import Config
 from azr_population.errors import UserError
 from azr_population.experiments.arms import Arm, Arms, seed_numbers
 from azr_population.experiments.recipe import Recipe
-from azr_population.hosts.local.check import check_config
+from azr_population.hosts.local.check import check_config, fill_in
 from azr_population.method.check import check_made
 from azr_population.runs import RunDirectory
 from azr_population.runs.diagnostics import (
@@ -181,6 +181,7 @@ def other_values(run: PlannedRun) -> str:
     wanted, stored = deepcopy(run.wanted), config_from_file(run.path / "config.yaml")
     # Folders are the same however they are written; of what is kept there is the last name only.
     for config in (wanted, stored):
+        fill_in(config)
         if config.base.path:
             path = Path(config.base.path)
             config.base.path = path.name if run.is_kept else str(path.resolve())

@@ -7,6 +7,7 @@ import pytest
 from azr_population.config.load import load_config, to_yaml
 from azr_population.experiments.arms import Arm, Arms, Scale
 from azr_population.experiments.recipe import Recipe
+from azr_population.hosts.local.check import fill_in
 from azr_population.runs import RunDirectory
 
 
@@ -31,7 +32,12 @@ def _line(step, solve_rate, exam=None, seconds=2.0, members=("agent_0",)):
     }
 
 
-_composed = lru_cache(lambda overrides: to_yaml(load_config(overrides)))
+@lru_cache
+def _composed(overrides):
+    """As a run writes it."""
+    config = load_config(overrides)
+    fill_in(config)
+    return to_yaml(config)
 
 
 @pytest.fixture
