@@ -165,7 +165,9 @@ def closing_words(run_dir: Path) -> list[str]:
     last = metrics[-1]["step"] if metrics else 0
     if wrong := nothing_valid(metrics):
         return [wrong]
-    tiles = headline_tiles(charts.line_charts(metrics), last, diagnostics.changes(run, last))
+    domain = domain_of(run)
+    lines, _ = without_constants(charts.line_charts(metrics, own=domain.measures))
+    tiles = headline_tiles(lines, last, diagnostics.changes(run, last), size_of(domain))
     return changed([member["role"] for member in charts.members_of(metrics)], last, tiles)
 
 

@@ -242,6 +242,15 @@ def test_a_run_without_a_valid_proposal_is_red_and_says_what_was_wrong(
     assert closing_words(folder)[0].startswith(told)
 
 
+def test_the_terminal_says_what_the_page_says(write_run: WriteRun, made_up_run: MakeRun) -> None:
+    folder = write_run(made_up_run())
+    page = Elements(write_report(folder).read_text(encoding="utf-8"))
+    words = closing_words(folder)
+    assert "the size of a program" in words[0]
+    said = " ".join(page.text.split())
+    assert all(sentence in said for sentence in words)
+
+
 def test_what_never_changes_is_a_sentence_and_no_chart(
     write_run: WriteRun, made_up_run: MakeRun
 ) -> None:
