@@ -94,10 +94,10 @@ def run(arguments: argparse.Namespace) -> int:
     recipe = _with(read_recipe(arguments.name, arms), arguments)
     if arguments.record and not (recipes_folder().resolve().parent / "setup.py").is_file():
         raise UserError("--record writes into a checkout, and this is none; leave it out")
-    if arguments.record and is_trial(arguments):
+    if arguments.record and is_trial(arguments, is_planned_look(recipe, arms, arguments)):
         raise UserError(
-            "--record is of the whole recipe; leave out --results, --steps, --seeds, --arms, "
-            "--draw and --kept"
+            "--record is of the whole recipe, or of the seeds of a look that was planned; leave "
+            "out --results, --steps, --seeds, --arms, --draw and --kept"
         )
     if arguments.scale not in recipe.scales:
         raise UserError(f"{recipe.name} has no {arguments.scale} scale")
@@ -281,10 +281,21 @@ def results_folder(recipe: Recipe, arguments: argparse.Namespace, out: Path) -> 
     return out / "results" / recipe.name
 
 
-def is_trial(arguments: argparse.Namespace) -> bool:
-    """Whether less or other than the whole recipe is played."""
-    options = ("results", "steps", "seeds", "arms", "draw", "kept")
+def is_trial(arguments: argparse.Namespace, planned_look: bool = False) -> bool:
+    """Whether less or other than the whole recipe is played; the seeds of a planned look are its
+    own."""
+    options = ("results", "steps", "arms", "draw", "kept", *(() if planned_look else ("seeds",)))
     return any(getattr(arguments, option) for option in options)
+
+
+def is_planned_look(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> bool:
+    """Whether `--seeds` are the recipe's first ones, as many as every hypothesis has a look at."""
+    if not arguments.seeds or not recipe.primary:
+        return False
+    asked = seed_numbers(arguments.seeds)
+    whole = seed_numbers(recipe.seeds or recipe.scale(arms).seeds)
+    first = list(asked) == list(whole)[: len(asked)]
+    return first and all(len(asked) in primary.looks for primary in recipe.primary)
 
 
 def confirm(name: str, seconds: float, arguments: argparse.Namespace) -> None:

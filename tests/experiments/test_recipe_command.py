@@ -2,13 +2,15 @@
 
 import io
 import json
+from argparse import Namespace
 
 import pytest
 
 from azr_population.cli import main
 from azr_population.experiments import recipe_command
 from azr_population.experiments.arms import read_arms
-from azr_population.experiments.recipe import recipe_names
+from azr_population.experiments.recipe import read_recipe, recipe_names
+from azr_population.experiments.recipe_command import is_planned_look
 
 
 def test_the_list_has_every_recipe_with_its_arms_and_its_time(capsys):
@@ -96,8 +98,6 @@ def test_a_recipes_own_programme_is_run_with_its_place_for_results(
 
 
 def test_only_what_is_asked_for_overwrites_the_record(tmp_path):
-    from azr_population.experiments.recipe import read_recipe
-
     recipe = read_recipe("fig3_dynamics", read_arms())
 
     def folder(*typed):
@@ -190,8 +190,24 @@ def test_a_dry_run_tells_what_would_be_played_and_where(capsys, tmp_path):
 
 
 def test_a_record_is_of_the_whole_recipe(capsys):
-    assert main(["recipe", "fig3_dynamics", "--record", "--seeds", "1"]) == 2
-    assert "--record is of the whole recipe" in capsys.readouterr().err
+    for asked in (["fig3_dynamics", "--seeds", "1"], ["line1_roles", "--seeds", "31-33"]):
+        assert main(["recipe", *asked, "--record"]) == 2
+        assert "--record is of the whole recipe" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds", "planned"),
+    [
+        ("line1_roles", "31-34", True),
+        ("line1_roles", "32-35", False),
+        ("line1_roles", "31-35", False),
+        ("line1_roles", None, False),
+        ("fig3_dynamics", "1", False),
+    ],
+)
+def test_the_seeds_of_a_planned_look_are_recorded(name, seeds, planned):
+    arms = read_arms()
+    assert is_planned_look(read_recipe(name, arms), arms, Namespace(seeds=seeds)) is planned
 
 
 def test_kept_runs_are_drawn_outside_the_checkout(tmp_path, monkeypatch, capsys):
