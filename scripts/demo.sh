@@ -3,6 +3,7 @@
 # Further overrides are passed on: bash scripts/demo.sh run.steps=100 run.dir=runs/long
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
-# An exam of three times the usual tasks, each sampled once: 20 steps move its score by about as much as 60 tasks err.
+# An exam of three times the usual tasks, at the first step and the last, each sampled once: 20 steps
+# move its score by about as much as 60 tasks err.
 exec "$venv/bin/azr-population" train population=4t4s base=nano run.steps=20 \
-    exam.tasks_per_type=60 exam.attempts=1 run.dir=runs/demo seed=1 "$@"
+    exam.every=20 exam.tasks_per_type=60 exam.attempts=1 run.dir=runs/demo seed=1 "$@"
