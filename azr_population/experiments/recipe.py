@@ -194,7 +194,7 @@ def _figure(path: Path, content: str | dict[str, Any]) -> Figure:
 
 def _paper_order(name: str) -> tuple[int, int, str]:
     """Tables, then figures, then ablations; by their number. The former base's lines at the end."""
-    kinds = ("table", "fig", "ablation", "", "programme")
-    kind = next((i for i, k in enumerate(kinds) if k and name.startswith(k)), kinds.index(""))
+    kinds = {"table": 0, "fig": 1, "ablation": 2, "programme": 4}
+    kind = next((place for start, place in kinds.items() if name.startswith(start)), 3)
     digits = "".join(c for c in name.split("_")[0] if c.isdigit())
     return kind, int(digits or 0), name
