@@ -28,7 +28,9 @@ def _line(step, solve_rate, exam=None, seconds=2.0, members=("agent_0",)):
         "phases": {"propose": seconds / 2, "update": seconds / 4},
         "roles": {"agent": own},
         "members": {name: own for name in members},
-        "exam": None if exam is None else {"mean": exam, "best": exam, "worst": exam},
+        "exam": None
+        if exam is None
+        else {"mean": exam, "best": exam, "worst": exam, "strata": {"core": exam / 2}},
     }
 
 

@@ -142,11 +142,12 @@ def test_what_is_kept_of_a_run_tells_what_the_run_told(planned, kept):
     assert last_step(curves) == last_step(whole) == 4
     assert consumption(curves)["all"] == consumption(whole)["all"]
     assert learning_rates([curves]) == learning_rates([whole]) == "agent 0.001"
-    for name, of in (("solve_rate", ""), ("solve_rate", "agent"), ("exam_mean", ""), ("mu", "")):
+    shown = [("solve_rate", ""), ("solve_rate", "agent"), ("exam_mean", ""), ("exam_mean", "core")]
+    for name, of in (*shown, ("mu", "")):
         told, expected = series(curves, name, of), series(whole, name, of)
         assert [step for step, _ in told] == [step for step, _ in expected]
         assert [v for _, v in told] == pytest.approx([v for _, v in expected], rel=1e-5)
-    assert series(whole, "solve_rate", "agent")
+    assert all(series(whole, name, of) for name, of in shown)
     with pytest.raises(UserError, match="diagnostic=solved_rate"):
         series(curves, "solved_rate")
 

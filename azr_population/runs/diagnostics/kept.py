@@ -19,7 +19,8 @@ from azr_population.runs.directory import CURVES, RunDirectory
 from azr_population.runs.records import domain_of, remembered
 
 _WHOSE = ("", "teacher", "student", "agent", "training")
-"""Whose series are kept, beside those of the domain's types: not those of members and phases."""
+"""Whose series are kept, beside those of the domain's types and the exam's strata: not those of
+members and phases."""
 
 
 def is_kept(run: RunDirectory) -> bool:
@@ -58,7 +59,8 @@ def keep(
     Numbers have six digits. A series that equals an earlier one (the unnamed one is also that of a
     role) is written as the name of the earlier one.
     """
-    whose = {*_WHOSE, *domain_of(run).types}
+    config, domain = run.config(), domain_of(run)
+    whose = {*_WHOSE, *domain.types, *domain.strata(int(config["exam"]["tasks_per_type"]))}
     texts: dict[str, str] = {}
     names: dict[str, str] = {}
     for diagnostic, by_whom in curves:
@@ -68,7 +70,6 @@ def keep(
                 text, key = json.dumps(rounded, separators=(",", ":")), _key(diagnostic, of)
                 first = names.setdefault(text, key)
                 texts[key] = text if first == key else json.dumps(first)
-    config = run.config()
     config["run"]["dir"] = ""
     if config["base"]["path"]:
         config["base"]["path"] = Path(config["base"]["path"]).name
