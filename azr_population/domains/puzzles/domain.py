@@ -14,7 +14,7 @@ from azr_population.domains.code.held_out import HeldOutPrograms
 from azr_population.domains.domain import UNSTEADY, Domain, HeldOut, Rules, Verdict
 from azr_population.domains.puzzles.candidates import candidates
 from azr_population.domains.puzzles.formats import FORMATS
-from azr_population.domains.puzzles.grammar import PUZZLE, make
+from azr_population.domains.puzzles.grammar import PUZZLE, make, puzzle_task
 from azr_population.domains.puzzles.measures import MEASURES, SPACE, measure
 from azr_population.domains.puzzles.p3 import read_p3, with_witnesses
 from azr_population.domains.task import Proposal, Task
@@ -56,7 +56,7 @@ class Puzzles(Domain):
                 verdicts[at] = "output_too_long"
             else:
                 one = proposals[at]
-                verdicts[at] = Task(one.type, one.program, execution.inputs, ("True",))
+                verdicts[at] = puzzle_task(one.program, *execution.inputs)
         refuse = self.rules if rules.refuse is None else rules.refuse
         if "trivial" in refuse:
             for part in (slice(0, _FIRST), slice(_FIRST, 4 * _FIRST), slice(4 * _FIRST, None)):
@@ -91,7 +91,7 @@ class Puzzles(Domain):
         """A puzzle can be asked without a witness: `sat` alone says whether an answer is right."""
         if proposal.inputs:
             return super().asked_by_hand(proposal, referee, rules)
-        return _refused(proposal, rules) or Task(proposal.type, proposal.program, (), ("True",))
+        return _refused(proposal, rules) or puzzle_task(proposal.program)
 
     def answer(self, task: Task) -> str:
         """The witness."""

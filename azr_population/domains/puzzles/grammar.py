@@ -18,6 +18,11 @@ Made = tuple[str, object]
 """The condition, in x, and a value of x that meets it."""
 
 
+def puzzle_task(program: str, *witness: str) -> Task:
+    """`program` with an input for which its `sat` is True; without one `sat` alone judges."""
+    return Task(PUZZLE, program, witness, ("True",))
+
+
 def make(rng: Random) -> Task | None:
     """A puzzle, or None where a trivial answer solves what was drawn."""
     condition, witness = rng.choices(MAKERS, WEIGHTS)[0](rng)
@@ -37,7 +42,7 @@ def make(rng: Random) -> Task | None:
         return None
     if any(_solves(space["sat"], ast.literal_eval(one)) for one in candidates(program)):
         return None
-    return Task(PUZZLE, program, (repr(witness),), ("True",))
+    return puzzle_task(program, repr(witness))
 
 
 def _solves(sat: Callable[[object], object], answer: object) -> bool:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from azr_population.domains.puzzles.formats import ChatPuzzles
-from azr_population.domains.puzzles.grammar import PUZZLE
-from azr_population.domains.task import Task
+from azr_population.domains.puzzles.grammar import puzzle_task
 from azr_population.errors import UserError
 from azr_population.measuring.evaluation.benchmark import Benchmark
 from azr_population.measuring.evaluation.problem import (
@@ -187,8 +186,7 @@ def livecodebench(problem: ContestProblem) -> Prompt:
 
 @_wording("puzzle", PuzzleProblem, "puzzle", "ours: the prompt of the domain puzzles")
 def puzzle(problem: PuzzleProblem) -> Prompt:
-    task = Task(PUZZLE, problem.program, (), ("True",))
-    return Prompt(ChatPuzzles().solve_prompt(task), chat=True)
+    return Prompt(ChatPuzzles().solve_prompt(puzzle_task(problem.program)), chat=True)
 
 
 def _format(problem: ContestProblem, heading: str) -> str:

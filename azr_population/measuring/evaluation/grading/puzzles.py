@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from azr_population.domains.puzzles.domain import Puzzles
-from azr_population.domains.puzzles.grammar import PUZZLE
-from azr_population.domains.task import Task
+from azr_population.domains.puzzles.grammar import puzzle_task
 from azr_population.measuring.evaluation.grading.verdict import NO_ANSWER, PASSED, WRONG, Verdict
 from azr_population.measuring.evaluation.problem import PuzzleProblem
 from azr_population.referee import Reason, Referee, RefereeSettings
@@ -13,7 +12,7 @@ from azr_population.referee import Reason, Referee, RefereeSettings
 def judge_puzzles(answers: Sequence[tuple[PuzzleProblem, str]], workers: int = 0) -> list[Verdict]:
     """Verdicts in order; `workers`: 0 takes one per core."""
     given = [(problem, answer) for problem, answer in answers if answer]
-    asked = [(Task(PUZZLE, problem.program, (), ("True",)), (answer,)) for problem, answer in given]
+    asked = [(puzzle_task(problem.program), (answer,)) for problem, answer in given]
     with Referee(RefereeSettings(workers=workers)) as referee:
         told = iter(Puzzles().grade(asked, referee))
     return [_verdict(answer, next(told)[0].reason if answer else "") for _, answer in answers]
