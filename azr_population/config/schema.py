@@ -215,6 +215,9 @@ class LearnerConfig(ComputeConfig):
     clip_ratio: float = setting(0.2, least=0)
     gradient_checkpointing: bool = setting(False, effect=Effect.SPEED)
     """Whether an update runs the layers again in its backward pass and keeps no activations."""
+    share_prompts: bool = setting(True, effect=Effect.SPEED)
+    """Whether a prompt is computed once for all its completions, in sampling and in updates: on
+    CPUs, where the base allows it. It changes rounding."""
 
     @property
     def most_tokens(self) -> int:

@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from azr_population.engines import shared_prefix
+
 _NAME = "azr_population_sdpa"
 
 
@@ -30,6 +32,11 @@ def use_strided_attention(model: Any) -> None:
     else:
         AttentionMaskInterface.register(_NAME, causal_mask)
     model.config._attn_implementation = _NAME
+
+
+def is_strided(model: Any) -> bool:
+    """Whether `use_strided_attention` has changed the model."""
+    return getattr(model.config, "_attn_implementation", None) == _NAME
 
 
 def causal_mask(
@@ -79,6 +86,10 @@ def strided_attention(
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     if attention_mask is not None:
         attention_mask = attention_mask[..., : key.shape[-2]]
+    if (prefix := shared_prefix.current()) is not None:
+        layer: int = module.layer_idx  # type: ignore[assignment]
+        output = prefix.attention(layer, query, key, value, scaling)
+        return output.transpose(1, 2).contiguous(), None
     shape = query.shape
     grouped = key.shape[1] != shape[1]
     alike = attention_mask is None or attention_mask.shape[1] == 1

@@ -4,7 +4,8 @@ Rows that are done leave the batch, so a step costs what is still being written.
 search, stop strings, and serving requests as they arrive.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from azr_population.engines.engine import Sampling
+from azr_population.engines.prompt_sharing import shares_prompts
 from azr_population.errors import UserError
 from azr_population.weights.bank import Bank
 
@@ -22,6 +24,10 @@ _COMPACT_AT = 0.75
 # Tokens of the prompts that go through the model at once. What a layer makes of them is far larger
 # than what it leaves in the cache: at a 7B base 12 GB for these.
 _PREFILL_TOKENS = 32_768
+
+# Tokens that cost about what another pass of a small base costs, on GPUs and on CPUs: so much
+# padding is worth avoiding.
+_PASS_TOKENS = (4096, 48)
 
 # New tokens that the cache has room for at once; longer completions make it move now and then.
 _ROOM = 256
@@ -46,6 +52,7 @@ def decode(
     sampling: Sampling,
     stop_ids: frozenset[int],
     uniforms: Tensor,
+    share: bool = True,
 ) -> list[list[Decoded]]:
     """Samples `sampling.n` continuations of each prompt (token ids) by the member in its place, of
     at most `limits` tokens each. `uniforms` [rows * n, tokens] in [0, 1) decide what is drawn.
@@ -57,25 +64,25 @@ def decode(
     # Imported late: transformers takes seconds, and `--help` must not.
     from azr_population.engines.kv_cache import GrowingCache
 
+    share = share and sampling.n > 1 and shares_prompts(model)
     device, dtype = next((weight.device, weight.dtype) for weight in model.parameters())
-    input_ids, mask = _left_padded(prompts, device)
     routes = torch.tensor(slots, device=device)
     uniforms = uniforms.to(device)
     ends = torch.tensor(limits, device=device).repeat_interleave(sampling.n)
-    width, longest = input_ids.shape[1], max(limits)
-    cache = GrowingCache(width + min(longest, _ROOM))
-    columns = max(1, _PREFILL_TOKENS // len(prompts))
-    positions = (mask.cumsum(dim=1) - 1).clamp_(min=0)
-    with bank.routed_or_bare(routes, dtype):
-        for start in range(0, width, columns):
-            piece = slice(start, min(start + columns, width))
-            logits = _forward(
-                model, input_ids[:, piece], positions[:, piece], mask[:, : piece.stop], cache
-            )
-    positions = positions[:, -1:]
+    longest = max(limits)
+    room = min(longest, _ROOM)
+    logits, mask, cache = _read(model, bank, prompts, routes, dtype, 0 if share else room)
+    width = mask.shape[1]
+    positions = mask.sum(dim=1, keepdim=True) - 1
+    prefix = None
+    if share:
+        prefix, width = cache.as_prefix(mask, sampling.n), 0
+        cache = GrowingCache(room)
+        mask = mask[:, :0]
     mask = torch.cat([mask, mask.new_ones(len(mask), longest)], dim=1)
     if sampling.n > 1:
-        cache.batch_repeat_interleave(sampling.n)
+        if not share:
+            cache.batch_repeat_interleave(sampling.n)
         logits = logits.repeat_interleave(sampling.n, dim=0)
         mask = mask.repeat_interleave(sampling.n, dim=0)
         positions = positions.repeat_interleave(sampling.n, dim=0)
@@ -97,10 +104,12 @@ def decode(
         if count <= _COMPACT_AT * len(running):
             kept = running.nonzero().squeeze(1)
             cache.batch_select_indices(kept)
+            if prefix is not None:
+                prefix.keep(kept)
             tokens, mask, routes, alive = tokens[kept], mask[kept], routes[kept], alive[kept]
             running, ends, positions = running[kept], ends[kept], positions[kept]
         positions = positions + 1
-        with bank.routed_or_bare(routes, dtype):
+        with bank.routed_or_bare(routes, dtype), prefix.attended() if prefix else nullcontext():
             logits = _forward(
                 model, tokens.unsqueeze(1), positions, mask[:, : width + step + 1], cache
             )
@@ -112,6 +121,53 @@ def decode(
         )
     rows = written.rows()
     return [rows[i * sampling.n : (i + 1) * sampling.n] for i in range(len(prompts))]
+
+
+def _of_like_lengths(lengths: Sequence[int], device: str) -> Iterator[slice]:
+    """Neighbouring prompts to put through the model together: at most `_PREFILL_TOKENS` with
+    padding (at least one prompt), and less padding than what another pass costs."""
+    start = longest = real = 0
+    for row, length in enumerate(lengths):
+        most = max(longest, length)
+        padded = (row + 1 - start) * most
+        full = padded > _PREFILL_TOKENS or padded - real - length > _PASS_TOKENS[device == "cpu"]
+        if row > start and full:
+            yield slice(start, row)
+            start, real, most = row, 0, length
+        longest, real = most, real + length
+    yield slice(start, len(lengths))
+
+
+def _read(
+    model: nn.Module,
+    bank: Bank,
+    prompts: Sequence[Sequence[int]],
+    routes: Tensor,
+    dtype: torch.dtype,
+    room: int,
+) -> tuple[Tensor, Tensor, Any]:
+    """Logits[rows, vocabulary] after the prompts; which tokens they have [rows, width], padded on
+    the left; and a cache that holds them, with room for so many more."""
+    from azr_population.engines.kv_cache import GrowingCache
+
+    lengths = [len(prompt) for prompt in prompts]
+    caches, told = [], []
+    for batch in _of_like_lengths(lengths, routes.device.type):
+        input_ids, mask = _left_padded(prompts[batch], routes.device)
+        positions = (mask.cumsum(dim=1) - 1).clamp_(min=0)
+        width = input_ids.shape[1]
+        cache = GrowingCache(width + (room if width == max(lengths) else 0))
+        columns = max(1, _PREFILL_TOKENS // len(input_ids))
+        for start in range(0, width, columns):
+            piece = slice(start, min(start + columns, width))
+            with bank.routed_or_bare(routes[batch], dtype):
+                logits = _forward(
+                    model, input_ids[:, piece], positions[:, piece], mask[:, : piece.stop], cache
+                )
+        caches.append(cache)
+        told.append(logits)
+    _, mask = _left_padded(prompts, routes.device)
+    return torch.cat(told), mask, GrowingCache.joined(caches, max(lengths) + room)
 
 
 class _Written:

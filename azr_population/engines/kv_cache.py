@@ -4,11 +4,15 @@ transformers' `DynamicCache` concatenates, so each new token copies all that cam
 costs depends on how busy the memory is: from an eighth to a half.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from transformers.cache_utils import Cache
+
+from azr_population.engines.shared_prefix import SharedPrefix
 
 
 class GrowingCache(Cache):
@@ -26,6 +30,20 @@ class GrowingCache(Cache):
         self._room = room
         self._length = 0
         self._buffers: dict[int, tuple[Tensor, Tensor]] = {}
+
+    @classmethod
+    def joined(cls, caches: Sequence["GrowingCache"], room: int) -> "GrowingCache":
+        """The rows of all these caches, one after the other; their tokens end where the longest
+        one's do. One cache alone is given back as it is, several are emptied."""
+        if len(caches) == 1:
+            return caches[0]
+        cache = cls(room)
+        cache._length = max(each._length for each in caches)
+        for layer in list(caches[0]._buffers):
+            both = zip(*(each._ended_at(cache._length, layer) for each in caches), strict=True)
+            keys, values = (cache._grown(torch.cat(parts)) for parts in both)
+            cache._buffers[layer] = (keys, values)
+        return cache
 
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
@@ -56,6 +74,15 @@ class GrowingCache(Cache):
         tokens = query if isinstance(query, int) else query.shape[0]
         return self._length + tokens, 0
 
+    def as_prefix(self, padding: Tensor, repeats: int) -> SharedPrefix:
+        """What is in the cache, as what `repeats` rows for each of its rows share. `padding`
+        [rows, tokens] is 0 where there is no token."""
+        layers = {
+            layer: (keys[:, :, : self._length], values[:, :, : self._length])
+            for layer, (keys, values) in self._buffers.items()
+        }
+        return SharedPrefix(layers, padding, repeats)
+
     def batch_repeat_interleave(self, repeats: int) -> None:
         """Every row becomes `repeats` rows, one after the other."""
         keys, _ = self._buffers[0]
@@ -66,6 +93,15 @@ class GrowingCache(Cache):
         """Keeps only these rows, as often and in the order as they are named."""
         for layer, (keys, values) in self._buffers.items():
             self._buffers[layer] = (self._selected(keys, indices), self._selected(values, indices))
+
+    def _ended_at(self, length: int, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of a layer, which are given away, with zeros before them."""
+        keys, values = self._buffers.pop(layer)
+        before = (0, 0, length - self._length, 0)
+        return (
+            F.pad(keys[:, :, : self._length], before),
+            F.pad(values[:, :, : self._length], before),
+        )
 
     def _selected(self, old: Tensor, indices: Tensor) -> Tensor:
         # The room goes along, so that the next token needs no second copy; what nobody has written

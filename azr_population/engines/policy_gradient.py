@@ -6,13 +6,10 @@ importance sampling, as in veRL's `algorithm.rollout_correction` and TRL. The po
 then taken against the learner, which is exact for one update per batch.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
-from azr_population.engines.engine import Sample
+from azr_population.engines.micro_batches import MicroBatch
 from azr_population.engines.token_log_probs import token_log_probs
 
 METRICS = ("loss", "entropy", "approx_kl", "clip_fraction")
@@ -22,41 +19,6 @@ _ROUNDING = 1e-4
 """Nats by which log-probabilities in float32 differ when nothing but a batch's shape does."""
 
 _SAMPLER = ("sampler_kl", "sampler_capped", "weight", "weight_squared")
-
-
-@dataclass(frozen=True)
-class MicroBatch:
-    """Right-padded rows. Shapes [rows, width], but advantages [rows]."""
-
-    input_ids: Tensor
-    mask: Tensor
-    completion: Tensor
-    """True where `input_ids` is a token of the completion."""
-    old_logprobs: Tensor
-    advantages: Tensor
-
-
-def nothing(device: torch.device) -> MicroBatch:
-    """A batch to compute along with other ranks' last ones; nothing is learned from it."""
-    ids = torch.zeros(1, 2, dtype=torch.long)
-    completion = torch.tensor([[False, True]])
-    tensors = (ids, torch.ones_like(ids), completion, torch.zeros(1, 2), torch.zeros(1))
-    return MicroBatch(*(tensor.to(device) for tensor in tensors))
-
-
-def pieces(samples: Sequence[Sample], max_tokens: int) -> Iterator[list[Sample]]:
-    """Samples of like length together, at most `max_tokens` with padding (at least one row).
-
-    Some of these pieces, put together and cut again, give the same pieces.
-    """
-    ordered = sorted(samples, key=length)
-    start = 0
-    while start < len(ordered):
-        end = start + 1
-        while end < len(ordered) and (end + 1 - start) * length(ordered[end]) <= max_tokens:
-            end += 1
-        yield ordered[start:end]
-        start = end
 
 
 def policy_loss(
@@ -74,9 +36,11 @@ def policy_loss(
         device=batch.input_ids.device,
     )
     chosen = batch.completion[:, columns + 1]
-    logprobs, entropies = token_log_probs(model, batch.input_ids, batch.mask, columns, chosen)
+    logprobs, entropies = token_log_probs(
+        model, batch.input_ids, batch.mask, columns, chosen, batch.positions
+    )
     old = batch.old_logprobs[:, columns + 1][chosen]
-    advantages = batch.advantages.unsqueeze(1).expand(-1, len(columns))[chosen]
+    advantages = batch.advantages[:, columns + 1][chosen]
 
     weights, corrections = torch.ones_like(old), dict[str, float]()
     if cap:
@@ -126,29 +90,3 @@ def _importance(log_weights: Tensor, cap: float) -> tuple[Tensor, dict[str, floa
         "weight": float(capped.sum()),
         "weight_squared": float(capped.square().sum()),
     }
-
-
-def length(sample: Sample) -> int:
-    """Tokens of prompt and completion."""
-    return len(sample.completion.prompt_ids) + len(sample.completion.token_ids)
-
-
-def collate(samples: Sequence[Sample], device: torch.device) -> MicroBatch:
-    """The samples as a batch, prompt and completion of each in its row."""
-    width = max(length(sample) for sample in samples)
-    shape = (len(samples), width)
-    input_ids = torch.zeros(shape, dtype=torch.long)
-    mask = torch.zeros(shape, dtype=torch.long)
-    completion = torch.zeros(shape, dtype=torch.bool)
-    old_logprobs = torch.zeros(shape)
-    for row, sample in enumerate(samples):
-        done = sample.completion
-        start, end = len(done.prompt_ids), length(sample)
-        input_ids[row, :end] = torch.tensor(done.prompt_ids + done.token_ids)
-        mask[row, :end] = 1
-        completion[row, start:end] = True
-        old_logprobs[row, start:end] = torch.tensor(done.logprobs)
-    advantages = torch.tensor([sample.advantage for sample in samples])
-    return MicroBatch(
-        *(t.to(device) for t in (input_ids, mask, completion, old_logprobs, advantages))
-    )

@@ -32,6 +32,8 @@ class RolloutSettings:
     """Of the torch rollout: most rows in a batch, most tokens in its KV cache."""
     vllm: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of `vllm.LLM` as the user gave them."""
+    share_prompts: bool = True
+    """Of the torch rollout: see `LearnerConfig`."""
 
     @property
     def together(self) -> int:
@@ -80,7 +82,12 @@ class TorchKind(RolloutKind):
 
     def make(self, served: Served, settings: RolloutSettings) -> Rollout:
         return TorchRollout(
-            served.model, served.bank, served.stop_ids, settings.rows, settings.tokens
+            served.model,
+            served.bank,
+            served.stop_ids,
+            settings.rows,
+            settings.tokens,
+            settings.share_prompts,
         )
 
 

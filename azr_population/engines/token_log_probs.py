@@ -22,16 +22,23 @@ _AFTER_THE_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling")
 
 
 def token_log_probs(
-    model: nn.Module, input_ids: Tensor, mask: Tensor, columns: Tensor, wanted: Tensor
+    model: nn.Module,
+    input_ids: Tensor,
+    mask: Tensor,
+    columns: Tensor,
+    wanted: Tensor,
+    positions: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The log-probability of `input_ids[row, column + 1]`, given what stands before it, wherever
     `wanted[row, i]` is true for `columns[i]`; and the entropy there (without gradients), in nats.
 
     Args:
         model: a causal LM whose weights are frozen.
-        input_ids: [rows, width], padded on the right; `mask` likewise, 0 for padding.
+        input_ids: [rows, width], padded on the right; `mask` likewise, 0 for padding, or bool
+            [rows, 1, width, width]: which token sees which.
         columns: long, ascending, at most width - 2.
         wanted: bool [rows, len(columns)].
+        positions: [rows, width]; None: each row counts from its start.
 
     Returns:
         Two float32 tensors [number wanted], row by row.
@@ -44,6 +51,8 @@ def token_log_probs(
         "use_cache": False,
         "logits_to_keep": columns,
     }
+    if positions is not None:
+        arguments["position_ids"] = positions
     if head is None or wanted.numel() * head.out_features <= NUMBERS:
         every = torch.log_softmax(model(**arguments).logits[wanted].float(), dim=-1)
         chosen = every.gather(-1, targets.unsqueeze(1)).squeeze(1)

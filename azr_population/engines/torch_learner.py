@@ -15,15 +15,9 @@ from torch import Tensor, nn
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.engine import Ids, Sample, Updates
 from azr_population.engines.log_probs import log_probs
-from azr_population.engines.policy_gradient import (
-    collate,
-    finish_metrics,
-    length,
-    metric_names,
-    nothing,
-    pieces,
-    policy_loss,
-)
+from azr_population.engines.micro_batches import collate, length, nothing, pieces
+from azr_population.engines.policy_gradient import finish_metrics, metric_names, policy_loss
+from azr_population.engines.prompt_sharing import shares_prompts
 from azr_population.engines.sharding import give_back
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.bank import Bank
@@ -42,6 +36,8 @@ class TorchLearner:
         self.model = model
         self.bank = bank
         self.config = config or LearnerConfig()
+        self.shares_prompts = self.config.share_prompts and shares_prompts(model)
+        """Whether a prompt goes through an update once for all its completions."""
         self._products = self._dtype_of_products()
         self._importance_cap = self.config.importance_cap or 0.0
         if self.config.gradient_checkpointing:
@@ -133,10 +129,11 @@ class TorchLearner:
             group["lr"] = learning_rate
         device = next(self.model.parameters()).device
         totals = dict.fromkeys(metric_names(self._importance_cap), 0.0)
-        batches = list(pieces(samples, self._piece_tokens(int(whole))))
+        share = self.shares_prompts
+        batches = list(pieces(samples, self._piece_tokens(int(whole)), share))
         for number in range(self._passes(len(batches))):
             own = number < len(batches)
-            batch = collate(batches[number], device) if own else nothing(device)
+            batch = collate(batches[number], device, share) if own else nothing(device)
             # Transformers checkpoint in training mode only; causal LMs have no dropout.
             self.model.train(self._checkpoints(batch.input_ids.numel()))
             routes = torch.full((len(batch.input_ids),), slot, device=device)

@@ -29,12 +29,14 @@ class TorchRollout:
         stop_ids: frozenset[int],
         rows: int = ROWS,
         tokens: int = TOKENS,
+        share_prompts: bool = True,
     ) -> None:
         self.model = model
         self.bank = bank
         self.stop_ids = stop_ids
         self._rows = rows
         self._tokens = tokens
+        self._share_prompts = share_prompts
 
     def generate(
         self,
@@ -64,6 +66,7 @@ class TorchRollout:
                 sampling,
                 self.stop_ids,
                 _uniforms(seed, [numbers[row] for row in batch], sampling.n, longest),
+                self._share_prompts,
             )
             for row, group in zip(batch, decoded, strict=True):
                 results[row] = [

@@ -10,7 +10,7 @@ from torch import Tensor
 from azr_population.engines.batching import deal
 from azr_population.engines.data_parallel import piece_tokens
 from azr_population.engines.engine import Completion, Ids, Sample, Sampling, Updates
-from azr_population.engines.policy_gradient import length, pieces
+from azr_population.engines.micro_batches import length, pieces
 from azr_population.engines.workers.lost_workers import watched
 from azr_population.engines.workers.placement import PlacedGroup
 from azr_population.weights.adapter import Adapter
@@ -31,6 +31,8 @@ class RayEngine:
         self.group = group
         self._micro_batch_tokens = micro_batch_tokens
         self._way_on = way_on
+        self._share: bool | None = None
+        """Whether workers' updates share prompts; asked before the first."""
 
     def generate(
         self,
@@ -70,12 +72,15 @@ class RayEngine:
         """See `Learner`; each member's rows are dealt out in the pieces in which they go through
         the model, so that the number of ranks changes no piece."""
         hands: list[dict[int, list[Sample]]] = [{} for _ in range(self._ranks)]
+        if self._share is None:
+            self._share = bool(self._call("shares_prompts")[0])
         for slot, own in samples.items():
             limit = piece_tokens(sum(map(length, own)), self._micro_batch_tokens)
             for hand in hands:
                 hand[slot] = []
-            for number, piece in enumerate(pieces(own, limit)):
-                hands[number % self._ranks][slot] += piece
+            for number, piece in enumerate(pieces(own, limit, self._share)):
+                dealt = [sample for unit in piece for sample in unit.samples]
+                hands[number % self._ranks][slot] += dealt
         parts = [{"samples": hand, "learning_rates": dict(learning_rates)} for hand in hands]
         updates: Updates = self._call("update_rows", parts)[0]
         return updates

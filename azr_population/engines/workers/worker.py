@@ -131,6 +131,11 @@ class EngineWorker(Worker):
         self.engine.load_state_dict(state)
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def shares_prompts(self) -> bool:
+        """See `TorchLearner`; the same on every rank."""
+        return self.learner.shares_prompts
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def digest(self) -> str:
         """SHA-256 over all members on this rank."""
         return self.learner.digest()

@@ -110,7 +110,12 @@ def _engine_settings(config: Config) -> EngineSettings:
         lora=lora_of(config),
         device=engine.device,
         dtype=config.base.dtype,
-        rollout=RolloutSettings(engine.rollout, engine.generate_rows, vllm=dict(engine.vllm)),
+        rollout=RolloutSettings(
+            engine.rollout,
+            engine.generate_rows,
+            vllm=dict(engine.vllm),
+            share_prompts=engine.share_prompts,
+        ),
         learner=engine,
     )
 

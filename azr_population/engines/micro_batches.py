@@ -1,0 +1,170 @@
+"""Which rows of a member's update go through the model together, and how they are laid out.
+
+Plainly each sample has a row to itself, padded on the right. Where the base allows it
+(`prompt_sharing.py`), completions of one prompt are laid out behind it, and several such units in a
+row, so that a prompt is computed once and hardly anything is padding:
+
+    prompt without its last token | its last token, completion | its last token, completion | ...
+
+A completion sees its prompt and itself, at the positions that it would have alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from azr_population.engines.engine import Ids, Sample
+
+_WIDTH = 96
+"""Tokens of a row that takes several units: attention costs more in longer ones, padding is more
+in shorter ones."""
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Rows that go through the model at once; shapes [rows, width] where no other is given."""
+
+    input_ids: Tensor
+    mask: Tensor
+    """0 for padding; or bool [rows, 1, width, width]: whether a token (third) sees another."""
+    completion: Tensor
+    """True where `input_ids` is a token of a completion."""
+    old_logprobs: Tensor
+    advantages: Tensor
+    positions: Tensor | None = None
+    """None: a row's tokens count from its start."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Samples of one prompt, which stand behind it once."""
+
+    samples: tuple[Sample, ...]
+
+    @property
+    def prompt(self) -> Ids:
+        """Of all its samples."""
+        return self.samples[0].completion.prompt_ids
+
+    @property
+    def tokens(self) -> int:
+        """As it is laid out."""
+        return len(self.prompt) - 1 + sum(map(_own_tokens, self.samples))
+
+
+def length(sample: Sample) -> int:
+    """Tokens of prompt and completion."""
+    return len(sample.completion.prompt_ids) + len(sample.completion.token_ids)
+
+
+def pieces(samples: Sequence[Sample], max_tokens: int, share: bool = False) -> Iterator[list[Unit]]:
+    """Units of like size together, at most `max_tokens` (at least one unit): with padding where
+    nothing is shared, without what little there is of it where prompts are.
+
+    Some of these pieces, put together and cut again, give the same pieces.
+    """
+    if share:
+        units = sorted(_units(samples, max_tokens), key=lambda unit: (unit.tokens, unit.prompt))
+    else:
+        units = [Unit((sample,)) for sample in sorted(samples, key=length)]
+    piece: list[Unit] = []
+    taken = 0
+    for unit in units:
+        taken = taken + unit.tokens if share else (len(piece) + 1) * unit.tokens
+        if piece and taken > max_tokens:
+            yield piece
+            piece, taken = [], unit.tokens
+        piece.append(unit)
+    if piece:
+        yield piece
+
+
+def collate(piece: Sequence[Unit], device: torch.device, share: bool = False) -> MicroBatch:
+    """The piece as a batch; with `share` several units in a row."""
+    rows = _rows(piece) if share else [[unit] for unit in piece]
+    shape = (len(rows), max(sum(unit.tokens for unit in row) for row in rows))
+    input_ids = torch.zeros(shape, dtype=torch.long)
+    completion = torch.zeros(shape, dtype=torch.bool)
+    old_logprobs, advantages = torch.zeros(shape), torch.zeros(shape)
+    positions = torch.zeros(shape, dtype=torch.long)
+    # Of each token the segment that it is in, and the one that this one stands behind.
+    segment = torch.zeros(shape, dtype=torch.long)
+    before = torch.zeros(shape, dtype=torch.long)
+    for row, units in enumerate(rows):
+        end, segments = 0, 0
+        for unit in units:
+            shared = len(unit.prompt) - 1
+            start, end = end, end + shared
+            segments += 1
+            root = segments
+            input_ids[row, start:end] = torch.tensor(unit.prompt[:-1], dtype=torch.long)
+            positions[row, start:end] = torch.arange(shared)
+            segment[row, start:end] = before[row, start:end] = root
+            for sample in unit.samples:
+                start, end = end, end + _own_tokens(sample)
+                segments += 1
+                done = sample.completion
+                input_ids[row, start:end] = torch.tensor([unit.prompt[-1], *done.token_ids])
+                positions[row, start:end] = torch.arange(shared, shared + end - start)
+                segment[row, start:end], before[row, start:end] = segments, root
+                completion[row, start + 1 : end] = True
+                old_logprobs[row, start + 1 : end] = torch.tensor(done.logprobs)
+                advantages[row, start + 1 : end] = sample.advantage
+    mask = _sees(segment, before) if share else (segment > 0).long()
+    tensors = (input_ids, mask, completion, old_logprobs, advantages)
+    placed = MicroBatch(*(tensor.to(device) for tensor in tensors))
+    return replace(placed, positions=positions.to(device)) if share else placed
+
+
+def nothing(device: torch.device) -> MicroBatch:
+    """A batch to compute along with other ranks' last ones; nothing is learned from it."""
+    ids = torch.zeros(1, 2, dtype=torch.long)
+    completion = torch.tensor([[False, True]])
+    tensors = (ids, torch.ones_like(ids), completion, torch.zeros(1, 2), torch.zeros(1, 2))
+    return MicroBatch(*(tensor.to(device) for tensor in tensors))
+
+
+def _own_tokens(sample: Sample) -> int:
+    return 1 + len(sample.completion.token_ids)
+
+
+def _units(samples: Sequence[Sample], max_tokens: int) -> Iterator[Unit]:
+    """The samples by prompt, cut where a unit would have more than `max_tokens`, or be so much
+    longer than its prompt that what attention costs more exceeds what is shared."""
+    groups: dict[Ids, list[Sample]] = {}
+    # Ties by content, so that what was cut before is cut alike again.
+    for sample in sorted(samples, key=lambda each: (_own_tokens(each), each.completion.token_ids)):
+        groups.setdefault(sample.completion.prompt_ids, []).append(sample)
+    for prompt, group in groups.items():
+        most = min(max_tokens, max(_WIDTH, 3 * len(prompt)))
+        start, tokens = 0, len(prompt) - 1
+        for number, sample in enumerate(group):
+            if number > start and tokens + _own_tokens(sample) > most:
+                yield Unit(tuple(group[start:number]))
+                start, tokens = number, len(prompt) - 1
+            tokens += _own_tokens(sample)
+        yield Unit(tuple(group[start:]))
+
+
+def _rows(piece: Sequence[Unit]) -> list[list[Unit]]:
+    """The units in rows of `_WIDTH` tokens or the longest one's; each in the first with room."""
+    width = max(_WIDTH, *(unit.tokens for unit in piece))
+    rows: list[list[Unit]] = []
+    room: list[int] = []
+    for unit in sorted(piece, key=lambda unit: -unit.tokens):
+        row = next((i for i, left in enumerate(room) if left >= unit.tokens), len(rows))
+        if row == len(rows):
+            rows.append([])
+            room.append(width)
+        rows[row].append(unit)
+        room[row] -= unit.tokens
+    return rows
+
+
+def _sees(segment: Tensor, before: Tensor) -> Tensor:
+    """[rows, 1, width, width]: a token sees its own segment and the one before, up to itself."""
+    asks, asked = segment[:, :, None], segment[:, None, :]
+    seen = (asks == asked) | (before[:, :, None] == asked)
+    return seen.tril().unsqueeze(1)

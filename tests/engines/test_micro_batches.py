@@ -1,0 +1,101 @@
+"""Samples of one prompt behind it, several such units in a row, and what that must not change."""
+
+import random
+
+import pytest
+import torch
+
+from azr_population.engines.engine import Completion, Sample
+from azr_population.engines.micro_batches import Unit, collate, length, pieces
+
+CPU = torch.device("cpu")
+
+
+def sample(prompt, tokens, advantage=1.0):
+    done = Completion(
+        0, tuple(prompt), tuple(tokens), tuple(-0.1 * token for token in tokens), finished=True
+    )
+    return Sample(done, advantage)
+
+
+def drawn(seed, prompts=7, samples=40):
+    random.seed(seed)
+    known = [[random.randrange(9) for _ in range(random.randint(1, 30))] for _ in range(prompts)]
+    return [
+        sample(random.choice(known), [random.randrange(9) for _ in range(random.randint(1, 12))])
+        for _ in range(samples)
+    ]
+
+
+def flat(piece):
+    return [each for unit in piece for each in unit.samples]
+
+
+@pytest.mark.parametrize("share", [False, True])
+@pytest.mark.parametrize("most", [8, 60, 200, 10_000])
+def test_every_sample_is_in_one_piece_of_at_most_so_many_tokens(share, most):
+    samples = drawn(1)
+    cut = list(pieces(samples, most, share))
+    assert sorted(map(id, (each for piece in cut for each in flat(piece)))) == sorted(
+        map(id, samples)
+    )
+    for piece in cut:
+        tokens = sum(unit.tokens for unit in piece)
+        if not share:
+            tokens = len(piece) * max(unit.tokens for unit in piece)
+        assert tokens <= most or len(flat(piece)) == 1
+    if share and most == 10_000:
+        assert sum(len(piece) for piece in cut) == len({s.completion.prompt_ids for s in samples})
+
+
+@pytest.mark.parametrize("share", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_pieces_put_together_and_cut_again_are_the_same_pieces(share, seed):
+    cut = list(pieces(drawn(seed), 120, share))
+    random.seed(seed)
+    some = [piece for piece in cut if random.random() < 0.5]
+    again = list(pieces([each for piece in some for each in flat(piece)], 120, share))
+    assert [[unit.samples for unit in piece] for piece in again] == [
+        [unit.samples for unit in piece] for piece in some
+    ]
+
+
+def test_a_plain_batch_is_padded_on_the_right():
+    batch = collate([Unit((sample([1, 2], [3], 2.0),)), Unit((sample([4], [5, 6, 7], -1.0),))], CPU)
+    assert batch.input_ids.tolist() == [[1, 2, 3, 0], [4, 5, 6, 7]]
+    assert batch.mask.tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
+    assert batch.completion.tolist() == [[False, False, True, False], [False, True, True, True]]
+    assert batch.advantages.tolist() == [[0, 0, 2, 0], [0, -1, -1, -1]]
+    assert batch.old_logprobs[1].tolist() == pytest.approx([0, -0.5, -0.6, -0.7])
+    assert batch.positions is None
+
+
+def test_a_shared_prompt_stands_once_before_its_completions():
+    unit = Unit((sample([1, 2, 3], [4], 2.0), sample([1, 2, 3], [5, 6], -1.0)))
+    other = Unit((sample([7], [8]),))
+    batch = collate([other, unit], CPU, share=True)
+    assert batch.input_ids.tolist() == [[1, 2, 3, 4, 3, 5, 6, 7, 8]]
+    assert batch.positions.tolist() == [[0, 1, 2, 3, 2, 3, 4, 0, 1]]
+    assert batch.completion[0].nonzero().flatten().tolist() == [3, 5, 6, 8]
+    assert batch.advantages[0].tolist() == [0, 0, 0, 2, 0, -1, -1, 0, 1]
+    seen = {row: batch.mask[0, 0, row].nonzero().flatten().tolist() for row in range(9)}
+    assert seen == {
+        0: [0],
+        1: [0, 1],
+        2: [0, 1, 2],
+        3: [0, 1, 2, 3],
+        4: [0, 1, 4],
+        5: [0, 1, 4, 5],
+        6: [0, 1, 4, 5, 6],
+        7: [7],
+        8: [7, 8],
+    }
+
+
+def test_long_completions_of_a_short_prompt_do_not_make_long_rows():
+    samples = [sample([1], [2] * 40) for _ in range(30)]
+    (piece,) = pieces(samples, 10_000, share=True)
+    batch = collate(piece, CPU, share=True)
+    assert batch.input_ids.shape[1] <= 96
+    padding = batch.input_ids.numel() - sum(map(length, samples))
+    assert padding < 0.2 * batch.input_ids.numel()

@@ -1,0 +1,137 @@
+"""A prompt that is computed once for all its completions changes nothing but rounding."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
+
+from azr_population.engines import shared_prefix
+from azr_population.engines.attention import use_strided_attention
+from azr_population.engines.decoding import decode
+from azr_population.engines.engine import Sample, Sampling
+from azr_population.engines.prompt_sharing import shares_prompts
+
+PROMPTS = ["abc de fgh", "hello", "x", "a longer prompt 12"]
+SLOTS = [0, 0, 1, 2]
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 40}
+
+
+def made(kind):
+    torch.manual_seed(0)
+    if kind == "gpt2":
+        config = GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=40, n_positions=64)
+        model = GPT2LMHeadModel(config)
+    else:
+        window = 4 if kind == "sliding" else None
+        config = MistralConfig(
+            **SIZES, intermediate_size=48, num_key_value_heads=2, sliding_window=window
+        )
+        model = MistralForCausalLM(config)
+    model.eval()
+    use_strided_attention(model)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("kind", "shares"), [("gpt2", True), ("mistral", True), ("sliding", False)]
+)
+def test_bases_that_attend_to_all_of_the_past_share(kind, shares):
+    assert shares_prompts(made(kind)) is shares
+
+
+def test_a_base_whose_attention_is_not_ours_shares_nothing(model):
+    assert not shares_prompts(model)
+    use_strided_attention(model)
+    # What was found once stands for the model.
+    assert not shares_prompts(model)
+
+
+@pytest.mark.parametrize("argument", ["position_ids", "attention_mask"])
+def test_a_base_that_leaves_out_what_sharing_needs_is_found_out(model, argument):
+    use_strided_attention(model)
+    forward = model.model.forward
+    model.model.forward = lambda **given: forward(**{**given, argument: None})
+    assert not shares_prompts(model)
+
+
+def sampled(engine, share, n=5):
+    ids = [engine.tokenizer(prompt, add_special_tokens=False)["input_ids"] for prompt in PROMPTS]
+    uniforms = torch.rand(len(ids) * n, 20, generator=torch.Generator().manual_seed(3))
+    groups = decode(
+        engine.model,
+        engine.bank,
+        ids,
+        SLOTS,
+        [20, 20, 9, 20],
+        Sampling(20, n=n),
+        frozenset(range(1, 8)),
+        uniforms,
+        share,
+    )
+    return [one for group in groups for one in group]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_sampled_is_what_is_sampled_without(another_engine, dtype):
+    engine = another_engine()
+    engine.model.to(dtype)
+    alone, together = sampled(engine, False), sampled(engine, True)
+    if dtype == torch.float32:
+        assert [one.token_ids for one in together] == [one.token_ids for one in alone]
+        for ours, theirs in zip(together, alone, strict=True):
+            assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
+    firsts = [(a.logprobs[0], b.logprobs[0]) for a, b in zip(together, alone, strict=True)]
+    assert all(ours == pytest.approx(theirs, abs=0.2) for ours, theirs in firsts)
+    # Rows end at different times, so that the batch is compacted on the way.
+    assert len({len(one.token_ids) for one in together}) > 4
+
+
+def test_completions_in_bfloat16_score_as_well_as_without(another_engine):
+    engine = another_engine()
+    engine.model.to(torch.bfloat16)
+    ids = [engine.tokenizer(prompt, add_special_tokens=False)["input_ids"] for prompt in PROMPTS]
+
+    def off(share):
+        written = sampled(engine, share, n=8)
+        chosen, _ = engine.engine.log_probs(
+            [prompt for prompt in ids for _ in range(8)],
+            [one.token_ids for one in written],
+            [slot for slot in SLOTS for _ in range(8)],
+        )
+        told = [torch.tensor(one.logprobs) for one in written]
+        return float((torch.cat(chosen) - torch.cat(told)).abs().mean())
+
+    assert off(True) < 1.5 * off(False) + 1e-3
+
+
+def test_an_update_is_the_one_without(another_engine):
+    engines = [another_engine(share_prompts=share) for share in (False, True)]
+    groups = engines[0].generate(PROMPTS[:2] * 3, [0] * 6, Sampling(12, n=4), 5)
+    samples = [
+        Sample(one, float(number % 3) - 1) for group in groups for number, one in enumerate(group)
+    ]
+    plain, shared = (engine.update({0: samples}, {0: 1e-3})[0] for engine in engines)
+    assert plain["tokens"] == shared["tokens"]
+    for name in ("loss", "entropy", "grad_norm"):
+        assert shared[name] == pytest.approx(plain[name], rel=1e-4, abs=1e-6)
+
+
+def test_an_update_shares_where_it_may_and_not_where_it_must_not(another_engine):
+    rows = {}
+    for share in (False, True):
+        engine = another_engine(share_prompts=share)
+        (group,) = engine.generate(["a longer prompt"], [0], Sampling(4, n=8), 5)
+        layer = engine.model.model.layers[0].input_layernorm
+        seen = rows[share] = []
+        layer.register_forward_hook(
+            lambda module, given, told, seen=seen: seen.append(given[0].shape[:2].numel())
+        )
+        engine.update({0: [Sample(replace(one), 1.0) for one in group]}, {0: 1e-3})
+    assert sum(rows[True]) < 0.5 * sum(rows[False])
+
+
+def test_layers_that_do_not_attend_through_ours_are_told_of(engine, monkeypatch):
+    monkeypatch.setattr(shared_prefix, "current", lambda: None)
+    with pytest.raises(RuntimeError, match="0 of 2 layers attended to the shared prompt"):
+        sampled(engine, True)
