@@ -36,7 +36,7 @@ from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.breeding import PAPER_CODES, all_operators, breed
 from azr_population.weights.peft_folder import load_adapter, save_adapter
 
-EVALUATE = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20)
+EVALUATE = (0, 2, 5, 8, 11, 14, 17, 20)
 CONTROLS = ("untouched", "again", "reset", "noise")
 ARMS = (*CONTROLS, *(op.name for op in all_operators() if op.code in PAPER_CODES))
 FREE = ("out", "seeds", "arms", "threads", "device")
@@ -165,11 +165,12 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=ARMS)
-    parser.add_argument("--parent-steps", type=int, default=200)
+    parser.add_argument("--parent-steps", type=int, default=100)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--tasks", type=int, default=48, help="tasks a member and step")
-    parser.add_argument("--attempts", type=int, default=4)
-    parser.add_argument("--exam", type=int, default=400, help="tasks of the nano exam")
+    parser.add_argument("--attempts", type=int, default=8)
+    parser.add_argument("--baseline", default="right", help="population.solver_baseline")
+    parser.add_argument("--exam", type=int, default=1200, help="tasks of the nano exam")
     parser.add_argument("--rank", type=int, default=8)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--micro-batch-tokens", type=int, default=1024)

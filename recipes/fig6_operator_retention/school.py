@@ -1,8 +1,9 @@
 """How a member of the retention recipe learns, and how it sits the exam.
 
-Training is a student's in a run with `population.solver_baseline=task`: `attempts` samples a task,
-AZR's rewards (1, -0.5, -1), each compared with the others at its task, AdamW. What differs: on the
-nano base the tasks come from its grammar instead of teachers, so that all arms meet the same ones;
+Training is a student's in a run: `attempts` samples a task, AZR's rewards (1, -0.5, -1), what each
+is worth beside the others at its task by `--baseline` (a run's `population.solver_baseline`), AdamW.
+What differs: on the nano base the tasks come from its grammar instead of teachers, a fifth of its core
+and the rest of its long tail, so that all arms meet the same ones and have something to learn;
 on another base they come from an AZR seed file, a quarter of them held out.
 """
 
@@ -15,9 +16,8 @@ from pathlib import Path
 from random import Random
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.bases.nano.corpus import draw_example
-from azr_population.bases.nano.exam import exam
-from azr_population.bases.nano.grammar import Grammar
+from azr_population.bases.nano.exam import CORE, draw_task, exam
+from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.schema import LearnerConfig, TaskConfig
 from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.domain import Code
@@ -28,7 +28,7 @@ from azr_population.domains.code.task import Task, TaskType
 from azr_population.domains.format import Format
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Completion, Sample, Sampling
-from azr_population.method.advantages import leave_one_out, task_relative
+from azr_population.method.advantages import BASELINES, RAW, task_relative
 from azr_population.method.phases import seed_tasks
 from azr_population.method.rewards import student_reward
 from azr_population.referee import Referee
@@ -36,6 +36,8 @@ from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter, LoraSpec
 
 O = TaskType.CODE_O  # noqa: E741
+CORE_SHARE = 0.2
+"""Of the training tasks, as when a base is accepted; the rest is its long tail."""
 SLOT = 0
 """Of the one member that is trained at a time."""
 
@@ -55,7 +57,7 @@ class School:
             tasks = seed_tasks(proposals, Code(), referee, TaskConfig())
             self.exam, self._pool = tasks[::4], [task for i, task in enumerate(tasks) if i % 4]
         else:
-            self.exam = [task for task in exam(arguments.exam, seed=7) if task.type == O]
+            self.exam = exam(arguments.exam, seed=7, types=(O,))
             self._pool = _training_tasks(3000, arguments.seed)
         settings = EngineSettings(
             self.base,
@@ -97,17 +99,21 @@ class School:
             arguments.attempts,
             self.streams.integer(luck, step),
         )
-        values: list[float] = []
+        baseline = BASELINES.find(arguments.baseline).function
+        worth: list[float | None] = []
         completions: list[Completion] = []
         for group in answers:
             rewards = [student_reward(parsed, solved) for _, parsed, solved in group]
-            if len(set(rewards)) > 1:  # tasks on which all attempts agree teach nothing
-                values += leave_one_out(rewards)
-                completions += [completion for completion, _, _ in group]
-        advantages = task_relative(values, [SLOT] * len(values))
+            values = baseline(rewards) or [None] * len(rewards)
+            for (completion, _, _), value in zip(group, values, strict=True):
+                if value is not None:
+                    worth.append(value)
+                    completions.append(completion)
+        if arguments.baseline not in RAW:
+            worth = task_relative([value or 0.0 for value in worth], [SLOT] * len(worth))
         samples = [
             Sample(completion, advantage)
-            for completion, advantage in zip(completions, advantages, strict=True)
+            for completion, advantage in zip(completions, worth, strict=True)
             if advantage is not None
         ]
         self._engine.update({SLOT: samples}, {SLOT: arguments.learning_rate})
@@ -115,29 +121,24 @@ class School:
         return sum(solved) / len(solved)
 
     def sit_exam(self) -> list[float]:
-        """The chance to solve each task of the exam.
+        """Whether each task of the exam is solved by greedy decoding, the exam's headline.
 
-        On the nano base the probability of the right answer (end of sequence included) at
-        temperature 1, right after the prompt: the expected solve rate, without sampling noise.
-        Another base reasons before it answers, so there it is the share of 4 samples.
+        Another base than the nano one is examined by the share of 4 samples.
         """
         if isinstance(self.format, NanoFormat):
-            return self._engine.likelihoods(
-                [self.format.solve_prompt(task) for task in self.exam],
-                [task.outputs[0] for task in self.exam],
-                [SLOT] * len(self.exam),
-            )
-        answers = self._answer(self.exam, 4, self.streams.integer("exam"))
+            answers = self._answer(self.exam, 1, self.streams.integer("exam"), temperature=0.0)
+        else:
+            answers = self._answer(self.exam, 4, self.streams.integer("exam"))
         return [sum(solved for _, _, solved in group) / len(group) for group in answers]
 
     def _answer(
-        self, tasks: Sequence[Task], attempts: int, seed: int
+        self, tasks: Sequence[Task], attempts: int, seed: int, temperature: float = 1.0
     ) -> list[list[tuple[Completion, bool, bool]]]:
         """By task: the completions, whether each parsed and whether it solved."""
         completions = self._engine.generate(
             [self.format.solve_prompt(task) for task in tasks],
             [SLOT] * len(tasks),
-            Sampling(self.format.max_new_tokens(O, "solve"), n=attempts),
+            Sampling(self.format.max_new_tokens(O, "solve"), temperature, n=attempts),
             seed,
         )
         answers = [[self.format.parse_answer(O, one.text) for one in own] for own in completions]
@@ -162,11 +163,7 @@ class School:
 def _training_tasks(count: int, seed: int) -> list[Task]:
     """code_o tasks of the grammar, programs outside the exam's bucket."""
     rng = Random(f"retention {seed}")
-    grammar = Grammar(rng)
-    tasks: list[Task] = []
-    while len(tasks) < count:
-        example = draw_example(grammar, rng.choice((0, 1, 1, 2, 2, 3)), simple=False)
-        if example is not None:
-            arguments, value = example.pairs[0]
-            tasks.append(Task(O, example.program, (arguments,), (value,)))
-    return tasks
+    grammar = TailGrammar(rng)
+    shares = (CORE_SHARE, *[(1 - CORE_SHARE) / len(BANDS)] * len(BANDS))
+    drawn = rng.choices((CORE, *BANDS), shares, k=count)
+    return [draw_task(grammar, O, stratum, rng.randrange(60), 60) for stratum in drawn]
