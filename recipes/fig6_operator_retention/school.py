@@ -1,10 +1,10 @@
 """How a member of the retention recipe learns, and how it sits the exam.
 
 Training is a student's in a run: `attempts` samples a task, AZR's rewards (1, -0.5, -1), what each
-is worth beside the others at its task by `--baseline` (a run's `population.solver_baseline`), AdamW.
-What differs: on the nano base the tasks come from its grammar instead of teachers, a fifth of its core
-and the rest of its long tail, so that all arms meet the same ones and have something to learn;
-on another base they come from an AZR seed file, a quarter of them held out.
+is worth beside the others at its task by `--baseline` (a run's `solver_baseline`), AdamW. What
+differs: on the nano base the tasks come from its grammar instead of teachers, a fifth of its core
+and the rest of its long tail, so that all arms meet the same ones and have something to learn; on
+another base they come from an AZR seed file, a quarter of them held out.
 """
 
 from __future__ import annotations
