@@ -207,7 +207,13 @@ def _parser() -> Parser:
     accept.add_argument("path", metavar="FOLDER", nargs="?", help="default: the one that ships")
     accept.add_argument("--tasks", type=int, default=500, help="proposals per task type")
     accept.add_argument("--seed", type=int, default=1, help="of the draws")
-    accept.add_argument("--gate", type=int, default=3, metavar="SEEDS", help="of the gate; 0: none")
+    accept.add_argument(
+        "--gate",
+        type=int,
+        default=3,
+        metavar="SEEDS",
+        help="of the gate, from --seed + 1 on; 0: no gate",
+    )
     accept.add_argument("--gate-steps", type=int, default=100, help="of each of the gate's arms")
     accept.add_argument("--jobs", type=int, default=1, help="of the gate's runs at a time")
     accept.set_defaults(run=_nano_accept)

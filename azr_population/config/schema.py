@@ -65,7 +65,8 @@ class PopulationConfig(MembersConfig):
     only), `rare` (the same, worth more where few are right); or the path of yours."""
     duplicate_price: float = setting(0.3, least=0)
     teacher_lr: float = setting(1.5e-4, least=0)
-    """AdamW step of teachers: 0.15 of the students'. At 0.3 they ran away (ours, RESULTS.md)."""
+    """AdamW step of teachers; bases set their own. Near their students' they ran away (ours,
+    RESULTS.md)."""
     student_lr: float = setting(1e-3, least=0)
     agent_lr: float = setting(1e-3, least=0)
 
@@ -132,7 +133,8 @@ class TaskConfig:
     """Which tasks are asked for and which count as valid."""
 
     domain: str = "code"
-    """What tasks are about: `code`, or the path of a class of yours: `module.Class`."""
+    """What tasks are about: `code`, `code_e`, `puzzles`, or the path of a class of yours:
+    `module.Class`."""
     types: list[str] | None = None
     """Of the domain's types of task (of `code` code_o, code_i, code_f); not given: all."""
     refuse: list[str] | None = None

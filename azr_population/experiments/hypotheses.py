@@ -29,6 +29,8 @@ class Test:
     estimate: Estimate
     p: float
     permutation: float | None
+    level: float = LEVEL
+    """At which `estimate` has its interval: .05 for one of 95%."""
 
 
 def test(
@@ -48,7 +50,9 @@ def test(
         second = [b[seed] for seed in shared] if paired else list(b.values())
         estimate = difference(first, second, paired, 1 - level)
     beyond = [value - margin for value in first]
-    return Test(estimate, p_value(beyond, second, paired), permutation_p(beyond, second, paired))
+    return Test(
+        estimate, p_value(beyond, second, paired), permutation_p(beyond, second, paired), level
+    )
 
 
 def verdict(primary: Primary, estimate: Estimate, level: float | None) -> str:

@@ -7,7 +7,10 @@ from azr_population.experiments.recipe import Recipe, TableRow
 from azr_population.experiments.results_tables import Table, with_interval
 from azr_population.runs.formatting import csv_text, plain_number
 
-COLUMNS = ("hypothesis", "measure", "arm", "than", "margin", "seeds", "difference", "low", "high")
+COLUMNS = (
+    *("hypothesis", "measure", "arm", "than", "margin", "seeds"),
+    *("difference", "low", "high", "confidence", "p", "p_permutation", "verdict"),
+)
 
 
 def primary_tables(recipe: Recipe, table: Table) -> tuple[str, str]:
@@ -23,7 +26,7 @@ def primary_tables(recipe: Recipe, table: Table) -> tuple[str, str]:
         lines += ["", _together(recipe)]
     if recipe.decision:
         lines += ["", f"Decision: {recipe.decision}"]
-    return "\n".join(lines), csv_text([*COLUMNS, "p", "p_permutation", "verdict"], map(_row, found))
+    return "\n".join(lines), csv_text(COLUMNS, map(_row, found))
 
 
 def _line(answer: HypothesisResult, rows: tuple[TableRow, ...]) -> str:
@@ -33,7 +36,10 @@ def _line(answer: HypothesisResult, rows: tuple[TableRow, ...]) -> str:
     line = f"- {primary.hypothesis} {primary.measure}, {what}{above}: "
     if result is None:
         return line + f"**{answer.verdict}**."
-    told = f"{with_interval(result.estimate)}, n={result.estimate.n}, p={answer.p:.2g}"
+    told = (
+        f"{with_interval(result.estimate)} ({1 - result.level:.1%} interval), "
+        f"n={result.estimate.n}, p={answer.p:.2g}"
+    )
     if result.permutation is not None:
         told += f", by permutation {result.permutation:.2g}"
     return f"{line}{told}: **{answer.verdict}**."
@@ -52,7 +58,7 @@ def _row(answer: HypothesisResult) -> list[str]:
     return [
         *(primary.hypothesis, primary.measure, primary.arm, primary.than, f"{primary.margin:g}"),
         str(estimate.n if estimate else 0),
-        *map(plain_number, bounds),
+        *map(plain_number, (*bounds, 1 - result.level if result else None)),
         plain_number(answer.p),
         plain_number(result.permutation if result else None),
         answer.verdict,

@@ -1,6 +1,5 @@
 """Draws a recipe: `summary.md`, CSV files, SVG figures and what made them, in one folder."""
 
-import hashlib
 import json
 import os
 import shlex
@@ -206,14 +205,8 @@ def versions(
     recipe: Recipe, arms: Arms, planned: Sequence[PlannedRun], steps: int, scale: str
 ) -> dict[str, Any]:
     """What made the results: command, commit, packages, base, and the overrides of every arm."""
-    from azr_population.bases.nano import nano_base_path
-
     here = environment()
-    weights = {run.base.name: run.base / "model.safetensors" for run in planned if run.base}
-    common = next((run.wanted.base for run in planned if scale == "nano" and not run.base), None)
-    if common:
-        folder = Path(common.path or nano_base_path())
-        weights |= {common.name: folder / "model.safetensors"}
+    played = [(run, RunDirectory(run.path).environment()) for run in planned]
     own = {
         arm.name: list((arm.nano if scale == "nano" else arm.azr) or ())
         for arm in (arms.find(run.arm.name) for run in planned)
@@ -225,11 +218,9 @@ def versions(
         "platform": here["platform"],
         "cores": os.cpu_count(),
         "packages": here["packages"],
-        "bases_sha256": {
-            name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for name, path in weights.items()
-            if path.is_file()
-        },
+        # Of the runs themselves, which may be older than what draws them.
+        "bases": {run.arm.base or "": one["base"] for run, one in played if one.get("base")},
+        "commits": sorted({one["commit"] for _, one in played if one.get("commit")}),
         "scale": scale,
         "steps": steps,
         "seeds": sorted({run.seed for run in planned}),

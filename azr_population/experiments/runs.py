@@ -157,6 +157,22 @@ def check_runs(planned: Sequence[PlannedRun], resume: bool) -> None:
                 )
         elif run.path.is_dir() and any(run.path.iterdir()):
             _clear_half_made(run.path)
+    _check_alike(planned)
+
+
+def _check_alike(planned: Sequence[PlannedRun]) -> None:
+    """Refuses runs of one base's name that were played on different weights: they cannot stand in
+    one table, and a configuration does not tell them apart."""
+    seen: dict[str | None, tuple[str, Path]] = {}
+    for run in planned:
+        weights = RunDirectory(run.path).environment().get("base") if run.started else None
+        if weights:
+            first, other = seen.setdefault(run.arm.base, (weights, run.path))
+            if first != weights:
+                raise UserError(
+                    f"{run.path} was played on a base with the hash {weights}, {other} on one with "
+                    f"{first}: they cannot be compared; move one of them, or name another --out"
+                )
 
 
 def check_bases(planned: Sequence[PlannedRun]) -> None:

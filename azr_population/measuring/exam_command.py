@@ -5,8 +5,9 @@ from pathlib import Path
 
 DESCRIPTION = """\
 The members that solve, as a run stored them, sit a held-out exam: those of its last step, and with
---every those of its snapshots (run.snapshot_every). The bare base sits it too. Tasks with one right
-answer are scored by its probability, the others by samples at temperature 1.
+--every those of its snapshots (run.snapshot_every). The bare base sits it too. The score is
+greedy decoding; the JSON has temperature 1 beside it: the right answer's probability where a task
+has one, else samples.
 
   azr-population exam runs/mine
   azr-population exam runs/mine --every 25 --tasks 150 --attempts 10 --seed 1121
@@ -22,7 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--every", type=int, default=0, metavar="N", help="snapshots too")
     parser.add_argument("--tasks", type=int, metavar="N", help="of each type; default: the run's")
     parser.add_argument(
-        "--attempts", type=int, metavar="N", help="where answers are sampled; default: the run's"
+        "--attempts",
+        type=int,
+        metavar="N",
+        help="at temperature 1, for the JSON; default: the run's",
     )
     parser.add_argument("--seed", type=int, metavar="S", help="of the exam; default: the run's")
     parser.add_argument(

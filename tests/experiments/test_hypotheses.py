@@ -122,7 +122,10 @@ def test_the_summary_begins_with_what_was_to_be_shown(programme, fake_run, metri
         fake_run(run.path, run.overrides, lines)
     folder = tmp_path / "results"
     text = draw(recipe, programme, planned, 4, "nano", folder).read_text()
-    assert "Long beats one. rate, `long` minus `one`: 0.800 [0.800, 0.800], n=6" in text
+    assert (
+        "Long beats one. rate, `long` minus `one`: 0.800 [0.800, 0.800] (95.0% interval), n=6"
+        in text
+    )
     assert "**shown**" in text and "Decision: if so, so." in text and "The paper" not in text
     assert "<br>IQM 0.901 [" in text
     assert "**0." not in text, "the family has no difference, and a primary one is not in it"

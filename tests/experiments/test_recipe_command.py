@@ -44,8 +44,8 @@ def test_without_a_name_there_is_the_list(capsys):
             "12 runs of table2_wallclock are not kept, because it measures the time",
         ),
         (
-            ["fig3_dynamics", "--kept", "--seeds", "4"],
-            "3 runs of fig3_dynamics are not kept, at 100 steps: single seed 4, 1t1s seed 4, ",
+            ["fig3_dynamics", "--kept", "--seeds", "30-30"],
+            "3 runs of fig3_dynamics are not kept, at 100 steps: single seed 30, 1t1s seed 30, ",
         ),
     ],
 )
@@ -184,7 +184,7 @@ def test_a_dry_run_tells_what_would_be_played_and_where(capsys, tmp_path):
     typed = ["recipe", "fig3_dynamics", "--seeds", "1", "--dry-run", "--out", str(tmp_path)]
     assert main(typed) == 0
     told = capsys.readouterr().err
-    assert f"would play 1t1s seed 1 to step 100 in {tmp_path}/1t1s/seed_1" in told
+    assert f"would play 1t1s seed 1 to step 100 in {tmp_path}/longtail/1t1s/seed_1" in told
     assert f"results would be in {tmp_path}/results/fig3_dynamics; nothing was started" in told
     assert not list(tmp_path.iterdir())
 

@@ -83,9 +83,21 @@ def test_what_made_the_results_is_written_beside_them(drawn):
     pins = json.loads((drawn / "versions.json").read_text())
     assert pins["seeds"] == [1, 2] and pins["steps"] == 4
     assert pins["arms"]["two"] == ["population=single", "population.rows=24"]
-    assert len(pins["bases_sha256"]["nano"]) == 64
+    assert pins["bases"] == {} and pins["commits"] == [], "made-up runs name none"
     assert pins["runs"]["two seed 1"] == 8
     assert {"command", "commit", "python", "packages", "common"} <= set(pins)
+
+
+def test_bases_and_commits_are_those_of_the_runs(arms, recipe, fake_run, metrics, tmp_path):
+    planned = plan_runs(recipe, arms, recipe.arms, 2, 4, tmp_path / "runs")
+    for place, run in enumerate(planned):
+        fake_run(run.path, run.overrides, [metrics(step, 0.5) for step in range(1, 5)])
+        made = {"base": "abc", "commit": f"c{place % 2}"}
+        (run.path / "environment.json").write_text(json.dumps(made))
+    folder = tmp_path / "results"
+    draw(recipe, arms, planned, 4, "nano", folder)
+    pins = json.loads((folder / "versions.json").read_text())
+    assert pins["bases"] == {"": "abc"} and pins["commits"] == ["c0", "c1"]
 
 
 def test_missing_and_unfinished_runs_are_named(arms, recipe, fake_run, metrics, tmp_path):

@@ -93,6 +93,17 @@ def test_a_base_is_the_same_however_its_folder_is_written(
     check_runs([run], resume=False)
 
 
+def test_runs_on_different_weights_do_not_stand_in_one_table(planned, fake_run, metrics):
+    for run, weights in zip(planned, ("abc", "abc", "abc", "def"), strict=True):
+        fake_run(run.path, run.overrides, [metrics(n, 0.5) for n in range(1, 5)])
+        (run.path / "environment.json").write_text(json.dumps({"base": weights}))
+    check_runs(planned[:3], resume=False)
+    with pytest.raises(
+        UserError, match="two.seed_2 was played on a base with the hash def, .* abc"
+    ):
+        check_runs(planned, resume=False)
+
+
 def test_a_folder_that_is_no_run_is_left_alone(planned):
     planned[0].path.mkdir(parents=True)
     (planned[0].path / "notes.txt").write_text("mine")
