@@ -99,7 +99,7 @@ def test_runs_on_different_weights_do_not_stand_in_one_table(planned, fake_run, 
         (run.path / "environment.json").write_text(json.dumps({"base": weights}))
     check_runs(planned[:3], resume=False)
     with pytest.raises(
-        UserError, match="two.seed_2 was played on a base with the hash def, .* abc"
+        UserError, match=r"two.seed_2 was played on a base with the hash def, .* abc"
     ):
         check_runs(planned, resume=False)
 
