@@ -14,6 +14,7 @@ from azr_population.engines import shared_prefix
 from azr_population.engines.attention import is_strided
 from azr_population.engines.engine import Completion, Sample
 from azr_population.engines.micro_batches import Unit, collate
+from azr_population.engines.sharding import is_shared_out
 
 _TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
 """Nats by which log-probabilities may differ for rounding; a token unseen changes far more."""
@@ -27,6 +28,8 @@ def shares_prompts(model: Any) -> bool:
         _proved[model] = (
             is_strided(model)
             and shared_prefix.has_kernel()
+            # Its weights can be gathered for passes that all ranks make, and not in this mode.
+            and not is_shared_out(model)
             and shared_prefix.attends_to_all(model.config)
             and _agrees(model)
         )

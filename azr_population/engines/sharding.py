@@ -49,6 +49,11 @@ def give_back(model: nn.Module) -> None:
         reshard()
 
 
+def is_shared_out(model: nn.Module) -> bool:
+    """Whether `shard_base` has been here."""
+    return hasattr(model, "reshard")
+
+
 def ranks() -> int:
     """Of torch's default process group; 1 where there is none."""
     ready = torch.distributed.is_available() and torch.distributed.is_initialized()
