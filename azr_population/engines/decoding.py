@@ -151,12 +151,13 @@ def _read(
     from azr_population.engines.kv_cache import GrowingCache
 
     lengths = [len(prompt) for prompt in prompts]
+    longest = max(lengths)
     caches, told = [], []
     for batch in _of_like_lengths(lengths, routes.device.type):
         input_ids, mask = _left_padded(prompts[batch], routes.device)
         positions = (mask.cumsum(dim=1) - 1).clamp_(min=0)
         width = input_ids.shape[1]
-        cache = GrowingCache(width + (room if width == max(lengths) else 0))
+        cache = GrowingCache(width + (room if width == longest else 0))
         columns = max(1, _PREFILL_TOKENS // len(input_ids))
         for start in range(0, width, columns):
             piece = slice(start, min(start + columns, width))
@@ -166,8 +167,9 @@ def _read(
                 )
         caches.append(cache)
         told.append(logits)
-    _, mask = _left_padded(prompts, routes.device)
-    return torch.cat(told), mask, GrowingCache.joined(caches, max(lengths) + room)
+    first = longest - torch.tensor(lengths, device=routes.device)
+    mask = (torch.arange(longest, device=routes.device) >= first.unsqueeze(1)).long()
+    return torch.cat(told), mask, GrowingCache.joined(caches, longest + room)
 
 
 class _Written:

@@ -44,9 +44,9 @@ def give_back(model: nn.Module) -> None:
 
     Nothing happens to a base that is whole.
     """
-    reshard: Any = getattr(model, "reshard", None)
-    if reshard is not None:
-        reshard()
+    if is_shared_out(model):
+        shared_out: Any = model
+        shared_out.reshard()
 
 
 def is_shared_out(model: nn.Module) -> bool:
