@@ -169,7 +169,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--tasks", type=int, default=48, help="tasks a member and step")
     parser.add_argument("--attempts", type=int, default=8)
-    parser.add_argument("--baseline", default="right", help="population.solver_baseline")
+    parser.add_argument("--baseline", default="positive_only", help="population.student_advantage")
     parser.add_argument("--exam", type=int, default=1200, help="tasks of the nano exam")
     parser.add_argument("--rank", type=int, default=8)
     parser.add_argument("--learning-rate", type=float, default=1e-3)

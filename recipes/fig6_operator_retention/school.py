@@ -1,7 +1,7 @@
 """How a member of the retention recipe learns, and how it sits the exam.
 
 Training is a student's in a run: `attempts` samples a task, AZR's rewards (1, -0.5, -1), what each
-is worth beside the others at its task by `--baseline` (a run's `solver_baseline`), AdamW. What
+is worth beside the others at its task by `--baseline` (a run's `student_advantage`), AdamW. What
 differs: on the nano base the tasks come from its grammar instead of teachers, a fifth of its core
 and the rest of its long tail, so that all arms meet the same ones and have something to learn; on
 another base they come from an AZR seed file, a quarter of them held out.
@@ -27,7 +27,7 @@ from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code.task import Task, TaskType
 from azr_population.domains.format import Format
 from azr_population.engines.assembly import EngineSettings, text_engine
-from azr_population.engines.engine import Completion, Sample, Sampling
+from azr_population.engines.engine import Completion, Sampling, TrainingSample
 from azr_population.method.advantages import BASELINES, RAW, task_relative
 from azr_population.method.phases import seed_tasks
 from azr_population.method.rewards import student_reward
@@ -66,7 +66,7 @@ class School:
             dtype=arguments.dtype,
             device=arguments.device,
             learner=LearnerConfig(
-                importance_cap=0.0, micro_batch_tokens=arguments.micro_batch_tokens
+                importance_sampling_cap=0.0, micro_batch_tokens=arguments.micro_batch_tokens
             ),
         )
         self._engine = text_engine(settings, [self.streams.torch("parents")] * members)
@@ -112,7 +112,7 @@ class School:
         if arguments.baseline not in RAW:
             worth = task_relative([value or 0.0 for value in worth], [SLOT] * len(worth))
         samples = [
-            Sample(completion, advantage)
+            TrainingSample(completion, advantage)
             for completion, advantage in zip(completions, worth, strict=True)
             if advantage is not None
         ]
