@@ -96,7 +96,7 @@ def load_checkpoint(folder: Path, step: int) -> Checkpoint:
         known = ", ".join(map(str, there)) or "no step"
         raise UserError(
             f"{folder} has no checkpoint of step {step}, but of {known}; "
-            "a run keeps those of every N steps by run.keep_every=N"
+            "a run keeps those of every N steps by run.permanent_checkpoint_every=N"
         )
     try:
         return _read(step, there[step], [])

@@ -1,8 +1,10 @@
 """Reading and writing a run directory.
 
     config.yaml  environment.json  metrics.jsonl  matches.jsonl  lineage.jsonl  tasks.jsonl
-    exams.jsonl  validations.jsonl  completions.jsonl  members/<name>/  checkpoints/step_<n>/
+    evals.jsonl  validations.jsonl  completions.jsonl  members/<name>/  checkpoints/step_<n>/
     snapshots/step_<n>/<name>/  report.html
+
+Of a run that recipes commit there are config.yaml, environment.json and metrics.jsonl.gz alone.
 
 `completions.jsonl` is for reading (`method/transcript.py`) and bounded: when it has grown to
 32 MB it becomes `completions.older.jsonl`, in place of the one before.
@@ -13,6 +15,7 @@ by readers and cut off on resume. One process at a time writes a run (`locked`).
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -36,12 +39,11 @@ from azr_population.files import (
     writing,
 )
 from azr_population.runs import lines
+from azr_population.versions import refuse_older_format
 
-RECORDS = ("metrics", "matches", "lineage", "tasks", "exams", "validations", "completions")
+RECORDS = ("metrics", "matches", "lineage", "tasks", "evals", "validations", "completions")
 BOUNDED = {"completions": 32_000_000}
 """Bytes at which a record's file is put aside, and the one that was aside removed."""
-CURVES = "curves.json"
-"""What may be kept of a run in place of its records; see `diagnostics.kept`."""
 
 
 class RunDirectory:
@@ -82,14 +84,33 @@ class RunDirectory:
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             is_run = (self.path / "config.yaml").is_file()
             way_out = f"go on with it by: azr-population resume {self.path}, or " if is_run else ""
-            raise UserError(f"run.dir={self.path} is not empty; {way_out}choose another run.dir")
-
-    def refuse_curves(self) -> None:
-        """Raises `UserError` if only the curves of a run are kept here."""
-        if (self.path / CURVES).is_file():
             raise UserError(
-                f"{self.path} keeps the curves of a run, not the run; draw them by "
-                "azr-population compare, or azr-population recipe NAME --kept"
+                f"run.dir={self.path} is not empty; {way_out}choose another run.dir", key="run.dir"
+            )
+
+    @property
+    def results_only(self) -> bool:
+        """Whether only settings and metrics (`metrics.jsonl.gz`) of a run are here, as recipes
+        commit them."""
+        return (self.path / "metrics.jsonl.gz").is_file()
+
+    def refuse_results_only(self) -> None:
+        """Raises `UserError` if only settings and metrics of a run are here."""
+        if self.results_only:
+            raise UserError(
+                f"{self.path} has a run's metrics and not its members or tasks; look at them by "
+                "azr-population compare, or azr-population recipe NAME"
+            )
+
+    def refuse_older_format(self) -> None:
+        """Raises `UserError` if the run's records are from before they were flat (0.3)."""
+        first = next(self.metrics(), {})
+        if "roles" in first or (self.path / "exams.jsonl").exists():
+            packages = self.environment().get("packages") or {}
+            version = packages.get("azr-population", "0.2 or older")
+            raise UserError(
+                f"{self.path} was written by azr-population {version}, whose records this version "
+                "does not read; use that version, or play the run again"
             )
 
     @contextmanager
@@ -158,7 +179,9 @@ class RunDirectory:
     def config(self) -> dict[str, Any]:
         """The resolved configuration as plain dicts. Raises UserError: there is none, or it cannot
         be read."""
-        return read_yaml(self.config_file)
+        settings = read_yaml(self.config_file)
+        refuse_older_format(self.config_file, settings)
+        return settings
 
     def environment(self) -> dict[str, Any]:
         """Versions, platform, command; empty when it was never written. Raises UserError: it cannot
@@ -178,7 +201,7 @@ class RunDirectory:
             )
 
     def metrics(self) -> Iterator[dict[str, Any]]:
-        """One record per step."""
+        """One flat record per step; see `method/record.py`."""
         return self._read("metrics")
 
     def matches(self) -> Iterator[dict[str, Any]]:
@@ -193,9 +216,9 @@ class RunDirectory:
         """One record per valid task, with the answers and verdicts."""
         return self._read("tasks")
 
-    def exams(self) -> Iterator[dict[str, Any]]:
-        """One record per member and sitting of the exam, with its score at every task."""
-        return self._read("exams")
+    def evals(self) -> Iterator[dict[str, Any]]:
+        """One record per member and eval, with its score at every task."""
+        return self._read("evals")
 
     def validations(self) -> Iterator[dict[str, Any]]:
         """One record per validation by AZR: who sat it, and the share solved of each source."""
@@ -222,6 +245,9 @@ class RunDirectory:
             if path.is_file():
                 with path.open("rb") as file:
                     yield from lines.bounded(file)
+        if record == "metrics" and self.results_only:
+            with gzip.open(self.path / "metrics.jsonl.gz") as packed:
+                yield from lines.bounded(packed)
 
     def _files(self, record: str) -> tuple[Path, Path]:
         """Where the older and the newer lines of a record are; only what is bounded has older."""

@@ -55,27 +55,27 @@ def rating(member: Record) -> str:
     return "-" if mu is None or sigma is None else f"{mu:.1f} ± {sigma:.1f}"
 
 
-def plain(value: Any) -> str:
-    """`value` as text that moves no cursor and hides nothing: what cannot be printed (control
-    characters, escape sequences, marks that turn the direction of writing) is written out as Python
-    would (`\\x1b`); line breaks and tabs stay."""
-    return "".join(
-        sign if sign.isprintable() or sign in "\n\t" else sign.encode("unicode_escape").decode()
-        for sign in str(value)
-    )
-
-
 def plain_number(value: float | None) -> str:
     """Six digits for a CSV file; nothing where there is no number."""
     return "" if value is None or math.isnan(value) else f"{value:.6g}"
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """RFC 4180 with plain line ends."""
+    """RFC 4180 with plain line ends. Text that a spreadsheet would run as a formula is quoted."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([header, *rows])
+    writer.writerows([_no_formula(cell) for cell in row] for row in (header, *rows))
     return text.getvalue()
+
+
+def _no_formula(cell: object) -> object:
+    if not isinstance(cell, str) or cell == "-" or not cell.startswith(tuple("=+-@\t\r")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

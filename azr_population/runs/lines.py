@@ -3,15 +3,13 @@
 import json
 import math
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NoReturn
+from io import BufferedIOBase
+from typing import Any, NoReturn
 
 _SHAPES: dict[type, tuple[str, ...]] = {
-    dict: (
-        *("roles", "members", "types", "phases", "exam", "operators"),
-        *("options", "fitness", "step_sizes", "shares"),
-    ),
+    dict: (*("options", "fitness", "step_sizes", "shares"),),
     int: ("generation",),
-    list: ("parents", "inputs", "outputs", "answers", "solved", "scores"),
+    list: ("parents", "inputs", "outputs", "answers", "solved", "greedy", "t0.4", "t1"),
     str: (
         *("child", "teacher", "student", "member", "operator", "program", "type"),
         *("phase", "verdict", "reason", "prompt", "completion"),
@@ -23,7 +21,7 @@ LONGEST = 4_000_000
 """Bytes of a row; the longest of ours, a prompt of 8,000 tokens, has a hundredth of it."""
 
 
-def bounded(file: BinaryIO) -> Iterator[bytes]:
+def bounded(file: BufferedIOBase) -> Iterator[bytes]:
     """The lines of a file; of one longer than a row can be its beginning, so that a file that is a
     single line is never in memory whole."""
     while line := file.readline(LONGEST + 2):

@@ -5,17 +5,21 @@ parse are skipped, the later of two records of a step counts, and a value that i
 number is left out.
 """
 
+import logging
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from yaml import YAMLError
 
 from azr_population.domains.domain import Domain
-from azr_population.domains.known import find_domain
+from azr_population.domains.known import NotRun, find_domain
 from azr_population.errors import UserError
-from azr_population.runs.directory import CURVES, RECORDS, RunDirectory
+from azr_population.printable import printable
+from azr_population.registry import trusted
+from azr_population.runs.directory import RECORDS, RunDirectory
 
 Record = Mapping[str, Any]
 T = TypeVar("T")
@@ -65,15 +69,114 @@ def by_number(name: str) -> tuple[str, int]:
     return (stem, int(digits)) if digits.isdecimal() else (name, 0)
 
 
+ROLES = ("teacher", "student", "agent")
+
+
+def grouped(line: Record) -> dict[str, dict[str, Any]]:
+    """A flat line of `metrics.jsonl` by what stands before the first slash: `teacher`, `student_0`,
+    `eval`, `time`, ... -> the rest of the name -> the value."""
+    groups: dict[str, dict[str, Any]] = {}
+    for key, value in line.items():
+        group, slash, name = key.partition("/")
+        if slash:
+            groups.setdefault(group, {})[name] = value
+    return groups
+
+
+def role_of(group: str) -> str:
+    """The role of a member (`student_0`) or of a role; empty for another group of metrics."""
+    role, _, number = group.rpartition("_")
+    role = role if number.isdecimal() else group
+    return role if role in ROLES else ""
+
+
+def metrics_of_roles(line: Record) -> dict[str, dict[str, Any]]:
+    """Each role's metrics in a flat line."""
+    return {name: own for name, own in grouped(line).items() if name in ROLES}
+
+
+def metrics_of_members(line: Record) -> dict[str, dict[str, Any]]:
+    """Each member's metrics in a flat line."""
+    return {name: own for name, own in grouped(line).items() if role_of(name) and name not in ROLES}
+
+
 def steps_of(run: RunDirectory) -> list[dict[str, Any]]:
-    """The lines of `metrics.jsonl` by ascending step."""
-    return remembered(run, "steps", lambda: _by_step(run))
+    """The lines of `metrics.jsonl` by ascending step, as `nested` has them."""
+    return remembered(run, "steps", lambda: [nested(line) for line in _by_step(run)])
+
+
+_BEFORE = {
+    "valid_frac": "validity",
+    "unique_frac": "unique",
+    "parsed_frac": "parsed",
+    "generated_tokens": "tokens",
+    "trained_samples": "trained_rows",
+    "engine/mismatch_kl": "sampler_kl",
+    "engine/ess": "sampler_ess",
+    "engine/is_clip_frac": "sampler_capped",
+}
+
+
+def nested(line: Record) -> dict[str, Any]:
+    """A flat line in the shape that `runs/diagnostics` and `pages` read; goes with them."""
+    if any(isinstance(value, Mapping) for value in line.values()):
+        return dict(line)
+
+    def named(values: Record) -> dict[str, Any]:
+        return {_BEFORE.get(key, key): value for key, value in values.items()}
+
+    groups = grouped(line)
+    members = {
+        name: {"role": role_of(name), **named(own)}
+        for name, own in metrics_of_members(line).items()
+    }
+    time, evaluation = groups.get("time", {}), groups.get("eval", {})
+    types: dict[str, dict[str, Any]] = {}
+    for key, value in groups.get("type", {}).items():
+        type, _, name = key.partition("/")
+        types.setdefault(type, {})[_BEFORE.get(name, name)] = value
+    operators: dict[str, dict[str, Any]] = {}
+    for key, value in groups.get("evolution", {}).items():
+        operator, slash, name = key.partition("/")
+        if slash:
+            operators.setdefault(operator, {})[name] = value
+    exam = {
+        "mean": evaluation.get("greedy"),
+        "best": evaluation.get("best"),
+        "worst": evaluation.get("worst"),
+        "own": evaluation.get("self_proposed"),
+        "types": {
+            key.partition("/")[2]: value
+            for key, value in evaluation.items()
+            if key.startswith("greedy/")
+        },
+        "members": {
+            name: own["eval/greedy"] for name, own in members.items() if "eval/greedy" in own
+        },
+    }
+    return {
+        "step": line.get("step"),
+        "seconds": time.get("step"),
+        "phases": {
+            "exam" if name == "eval" else name: value
+            for name, value in time.items()
+            if name != "step"
+        },
+        "roles": {name: named(own) for name, own in metrics_of_roles(line).items()},
+        "members": members,
+        "types": types,
+        "reasons": groups.get("reason", {}),
+        "exam": exam if "greedy" in evaluation else None,
+        **({"operators": operators} if operators else {}),
+        **({"past": groups["past"]} if "past" in groups else {}),
+        "fitness_reliability": groups.get("evolution", {}).get("fitness_reliability"),
+    }
 
 
 def config_of(run: RunDirectory, *keys: str) -> Any:
     """The value at this path of keys in `config.yaml`, or None."""
     try:
-        value: Any = run.config()
+        value: Any = remembered(run, "config", run.config)
     except (UserError, OSError, ValueError, YAMLError):
         return None
     for key in keys:
@@ -83,10 +186,26 @@ def config_of(run: RunDirectory, *keys: str) -> Any:
 
 def domain_of(run: RunDirectory) -> Domain:
     """What the run's tasks are about; where nothing is said of it `code`, and inside AZR `code_e`,
-    which is that and AZR's fourth type. Raises UserError: a domain of the user's cannot be
-    imported."""
+    which is that and AZR's fourth type.
+
+    Somebody's own is not run for reading (see `registry.trust`): measures and coverage are left
+    out, and a line of the log says so. Raises UserError: a trusted domain cannot be imported.
+    """
     unsaid = "code_e" if config_of(run, "azr") is not None else "code"
-    return find_domain(str(config_of(run, "task", "domain") or unsaid))
+    name = str(config_of(run, "task", "domain") or unsaid)
+    if "." in name and not trusted(name):
+        _log_once(name)
+        return NotRun()
+    return find_domain(name)
+
+
+@lru_cache
+def _log_once(name: str) -> None:
+    logging.getLogger(__name__).warning(
+        "task.domain=%s is not built in, so its measures and coverage are left out; "
+        "azr-population --trust COMMAND runs it",
+        printable(name[:200]),
+    )
 
 
 def step_of(row: Record) -> int | None:
@@ -125,7 +244,7 @@ def _by_step(run: RunDirectory) -> list[dict[str, Any]]:
 def _state(run: RunDirectory) -> tuple[tuple[int, int], ...]:
     """Sizes and times of the records, which change when a record is written to."""
     state = []
-    for name in (*(f"{record}.jsonl" for record in RECORDS), CURVES):
+    for name in (*(f"{record}.jsonl" for record in RECORDS), "metrics.jsonl.gz"):
         try:
             stat = (run.path / name).stat()
             state.append((stat.st_size, stat.st_mtime_ns))

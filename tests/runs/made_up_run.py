@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from azr_population.runs.records import _BEFORE
+
 HOSTILE = "def f(x):\n    return '</script><img onerror=alert(1) src=x>' # <b>&amp; \u2028 ]]>"
 TYPES = ("code_o", "code_i", "code_f")
 OPERATORS = ("svd_subspace", "dare", "full_gaussian", "component_masking", "layer_wise")
@@ -70,8 +72,31 @@ def write_run(
     (folder / "config.yaml").write_text(config or text)
     (folder / "environment.json").write_text('{"command": "azr-population train <x>"}')
     for record, rows in (run if run is not None else make_run()).items():
+        rows = [flat(row) for row in rows] if record == "metrics" else rows
         (folder / f"{record}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
+
+
+def flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A line of metrics.jsonl from the nested shape that `runs/diagnostics` and `pages` read."""
+    before = {old: new for new, old in _BEFORE.items()}
+    line: dict[str, Any] = {"time/step": row["seconds"]} if "seconds" in row else {}
+    line |= {"step": row["step"]} if "step" in row else {}
+    for name, own in (*(row.get("roles") or {}).items(), *(row.get("members") or {}).items()):
+        line |= {f"{name}/{before.get(k, k)}": v for k, v in own.items() if k != "role"}
+    for type, own in (row.get("types") or {}).items():
+        line |= {f"type/{type}/{before.get(k, k)}": v for k, v in own.items()}
+    for operator, own in (row.get("operators") or {}).items():
+        line |= {f"evolution/{operator}/{k}": v for k, v in own.items()}
+    for group, name in (("phases", "time"), ("reasons", "reason"), ("past", "past")):
+        line |= {f"{name}/{k}": v for k, v in (row.get(group) or {}).items()}
+    exam = row.get("exam") or {}
+    for name, score in (exam.get("members") or {}).items():
+        line[f"{name}/eval/greedy"] = score
+    for old, new in (("mean", "greedy"), ("best", "best"), ("worst", "worst")):
+        if old in exam:
+            line[f"eval/{new}"] = exam[old]
+    return line
 
 
 def _completion(step: int, member: str, verdict: str) -> dict[str, Any]:

@@ -44,8 +44,8 @@ def test_a_folder_that_is_no_run_is_named(tmp_path):
 def test_what_is_not_finite_is_written_as_null(tmp_path):
     run = RunDirectory(tmp_path / "run")
     run.create("", {})
-    run.append("metrics", [{"step": 1, "members": {"a": {"loss": float("nan"), "x": [1.5]}}}])
-    assert list(run.metrics()) == [{"step": 1, "members": {"a": {"loss": None, "x": [1.5]}}}]
+    run.append("metrics", [{"step": 1, "a/loss": float("nan"), "a/x": [1.5]}])
+    assert list(run.metrics()) == [{"step": 1, "a/loss": None, "a/x": [1.5]}]
 
 
 def test_a_folder_of_something_else_is_no_members(tmp_path):
@@ -159,3 +159,13 @@ def test_a_fork_takes_the_older_lines_along(tmp_path, monkeypatch):
         runs[0].append("completions", [{"step": step}])
     runs[1].copy_records(runs[0], 2)
     assert [row["step"] for row in runs[1].completions()] == [1, 2]
+
+
+def test_records_of_an_older_format_are_refused_by_their_version(tmp_path):
+    run = RunDirectory(tmp_path / "old")
+    run.create("seed: 1\n", {"packages": {"azr-population": "0.1.0"}})
+    run.refuse_older_format()
+    run.append("metrics", [{"step": 1, "roles": {"agent": {"validity": 0.5}}}])
+    with pytest.raises(UserError) as refused:
+        run.refuse_older_format()
+    assert "0.1.0" in str(refused.value) and "\n" not in str(refused.value)

@@ -1,12 +1,14 @@
 from azr_population.domains.code.validity import REFUSALS
-from azr_population.method.phases import HELD_OUT
+from azr_population.domains.puzzles.domain import NOT_FINITE
+from azr_population.method.phases import HELD_OUT, INTERNAL_ERROR
+from azr_population.printable import printable
 from azr_population.referee import Reason
-from azr_population.runs.formatting import plain
 from azr_population.runs.reasons import MEANINGS, meaning
 
 
 def test_every_word_that_a_record_can_hold_has_a_meaning():
-    words = {str(reason) for reason in Reason} | set(REFUSALS) | {HELD_OUT}
+    words = {str(reason) for reason in Reason} | set(REFUSALS)
+    words |= {HELD_OUT, INTERNAL_ERROR, NOT_FINITE}
     words |= {"unparsable", "invalid", "program_too_long", "output_too_long", "too_few_inputs"}
     assert set(MEANINGS) == words
 
@@ -18,5 +20,5 @@ def test_a_completion_that_was_cut_off_says_so():
 
 
 def test_what_cannot_be_printed_is_written_out():
-    assert plain("a\tb\n\x1b[1m\x85\u2028é€") == "a\tb\n\\x1b[1m\\x85\\u2028é€"
-    assert plain(3) == "3" and plain("\ud800\U000e0041") == "\\ud800\\U000e0041"
+    assert printable("a\tb\n\x1b[1m\x85\u2028é€") == "a\tb\n\\x1b[1m\\x85\\u2028é€"
+    assert printable(3) == "3" and printable("\ud800\U000e0041") == "\\ud800\\U000e0041"

@@ -17,10 +17,10 @@ from azr_population.runs.checkpoint import members_digest, steps
 
 SMALL = [
     "population=1t1s",
-    "population.rows=4",
-    "population.attempts=2",
+    "population.batch_size=4",
+    "population.samples_per_task=2",
     "task.types=[code_o]",
-    "exam.every=0",
+    "eval.every=0",
     "run.checkpoint_every=1",
     "engine.threads=1",
     "referee.workers=1",
@@ -95,7 +95,7 @@ def test_a_state_of_another_step(run, capsys, step):
 
 
 def test_tasks_that_are_no_text(run, capsys):
-    edit_state(run, lambda state: state["buffer"][0].update(program=3))
+    edit_state(run, lambda state: state["buffer"]["tasks"][0].update(program=3))
     assert "a task holds what is no text: [3, " in refused(run, capsys)
 
 
@@ -112,10 +112,10 @@ def test_pipes_are_not_waited_for(run, capsys, name):
 @pytest.mark.parametrize(
     ("record", "change"),
     [
-        ("metrics", {"phases": [1]}),
-        ("metrics", {"roles": {"x": {}}}),
-        ("metrics", {"seconds": 1e308}),
-        ("metrics", {"members": "<b>"}),
+        ("metrics", {"time/update": [1]}),
+        ("metrics", {"teacher/reward": {}}),
+        ("metrics", {"time/step": 1e308}),
+        ("metrics", {"<b>/mu": "<b>"}),
         ("matches", {"step": 10**12}),
         ("completions", {"verdict": None, "reason": None, "prompt": None, "reward": "<b>"}),
         ("completions", {"member": 3}),
@@ -145,7 +145,7 @@ def test_a_state_that_lacks_something(run, capsys, key):
     ("old", "new", "says"),
     [
         ("seed: 1\n", "seed: 4\n", "seed=4, and its checkpoint of step 2 was played with seed=1"),
-        ("  rows: 4\n", "  rows: 6\n", "population.rows=6"),
+        ("  rows: 4\n", "  rows: 6\n", "population.batch_size=6"),
     ],
 )
 def test_an_edited_configuration(run, capsys, old, new, says):

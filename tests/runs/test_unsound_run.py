@@ -17,21 +17,19 @@ from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.errors import UserError
-from azr_population.hosts.local.engine import longest_row, meta_base
-from azr_population.hosts.local.memory import check_memory
-from azr_population.measuring.evaluation.store import Store
+from azr_population.hosts.local.engine import check_memory, longest_row, meta_base
 from azr_population.runs.checkpoint import steps
 from azr_population.runs.diagnostics.from_evaluation import read_figures
 
 WORKERS = "azr_population.engines.workers"
 SMALL = [
     "population=1t1s",
-    "population.rows=4",
-    "population.attempts=2",
+    "population.batch_size=4",
+    "population.samples_per_task=2",
     "task.types=[code_o]",
-    "exam.every=0",
+    "eval.every=0",
     "run.checkpoint_every=1",
-    "run.keep_every=1",
+    "run.permanent_checkpoint_every=1",
     "run.snapshot_every=1",
     "engine.threads=1",
     "referee.workers=1",
@@ -91,7 +89,7 @@ def sign(folder, name):
 def test_a_checkpoint_of_values_that_no_training_leaves(run, tmp_path, capsys, value):
     spoil_checkpoint(run, "adapters", value)
     assert " in adapters." in refused(capsys, "resume", run, "run.steps=2")
-    typed = [*SMALL, "run.steps=2", f"run.dir={tmp_path / 'fork'}", f"run.fork={run}@1"]
+    typed = [*SMALL, "run.steps=2", f"run.dir={tmp_path / 'fork'}", f"run.init_from={run}@1"]
     assert " in adapters." in refused(capsys, "train", *typed)
 
 
@@ -106,7 +104,7 @@ def test_a_members_folder_of_such_values(run, capsys, value, says):
         tensors = load_file(file)
         next(iter(tensors.values()))[0, 0] = value
         save_file(tensors, file)
-    assert says in refused(capsys, "play", run, "student_0", "--propose", "code_o")
+    assert says in refused(capsys, "sample", run, "student_0", "--propose", "code_o")
     assert says in refused(capsys, "crossplay", run, "--every", 1)
     assert says in refused(capsys, "exam", run, "--every", 1)
 
@@ -196,12 +194,6 @@ def test_figures_that_are_a_folder_or_nested_too_deep(run, tmp_path, capsys):
     assert 'id="benchmarks"' not in page.read_text()
 
 
-def test_a_pipe_in_the_place_of_the_lock_of_records(tmp_path):
-    os.mkfifo(tmp_path / ".lock")
-    with pytest.raises(UserError, match="no regular file"), Store(tmp_path).locked():
-        pass
-
-
 def test_a_pipe_is_not_waited_for_by_compare(tmp_path, capsys):
     os.mkfifo(tmp_path / "log.txt")
     assert "neither a run's folder nor a log file" in refused(
@@ -214,16 +206,16 @@ def test_a_pipe_is_not_waited_for_by_compare(tmp_path, capsys):
     [
         "population.teachers=1000000000",
         "population.students=1000000",
-        "population.rows=1000000000",
-        "population.attempts=100000000",
+        "population.batch_size=1000000000",
+        "population.samples_per_task=100000000",
         "base.lora.rank=1000000000",
-        "exam.attempts=10000000",
-        "exam.final_attempts=10000000",
-        "exam.tasks_per_type=1000000",
+        "eval.samples=10000000",
+        "eval.final_samples=10000000",
+        "eval.tasks_per_type=1000000",
         "evolution.validation_tasks=1000000",
         "referee.workers=5000",
-        "referee.deadline=1e9",
-        "referee.deadline=nan",
+        "referee.timeout=1e9",
+        "referee.timeout=nan",
         "referee.cpu_seconds=1e9",
         "referee.memory_mb=1",
         "referee.memory_mb=100000000",
@@ -248,9 +240,9 @@ def test_a_number_that_no_machine_could_serve(run, capsys, override):
 
 
 def test_members_that_the_memory_cannot_hold_are_refused(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("azr_population.hosts.local.memory.room_on", lambda device: 10**9)
+    monkeypatch.setattr("azr_population.hosts.local.engine.room_on", lambda device: 10**9)
     typed = ["population.teachers=128", "population.students=128", "base.lora.rank=64"]
-    said = refused(capsys, "train", *typed, "exam.every=0", f"run.dir={tmp_path / 'run'}")
+    said = refused(capsys, "train", *typed, "eval.every=0", f"run.dir={tmp_path / 'run'}")
     assert "1.0 GB of memory, and the run takes up to" in said and not (tmp_path / "run").exists()
 
 
@@ -262,19 +254,19 @@ def test_seed_tasks_come_from_a_regular_file(capsys, tmp_path, path):
 
 def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypatch):
     """What fits in one process does not in eight, and a cache that could grow too large is told."""
-    monkeypatch.setattr("azr_population.hosts.local.memory.room_on", lambda device: 10**9)
+    monkeypatch.setattr("azr_population.hosts.local.engine.room_on", lambda device: 10**9)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
 
     def check(*overrides):
-        config = load_config(["exam.every=0", *overrides])
+        config = load_config(["eval.every=0", *overrides])
         model, tokenizer = meta_base(config)
         check_memory(config, model, longest_row(config, tokenizer, references=0))
 
-    small = ["population.rows=4", "population.attempts=2"]
+    small = ["population.batch_size=4", "population.samples_per_task=2"]
     check(*small)
     with pytest.raises(UserError, match=r"KV cache [\d.]+ GB"):
-        check("population.rows=4096", "engine.generate_rows=4096")
-    with pytest.raises(UserError, match=r"update [\d.]+ GB"):
+        check("population.batch_size=4096", "engine.generate_batch_size=4096")
+    with pytest.raises(UserError, match=r"work [\d.]+ GB"):
         check(*small, "engine.micro_batch_tokens=1000000")
     ray = [*small, "engine.name=ray", "engine.workers=64"]
     with pytest.raises(UserError, match="in each of 64 processes"):

@@ -7,8 +7,12 @@ from azr_population.runs.diagnostics.measures import MEASURES
 from azr_population.runs.formatting import show
 from azr_population.runs.records import Record
 
+RECORDED = {"validity": "valid_frac", "unique": "unique_frac"}
+
 ROLE_COLUMNS = [
-    (measure.short, measure.name, measure.form) for measure in MEASURES.values() if measure.short
+    (measure.short, RECORDED.get(measure.name, measure.name), measure.form)
+    for measure in MEASURES.values()
+    if measure.short
 ]
 """(heading, key in a role's metrics, format) in the order shown."""
 
@@ -54,9 +58,10 @@ def role_line(role: str, metrics: Record) -> str:
     return f"{role} {', '.join(parts)}" if parts else role
 
 
-def exam_line(exam: Record) -> str:
-    """`exam 31%, best 36%`: the mean and the best member on the fixed held-out tasks."""
-    return f"exam {show(exam.get('mean'), '{:.0%}')}, best {show(exam.get('best'), '{:.0%}')}"
+def eval_line(step: Record) -> str:
+    """`eval 31%, best 36%`: the mean and the best member on the fixed held-out tasks."""
+    mean, best = (show(step.get(f"eval/{name}"), "{:.0%}") for name in ("greedy", "best"))
+    return f"eval {mean}, best {best}"
 
 
 def origin(births: Mapping[str, Record], name: str, step: int) -> str:

@@ -1,6 +1,6 @@
 """Progress as tables that are redrawn in a terminal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,7 +13,7 @@ from rich.text import Text
 from azr_population.pages.console.lines import (
     ROLE_COLUMNS,
     end_lines,
-    exam_line,
+    eval_line,
     match_line,
     origin,
     replacement_line,
@@ -21,7 +21,13 @@ from azr_population.pages.console.lines import (
 from azr_population.pages.console.pulse import IN_A_TERMINAL, beating, moving
 from azr_population.pages.console.time_left import TimeLeft
 from azr_population.runs.formatting import rating, show
-from azr_population.runs.records import Record, conservative
+from azr_population.runs.records import (
+    Record,
+    conservative,
+    metrics_of_members,
+    metrics_of_roles,
+    role_of,
+)
 
 ROLE_STYLE = {"teacher": "magenta", "student": "cyan", "agent": "green"}
 SIDE_BY_SIDE = 76
@@ -42,7 +48,7 @@ class LiveView:
         self._name = "run"
         self._done = False
         self._step: dict[str, Any] = {}
-        self._exam: Record | None = None
+        self._eval: Record | None = None
         self._members: dict[str, Record] = {}
         self._births: dict[str, Record] = {}
         self._beats = ExitStack()
@@ -72,10 +78,10 @@ class LiveView:
     def on_step(self, step: Record) -> None:
         self._time.tick(step)
         self._step = dict(step)
-        self._exam = step.get("exam") or self._exam
+        self._eval = step if "eval/greedy" in step else self._eval
         self._members = {
             name: {**self._members.get(name, {}), **member}
-            for name, member in (step.get("members") or {}).items()
+            for name, member in metrics_of_members(step).items()
         }
         self._redraw()
 
@@ -95,8 +101,8 @@ class LiveView:
         parts: list[RenderableType] = [Text(), self._header()]
         if not self._done and self._time.done < self._time.steps:
             parts.append(moving(self._time.in_step(self._phase())))
-        if self._step.get("roles"):
-            parts.append(self._roles())
+        if roles := metrics_of_roles(self._step):
+            parts.append(self._roles(roles))
         if self._members:
             parts.append(self._ratings())
         self._live.update(Group(*parts), refresh=True)
@@ -105,8 +111,8 @@ class LiveView:
         time = self._time
         pace = show(time.per_step, "{:.1f} s/step")
         words = f"{self._name}  step {time.done}/{time.steps}  {pace}  {time.left} left"
-        if self._exam:
-            words += f"  {exam_line(self._exam)}"
+        if self._eval:
+            words += f"  {eval_line(self._eval)}"
         row = Table.grid(padding=(0, 1), expand=True)
         row.add_column(no_wrap=True)
         row.add_column(ratio=1)
@@ -115,20 +121,21 @@ class LiveView:
         )
         return row
 
-    def _roles(self) -> Table:
+    def _roles(self, roles: Mapping[str, Record]) -> Table:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("role", no_wrap=True)
-        roles = self._step["roles"].values()
-        columns = [one for one in ROLE_COLUMNS if any(one[1] in metrics for metrics in roles)]
+        columns = [
+            one for one in ROLE_COLUMNS if any(one[1] in metrics for metrics in roles.values())
+        ]
         for heading, _, _ in columns:
             table.add_column(heading, justify="right", no_wrap=True)
-        for role, metrics in self._step["roles"].items():
+        for role, metrics in roles.items():
             cells = (show(metrics.get(key), form) for _, key, form in columns)
             table.add_row(Text(role, style=ROLE_STYLE.get(role, "")), *cells)
         return table
 
     def _ratings(self) -> RenderableType:
-        roles = list(dict.fromkeys(member.get("role", "") for member in self._members.values()))
+        roles = list(dict.fromkeys(role_of(name) for name in self._members))
         tables = [self._sub_population(role) for role in roles]
         if len(tables) < 2 or self._console.width < SIDE_BY_SIDE:
             return Group(*tables)
@@ -145,7 +152,7 @@ class LiveView:
         table.add_column("mu-3s", justify="right", no_wrap=True)
         table.add_column("gen", justify="right", no_wrap=True)
         table.add_column("origin", no_wrap=True, overflow="ellipsis", max_width=room)
-        rows = [item for item in self._members.items() if item[1].get("role", "") == role]
+        rows = [item for item in self._members.items() if role_of(item[0]) == role]
         for name, member in sorted(rows, key=lambda item: -(conservative(item[1]) or 0.0)):
             table.add_row(
                 Text(name, style=ROLE_STYLE.get(role, "")),

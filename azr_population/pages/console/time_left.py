@@ -18,7 +18,7 @@ class TimeLeft:
     def tick(self, step: Record) -> None:
         """Counts a finished step; steps begin at 1."""
         self.done = step["step"]
-        self._last.append(step.get("seconds") or 0.0)
+        self._last.append(step.get("time/step") or 0.0)
         self._began = time.monotonic()
 
     def in_step(self, phase: str) -> str:

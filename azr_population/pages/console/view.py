@@ -9,7 +9,7 @@ from rich.console import Console
 
 from azr_population.pages.console.lines import (
     end_lines,
-    exam_line,
+    eval_line,
     match_line,
     origin,
     replacement_line,
@@ -20,7 +20,12 @@ from azr_population.pages.console.pulse import ELSEWHERE, beating
 from azr_population.pages.console.time_left import TimeLeft
 from azr_population.registry import Registry
 from azr_population.runs.formatting import show
-from azr_population.runs.records import Record, conservative
+from azr_population.runs.records import (
+    Record,
+    conservative,
+    metrics_of_members,
+    metrics_of_roles,
+)
 
 
 class View(Protocol):
@@ -53,7 +58,7 @@ class View(Protocol):
         `members`, `report` (paths) and `resume` (the command to go on)."""
 
 
-VIEWS: Registry[Callable[[], View]] = Registry("run.view")
+VIEWS: Registry[Callable[[], View]] = Registry("run.console")
 """Name -> makes a view."""
 
 
@@ -90,14 +95,14 @@ class PlainView:
 
     def on_step(self, step: Record) -> None:
         self._time.tick(step)
-        self._members = step.get("members") or {}
+        self._members = metrics_of_members(step)
         parts = [
             f"step {step['step']}/{self._time.steps}",
-            f"{show(step.get('seconds'), '{:.1f}')} s, {self._time.left} left",
-            *(role_line(role, metrics) for role, metrics in (step.get("roles") or {}).items()),
+            f"{show(step.get('time/step'), '{:.1f}')} s, {self._time.left} left",
+            *(role_line(role, metrics) for role, metrics in metrics_of_roles(step).items()),
         ]
-        if step.get("exam"):
-            parts.append(exam_line(step["exam"]))
+        if "eval/greedy" in step:
+            parts.append(eval_line(step))
         self._say(" | ".join(parts))
 
     def _sign_of_life(self) -> None:
@@ -141,7 +146,7 @@ class StepLines:
         print(f"population step {self._step}: {text}", flush=True)
 
     def on_step(self, step: Record) -> None:
-        for role, figures in step["roles"].items():
+        for role, figures in metrics_of_roles(step).items():
             self.on_note(role_line(role, figures))
 
     def on_end(self, result: Record) -> None:

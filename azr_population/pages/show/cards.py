@@ -9,7 +9,8 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from azr_population.domains.pieces import Piece, asked, marks_of, pieces
-from azr_population.runs.formatting import plain, show
+from azr_population.printable import printable
+from azr_population.runs.formatting import show
 from azr_population.runs.reasons import meaning, verdict_words
 
 STYLES = {
@@ -57,7 +58,7 @@ def headline(row: Mapping[str, Any]) -> Text:
     """`refused, boolean: the answer is True, False or None ...`."""
     if "verdict" not in row:
         return Text("no verdict: a prompt of your own is no task", "bold")
-    verdict, reason = plain(row.get("verdict") or "?"), plain(row.get("reason") or "?")
+    verdict, reason = printable(row.get("verdict") or "?"), printable(row.get("reason") or "?")
     said = meaning(reason, row.get("finished"))
     more = verdict_words(verdict, reason).removeprefix(verdict)
     return Text(verdict, STYLES.get(verdict, "bold")) + Text(
@@ -66,7 +67,7 @@ def headline(row: Mapping[str, Any]) -> Text:
 
 
 def body(text: str, marks: Sequence[str]) -> list[Text]:
-    """The lines of a prompt or a completion that has passed `plain`, indented."""
+    """The lines of a prompt or a completion that has passed `printable`, indented."""
     lines: list[Text] = []
     for piece in pieces(text, marks):
         lines += _lines(piece)
@@ -106,9 +107,9 @@ def _bounded(text: str) -> str:
     """The text as it may be printed; to colour megabytes takes minutes."""
     more = len(text) - LONGEST
     return (
-        plain(text)
+        printable(text)
         if more <= 0
-        else (f"{plain(text[:LONGEST])}\n[... {more:,} more characters; --json shows them ...]")
+        else (f"{printable(text[:LONGEST])}\n[... {more:,} more characters; --json shows them ...]")
     )
 
 
@@ -122,7 +123,9 @@ def _folded(lines: list[Text]) -> list[Text]:
 
 def _facts(row: Mapping[str, Any]) -> str:
     """`step 3: teacher_0 (generation 1) proposes code_o to student_1; reward +0.50, ...`."""
-    member, type, opponent = (plain(row.get(key) or "?") for key in ("member", "type", "opponent"))
+    member, type, opponent = (
+        printable(row.get(key) or "?") for key in ("member", "type", "opponent")
+    )
     born = f" (generation {row['generation']})" if row.get("generation") else ""
     alone = not row.get("opponent") or opponent == member
     did, by = {"propose": ("proposes", "to"), "solve": ("solves", "by")}.get(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from azr_population.errors import UserError
+from azr_population.printable import printable
 from azr_population.runs import RunDirectory
-from azr_population.runs.formatting import plain
 from azr_population.runs.records import by_number, roles_of
 
 Record = dict[str, Any]
@@ -46,7 +46,7 @@ class Selection:
 def select(run: RunDirectory, wanted: Wanted) -> Selection:
     """The completions of a run that fit. Raises UserError: there is no run, it kept no completions,
     or not of that step, type or member."""
-    run.refuse_curves()
+    run.refuse_results_only()
     known = run.config_file.parent
     kept: deque[Record] = deque(maxlen=wanted.limit or None)
     steps: set[int] = set()
@@ -56,15 +56,15 @@ def select(run: RunDirectory, wanted: Wanted) -> Selection:
     for row in run.completions():
         steps.add(row["step"])
         members.add(str(row.get("member")))
-        types.add(plain(row.get("type")))
+        types.add(printable(row.get("type")))
         if wanted.fits(row):
             kept.append(row)
             total += 1
     if not steps:
         raise UserError(
             f"{known} has no completions.jsonl: it has finished no step, was played with "
-            f"run.completions=0, or before completions were kept; the next steps keep theirs by: "
-            f"azr-population resume {known} run.completions=16 run.steps=N"
+            f"run.log_completions=0, or before completions were kept; the next steps keep theirs "
+            f"by: azr-population resume {known} run.log_completions=16 run.steps=N"
         )
     if wanted.step is not None and wanted.step not in steps:
         span = f"steps {min(steps)} to {max(steps)}" if len(steps) > 1 else f"step {min(steps)}"
@@ -82,7 +82,7 @@ def select(run: RunDirectory, wanted: Wanted) -> Selection:
 
 def no_member(name: str, where: str, known: Iterable[str]) -> UserError:
     """What is said of a member that is not there: those that are, and the nearest name."""
-    names = sorted(map(plain, known), key=by_number)
+    names = sorted(map(printable, known), key=by_number)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     meant = f"did you mean {near[0]}? " if near else ""
     return UserError(f"there is no member {name}; {meant}{where} has {', '.join(names) or 'none'}")

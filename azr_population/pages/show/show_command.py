@@ -5,8 +5,8 @@ import json
 import sys
 
 DESCRIPTION = """\
-Completions that a run has kept (run.completions of each step, all of the first), the newest last:
-the verdict with its reason, what was asked and what was written.
+Completions that a run has kept (run.log_completions of each step, all of the first), the newest
+last: the verdict with its reason, what was asked and what was written.
 
   azr-population show runs/mine
   azr-population show runs/mine --refused --type code_o

@@ -12,7 +12,7 @@ from azr_population.runs.diagnostics.changes import Change, changes
 from azr_population.runs.diagnostics.consumption import consumption
 from azr_population.runs.diagnostics.coverage import Cell, CoverageMap, coverage_map
 from azr_population.runs.diagnostics.credit import operator_credit, ready_of
-from azr_population.runs.diagnostics.kept import is_kept, keep
+from azr_population.runs.diagnostics.kept import keep
 from azr_population.runs.diagnostics.match_ups import match_ups
 from azr_population.runs.diagnostics.measures import MEASURES, find_measure
 from azr_population.runs.diagnostics.statistics import (
@@ -37,7 +37,6 @@ __all__ = [
     "difference",
     "find_measure",
     "interval",
-    "is_kept",
     "keep",
     "last_step",
     "match_ups",

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 
 from azr_population.domains.measure import Measure
-from azr_population.runs.diagnostics.kept import is_kept, kept_series, kept_steps
+from azr_population.runs.diagnostics.kept import of_results
 from azr_population.runs.diagnostics.measures import find_measure
 from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.directory import RunDirectory
@@ -44,8 +44,12 @@ def readings(run: RunDirectory, name: str) -> dict[str, Series]:
 def series(run: RunDirectory, name: str, of: str = "") -> Series:
     """One of the `readings`: `of` is a role (`teacher`, `student`, `agent`), a member's name, for
     `seconds` a phase, or empty. Of runs of which only curves are kept, too."""
-    if is_kept(run):
-        return kept_series(run, find_measure(name, domain_of(run)).name, of)
+    if run.results_only:
+        known = of_results(run, find_measure(name, domain_of(run)).name)
+        found = readings(run, name) if known is None else known
+        if name == "exam_mean" and "" in found:
+            found = {**dict.fromkeys(("student", "agent"), found[""]), **found}
+        return list(found.get(of, []))
     return list(readings(run, name).get(of, []))
 
 
@@ -80,8 +84,8 @@ def over_members(run: RunDirectory, key: str, names: Iterable[str] | None = None
 
 def last_step(run: RunDirectory) -> int:
     """The last recorded step; 0 if there is none."""
-    if is_kept(run):
-        return kept_steps(run)
+    if run.results_only:
+        return max((line["step"] for line in run.metrics()), default=0)
     record = run.path / "metrics.jsonl"
     for line in reversed(record.read_bytes().splitlines() if record.is_file() else []):
         try:

@@ -93,8 +93,8 @@ def _valid(run: RunDirectory, last: int) -> Change | None:
 
 def _exam(run: RunDirectory) -> Change | None:
     sittings: dict[int, list[list[float]]] = {}
-    for row in run.exams():
-        step, scores = step_of(row), row.get("greedy", row.get("scores"))
+    for row in run.evals():
+        step, scores = step_of(row), row.get("greedy")
         if step is not None and isinstance(scores, list) and scores:
             known = [number(score) for score in scores]
             if None not in known:

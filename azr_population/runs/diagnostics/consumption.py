@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from azr_population.runs.diagnostics.kept import is_kept, kept_totals
+from azr_population.runs.diagnostics.kept import totals as totals_of_results
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import number, section, steps_of
 
@@ -19,8 +19,8 @@ def consumption(run: RunDirectory, last: int | None = None) -> dict[str, dict[st
     one batch and are not timed one by one. The kept curves of a run only have `all`, over all
     steps.
     """
-    if is_kept(run):
-        return {"all": kept_totals(run)}
+    if run.results_only:
+        return {"all": totals_of_results(run)}
     steps = [step for step in steps_of(run) if last is None or step["step"] <= last]
     members: dict[str, dict[str, Any]] = {}
     for step in steps:

@@ -19,5 +19,5 @@ def operator_credit(run: RunDirectory) -> list[dict[str, Any]]:
 def ready_of(run: RunDirectory) -> float:
     """The steps in which a child cannot be replaced, by the run's configuration; inside AZR
     `evolution` is `population.evolution`."""
-    places = (("evolution", "ready"), ("population", "evolution", "ready"))
+    places = (("evolution", "grace_period"), ("population", "evolution", "grace_period"))
     return next((known for keys in places if (known := number(config_of(run, *keys)))), 0.0)

@@ -1,4 +1,4 @@
-"""What `azr-population evaluate` left in a run: figures of the benchmarks."""
+"""What `azr-population benchmark` left in a run: figures of the benchmarks."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from azr_population.runs.diagnostics.statistics import Series
 from azr_population.runs.directory import RunDirectory
 
 FIGURES = "evaluation/figures.json"
-"""In a run's folder; `measuring/evaluation/table.py` writes it."""
+"""In a run's folder; `evals/run.py` writes it."""
 
 
 def read_figures(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What measuring says: `exams.jsonl`, with every member's score at every task, `validations.jsonl`,
+"""What measuring says: `evals.jsonl`, with every member's score at every task, `validations.jsonl`,
 AZR's own, and the cross-play of stored members (`azr-population crossplay`)."""
 
 import math
@@ -45,7 +45,7 @@ def exam_disagreement(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     length."""
     return _over_sittings(
         run,
-        ("scores",),
+        ("t1",),
         lambda scores: mean(_distance(a, b) for a, b in combinations(scores, 2)),
     )
 
@@ -62,7 +62,7 @@ def who_is_better(run: RunDirectory, measure: Measure) -> dict[str, Series]:
         known = reliability(scores)
         return known[place] if known else None
 
-    return _over_sittings(run, ("greedy", "scores"), value)
+    return _over_sittings(run, ("greedy",), value)
 
 
 def _over_sittings(
@@ -72,7 +72,7 @@ def _over_sittings(
 ) -> dict[str, Series]:
     """`value` of the members' scores at each sitting, under the first of `keys` that a line has."""
     sittings: dict[int, dict[str, list[Any]]] = {}
-    for row in run.exams():
+    for row in run.evals():
         scores = next((s for key in keys if isinstance(s := row.get(key), list)), [])
         sittings.setdefault(row["step"], {})[str(row.get("member"))] = scores
     series: Series = []

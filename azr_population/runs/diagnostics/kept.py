@@ -1,10 +1,10 @@
-"""What is kept of a run in place of its directory: its settings, versions and `curves.json`.
+"""What recipes commit of a run: its settings, versions and the metrics of roles and of the run.
 
-A run directory of 100 steps takes megabytes and is not committed. Its curves are: every diagnostic
-over the steps, by role but not by member, and the totals of the budget. `series` and `consumption`
-read such a folder like that of a run, so recipes and comparisons can be drawn from it.
+A run directory of 100 steps takes megabytes; its metrics without those of members take 15 KB. What
+is computed from tasks, matches and lineage is among them.
 """
 
+import gzip
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,93 +12,108 @@ from typing import Any
 
 import yaml
 
-from azr_population.errors import UserError
-from azr_population.files import read_json, write_atomically
+from azr_population.files import write_atomically
 from azr_population.runs.diagnostics.statistics import Series
-from azr_population.runs.directory import CURVES, RunDirectory
-from azr_population.runs.records import domain_of, remembered
+from azr_population.runs.directory import RunDirectory
+from azr_population.runs.records import ROLES, number, role_of
 
-_WHOSE = ("", "teacher", "student", "agent", "training")
-"""Whose series are kept, beside those of the domain's types and the exam's strata: not those of
-members and phases."""
-
-
-def is_kept(run: RunDirectory) -> bool:
-    """Whether the folder holds the curves of a run and not the run itself."""
-    return (run.path / CURVES).is_file()
-
-
-def kept_series(run: RunDirectory, name: str, of: str) -> Series:
-    """As `diagnostics.series`."""
-    curves = _content(run)["curves"]
-    points = curves.get(_key(name, of), [])
-    if isinstance(points, str):  # the name of an equal series
-        points = curves[points]
-    return [(int(step), float(value)) for step, value in points]
+DERIVED = {
+    **dict.fromkeys(("coverage", "coverage_per_task", "cells_per_step")),
+    **dict.fromkeys(("descent_depth", "related_pairs", "ancestor_age", "founders")),
+    "student_slope": "student/cross_play_slope",
+    "teacher_slope": "teacher/cross_play_slope",
+}
+"""Measures that a line of a whole run lacks, and the key of those that belong to no role."""
+_OF_THE_RUN = {
+    "exam_disagreement": "eval/disagreement",
+    "exam_spread": "eval/member_std",
+    "exam_reliability": "eval/reliability",
+    "fitness_skill": "eval/rating_corr",
+    "student_slope": "student/cross_play_slope",
+    "teacher_slope": "teacher/cross_play_slope",
+}
 
 
-def kept_totals(run: RunDirectory) -> dict[str, Any]:
+def of_results(run: RunDirectory, name: str) -> dict[str, Series] | None:
+    """Readings of a measure that a line of committed results has and a whole run's has not; else
+    None."""
+    if name in _OF_THE_RUN:
+        series = _series(run, _OF_THE_RUN[name])
+        return {"": series, "student": series} if series else {}
+    if name in DERIVED or name in ("win_rate", "mu", "sigma"):
+        found = {role: series for role in ROLES if (series := _series(run, f"{role}/{name}"))}
+        order = ("student", "agent") if name == "win_rate" else ("teacher", "agent", "student")
+        if first := next((role for role in order if role in found), None):
+            found[""] = found[first]
+        return found
+    if name in ("entropy", "loss", "grad_norm"):  # the mean over all members, equally many a role
+        roles = {role: series for role in ROLES if (series := _series(run, f"{role}/{name}"))}
+        rows = zip(*roles.values(), strict=True)
+        means = [(row[0][0], sum(value for _, value in row) / len(row)) for row in rows]
+        return {**roles, "": means} if roles else {}
+    return None
+
+
+def _series(run: RunDirectory, key: str) -> Series:
+    return [(line["step"], v) for line in run.metrics() if (v := number(line.get(key))) is not None]
+
+
+def totals(run: RunDirectory) -> dict[str, Any]:
     """`consumption` of all members together."""
-    return dict(_content(run)["totals"])
-
-
-def kept_steps(run: RunDirectory) -> int:
-    """The last step that was played."""
-    return int(_content(run)["steps"])
+    lines = [line for line in run.metrics() if "total/updates" in line]
+    members = run.config()["population"]
+    count = (members.get("teachers", 0) + members.get("students", 0)) or 1
+    sums = {
+        before: sum(line[f"total/{name}"] for line in lines)
+        for name, before in (
+            ("generated_tokens", "tokens"),
+            ("rollouts", "rollouts"),
+            ("trained_tokens", "trained_tokens"),
+            ("trained_samples", "trained_rows"),
+            ("updates", "updates"),
+        )
+    }
+    seconds = sum(line.get("time/step", 0.0) - line.get("time/eval", 0.0) for line in lines)
+    steps = len(lines)
+    return {
+        **sums,
+        **{"role": "", "members": count, "steps": steps, "seconds": seconds},
+        "rows_per_step": sums["trained_rows"] / (count * steps) if steps else 0.0,
+    }
 
 
 def keep(
-    run: RunDirectory,
-    curves: Iterable[tuple[str, Mapping[str, Series]]],
-    totals: Mapping[str, Any],
-    steps: int,
-    folder: Path,
+    run: RunDirectory, curves: Iterable[tuple[str, Mapping[str, Series]]], folder: Path
 ) -> None:
-    """Writes settings and versions, without the machine's paths, and `curves` (by diagnostic).
-
-    Numbers have six digits. A series that equals an earlier one (the unnamed one is also that of a
-    role) is written as the name of the earlier one.
-    """
-    config, domain = run.config(), domain_of(run)
-    whose = {*_WHOSE, *domain.types, *domain.strata(int(config["exam"]["tasks_per_type"]))}
-    texts: dict[str, str] = {}
-    names: dict[str, str] = {}
-    for diagnostic, by_whom in curves:
+    """Writes settings and versions, without the machine's paths, and the metrics of the run and of
+    its roles; `curves` are the readings of `DERIVED`. Numbers have six digits."""
+    lines = {
+        line["step"]: {
+            key: value
+            for key, value in line.items()
+            if not role_of(key.partition("/")[0]) or key.partition("/")[0] in ROLES
+        }
+        for line in run.metrics()
+    }
+    for name, by_whom in curves:
         for of, points in by_whom.items():
-            if of in whose and points:
-                rounded = [[step, float(f"{value:.6g}")] for step, value in points]
-                text, key = json.dumps(rounded, separators=(",", ":")), _key(diagnostic, of)
-                first = names.setdefault(text, key)
-                texts[key] = text if first == key else json.dumps(first)
+            key = DERIVED[name] or (f"{of}/{name}" if of in ROLES else "")
+            for step, value in points if key else ():
+                lines.setdefault(step, {"step": step})[key] = value
+    config = run.config()
     config["run"]["dir"] = ""
     if config["base"]["path"]:
         config["base"]["path"] = Path(config["base"]["path"]).name
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False))
-    told = ("python", "packages", "base", "commit")
-    versions = {key: value for key, value in run.environment().items() if key in told}
+    wanted = ("python", "packages", "base", "commit")
+    versions = {key: value for key, value in run.environment().items() if key in wanted}
     write_atomically(folder / "environment.json", json.dumps(versions, indent=1) + "\n")
-    head = f'"steps": {steps},\n"totals": {json.dumps(totals)}'
-    lines = ",\n".join(f"{json.dumps(key)}: {text}" for key, text in texts.items())
-    write_atomically(folder / CURVES, f'{{\n{head},\n"curves": {{\n{lines}\n}}\n}}\n')
+    text = "".join(_line(lines[step]) for step in sorted(lines))
+    # Without the time, equal results are equal bytes.
+    (folder / "metrics.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
-def _key(name: str, of: str) -> str:
-    return f"{name} {of}".rstrip()
-
-
-def _content(run: RunDirectory) -> dict[str, Any]:
-    def read() -> dict[str, Any]:
-        path = run.path / CURVES
-        try:
-            stored = read_json(path)
-            missing = {"steps", "totals", "curves"} - set(stored)
-            int(stored.get("steps", 0))
-        except (UserError, ValueError, TypeError) as error:
-            raise UserError(f"{path} cannot be read ({error}); play the run instead") from error
-        if missing:
-            raise UserError(f"{path} lacks {', '.join(sorted(missing))}; play the run instead")
-        content: dict[str, Any] = stored
-        return content
-
-    return remembered(run, "kept", read)
+def _line(line: Mapping[str, Any]) -> str:
+    rounded = {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in line.items()}
+    return json.dumps(rounded, separators=(",", ":")) + "\n"

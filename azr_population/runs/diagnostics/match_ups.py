@@ -14,8 +14,9 @@ from azr_population.runs.records import section as section_of
 @reads("win_rate")
 def win_rate(run: RunDirectory, measure: Measure) -> dict[str, Series]:
     """By role and member. Every proposed task is a game; with an invalid proposal the teacher loses
-    it, unless `matchmaking.forfeit` says otherwise. A single agent plays no games."""
-    forfeits = config_of(run, "matchmaking", "forfeit") is not False
+    it, unless `matchmaking.invalid_counts_as_loss` says otherwise. A single agent plays no
+    games."""
+    forfeits = config_of(run, "matchmaking", "invalid_counts_as_loss") is not False
     sums: dict[str, dict[int, list[float]]] = {}
     for match in run.matches():
         step = step_of(match)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from made_up_run import flat
 from rich.console import Console
 
 from azr_population.pages.console.lines import match_line, origin, replacement_line
@@ -22,7 +23,7 @@ END = {"status": "finished", "dir": "runs/demo", "report": "runs/demo/report.htm
 
 def play(view: View, run: dict[str, list[dict[str, Any]]]) -> None:
     view.on_start({**START, "members": [{"name": "student_0", "role": "student", "mu": 25.0}]})
-    for step in run["metrics"]:
+    for step in map(flat, run["metrics"]):
         for match in run["matches"]:
             if match["step"] == step["step"]:
                 view.on_match(match)
@@ -84,7 +85,7 @@ def test_time_left_follows_the_last_steps() -> None:
     clock = TimeLeft(done=0, steps=10, window=2)
     assert clock.left == "?"
     for step, seconds in ((1, 100.0), (2, 10.0), (3, 20.0)):
-        clock.tick({"step": step, "seconds": seconds})
+        clock.tick({"step": step, "time/step": seconds})
     assert clock.left == duration(15.0 * 7)
 
 
@@ -100,7 +101,7 @@ def test_plain_lines_tell_everything_once_and_unwrapped(made_up_run: MakeRun) ->
     assert "4.2 s, 0:34 left" in fourth
     assert "teacher valid 80%, unique 97%" in fourth
     assert "student solved 3" in fourth
-    assert fourth.endswith("exam 24%, best 85%")
+    assert fourth.endswith("eval 24%, best 85%")
     assert lines[-3] == "finished after step 12 of 12"
     assert lines[-1] == "report: runs/demo/report.html"
     assert any(line.startswith("student_1 ") and "svd_subspace" in line for line in lines)
@@ -146,7 +147,7 @@ def test_records_with_nothing_in_them_pass(make: type) -> None:
     view.on_start({})
     view.on_match({"teacher": "a", "student": "b"})
     view.on_step({"step": 1})
-    view.on_step({"step": 2, "roles": {"teacher": {}}, "members": {"teacher_0": {}}, "exam": {}})
+    view.on_step({"step": 2, "teacher/reward": None, "teacher_0/mu": None, "eval/greedy": None})
     view.on_end({})
 
 
@@ -155,7 +156,7 @@ def test_earlier_replacements_are_known_after_a_resume(made_up_run: MakeRun) -> 
     view = PlainView(out)
     run = made_up_run()
     view.on_start({**START, "step": 11, "lineage": run["lineage"]})
-    view.on_step(run["metrics"][-1])
+    view.on_step(flat(run["metrics"][-1]))
     view.on_end({"status": "interrupted", "resume": "azr-population resume runs/demo"})
     assert "steps 12 to 12" in written(out)
     assert "svd_subspace" in written(out)

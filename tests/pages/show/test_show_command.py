@@ -89,7 +89,7 @@ def test_what_is_not_there_is_told_with_the_way_out(write, capsys, tmp_path):
     (run / "completions.jsonl").unlink()
     said = refused(capsys, run)
     assert "has no completions.jsonl" in said
-    assert f"azr-population resume {run} run.completions=16" in said
+    assert f"azr-population resume {run} run.log_completions=16" in said
     assert "there is no config.yaml" in refused(capsys, tmp_path / "nowhere")
 
 

@@ -41,11 +41,11 @@ def test_the_exam_is_paired_by_its_tasks(write: Write) -> None:
     scores = {1: ([0.1, 0.5, 0.9], [0.3, 0.5, 0.7]), 10: ([1.0, 1.0, 1.0],) * 2}
     scores[20] = ([0.3, 0.6, 0.9], [0.3, 0.7, 1.0])
     rows = [
-        {"step": step, "member": f"student_{i}", "scores": member}
+        {"step": step, "member": f"student_{i}", "greedy": member}
         for step, members in scores.items()
         for i, member in enumerate(members)
     ]
-    found = changes(write(config="", exams=rows), 20)["exam_mean"]
+    found = changes(write(config="", evals=rows), 20)["exam_mean"]
     gains = [0.1, 0.15, 0.15]
     paired = stats.ttest_1samp(gains, 0.0).confidence_interval()
     assert (found.first, found.last) == (pytest.approx(0.5), pytest.approx(0.5 + 0.4 / 3))
@@ -57,7 +57,7 @@ def test_what_cannot_be_told_is_left_out(write: Write, task: Any) -> None:
     assert changes(write(config=""), 20) == {}
     whole = {"tasks": [task(1, solve_rate=0.5)], "matches": [{"step": 1, "proposed": 4}]}
     assert changes(write(config="", **whole), 1) == {}
-    odd = [{"step": 1, "scores": [0.5, None]}, {"step": 9, "scores": [0.5]}, {"scores": "x"}]
-    odd += [{"step": 5, "scores": [0.5, 0.5]}]
+    odd = [{"step": 1, "greedy": [0.5, None]}, {"step": 9, "greedy": [0.5]}, {"greedy": "x"}]
+    odd += [{"step": 5, "greedy": [0.5, 0.5]}]
     damaged = [{"step": 1, "proposed": 4, "valid": 9}, {"step": 9, "proposed": 4, "valid": 4}]
-    assert changes(write(config="", exams=odd, matches=damaged), 9) == {}
+    assert changes(write(config="", evals=odd, matches=damaged), 9) == {}

@@ -34,7 +34,7 @@ def test_win_rates_count_forfeits_against_the_teacher(write: Write) -> None:
 
 
 def test_unless_the_run_was_told_otherwise(write: Write) -> None:
-    run = write(config="matchmaking: {forfeit: false}", matches=MATCHES)
+    run = write(config="matchmaking: {invalid_counts_as_loss: false}", matches=MATCHES)
     assert series(run, "win_rate", "student_0") == [(1, 5 / 8)]
 
 

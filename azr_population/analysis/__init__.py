@@ -1,0 +1,1 @@
+"""From records to one tidy table, statistics, charts and pages."""

@@ -1,0 +1,236 @@
+"""Stock AZR runs, read from their console output or an export from Weights & Biases.
+
+AZR logs through veRL (verl/utils/logger/aggregate_logger.py): one line per step,
+`step:<n> - <key>:<value> - <key>:<value>`. Its keys are AZR's (trainer/ppo/azr_ray_trainer.py,
+rewards/reward_managers.py): `gen_<type>/...` of proposals and `pred_<type>/...` of answers.
+"""
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from azr_population.errors import UserError
+from azr_population.files import refuse_irregular
+
+Rows = dict[int, dict[str, float]]
+"""Step -> key -> value."""
+
+VALIDATION = "val/test_score/"
+
+KEYS = {
+    "validation": (None, rf"{VALIDATION}.+"),
+    "solve_rate": ("agent", r"pred_code_\w+/accuracy"),
+    "valid_frac": ("agent", r"gen_code_\w+/format_score"),
+    # AZR puts the type before this key twice.
+    "lines": ("agent", r"(?:gen_code_\w+/){1,2}avg_program_lines"),
+    "proposal_reward": ("agent", r"gen_code_\w+/critic/rewards/mean"),
+    "proposal_tokens": ("agent", r"gen_code_\w+/response_length/mean"),
+    "answer_tokens": ("agent", r"pred_code_\w+/response_length/mean"),
+    "entropy": ("agent", r"actor/entropy(?:_loss)?"),
+    "time/step": (None, r"timing_s/step"),
+    # veRL's own trainers have it, AZR's has not.
+    "total/generated_tokens": (None, r"perf/total_num_tokens"),
+}
+"""Our metric -> its role and AZR's keys, averaged over the task types, or the sources of
+validation. AZR's complexity, Halstead and diversity scores are left out: it scales or counts them
+differently."""
+
+OTHERWISE = {
+    "solve_rate": "AZR's solve rate is of tasks drawn from its buffer, ours of new tasks",
+    "valid_frac": "AZR's format score is the share that parses and runs; ours also passes the "
+    "referee's rules",
+    "time/step": "AZR's seconds per step include testing and checkpoints",
+}
+"""Metrics that a stock log measures differently."""
+
+_KNOWN = re.compile("|".join(pattern for _, pattern in KEYS.values()))
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_STEP = re.compile(r"\bstep:(\d+) - (.*)")
+_NUMBER = re.compile(r"(?:[\w.]+\()?([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\)?")
+_STEP_COLUMNS = ("_step", "step", "global_step", "trainer/global_step", "training/global_step")
+SETTINGS = {
+    "base": r"'model':\s*\{(?:[^{}]|\{[^{}]*\})*?'path':\s*'([^']+)'",
+    "data.val_files": r"'val_files':\s*'([^']+)'",
+    "data.train_batch_size": r"'train_batch_size':\s*(\d+)",
+    "azr.reward.n_samples": r"'n_samples':\s*(\d+)",
+    "data.max_response_length": r"'max_response_length':\s*(\d+)",
+}
+"""Settings -> where console output has them.
+
+`pprint` sorts keys, so a model's path comes after other keys, some of them dicts."""
+
+
+def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
+    """All steps of a log, and those settings that console output tells. Raises UserError: the file
+    cannot be read, or has no step, or nothing that AZR logs."""
+    refuse_irregular(path)
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    settings: dict[str, str] = {}
+    rows: Rows = {}
+    is_csv = path.suffix.lower() == ".csv"
+    if is_csv:
+        rows = _from_table(path, _csv_rows(path, text))
+    elif text.lstrip()[:1] in ("{", "["):
+        rows = _from_table(path, _json_rows(path, text))
+    # A console may begin like JSON too: with the configuration, `[2025-06-01 ...` or `[rank0]`.
+    if not rows and not is_csv:
+        rows = from_console(text)
+        plain = _ANSI.sub("", text)
+        for key, pattern in SETTINGS.items():
+            if match := re.search(pattern, plain):
+                settings[key] = match.group(1)
+    if not rows:
+        raise UserError(
+            f"{path} holds no step of an AZR run: neither lines such as `step:1 - actor/entropy:0.3"
+            " - ...` nor a table with a column `_step`"
+        )
+    if not any(_KNOWN.fullmatch(key) for values in rows.values() for key in values):
+        some = ", ".join(sorted({key for values in rows.values() for key in values})[:3])
+        raise UserError(
+            f"{path} holds steps, but nothing that AZR logs (such as pred_code_o/accuracy or "
+            f"{VALIDATION}...): {some}"
+        )
+    return rows, settings
+
+
+def from_console(text: str) -> Rows:
+    """The steps in console output; prefixes, colours and other lines are ignored.
+
+    So is a last line without an end: it may still be being written.
+    """
+    rows: Rows = {}
+    for line in text.split("\n")[:-1]:
+        match = _STEP.search(_ANSI.sub("", line))
+        if match is None:
+            continue
+        values = rows.setdefault(int(match.group(1)), {})
+        for item in match.group(2).split(" - "):
+            key, _, value = item.strip().rpartition(":")
+            number = _NUMBER.match(value)
+            if key and number:
+                values[key] = float(number.group(1))
+    return {step: values for step, values in rows.items() if values}
+
+
+def last_step(rows: Rows) -> int:
+    """The last step that was played; 0 before the first. The validation at a run's end has the
+    number of a step that is not."""
+    played = re.compile("|".join(p for name, (_, p) in KEYS.items() if name != "validation"))
+    return max((step for step in rows if any(map(played.fullmatch, rows[step]))), default=0)
+
+
+def flat_lines(rows: Rows) -> list[dict[str, Any]]:
+    """The log as flat records under our names (`agent/solve_rate`, `validation`, `time/step`). The
+    validation at a run's end, under the number of a step that is not played any more, is of the
+    last step."""
+    last = last_step(rows)
+    lines: dict[int, dict[str, Any]] = {}
+    for step in sorted(rows):
+        for name, (role, pattern) in KEYS.items():
+            found = re.compile(pattern)
+            values = [
+                v for key, v in rows[step].items() if found.fullmatch(key) and math.isfinite(v)
+            ]
+            if name == "lines":
+                values = [value for value in values if value > 0]  # 0 where nothing is valid
+            if values:
+                at = min(step, last) if name == "validation" else step
+                line = lines.setdefault(at, {"step": at})
+                line[f"{role}/{name}" if role else name] = math.fsum(values) / len(values)
+    return list(lines.values())
+
+
+def sources(rows: Rows) -> frozenset[str]:
+    """The sources of AZR's validation tasks in a log."""
+    keys = {key for values in rows.values() for key in values}
+    return frozenset(key.removeprefix(VALIDATION) for key in keys if key.startswith(VALIDATION))
+
+
+def _from_table(path: Path, table: Iterable[Mapping[str, Any]]) -> Rows:
+    rows: Rows = {}
+    runs: set[str] = set()
+    for row in table:
+        lower = {str(key).strip().lower(): value for key, value in row.items()}
+        step = next((_number(lower[name]) for name in _STEP_COLUMNS if name in lower), None)
+        if step is None:
+            continue
+        nested = row.get("data")
+        values = rows.setdefault(int(step), {})
+        for key, value in (nested if isinstance(nested, Mapping) else row).items():
+            number = _number(value)
+            run, _, metric = str(key).rpartition(" - ")
+            if number is None or str(key).endswith(("__MIN", "__MAX", "__STEP")):
+                continue
+            if run:
+                runs.add(run)
+            values[metric] = number
+    if len(runs) > 1:
+        raise UserError(
+            f"{path} holds {len(runs)} runs ({', '.join(sorted(runs)[:4])}): export one run per "
+            "file and pass them as NAME=FILE"
+        )
+    return rows
+
+
+def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
+    try:
+        return list(csv.DictReader(io.StringIO(text)))
+    except csv.Error as error:
+        raise UserError(f"{path} is not a CSV file: {error}") from error
+
+
+def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
+    """The rows of an export in any of its forms: a list, a table by column, an object per line."""
+    try:
+        content = json.loads(text)
+    except RecursionError as error:
+        raise UserError(f"{path} is nested too deep to be read") from error
+    except ValueError:
+        content = []
+        for line in text.splitlines():
+            # A torn last line of a run that goes on, or one that nests without end.
+            with suppress(ValueError, RecursionError):
+                content.append(json.loads(line))
+    if isinstance(content, dict):
+        inner = next((content[k] for k in ("history", "rows", "data") if k in content), None)
+        if isinstance(content.get("columns"), list) and isinstance(inner, list):
+            content = [dict(zip(content["columns"], row, strict=False)) for row in inner]
+        elif isinstance(inner, list):
+            content = inner
+        elif any(name in content for name in _STEP_COLUMNS):
+            content = _by_column(content)
+        else:
+            content = []
+    return [row for row in content if isinstance(row, dict)]
+
+
+def _by_column(table: dict[str, Any]) -> list[dict[str, Any]]:
+    """`{"_step": [..]}` or `{"_step": {"0": ..}}` as rows; a plain object is one row."""
+    columns = {
+        key: dict(enumerate(value)) if isinstance(value, list) else value
+        for key, value in table.items()
+        if isinstance(value, (list, dict))
+    }
+    if not columns:
+        return [table]
+    index = dict.fromkeys(i for column in columns.values() for i in column)
+    return [{key: column.get(i) for key, column in columns.items()} for i in index]
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

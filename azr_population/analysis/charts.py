@@ -1,0 +1,509 @@
+"""Charts as Altair specifications: one function a chart, one theme, light and dark.
+
+A function takes a tidy frame and returns an Altair chart without title. `pages.embed` puts it into
+a page, where Vega draws it; `to_svg` and `to_png` draw the same specification for documents. Charts
+name colours of the light theme, and `DARK` says what becomes of each on a dark page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import altair as alt
+import pandas as pd
+import vl_convert
+
+Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.FacetChart
+
+INK, SOFT, RULE = "#1b1d21", "#5b6067", "#e2dfd8"
+CARD, SUNK, ACCENT = "#fffefc", "#f2f0ea", "#0a6673"
+ROLES = {"teacher": "#b03f06", "student": "#1b5fbf", "agent": "#0b7a55"}
+CATEGORIES = (
+    *("#1b5fbf", "#c2480b", "#0b7a55", "#a3318a", "#8a6a00", "#0a7d94", "#6a4fd0", "#7a4a35"),
+    *("#3f8f57", "#c0527f", "#68741c", "#8a7ab8"),
+)
+"""Of arms, task types, operators and members, in this order."""
+GREYS = ("#2f343a", "#656b72", "#8b9096", "#a9adb1", "#c2c5c8", "#d5d7d9", "#e4e5e6")
+RAMP = ("#96d0d6", "#69b4bf", "#3c98a6", "#216b79", "#063e4c")
+"""From early to late."""
+DIVERGING = ("#e9a06f", "#f5d5bd", "#f7f5ef", "#c5d8f4", "#7faaea")
+"""From 0 to 1; the middle is even."""
+DARK = {
+    **{INK: "#e9e9e6", SOFT: "#a3a8af", RULE: "#2d3238", CARD: "#1a1d21", SUNK: "#15181b"},
+    **{ACCENT: "#5cc4d4", "#b03f06": "#ff9a56", "#1b5fbf": "#78adff", "#0b7a55": "#4fd09d"},
+    **{"#c2480b": "#ffa566", "#a3318a": "#ee8bd4", "#8a6a00": "#e2c14a", "#0a7d94": "#4cc7de"},
+    **{"#6a4fd0": "#b5a0ff", "#7a4a35": "#d3a48f", "#3f8f57": "#86d09a", "#c0527f": "#f09ac0"},
+    **{"#68741c": "#b9c46a", "#8a7ab8": "#9d92d6", "#2f343a": "#eceef0", "#656b72": "#bfc3c8"},
+    **{"#8b9096": "#979ca2", "#a9adb1": "#757b82", "#c2c5c8": "#5a6067", "#d5d7d9": "#474d54"},
+    **{"#e4e5e6": "#393f45", "#96d0d6": "#2c626e", "#69b4bf": "#3a8591", "#3c98a6": "#48a8b6"},
+    **{"#216b79": "#7dcdd8", "#063e4c": "#b2f2fa", "#e9a06f": "#8f4a1c", "#f5d5bd": "#4d3220"},
+    **{"#f7f5ef": "#22262b", "#c5d8f4": "#223a5e", "#7faaea": "#2f62ad"},
+}
+FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
+_AXIS = {"labelColor": SOFT, "titleColor": SOFT, "tickColor": RULE, "domain": False}
+_AXIS |= {"gridColor": RULE, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}
+_LEGEND = {"labelColor": SOFT, "orient": "top", "title": None, "labelFontSize": 12, "padding": 0}
+THEME: dict[str, Any] = {
+    "background": None,
+    "font": FONT,
+    "padding": 2,
+    "view": {"stroke": None},
+    "axis": _AXIS,
+    "axisX": {"grid": False, "ticks": False, "labelFlush": True},
+    "axisY": {"ticks": False, "tickCount": 4, "titleAnchor": "end"},
+    "legend": {**_LEGEND, "symbolStrokeWidth": 3, "columnPadding": 12, "labelLimit": 220},
+    "header": {"labelColor": INK, "titleColor": INK, "labelFontSize": 12},
+    "title": {"color": INK, "subtitleColor": SOFT, "anchor": "start", "fontSize": 14},
+    "range": {"category": list(CATEGORIES), "ramp": list(RAMP), "diverging": list(DIVERGING)},
+}
+HEIGHT = 200
+"""Pixels of a plot."""
+SMOOTH = 9
+"""Points of a running mean."""
+POINTS = 240
+"""Most points of a main line; a longer one is drawn by means over equal spans, a member's line by
+half as many."""
+
+
+def curves(
+    frame: pd.DataFrame,
+    colours: Mapping[str, str] | None = None,
+    *,
+    unit: str = "",
+    percent: bool = False,
+    smooth: bool = False,
+    dashes: bool = False,
+    events: Sequence[float] = (),
+    steps: int = 0,
+) -> Chart:
+    """Lines over steps: a thick one for each `series`, thin ones for its `member`s (or seeds).
+
+    Args:
+        frame: `step`, `series`, `value`; where wanted `member` (missing for a thick line), `low`
+            and `high` (a band around a thick line), `piece` (a line is broken between pieces).
+        colours: by series; without, the theme's categories in the order of the series.
+        percent: values are shares; the axis then shows ten points at least.
+        smooth: thick lines can be running means; the page has a switch (`smooth`).
+        dashes: series differ by dashes too.
+        events: steps that are marked on the axis.
+        steps: the axis ends here, or with the data.
+    """
+    frame = downsampled(frame, smooth)
+    names = list(dict.fromkeys(frame["series"]))
+    palette = [dict(colours or {}).get(name, CATEGORIES[i % 12]) for i, name in enumerate(names)]
+    low, high = _domain(frame, percent)
+    scale = alt.Scale(domain=[low, high], nice=4, clamp=True)
+    form = "~%" if percent else ",~f"
+    x = alt.X("step:Q", title="step", axis=alt.Axis(titleAnchor="end", tickMinStep=1, format="d"))
+    x = x.scale(domain=[0, steps or float(frame["step"].max())], nice=False)
+    y = alt.Y("shown:Q", title=unit or None, scale=scale, axis=alt.Axis(format=form))
+    thin = frame["member"].notna().any()
+    legend = None
+    if len(names) > 1 or thin:
+        legend = alt.Legend(symbolType="stroke", symbolOpacity=1, symbolSize=200)
+    colour = alt.Color("series:N", legend=legend).scale(domain=names, range=palette)
+    member, softened = alt.param("member", value=""), alt.param("smooth", value=True)
+    shown = "smooth && isValid(datum.soft) ? datum.soft : datum.value"
+    lines = alt.Chart(frame).transform_calculate(shown=shown).encode(x=x, y=y, color=colour)
+    layers: list[Any] = []
+    if "low" in frame:
+        band = lines.transform_filter("isValid(datum.low)").mark_area(opacity=0.16, clip=True)
+        layers.append(
+            band.encode(
+                y=alt.Y("low:Q", scale=scale, title=unit or None), y2="high:Q", color=colour
+            )
+        )
+    if thin:
+        chosen = alt.when("datum.member == member")
+        members = lines.transform_filter("isValid(datum.member)")
+        faint = chosen.then(alt.value(1.0)).when("member == ''").then(alt.value(0.35))
+        layers.append(
+            members.mark_line(clip=True).encode(
+                detail=["member:N", "piece:N"],
+                opacity=faint.otherwise(alt.value(0.1)),
+                strokeWidth=chosen.then(alt.value(2.25)).otherwise(alt.value(1)),
+            )
+        )
+    main = lines.transform_filter("!isValid(datum.member)")
+    few = bool(frame[frame["member"].isna()].groupby("series").size().max() < 8)
+    dash = (
+        alt.StrokeDash("series:N", legend=legend).scale(domain=names) if dashes else alt.Undefined
+    )
+    layers.append(
+        main.mark_line(strokeWidth=2.25, clip=True, point={"size": 26} if few else False).encode(
+            strokeDash=dash,
+            opacity=alt.when("member == ''").then(alt.value(1)).otherwise(alt.value(0.35)),
+        )
+    )
+    hover = alt.selection_point(
+        "hover", nearest=True, on="pointerover", clear="pointerout", fields=["step"], empty=False
+    )
+    told = [alt.Tooltip("step:Q")]
+    told += [alt.Tooltip(f"{_field(n)}:Q", title=n, format=_told(percent, high)) for n in names]
+    if thin:
+        told.append(alt.Tooltip("chosen:N", title="member"))
+    form = _told(percent, high)
+    pick = (
+        "member == '' ? 'pick one to read it' : "
+        f"member + ' ' + (isValid(datum[member]) ? format(datum[member], '{form}') : '-')"
+    )
+    lines_at = alt.Chart(frame).transform_calculate(
+        shown=shown, line="isValid(datum.member) ? datum.member : datum.series"
+    )
+    guide = lines_at.transform_pivot("line", "shown", ["step"]).transform_calculate(chosen=pick)
+    layers.append(
+        guide.mark_rule(color=SOFT, strokeDash=[2, 3])
+        .encode(x="step:Q", opacity=alt.when(hover).then(alt.value(1)).otherwise(alt.value(0)))
+        .encode(tooltip=told)
+        .add_params(hover)
+    )
+    if len(events):
+        ticks = alt.Chart(pd.DataFrame({"step": sorted(set(events))}))
+        layers.append(
+            ticks.mark_rule(color=SOFT, strokeWidth=1.25).encode(
+                x="step:Q", y=alt.value(HEIGHT - 5), y2=alt.value(HEIGHT)
+            )
+        )
+    chart: Chart = alt.layer(*layers, width="container", height=HEIGHT)
+    return chart.add_params(member, softened)
+
+
+def downsampled(frame: pd.DataFrame, smooth: bool = False) -> pd.DataFrame:
+    """The frame of `curves` with at most `POINTS` points a line, columns `member` and `piece`
+    filled in, and `soft`: the running mean of a thick line of enough points, if `smooth`."""
+    frame = frame.assign(member=frame.get("member"), piece=frame.get("piece", 0)).dropna(
+        subset=["value"]
+    )
+    columns = [name for name in ("value", "low", "high") if name in frame]
+    parts = []
+    for (series, member, piece), line in frame.groupby(
+        ["series", "member", "piece"], dropna=False, sort=False
+    ):
+        main = pd.isna(member)
+        line = line.sort_values("step")
+        stride = -(-len(line) // (POINTS if main else POINTS // 2))
+        if stride > 1:
+            spans = pd.Series(range(len(line)), index=line.index) // stride
+            line = line[["step", *columns]].groupby(spans).mean().round({"step": 1})
+            line = line.assign(series=series, member=member, piece=piece)
+        if smooth and main and len(line) > 2 * SMOOTH:
+            line = line.assign(soft=line["value"].rolling(SMOOTH, 1, center=True).mean())
+        parts.append(line)
+    return pd.concat(parts) if parts else frame
+
+
+def _domain(frame: pd.DataFrame, percent: bool) -> tuple[float, float]:
+    """The axis fits the lines; bands may widen it by half of that, and shares fill ten points."""
+    low, high = float(frame["value"].min()), float(frame["value"].max())
+    shares = percent and low >= 0 and high <= 1
+    if "low" in frame and frame["low"].notna().any():
+        room = (high - low) / 2 or abs(high) / 10
+        low = max(low - room, min(low, float(frame["low"].min())))
+        high = min(high + room, max(high, float(frame["high"].max())))
+    least = 0.1 if percent else max(abs(high) * 0.02, 1e-6)
+    if (more := (least - (high - low)) / 2) > 0:
+        low, high = low - more, high + more
+    if shares:
+        high, low = max(min(high, 1.0), 0.1), min(max(low, 0.0), 0.9)
+    return low, high
+
+
+def _told(percent: bool, high: float) -> str:
+    return ".1%" if percent else ",.0f" if abs(high) >= 10000 else ".4~g"
+
+
+def _field(name: str) -> str:
+    """A name as a field: Vega reads dots and brackets as paths."""
+    return "".join(f"\\{sign}" if sign in ".[]:\\'\"" else sign for sign in name)
+
+
+def stacked(frame: pd.DataFrame, unit: str = "", percent: bool = True) -> Chart:
+    """Bars over steps, one upon the other; `first`, `last` (steps of a bar), `series`, `value`;
+    the first series lies lowest."""
+    names = list(dict.fromkeys(frame["series"]))
+    order = {name: place for place, name in enumerate(names)}
+    form = "%" if percent else ",d"
+    chart: Chart = (
+        alt.Chart(frame.assign(start=frame["first"] - 0.5, end=frame["last"] + 0.5))
+        .transform_calculate(place=f"indexof({list(order)!r}, datum.series)")
+        .mark_bar(stroke=CARD, strokeWidth=0.5, cornerRadius=0)
+        .encode(
+            x=alt.X(
+                "start:Q", bin="binned", title="step", axis=alt.Axis(titleAnchor="end", format="d")
+            ),
+            x2="end:Q",
+            y=alt.Y("value:Q", title=unit or None, stack="zero", axis=alt.Axis(format=form)),
+            color=alt.Color("series:N").scale(domain=names, range=list(GREYS[: len(names)])),
+            order="place:Q",
+            tooltip=[
+                alt.Tooltip("first:Q", title="from step"),
+                alt.Tooltip("last:Q", title="to step"),
+                alt.Tooltip("series:N", title="reason"),
+                alt.Tooltip("value:Q", title="share", format=".1%" if percent else ",d"),
+            ],
+        )
+        .properties(width="container", height=HEIGHT)
+    )
+    return chart
+
+
+def heatmap(
+    frame: pd.DataFrame,
+    *,
+    rows: str = "teacher",
+    columns: str = "student",
+    cell: int = 0,
+    counts: str = "count",
+) -> Chart:
+    """Shares as coloured cells with their figures: `row`, `column`, `value`, `count`, and where
+    wanted `low`, `high`. Rows and columns stand as they come.
+
+    Args:
+        cell: pixels of a cell; 0 fits the width of the page.
+    """
+    across, down = (list(dict.fromkeys(frame[name])) for name in ("column", "row"))
+    axis = alt.Axis(orient="top", title=columns, labelAngle=0 if len(across) < 17 else -60)
+    axis.labelFlush = False
+    told = [alt.Tooltip("row:N", title=rows), alt.Tooltip("column:N", title=columns)]
+    told += [alt.Tooltip("value:Q", title="solved", format=".1%")]
+    if "low" in frame:
+        told += [
+            alt.Tooltip(f"{name}:Q", title=f"95%, {name}", format=".1%") for name in ("low", "high")
+        ]
+    told.append(alt.Tooltip("count:Q", title=counts))
+    base = alt.Chart(frame).encode(
+        x=alt.X("column:N", sort=across, axis=axis).scale(padding=0.04),
+        y=alt.Y("row:N", sort=down, title=rows, axis=alt.Axis(titleAnchor="middle")).scale(
+            padding=0.04
+        ),
+        tooltip=told,
+    )
+    shade = alt.Color("value:Q", legend=alt.Legend(format="%", gradientLength=160, orient="bottom"))
+    text = base.transform_filter("isValid(datum.value)").mark_text(fontSize=12, color=INK)
+    layers = [
+        base.mark_rect(cornerRadius=3).encode(
+            color=shade.scale(domain=[0, 1], range=list(DIVERGING), interpolate="rgb")
+        ),
+        text.encode(text=alt.Text("value:Q", format=".0%")),
+    ]
+    if cell == 0 or cell >= 40:
+        layers[1] = layers[1].mark_text(fontSize=12, color=INK, dy=-6)
+        small = base.mark_text(fontSize=10, color=SOFT, dy=9)
+        layers.append(small.transform_calculate(n="'\u00d7' + datum.count").encode(text="n:N"))
+    width: Any = alt.Step(cell) if cell else "container"
+    chart: Chart = alt.layer(*layers, width=width, height=(cell or 38) * len(down))
+    return chart
+
+
+def intervals(frame: pd.DataFrame, unit: str = "", percent: bool = False) -> Chart:
+    """Differences with their intervals, one below the other, and zero: `label`, `mean`, `low`,
+    `high`, and `sure` (whether it is beyond noise); without an interval `low` is missing."""
+    labels = list(dict.fromkeys(frame["label"]))
+    form = "+.1%" if percent else "+,.3~r"
+    y = alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(labelLimit=260, labelColor=INK))
+    told = [alt.Tooltip("label:N", title=" ")]
+    told += [alt.Tooltip(f"{name}:Q", format=form) for name in ("mean", "low", "high")]
+    base = alt.Chart(frame).encode(y=y, tooltip=told)
+    colour = alt.when("datum.sure").then(alt.value(ACCENT)).otherwise(alt.value(SOFT))
+    x = alt.X("low:Q", title=unit or None, axis=alt.Axis(format="+~%" if percent else "+,~f"))
+    x = x.scale(nice=True, padding=8)
+    zero = alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(color=SOFT, strokeDash=[2, 3])
+    chart: Chart = alt.layer(
+        zero.encode(x="zero:Q"),
+        base.mark_rule(strokeWidth=2.5).encode(x=x, x2="high:Q", color=colour),
+        base.mark_point(filled=True, size=60, opacity=1).encode(x="mean:Q", color=colour),
+        width="container",
+        height=26 * len(labels),
+    )
+    return chart
+
+
+def bars(frame: pd.DataFrame, unit: str = "", percent: bool = False) -> Chart:
+    """A bar for each `series` with its interval: `series`, `mean`, `low`, `high`; and `group` (bars
+    side by side) where wanted."""
+    names = list(dict.fromkeys(frame["series"]))
+    form = ".1%" if percent else ".4~g"
+    grouped = "group" in frame
+    x = alt.X("group:N" if grouped else "series:N", sort=None, title=None)
+    told = [alt.Tooltip("series:N", title=" ")]
+    told += [alt.Tooltip(f"{name}:Q", format=form) for name in ("mean", "low", "high")]
+    axis = alt.Axis(format="~%" if percent else ",~f")
+    base = alt.Chart(frame).encode(x=x.axis(labelAngle=0), tooltip=told)
+    if grouped:
+        base = base.encode(xOffset=alt.XOffset("series:N", sort=names))
+    colour = alt.Color("series:N", legend=alt.Legend() if grouped else None).scale(
+        domain=names, range=[CATEGORIES[i % 12] for i in range(len(names))]
+    )
+    chart: Chart = alt.layer(
+        base.mark_bar(opacity=0.85, width={"band": 0.6}).encode(
+            y=alt.Y("mean:Q", title=unit or None, axis=axis), color=colour
+        ),
+        base.mark_rule(color=INK, strokeWidth=1.5).encode(y="low:Q", y2="high:Q"),
+        width="container",
+        height=HEIGHT,
+    )
+    return chart
+
+
+def problem_space(
+    frame: pd.DataFrame, last: int, axes: tuple[str, str], ends: tuple[str, str]
+) -> Chart:
+    """The cells of one panel: `x`, `y` (0 to 1), `step` (first met; missing: never), `member`,
+    `tasks`, `kind`, `program`. The page's controls set `until` (a step) and `by`.
+
+    Args:
+        axes: what the axes say.
+        ends: least and greatest value of the first.
+    """
+    members = sorted({str(name) for name in frame["member"].dropna()} - {""}, key=_by_number)
+    edges = [1 + round(i * max(last - 1, 0) / len(RAMP)) for i in range(len(RAMP) + 1)]
+    ends_at = [*(edge - 1 for edge in edges[1:-1]), last]
+    spans = [f"steps {a} to {b}" for a, b in zip(edges, ends_at, strict=False)]
+    spans = list(dict.fromkeys(spans))
+    born = pd.cut(frame["step"], [*sorted({*edges[:-1]}), float("inf")], right=False, labels=False)
+    frame = frame.assign(when=[None if pd.isna(i) else spans[int(i)] for i in born])
+    until, by = alt.param("until", value=last), alt.param("by", value="when")
+    legend = alt.Legend(
+        values=alt.ExprRef(f"by == 'when' ? {spans!r} : {members!r}"),
+        columns=2,
+        symbolType="circle",
+    )
+    palette = [*RAMP[: len(spans)], *(CATEGORIES[i % 12] for i in range(len(members)))]
+    told = [alt.Tooltip(f"{name}:N") for name in ("kind", "step", "member", "tasks", "program")]
+    quiet = alt.Axis(values=[0, 1], labelExpr=f"datum.value ? {ends[1]!r} : {ends[0]!r}")
+    x = alt.X("x:Q", title=f"{axes[0]} →", axis=quiet).scale(domain=[-0.05, 1.05])
+    y = alt.Y(
+        "y:Q", title=f"{axes[1]} →", axis=alt.Axis(labels=False, grid=False, titleAnchor="middle")
+    )
+    base = alt.Chart(frame).encode(x=x, y=y.scale(domain=[-0.05, 1.05]))
+    met = "isValid(datum.step) && datum.step <= until"
+    chart: Chart = alt.layer(
+        base.transform_filter(f"!({met})").mark_point(
+            size=14, strokeWidth=1, color=SOFT, opacity=0.3
+        ),
+        base.transform_filter(met)
+        .transform_calculate(shade="by == 'when' ? datum.when : datum.member")
+        .mark_circle(opacity=0.9, stroke=CARD)
+        .encode(
+            color=alt.Color("shade:N", legend=legend).scale(
+                domain=[*spans, *members], range=palette
+            ),
+            size=alt.Size("tasks:Q", legend=None).scale(
+                domain=[1, float(frame["tasks"].max()) or 1], range=[40, 380]
+            ),
+            tooltip=told,
+        ),
+        width="container",
+        height=260,
+        view=alt.ViewConfig(fill=SUNK, cornerRadius=6),
+    )
+    return chart.add_params(until, by)
+
+
+def _by_number(name: str) -> tuple[str, int]:
+    stem, _, digits = name.rpartition("_")
+    return (stem, int(digits)) if digits.isdecimal() else (name, 0)
+
+
+def family_tree(people: pd.DataFrame, links: pd.DataFrame, last: int) -> Chart:
+    """Every individual of a role as a line from its birth to its replacement.
+
+    Args:
+        people: `id`, `row`, `name`, `generation`, `born`, `end`, `alive`, `operator`, `options`,
+            `parents`, `founder` (names), `children`, `fate`, `kind` (founder, one parent, two
+            parents) and `kin`: the ids of it, its ancestors and descendants between commas.
+        links: `born`, `row`, `from_row`, `kin`, `second` (from the second parent).
+        last: the last step.
+    """
+    who = alt.selection_point(
+        "who", fields=["id"], on="pointerover", clear="pointerout", empty=True
+    )
+    by = alt.param("shade", value="operator")
+    kin = alt.when("!isValid(who.id) || indexof(datum.kin, ',' + who.id[0] + ',') >= 0")
+    faint = kin.then(alt.value(1)).otherwise(alt.value(0.12))
+    told = ["name", "generation", "born", "operator", "options", "parents", "children", "fate"]
+    x = alt.X("born:Q", title="step", axis=alt.Axis(titleAnchor="end", format="d"))
+    x = x.scale(domain=[0, last], nice=False)
+    rows = alt.Scale(domain=[-0.7, float(people["row"].max()) + 0.7], reverse=True)
+    y = alt.Y("row:Q", axis=None, scale=rows)
+    base = (
+        alt.Chart(people)
+        .transform_calculate(colour="shade == 'founder' ? datum.founder : datum.operator")
+        .encode(x=x, y=y, opacity=faint, tooltip=[alt.Tooltip(f"{name}:N") for name in told])
+    )
+    colour = alt.Color("colour:N", legend=alt.Legend(symbolType="square", columns=3))
+    shapes = ["founder", "one parent", "two parents"]
+    shape = alt.Shape("kind:N", legend=None).scale(
+        domain=shapes, range=["square", "circle", "diamond"]
+    )
+    alive = base.transform_filter("datum.alive")
+    descent = alt.Chart(links).encode(
+        x=x,
+        y=alt.Y("from_row:Q", axis=None, scale=rows),
+        y2="row:Q",
+        opacity=faint,
+        strokeDash=alt.when("datum.second").then(alt.value([3, 3])).otherwise(alt.value([1, 0])),
+    )
+    chart: Chart = alt.layer(
+        descent.mark_rule(color=SOFT),
+        base.mark_rule(strokeWidth=2.25).encode(x2="end:Q", color=colour),
+        base.transform_filter("!datum.alive")
+        .mark_point(shape="M-.5,-.5L.5,.5M.5,-.5L-.5,.5", size=40, color=SOFT)
+        .encode(x=alt.X("end:Q")),
+        alive.mark_circle(size=60, stroke=CARD).encode(x="end:Q", color=colour),
+        alive.mark_text(align="left", dx=8, fontSize=11, color=INK)
+        .encode(x="end:Q", y=alt.Y("label_row:Q", axis=None, scale=rows), text="label:N")
+        .transform_calculate(label="datum.name + ' g' + datum.generation"),
+        base.mark_point(filled=True, size=70, stroke=CARD, opacity=1)
+        .encode(shape=shape, color=colour)
+        .add_params(who),
+        width="container",
+        height=tree_height(len(people)),
+        padding={"right": 90, "left": 4, "top": 4, "bottom": 4},
+    )
+    return chart.add_params(by)
+
+
+def tree_height(people: int) -> int:
+    """Pixels of a family tree."""
+    return max(120, min(640, 16 * people))
+
+
+def specification(chart: Chart) -> dict[str, Any]:
+    """The chart as Vega-Lite, its data within, without the theme."""
+    with alt.data_transformers.enable("default", max_rows=None):
+        spec: dict[str, Any] = chart.to_dict(validate=False)
+    for key in ("config", "$schema"):
+        spec.pop(key, None)
+    return spec
+
+
+def themed(spec: dict[str, Any], title: str = "", width: int = 480) -> dict[str, Any]:
+    """A specification with the theme, a title and a width in pixels, for a document."""
+    sized = {**spec, "config": {**THEME, "background": CARD}}
+    if spec.get("width") == "container":
+        sized["width"] = width
+    return {**sized, **({"title": title} if title else {})}
+
+
+def to_svg(chart: Chart, path: str | Path, title: str = "", width: int = 480) -> Path:
+    """Draws the chart on a light card as SVG; equal data gives equal bytes."""
+    path = Path(path)
+    drawn = vl_convert.vegalite_to_svg(themed(specification(chart), title, width))
+    # The converter numbers clip paths on from one drawing to the next.
+    ids: dict[str, str] = {}
+    drawn = re.sub(r"\bclip\d+\b", lambda m: ids.setdefault(m[0], f"clip{len(ids)}"), drawn)
+    path.write_text(drawn, encoding="utf-8")
+    return path
+
+
+def to_png(chart: Chart, path: str | Path, title: str = "", width: int = 480) -> Path:
+    """Draws the chart on a light card as PNG, two pixels for one."""
+    path = Path(path)
+    path.write_bytes(
+        vl_convert.vegalite_to_png(themed(specification(chart), title, width), scale=2)
+    )
+    return path

@@ -1,0 +1,125 @@
+"""What differs between arms besides what is compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from azr_population.analysis.azr_log import SETTINGS
+from azr_population.analysis.inputs import WEIGHTS, ComparedArm, ComparedRun
+from azr_population.config.differences import INCIDENTAL, touches_only
+
+GROUPS = {
+    "base": ("base",),
+    "rewards": ("population.teacher_reward", "population.student_", "population.duplicate_", "azr"),
+    "budget": ("population.batch_size", "population.samples_per_task", "run.steps", "data."),
+    "eval": ("eval.",),
+    "task rules": ("task.", "referee."),
+}
+"""What should be the same in a fair comparison, by how settings begin; the rest is the method."""
+_PLURAL = {"base": "bases", "budget": "budgets", "eval": "evals"}
+_OPTION = re.compile(r"(operators|options)\b")
+"""Settings that a run has only if somebody gives them."""
+_LONGEST = 60
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One setting or version that is not the same everywhere; `values` are texts, one per arm."""
+
+    group: str
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Differences:
+    """All that differs, and what to bear in mind."""
+
+    rows: list[Difference]
+    warnings: list[str]
+
+
+def differences(arms: Sequence[ComparedArm], step: int) -> Differences:
+    """Compares settings, versions and recorded steps of all runs; `step` is the last common one."""
+    warnings = []
+    for arm in arms:
+        inside = _rows([ComparedArm(run.path.name, (run,)) for run in arm.runs], "settings")
+        if inside:
+            keys = ", ".join(row.key for row in inside[:4])
+            warnings.append(f"The seeds of {arm.name} are not alike: {keys}.")
+        seeds = [run.settings["seed"] for run in arm.independent if "seed" in run.settings]
+        if repeated := [run.path.name for run in arm.runs if run not in arm.independent]:
+            warnings.append(
+                f"{arm.name} has one run more than once; left out: {', '.join(repeated)}."
+            )
+        elif len(seeds) > len(set(seeds)):
+            warnings.append(f"{arm.name} has one seed twice: its runs are not independent.")
+        for run in arm.runs:
+            if run.planned is not None and run.last < run.planned:
+                warnings.append(
+                    f"{arm.name}, {run.path.name}: {run.last} of {run.planned} steps are recorded."
+                )
+    lasts = {run.last for arm in arms for run in arm.runs if run.has_steps}
+    if len(lasts) > 1 and step:
+        warnings.append(
+            f"Runs have {min(lasts)} to {max(lasts)} steps: everything is compared at step {step}."
+        )
+    for group in ("base", "budget", "eval"):
+        if lacking := [arm.name for arm in arms if all(_lacks(run, group) for run in arm.runs)]:
+            warnings.append(f"Not recorded by {', '.join(lacking)}, so unknown: {group}.")
+    return Differences(_rows(arms, "settings") + _rows(arms, "versions"), warnings)
+
+
+def short_differences(*arms: ComparedArm) -> str:
+    """`rewards and budgets differ`; empty where nothing but the method does."""
+    groups = dict.fromkeys(row.group for row in _rows(arms, "settings"))
+    names = [_PLURAL.get(group, group) for group in groups if group in GROUPS]
+    *most, last = names or [""]
+    return f"{', '.join(most)}{' and ' if most else ''}{last} differ" if last else ""
+
+
+def _rows(arms: Sequence[ComparedArm], what: str) -> list[Difference]:
+    runs = [run for arm in arms for run in arm.runs]
+    recorded = all(WEIGHTS in run.settings for run in runs)
+    skipped = {"seed", "base" if recorded else WEIGHTS}
+    found = []
+    for key in dict.fromkeys(key for run in runs for key in _of(run, what)):
+        if key in skipped or (what == "settings" and touches_only(key, INCIDENTAL)):
+            continue
+        values = [dict.fromkeys(_value(run, what, key) for run in arm.runs) for arm in arms]
+        known = {frozenset(of_arm) - {UNKNOWN} for of_arm in values} - {frozenset()}
+        if len(known) > 1:
+            group = "versions" if what == "versions" else group_of(key)
+            found.append(Difference(group, key, tuple(" / ".join(of_arm) for of_arm in values)))
+    order = [*GROUPS, "method", "versions"]
+    return sorted(found, key=lambda row: (order.index(row.group), row.key))
+
+
+def group_of(key: str) -> str:
+    """The group of `GROUPS` that a setting belongs to, else `method`."""
+    return next((g for g, starts in GROUPS.items() if key.startswith(starts)), "method")
+
+
+def _of(run: ComparedRun, what: str) -> Mapping[str, Any]:
+    return run.settings if what == "settings" else run.versions
+
+
+def _value(run: ComparedRun, what: str, key: str) -> str:
+    """A setting as text. One that is not recorded may have any value; an option or a package that
+    is not there is not there."""
+    if key not in _of(run, what):
+        whole = bool(run.versions) if what == "versions" else not _lacks(run, "method")
+        return "-" if whole and (what == "versions" or _OPTION.search(key)) else UNKNOWN
+    value = _of(run, what)[key]
+    shown = "-" if value is None else str(value)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
+
+
+def _lacks(run: ComparedRun, group: str) -> bool:
+    """Whether a run has no setting of a group; a log has none of the method."""
+    known = [key for key in run.settings if group_of(key) == group and key != "seed"]
+    return not (set(known) - set(SETTINGS) if group == "method" else known)

@@ -1,0 +1,262 @@
+"""The figures of a run's page, from its tidy table and its tasks and matches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from azr_population.analysis import charts
+from azr_population.analysis.html import cut, embed
+from azr_population.analysis.metrics import Metric, all_metrics, metrics_for
+from azr_population.domains.domain import Domain
+from azr_population.errors import UserError
+from azr_population.runs import RunDirectory, diagnostics
+from azr_population.runs.diagnostics.coverage import space_of
+from azr_population.runs.diagnostics.match_ups import who_met_whom
+from azr_population.runs.diagnostics.measures import find_measure
+from azr_population.runs.formatting import figure
+from azr_population.runs.records import Record
+
+_EVALS = {"eval/greedy": "mean", "eval/best": "best member", "eval/worst": "weakest member"}
+_OTHER_ROLE = {"solve_rate": "teacher", "mu": "student"}
+"""Not drawn: a teacher's solve rate is that of its students, and the students' mean mu is 25."""
+_UNDRAWN = {"loss", "coverage", "coverage_per_task", "ancestor_age", "time/step", *_EVALS}
+"""Shown elsewhere, or (the loss of a policy gradient) without a meaning of its own."""
+BARS, REASONS = 50, 7
+"""Most bars over steps, and most reasons that are told apart."""
+
+
+class Figures:
+    """The charts of each section of the page, and what does not move in a sentence each."""
+
+    def __init__(self, table: pd.DataFrame, events: Sequence[int], steps: int) -> None:
+        self._table, self._events, self._steps = table, events, steps
+        self.figures: dict[str, list[Markup]] = {}
+        self.constant: dict[str, list[str]] = {}
+
+    def add_metrics(self, domain: Domain) -> None:
+        """A chart for each metric that is drawn and recorded; the evals share one."""
+        rows = self._table[self._table["metric"].isin(_EVALS) & self._table["role"].isna()]
+        evals = rows.assign(series=rows["metric"].map(_EVALS), member=None)
+        evals = pd.concat([evals[evals["series"] == name] for name in _EVALS.values()])
+        best = "best member: larger populations get lucky more often" if len(rows) else ""
+        self._add(
+            "skill",
+            "Held-out tasks",
+            f"greedy; {best}",
+            evals,
+            percent=True,
+            dashes=True,
+            colours=dict.fromkeys(_EVALS.values(), charts.ROLES["student"]),
+        )
+        for metric in metrics_for([domain]):
+            if metric.section and metric.name not in _UNDRAWN:
+                self._add_metric(metric)
+
+    def _add_metric(self, metric: Metric) -> None:
+        rows = self._table[self._table["metric"] == metric.name]
+        if metric.name in _OTHER_ROLE:
+            other = (rows["role"] == _OTHER_ROLE[metric.name]) & rows["member"].isna()
+            rows = rows[~other] if rows["role"].nunique() > 1 else rows
+        if metric.name == "solve_rate" and rows["role"].nunique() > 1:
+            rows = rows[rows["role"] != "teacher"]
+        alone = rows.groupby("role")["member"].transform("nunique") == 1
+        rows = rows[~(alone & rows["member"].notna())]
+        series = rows["role"].fillna("mean")
+        note = metric.about
+        if metric.name == "mu":
+            note = "TrueSkill; the students' mean is 25 by definition, so a teacher's is relative"
+        self._add(
+            metric.section,
+            metric.title,
+            note,
+            self._in_pieces(rows.assign(series=series)),
+            percent=metric.percent,
+            unit=metric.unit if not metric.percent else "",
+            smooth=not metric.is_eval,
+            colours={**charts.ROLES, "mean": charts.INK},
+        )
+        types = self._table[self._table["metric"].str.fullmatch(rf"type/[^/]+/{metric.name}")]
+        if metric.name in ("solve_rate", "valid_frac") and len(types):
+            types = types.assign(series=types["metric"].str.split("/").str[1], member=None)
+            title = f"{metric.title} by task type"
+            colours = dict(zip(types["series"].unique(), charts.CATEGORIES[6:2:-1], strict=False))
+            self._add(metric.section, title, "", types, percent=True, smooth=True, colours=colours)
+
+    def _in_pieces(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """A member's line is broken where the individual in its slot was replaced."""
+        generation = self._table[self._table["metric"] == "generation"]
+        pieces = generation.rename(columns={"value": "piece"})[["step", "member", "piece"]]
+        if not len(pieces):
+            return rows
+        # At its birth a child's generation is recorded, and the results are the replaced one's.
+        pieces = pieces.assign(step=pieces["step"] + 1)
+        joined = rows.merge(pieces.dropna(subset=["member"]), on=["step", "member"], how="left")
+        return joined.assign(piece=joined["piece"].fillna(0))
+
+    def add_series(self, run: RunDirectory, key: str) -> None:
+        """A chart of what is computed from tasks or lineage."""
+        measure, metric = find_measure(key), all_metrics().get(key)
+        roles = [""] if measure.grows else ["teacher", "student"]
+        parts = [
+            pd.DataFrame(
+                [
+                    (step, role or "all", value)
+                    for step, value in diagnostics.series(run, key, role)
+                ],
+                columns=["step", "series", "value"],
+            )
+            for role in roles
+        ]
+        colours = {**charts.ROLES, "all": charts.INK}
+        rows = pd.concat(parts).assign(member=None)
+        title, about = (metric or measure).title, (metric or measure).about
+        smooth = not measure.grows
+        self._add(measure.section, title, about, rows, colours=colours, smooth=smooth)
+
+    def add_refusals(self) -> None:
+        """Why proposals were refused, as shares of all proposals."""
+        rows = self._table[self._table["metric"].str.startswith("reason/")]
+        if not len(rows):
+            return
+        rows = rows.assign(reason=rows["metric"].str.removeprefix("reason/"))
+        steps = rows["step"].drop_duplicates().sort_values()
+        stride = math.ceil(len(steps) / BARS) or 1
+        bar = dict(zip(steps, range(len(steps)), strict=True))
+        rows = rows.assign(bar=rows["step"].map(bar) // stride)
+        common = rows[rows["reason"] != "ok"].groupby("reason")["value"].sum()
+        names = list(common[common > 0].sort_values(ascending=False).index)
+        if len(names) > REASONS:
+            names = names[: REASONS - 1]
+            other = ~rows["reason"].isin([*names, "ok"])
+            rows.loc[other, "reason"] = "other"
+            names.append("other")
+        edges = rows.groupby("bar")["step"].agg(["min", "max"])
+        proposed = rows.groupby("bar")["value"].sum()
+        counts = rows.groupby(["bar", "reason"])["value"].sum()
+        shares = [
+            (edges["min"][at], edges["max"][at], name.replace("_", " "), share)
+            for at in edges.index
+            for name in names
+            if (share := counts.get((at, name), 0.0) / (proposed[at] or 1.0))
+        ]
+        if shares:
+            frame = pd.DataFrame(shares, columns=["first", "last", "series", "value"])
+            order = [name.replace("_", " ") for name in names]
+            frame = pd.concat([frame[frame["series"] == name] for name in order])
+            self._append(
+                "proposing",
+                embed(charts.stacked(frame), "Refused proposals by reason", "share of all", "wide"),
+            )
+
+    def add_times(self) -> None:
+        """Seconds of a step by phase, without those of less than 1%."""
+        rows = self._table[
+            self._table["metric"].str.startswith("time/") & (self._table["metric"] != "time/step")
+        ]
+        totals = rows.groupby("metric")["value"].sum().sort_values(ascending=False)
+        kept = totals[totals >= 0.01 * totals.sum()].index[:6]
+        rows = pd.concat([rows[rows["metric"] == name] for name in kept]) if len(kept) else rows
+        rows = rows.assign(series=rows["metric"].str.removeprefix("time/"), member=None)
+        note = "by phase; those of less than 1% are left out"
+        self._add("training", "Seconds per step", note, rows, unit="s", dashes=True)
+
+    def _add(self, section: str, title: str, note: str, rows: pd.DataFrame, **how: Any) -> None:
+        if not len(rows):
+            return
+        if rows["value"].nunique() == 1:
+            kind = "percent" if how.get("percent") else "number"
+            value = figure(float(rows["value"].iloc[0]), kind)
+            self.constant.setdefault(section, []).append(f"{title}: {value} throughout.")
+            return
+        columns = [name for name in ("step", "series", "member", "value", "piece") if name in rows]
+        how.setdefault("colours", None)
+        chart = charts.curves(rows[columns], events=self._events, steps=self._steps, **how)
+        self._append(section, embed(chart, title, note))
+
+    def _append(self, section: str, figure: Markup) -> None:
+        self.figures.setdefault(section, []).append(figure)
+
+
+def match_ups(matches: Iterable[Record], replaced: int) -> Markup:
+    """The solve rate of each student at each teacher's tasks; nothing without matches."""
+    found = who_met_whom(matches)
+    cells = [
+        (teacher, student, cell["solve_rate"], cell["matches"], cell["tasks"])
+        for teacher, row in zip(found["teachers"], found["cells"], strict=True)
+        for student, cell in zip(found["students"], row, strict=True)
+        if cell
+    ]
+    frame = pd.DataFrame(cells, columns=["row", "column", "value", "count", "tasks"])
+    frame = frame[frame["row"] != frame["column"]]
+    if not len(frame):
+        return Markup()
+
+    def together(part: pd.DataFrame, row: str, column: str) -> tuple[Any, ...]:
+        known = part.dropna(subset=["value"])
+        tasks = float(known["tasks"].sum())
+        rate = float((known["value"] * known["tasks"]).sum()) / tasks if tasks else None
+        return row, column, rate, int(part["count"].sum()), tasks
+
+    sums = [together(part, str(name), "all") for name, part in frame.groupby("row", sort=False)]
+    sums += [together(part, "all", str(n)) for n, part in frame.groupby("column", sort=False)]
+    whole = pd.concat(
+        [frame, pd.DataFrame([*sums, together(frame, "all", "all")], columns=frame.columns)]
+    )
+    for side in ("row", "column"):
+        whole[side] = whole[side].str.replace(r"^(\w)\w*_(\d+)$", _short, regex=True)
+    slots = " T2 is a slot: games of replaced members are included." if replaced else ""
+    note = (
+        "Share of a teacher's valid tasks (row) that a student (column) solved, and their matches."
+    )
+    chart = charts.heatmap(whole.drop(columns="tasks"), counts="matches")
+    return embed(chart, "Match-ups", note + slots)
+
+
+def _short(match: Any) -> str:
+    return f"{match[1].upper()}{match[2]}"
+
+
+def problem_space(run: RunDirectory, last: int) -> dict[str, Any]:
+    """`missing` (why there is no map), `text`, `last` and the `figures`, one for each panel."""
+    try:
+        space, archive = space_of(run), diagnostics.coverage_map(run)
+    except UserError as error:
+        return {"missing": str(error), "figures": []}
+    if not archive.tasks:
+        return {"missing": "No task was placed in the problem space.", "figures": []}
+    bounds = {one.name: (one.low, one.high) for one in space.descriptors}
+
+    def scaled(centroid: Mapping[str, float], name: str) -> float:
+        low, high = bounds[name]
+        return (centroid[name] - low) / (high - low)
+
+    rows = [
+        (
+            max(range(len(space.panels)), key=lambda at: cell.centroid[space.panels[at]]),
+            *(scaled(cell.centroid, name) for name in space.axes),
+            cell.first_step,
+            cell.member or None,
+            cell.count,
+            cell.meaning if cell.count else "",
+            cut(cell.program)[:300],
+        )
+        for cell in archive.cells
+    ]
+    columns = ["panel", "x", "y", "step", "member", "tasks", "kind", "program"]
+    frame = pd.DataFrame(rows, columns=columns)
+    met = int((frame["tasks"] > 0).sum())
+    last = max(last, int(frame["step"].max()))
+    low, high = (str(end) for end in space.ends)
+    panels = []
+    for at, name in enumerate(space.panels):
+        part = frame[frame["panel"] == at].drop(columns="panel")
+        chart = charts.problem_space(part, last, space.labels, (low, high))
+        title = f"{name}: {int((part['tasks'] > 0).sum())} of {len(part)}".replace("_", " ")
+        panels.append(embed(chart, title))
+    text = f"{archive.tasks:,} valid tasks fill {met:,} of {len(frame):,} cells."
+    return {"missing": "", "text": text, "last": last, "figures": panels}

@@ -1,0 +1,115 @@
+"""The tidy table: what runs recorded, a line per run, step, who, and metric.
+
+Columns: `run` (the folder's path), `arm`, `seed`, `step`, `member`, `role`, `metric`, `value`. A
+role's own value has no member; a run-wide value has neither member nor role, and its metric is the
+whole name with slashes (`eval/greedy`, `time/step`). Missing names are None, values are finite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from azr_population.analysis.metrics import Metric
+from azr_population.runs.directory import RunDirectory
+from azr_population.runs.records import ROLES, number, role_of
+
+COLUMNS = ("run", "arm", "seed", "step", "member", "role", "metric", "value")
+
+
+def tidy(
+    lines: Iterable[Mapping[str, Any]], run: str = "", arm: str = "", seed: int | None = None
+) -> pd.DataFrame:
+    """The table of flat records, each with `step` and numbers under names with slashes; of two
+    records of a step the later one counts."""
+    by_step = {line["step"]: line for line in lines if isinstance(line.get("step"), int)}
+    rows = [
+        (run, arm, seed, step, *_whose(key), value)
+        for step in sorted(by_step)
+        for key, raw in by_step[step].items()
+        if key != "step" and (value := number(raw)) is not None and math.isfinite(value)
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _whose(key: str) -> tuple[str | None, str | None, str]:
+    """(member, role, metric) of a key."""
+    group, _, name = key.partition("/")
+    if name and group in ROLES:
+        return None, group, name
+    if name and (role := role_of(group)):
+        return group, role, name
+    return None, None, key
+
+
+def read_run(path: Path, arm: str = "", seed: int | None = None) -> pd.DataFrame:
+    """The table of a run directory or of committed results, which have the same format.
+
+    AZR's validations are in it as `validation` (the mean over the sources) and
+    `validation/<source>`. Raises UserError: no run, or one of a version that cannot be read.
+    """
+    directory = RunDirectory(path)
+    directory.config_file  # noqa: B018  (raises where it is missing)
+    directory.refuse_older_format()
+    lines: dict[int, dict[str, Any]] = {}
+    for line in directory.metrics():
+        if isinstance(step := line.get("step"), int):
+            lines[step] = dict(line)
+    for row in directory.validations():
+        known = {source: number(raw) for source, raw in (row.get("shares") or {}).items()}
+        shares = {source: value for source, value in known.items() if value is not None}
+        if shares:
+            line = lines.setdefault(row["step"], {"step": row["step"]})
+            line |= {f"validation/{source}": value for source, value in shares.items()}
+            line["validation"] = math.fsum(shares.values()) / len(shares)
+    if seed is None:
+        seed = _int(directory.config().get("seed"))
+    return tidy(lines.values(), str(path), arm or path.name, seed)
+
+
+def read_seeds(folder: Path, arm: str = "") -> pd.DataFrame:
+    """The tables of all `seed_*` in a folder, one below the other."""
+    parts = [read_run(path, arm or folder.name) for path in seed_folders(folder)]
+    return pd.concat(parts, ignore_index=True) if parts else tidy(())
+
+
+def seed_folders(folder: Path) -> list[Path]:
+    """The run directories `seed_<n>` in a folder, by number."""
+    paths = [path for path in folder.glob("seed_*") if (path / "config.yaml").is_file()]
+    return sorted(paths, key=lambda path: (_int(path.name.removeprefix("seed_")) or 0, path.name))
+
+
+def curve(table: pd.DataFrame, metric: Metric | str, roles: Sequence[str] = ()) -> pd.Series:
+    """A metric of one run over its steps: that of the first of the metric's roles which has it, of
+    the run where it has no roles; empty where it is not recorded. Index `step`, ascending."""
+    name = metric if isinstance(metric, str) else metric.name
+    wanted = tuple(roles) or (() if isinstance(metric, str) else metric.roles)
+    rows = table[(table["metric"] == name) & table["member"].isna()]
+    for role in wanted:
+        if len(found := rows[rows["role"] == role]):
+            return found.set_index("step")["value"].sort_index()
+    found = rows[rows["role"].isna()]
+    return found.set_index("step")["value"].sort_index()
+
+
+def members(table: pd.DataFrame, metric: str) -> dict[str, pd.Series]:
+    """The members' curves of a metric of one run, by name, `student_10` after `student_9`."""
+    rows = table[(table["metric"] == metric) & table["member"].notna()]
+    curves = {str(name): of.set_index("step")["value"] for name, of in rows.groupby("member")}
+    return {name: curves[name] for name in sorted(curves, key=_by_number)}
+
+
+def _by_number(name: str) -> tuple[str, int]:
+    stem, _, digits = name.rpartition("_")
+    return (stem, int(digits)) if digits.isdecimal() else (name, 0)
+
+
+def _int(value: Any) -> int | None:
+    known = number(value) if not isinstance(value, str) else None
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return None if known is None else int(known)

@@ -1,0 +1,160 @@
+"""HTML files that need no network: Jinja2 templates, charts by Vega, one script, one style.
+
+Whatever a template prints is escaped and cut but `Markup`; JSON within a page cannot end its
+element; the page's policy allows exactly its own two scripts, and none that text brings along.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import vl_convert
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from azr_population.analysis.charts import DARK, THEME, Chart, specification
+from azr_population.analysis.syntax import highlighted
+from azr_population.runs.formatting import show
+
+_PAGES = Path(__file__).parent / "pages"
+MAX_TEXT = 3000
+"""How many characters of a program, an answer or a setting are shown."""
+
+
+def page(template: str, title: str, **context: Any) -> str:
+    """The page of a template that extends `base.html.j2`, whole: style, scripts, charts, data.
+
+    Its charts come from `embed`. Vega's bundle is inlined once, and only where a chart is.
+    """
+    body = render(template, title=title, **context)
+    style, script = (_read(name) for name in ("page.css", "page.js"))
+    scripts = [bundle(), script] if 'class="vega"' in body else []
+    theme = Markup(embedded({"config": THEME, "dark": DARK}))
+    parts = {"style": Markup(style), "scripts": [Markup(text) for text in scripts]}
+    policy = Markup(_policy(scripts))
+    return render("frame.html.j2", title=title, body=body, theme=theme, policy=policy, **parts)
+
+
+def render(template: str, **context: Any) -> Markup:
+    """A template of `analysis/pages`, filled.
+
+    Filters: `code` colours a program, `show` formats a number that may be missing.
+    """
+    return Markup(_templates().get_template(template).render(context))
+
+
+def embed(chart: Chart | None, title: str, note: str = "", style: str = "") -> Markup:
+    """A chart as a figure: its title, a note, buttons for SVG, PNG and data, and where it is drawn.
+
+    Args:
+        style: `wide` takes the whole row, `scroll` scrolls sideways if it is wider than the page.
+    """
+    if chart is None:
+        return Markup()
+    spec = specification(chart)
+    height = spec.get("height")
+    return render(
+        "figure.html.j2",
+        title=title,
+        note=note,
+        style=style,
+        height=height if isinstance(height, int) else 0,
+        spec=Markup(embedded(packed(spec))),
+    )
+
+
+def packed(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The specification with its data by columns, five digits a number, repeated texts once: a
+    column is a list of numbers, or `{"levels", "codes"}`. `page.js` unpacks it."""
+    datasets = {
+        name: {key: _column([row.get(key) for row in rows]) for key in rows[0]} if rows else {}
+        for name, rows in (spec.get("datasets") or {}).items()
+    }
+    return {**spec, "datasets": datasets}
+
+
+def _column(values: list[Any]) -> Any:
+    if all(value is None or type(value) in (int, float) for value in values):
+        return [_rounded(value) for value in values]
+    texts = [cut(value) if isinstance(value, str) else value for value in values]
+    levels = list(dict.fromkeys(texts))
+    place = {level: i for i, level in enumerate(levels)}
+    return {"levels": levels, "codes": [place[text] for text in texts]}
+
+
+def _rounded(value: float | None) -> float | None:
+    if value is None or not math.isfinite(value):
+        return None
+    if float(value).is_integer() and abs(value) < 1e15:
+        return int(value)
+    return float(f"{value:.5g}")
+
+
+def embedded(data: Any) -> str:
+    """JSON for a script element; no character in it can end the element."""
+    encoded = json.dumps(data, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
+    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def table(
+    heads: Sequence[str], rows: Sequence[Sequence[Any]], style: str = "", label: str = ""
+) -> Markup:
+    """A table whose rows begin with a head; `style` is the class of all columns but the first.
+
+    Its frame scrolls sideways and can be focused, so that keys scroll it too.
+    """
+    return render("table.html.j2", heads=heads, rows=rows, style=style, label=label or heads[0])
+
+
+def cut(value: Any) -> str:
+    """`value` as encodable text, cut at MAX_TEXT; not yet HTML."""
+    plain = str(value)
+    more = f" ... ({len(plain) - MAX_TEXT:,} more characters)" if len(plain) > MAX_TEXT else ""
+    # Lone surrogates cannot be encoded, and some parsers stop at NUL.
+    plain = plain[:MAX_TEXT].replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    return plain + more
+
+
+@lru_cache(maxsize=1)
+def bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script of about 0.9 MB."""
+    text: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Allows these scripts, so that anything that slips through escaping stays inert. Vega sets
+    styles of its own."""
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+        for text in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {hashes or chr(39) + 'none' + chr(39)}; "
+        "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+@lru_cache(maxsize=1)
+def _templates() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_PAGES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: value if isinstance(value, Markup) else cut(value),
+    )
+    environment.filters |= {"show": show, "code": lambda source: Markup(highlighted(cut(source)))}
+    return environment
+
+
+def _read(name: str) -> str:
+    return (_PAGES / name).read_text(encoding="utf-8")

@@ -1,0 +1,194 @@
+"""A recipe's numbers: one per run and row, their means over seeds, and the tests between arms.
+
+A seed is one observation. The hypotheses are tested as they are written; all other differences to
+the baseline are one family, corrected by Holm (1979): of so many some would exclude 0 by luck.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from azr_population.analysis import frame
+from azr_population.analysis.interim import level_at, verdict
+from azr_population.analysis.metrics import all_metrics
+from azr_population.analysis.recipes import Hypothesis, Recipe, Row
+from azr_population.analysis.statistics import (
+    LEVEL,
+    REDUCERS,
+    Test,
+    Values,
+    compare,
+    holm,
+    interquartile_mean,
+)
+from azr_population.runs.records import ROLES
+
+Tables = Mapping[str, Mapping[str, pd.DataFrame]]
+"""arm -> seed -> the tidy table of a run."""
+
+
+def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
+    """A metric of one run over its steps; `role` as in `Row`. Empty if it is not recorded."""
+    if role == "mean":
+        curves = [one for role in ROLES if len(one := frame.curve(table, name, (role,)))]
+        return pd.concat(curves, axis=1).mean(axis=1) if curves else pd.Series(dtype=float)
+    if role:
+        return frame.curve(table, name, (role,))
+    # Not declared: a stratum of the eval, or a metric of somebody's own domain.
+    metric = all_metrics().get(name)
+    return frame.curve(table, name, ROLES) if metric is None else frame.curve(table, metric)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One arm in one row."""
+
+    values: Values
+    estimate: Test
+    middle: Test | None = None
+    """The interquartile mean, of five seeds or more."""
+    against: Test | None = None
+    """The difference to the baseline; None for that arm itself."""
+    corrected: float = math.nan
+    """The p of that difference after Holm's correction for the table, or of the hypothesis that is
+    about it."""
+    differs: bool = False
+    """Whether that difference is shown: p < .05 after correction, or by the hypothesis' test."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A hypothesis and what came out; `test` is None where an arm has no value."""
+
+    hypothesis: Hypothesis
+    test: Test | None
+    verdict: str
+    p: float
+    """Corrected for the other hypotheses, unless all have to hold together."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """All of a recipe's numbers."""
+
+    recipe: Recipe
+    cells: Mapping[Row, Mapping[str, Cell]]
+    answers: Sequence[Answer]
+
+
+def results_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Results:
+    """The numbers of the runs in `tables` that have come to their arm's length in steps."""
+    values = {row: _values(row, recipe, tables, lengths) for row in recipe.table}
+    answers = answer(recipe, values)
+    decided = {
+        (one.hypothesis.row, one.hypothesis.arm): (one.p, one.verdict in ("shown", "refuted"))
+        for one in answers
+        if one.hypothesis.than == recipe.baseline
+    }
+    tests = {
+        (row, arm): compare(own, of_row[recipe.baseline], recipe.paired, permute=False)
+        for row, of_row in values.items()
+        for arm, own in of_row.items()
+        if arm != recipe.baseline and recipe.baseline in of_row
+    }
+    family = [key for key in tests if (key[0].label, key[1]) not in decided]
+    corrected = dict(zip(family, holm([tests[key].p for key in family]), strict=True))
+
+    def cell(row: Row, arm: str, own: Values) -> Cell:
+        p = corrected.get((row, arm), math.nan)
+        p, differs = decided.get((row.label, arm), (p, p < LEVEL))
+        middle = interquartile_mean(own)
+        mean = compare(own, None, False, permute=False)
+        return Cell(own, mean, middle, tests.get((row, arm)), p, differs)
+
+    cells = {
+        row: {arm: cell(row, arm, own) for arm, own in of_row.items()}
+        for row, of_row in values.items()
+    }
+    return Results(recipe, cells, answers)
+
+
+def _values(
+    row: Row, recipe: Recipe, tables: Tables, lengths: Mapping[str, int]
+) -> dict[str, Values]:
+    """The row's number of every run, by arm and seed; what is not known is left out."""
+    values: dict[str, dict[str, float]] = {}
+    for arm, of_arm in tables.items():
+        for seed, table in of_arm.items():
+            steps = lengths[arm]
+            points = curve(table[table["step"] <= steps], row.metric, row.role)
+            value = REDUCERS[row.reduce](points, steps) if len(points) else math.nan
+            if table["step"].max() >= steps and not math.isnan(value):
+                values.setdefault(arm, {})[seed] = value
+    if row.ratio:
+        base = values.get(recipe.baseline, {})
+        return {
+            arm: {seed: value / base[seed] for seed, value in own.items() if seed in base}
+            for arm, own in values.items()
+        }
+    return dict(values)
+
+
+def answer(recipe: Recipe, values: Mapping[Row, Mapping[str, Values]]) -> list[Answer]:
+    """The hypotheses tested. One of several is tested at Bonferroni's level, which has intervals;
+    together they are tested at the full one."""
+    tested: list[tuple[Hypothesis, Test | None, str]] = []
+    for one in recipe.hypotheses:
+        of_row = values[recipe.row(one.row)]
+        a, b = of_row.get(one.arm), of_row.get(one.than)
+        if not a or (one.than and not b):
+            tested.append((one, None, "not decided: nothing was measured"))
+            continue
+        level = level_at(one.looks, min(len(a), len(b or a)))
+        share = 1 if recipe.together else len(recipe.hypotheses)
+        test = compare(a, b, recipe.paired, (level or LEVEL) / share, one.margin)
+        tested.append((one, test, verdict(test, one.looks, one.margin)))
+    raw = [test.p if test else math.nan for _, test, _ in tested]
+    return [
+        Answer(*one, p)
+        for one, p in zip(tested, raw if recipe.together else holm(raw), strict=True)
+    ]
+
+
+def frame_of(results: Results) -> pd.DataFrame:
+    """A line per row and arm: means, intervals, tests and the values of the seeds."""
+    lines: list[dict[str, Any]] = []
+    for row, of_row in results.cells.items():
+        for arm, cell in of_row.items():
+            against = cell.against
+            lines.append(
+                {"row": row.label, "metric": row.metric, "reduce": row.reduce, "role": row.role}
+                | {"arm": arm, "n": cell.estimate.n}
+                | _columns("", cell.estimate)
+                | _columns("iqm_", cell.middle)
+                | _columns(f"minus_{results.recipe.baseline}_", against)
+                | {"p": against.p if against else math.nan, "p_corrected": cell.corrected}
+                | {"values": " ".join(f"{value:.6g}" for value in cell.values.values())}
+                | {"paper": row.paper}
+            )
+    return pd.DataFrame(lines)
+
+
+def hypotheses_frame(answers: Sequence[Answer]) -> pd.DataFrame:
+    """A line per hypothesis."""
+    return pd.DataFrame(
+        [
+            one.hypothesis.model_dump(exclude={"looks"})
+            | {"n": one.test.n if one.test else 0}
+            | _columns("", one.test)
+            | {"confidence": 1 - one.test.level if one.test else math.nan, "p": one.p}
+            | {"p_permutation": one.test.permutation if one.test else None}
+            | {"verdict": one.verdict}
+            for one in answers
+        ]
+    )
+
+
+def _columns(prefix: str, test: Test | None) -> dict[str, float]:
+    values = (test.mean, test.low, test.high) if test else (math.nan,) * 3
+    return dict(zip((f"{prefix}mean", f"{prefix}low", f"{prefix}high"), values, strict=True))

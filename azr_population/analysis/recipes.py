@@ -1,0 +1,261 @@
+"""What a recipe is: `recipes/<name>/recipe.yaml`, and the arms that all recipes share."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from azr_population.errors import UserError, did_you_mean, first_line
+
+Reducer = Literal[
+    "first_10pct", "last_10pct", "change", "last", "delta", "area",
+    "lowest_10pct", "highest_10pct", "autocorrelation", "median",
+]  # fmt: skip
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Arm(_Strict):
+    """A condition of the experiment: a population and what it overrides."""
+
+    title: str
+    population: str
+    nano: tuple[str, ...] | None = ()
+    """Overrides of a local run."""
+    azr: tuple[str, ...] | None = Field(None, alias="7b")
+    """Overrides of AZR's own command; None: the arm cannot be played there."""
+    seconds: float = 0.0
+    """A step on one core, for estimates."""
+    base: str | None = None
+    """A nano base of `bases`; None is the one that ships."""
+    azr_steps: int | None = Field(None, alias="7b_steps")
+    times: int = 1
+    """Steps, over those of the other arms."""
+    fork: str = ""
+    """ARM@STEP: each seed starts at that checkpoint of that arm's run."""
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        return (f"population={self.population}", *(self.nano or ()))
+
+    @property
+    def azr_overrides(self) -> tuple[str, ...] | None:
+        return None if self.azr is None else (f"+population={self.population}", *self.azr)
+
+    @property
+    def origin(self) -> tuple[str, int] | None:
+        """(arm, step) of the fork."""
+        name, _, step = self.fork.partition("@")
+        return (name, int(step)) if name else None
+
+
+class Base(_Strict):
+    """A nano base that is made before the first run that needs it."""
+
+    minutes: float
+    seed: int = 1
+
+
+class Settings(_Strict):
+    """What all runs of one experiment have in common."""
+
+    steps: int
+    seeds: int | str
+    """How many, from 1; or which, as 11-22."""
+    common: tuple[str, ...] = ()
+    slower: float = 1.0
+    """Factor on an arm's `seconds`."""
+    command: str = ""
+    """AZR's own command; empty for local runs."""
+    note: str = ""
+    """Stands over the results of every recipe with these settings."""
+
+
+class Arms(_Strict):
+    """`arms.yaml`."""
+
+    scales: dict[str, Settings]
+    arms: dict[Annotated[str, BeforeValidator(str)], Arm]
+    bases: dict[str, Base] = {}
+
+    def find(self, name: str) -> Arm:
+        """The arm called `name`. Raises UserError: there is none."""
+        if name not in self.arms:
+            hint = did_you_mean(name, self.arms)
+            raise UserError(f"there is no arm {name}{hint}; choose from: {', '.join(self.arms)}")
+        return self.arms[name]
+
+
+class Row(_Strict):
+    """A row of the table: one number per run, its mean and interval per arm."""
+
+    label: str
+    metric: str
+    """As in docs/records.md, without the role: `solve_rate`, `eval/greedy`."""
+    reduce: Reducer = "last_10pct"
+    role: str = ""
+    """Empty: that of the metric's own roles (`metrics.py`). `mean` is the mean over roles."""
+    ratio: bool = False
+    """Over the first arm's value of the same seed."""
+    paper: str = ""
+    """What the paper has there, with its source."""
+
+
+class Chart(_Strict):
+    """Curves over the steps, a line per arm (and role)."""
+
+    metric: str
+    title: str
+    unit: str = ""
+    roles: tuple[str, ...] = ("",)
+    note: str = ""
+
+    @property
+    def file(self) -> str:
+        return self.metric.replace("/", "_")
+
+
+class Hypothesis(_Strict):
+    """What decides, written before anything is played: `arm` is above `than` in a row of the table,
+    by more than `margin`; without `than`, above `margin`."""
+
+    claim: str
+    row: str
+    """The row's label."""
+    arm: str
+    than: str = ""
+    margin: float = 0.0
+    looks: dict[int, float] = {}
+    """Level at each number of seeds at which it is tested; without any, 0.05."""
+
+
+class Recipe(_Strict):
+    """`recipe.yaml`."""
+
+    name: str
+    title: str
+    figure: str
+    """The paper's table or figure, or whose question it is."""
+    paper: str = ""
+    """What the paper shows there, with its source."""
+    settings: str = "nano"
+    arms: tuple[Annotated[str, BeforeValidator(str)], ...] = ()
+    """The first is the baseline."""
+    steps: int | None = None
+    seeds: int | str | None = None
+    hypotheses: tuple[Hypothesis, ...] = ()
+    together: bool = False
+    """All hypotheses have to hold at once, so each is tested at its full level (intersection-union
+    test, Berger 1982); otherwise their number is corrected for."""
+    decision: str = ""
+    paired: bool = False
+    """Seeds are pairs: forks of one checkpoint."""
+    crossplay: int = 0
+    """After a run, its snapshots of every so many steps play each other."""
+    overrides: tuple[str, ...] = ()
+    own_runs: bool = False
+    """Its runs are not shared with other recipes: they measure time."""
+    charts: tuple[Chart, ...] = ()
+    table: tuple[Row, ...] = ()
+    scripts: tuple[str, ...] = ()
+    """Command lines of a recipe with programs of its own; `{results}` is where they write."""
+    minutes: float = 0.0
+    """Of the scripts."""
+    scales: tuple[str, ...] = ("nano", "7b")
+    after_7b: str = ""
+    """The last line of the script at 7B; `{runs}` are the run directories."""
+
+    @property
+    def folder(self) -> Path:
+        return recipes_folder() / self.name
+
+    @cached_property
+    def baseline(self) -> str:
+        return next(iter(self.arms), "")
+
+    def row(self, label: str) -> Row:
+        return next(row for row in self.table if row.label == label)
+
+
+def seed_numbers(seeds: int | str) -> range:
+    """`3` is 1, 2, 3, and `11-22` all from 11 to 22. Raises ValueError for anything else."""
+    first, dash, last = str(seeds).partition("-")
+    numbers = range(int(first), int(last) + 1) if dash else range(1, int(first) + 1)
+    if not numbers or numbers[0] < 1:
+        raise ValueError(f"{seeds} names no seed")
+    return numbers
+
+
+def recipes_folder() -> Path:
+    """`recipes/` of a checkout, or a folder of the installed package."""
+    return Path(str(files("azr_population.recipes")))
+
+
+def read_arms(folder: Path | None = None) -> Arms:
+    """`arms.yaml` of a folder of recipes, by default the package's. Raises UserError."""
+    path = (folder or recipes_folder()) / "arms.yaml"
+    arms = _read(path, Arms, {})
+    for name, arm in arms.arms.items():
+        if arm.base is not None and arm.base not in arms.bases:
+            raise UserError(f"{path}: base {arm.base} of arm {name} is not in bases")
+    return arms
+
+
+def recipe_names(folder: Path | None = None) -> list[str]:
+    """All recipes: the paper's tables and figures first, the former base's experiments last."""
+    found = (folder or recipes_folder()).glob("*/recipe.yaml")
+    return sorted((path.parent.name for path in found), key=_paper_order)
+
+
+def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
+    """The recipe called `name`, spelled in full. Raises UserError: there is none, or its file has a
+    mistake."""
+    names = recipe_names(folder)
+    if name not in names:
+        near = [known for known in names if known.startswith(name)]
+        hint = f" (did you mean {' or '.join(near)}?)" if near else did_you_mean(name, names)
+        raise UserError(f"there is no recipe {name}{hint}; choose one of: {', '.join(names)}")
+    path = (folder or recipes_folder()) / name / "recipe.yaml"
+    recipe = _read(path, Recipe, {"name": name})
+    for arm in recipe.arms:
+        arms.find(arm)
+    labels = {row.label for row in recipe.table}
+    wrong = [one.row for one in recipe.hypotheses if one.row not in labels]
+    named = {arm for one in recipe.hypotheses for arm in (one.arm, one.than) if arm}
+    wrong += sorted(named - set(recipe.arms))
+    wrong += [recipe.settings] * (recipe.settings not in arms.scales)
+    if wrong:
+        raise UserError(
+            f"{path}: {', '.join(wrong)} of hypotheses or settings is not in table, arms or scales"
+        )
+    return recipe
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def _read(path: Path, model: type[T], more: dict[str, Any]) -> T:
+    """A YAML file as a model; a mistake is one line with the place in the file."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return model.model_validate({**content, **more})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UserError(f"{path}: {place}: {first['msg']}") from None
+    except (OSError, yaml.YAMLError, TypeError) as error:
+        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
+
+
+def _paper_order(name: str) -> tuple[int, int, str]:
+    kinds = {"table": 0, "fig": 1, "line": 2, "programme": 4}
+    kind = next((place for start, place in kinds.items() if name.startswith(start)), 3)
+    digits = "".join(c for c in name.split("_")[0] if c.isdigit())
+    return kind, int(digits or 0), name

@@ -1,0 +1,192 @@
+"""The page of a run: one HTML file that needs neither network nor server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+from markupsafe import Markup
+
+from azr_population.analysis import figures, html, run_tables, tasks
+from azr_population.analysis.frame import read_run
+from azr_population.analysis.lineage import family_trees, replacements
+from azr_population.analysis.redacted import redacted
+from azr_population.analysis.summary import Tile, changed, nothing_valid, summary, tiles_of
+from azr_population.domains.domain import Domain
+from azr_population.files import write_atomically, writing
+from azr_population.runs import RunDirectory, diagnostics
+from azr_population.runs.diagnostics.measures import size_of
+from azr_population.runs.formatting import duration
+from azr_population.runs.records import domain_of, number, step_of, steps_of
+
+SECTIONS = {
+    "a-task": "A task",
+    "skill": "Solving",
+    "proposing": "Proposing",
+    "complexity": "Complexity",
+    "space": "Problem space",
+    "standing": "Who beats whom",
+    "words": "In words",
+    "family-tree": "Family tree",
+    "then-and-now": "Then and now",
+    "hardest": "Hardest tasks",
+    "completions": "Completions",
+    "training": "Training",
+    "fairness": "Fairness",
+    "settings": "Settings",
+}
+
+
+def write_report(run_dir: Path, out: Path | None = None) -> Path:
+    """Writes the page of a run from its folder alone, to `out` or to `report.html` in the folder.
+
+    A run that is incomplete or still going on is shown as far as it got, and the page says so.
+
+    Raises UserError: there is no run in the folder, or the page cannot be written.
+    """
+    run = RunDirectory(run_dir)
+    run.refuse_results_only()
+    path = out or run.path / "report.html"
+    content = _page(run, run.config())
+    with writing(path, "; name another place by --out"):
+        write_atomically(path, content)
+    return path
+
+
+def closing(run_dir: Path) -> dict[str, Any]:
+    """For the end of the terminal's output: `wrong` (why there is no valid proposal, or nothing)
+    and `changed`, what the run's page says of that."""
+    run = RunDirectory(run_dir)
+    table = read_run(run.path)
+    last = int(table["step"].max()) if len(table) else 0
+    if wrong := nothing_valid(table):
+        return {"wrong": wrong, "changed": []}
+    roles = list(run_tables.member_roles(table).values())
+    return {"wrong": "", "changed": changed(roles, last, _tiles(run, table, last))}
+
+
+def _page(run: RunDirectory, config: dict[str, Any]) -> str:
+    table, steps, matches = read_run(run.path), steps_of(run), list(run.matches())
+    born = replacements(run.lineage())
+    name = str(_at(config, "population", "name") or run.path.resolve().name)
+    planned = int(number(_at(config, "run", "steps")) or 0) or None
+    known = [step_of(row) or 0 for row in steps[-1:] or (*matches, *born)]
+    last = max(known, default=0)
+    domain = domain_of(run)
+    size = size_of(domain)
+    tiles = _tiles(run, table, last)
+    chosen = tasks.examples(run.tasks, last, size.name if size else "")
+    wrong = nothing_valid(table)
+    state, status = _status(last if steps else 0, planned, run.unreadable())
+    opening_title, opening = _opening(run, chosen, domain)
+    members = run_tables.member_roles(table)
+    drawn = figures.Figures(table, [row["step"] for row in born], max(planned or 0, last))
+    drawn.add_metrics(domain)
+    drawn.add_refusals()
+    drawn.add_times()
+    for key in ("coverage", "coverage_per_task", "ancestor_age"):
+        drawn.add_series(run, key)
+    sections = SECTIONS if opening else {k: v for k, v in SECTIONS.items() if k != "a-task"}
+    return html.page(
+        "report.html.j2",
+        title=f"{name} - {run.path.resolve().name}",
+        sections=sections,
+        state="failed" if wrong else state,
+        status=f"{status} No valid proposal." if wrong else status,
+        wrong=wrong,
+        facts=_facts(config, table, name),
+        tiles=tiles,
+        members=members,
+        opening_title=opening_title,
+        opening=opening,
+        figures=drawn.figures,
+        constant=drawn.constant,
+        space=figures.problem_space(run, last),
+        last=last,
+        match_ups=figures.match_ups(matches, len(born)),
+        member_table=run_tables.member_table(steps, born),
+        summary=summary(name, planned, steps, matches, born, tiles, wrong),
+        trees=family_trees(born, members, last),
+        credit=run_tables.operator_table(
+            diagnostics.operator_credit(run), diagnostics.ready_of(run)
+        ),
+        replacements=run_tables.lineage_table(born),
+        pairs=tasks.side_by_side(chosen, domain),
+        solved=tasks.hardest(chosen.solved, "Nobody solved a task yet.", domain),
+        unsolved=tasks.hardest(chosen.unsolved, "There is no task that nobody solved.", domain),
+        completions=tasks.completions(run.completions, domain.marks),
+        fairness=run_tables.fairness_table(diagnostics.consumption(run)),
+        sampler=run_tables.sampler_table(steps),
+        config=yaml.safe_dump(redacted(config), sort_keys=False, allow_unicode=True),
+        environment=environment_table(run.environment()),
+    )
+
+
+def environment_table(environment: Mapping[str, Any]) -> Markup:
+    """The environment of the run, without its command: a token may have been typed with it."""
+
+    def plain(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return ", ".join(f"{name} {version}" for name, version in value.items())
+        return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+    shown = redacted({key: value for key, value in environment.items() if key != "command"})
+    rows = [[key, plain(value)] for key, value in shown.items()]
+    return html.table(["environment", ""], rows) if rows else Markup()
+
+
+def _tiles(run: RunDirectory, table: pd.DataFrame, last: int) -> list[Tile]:
+    changes = diagnostics.changes(run, last)
+    coverage = diagnostics.series(run, "coverage")
+    return tiles_of(table, changes, last, size_of(domain_of(run)), coverage)
+
+
+def _facts(config: dict[str, Any], table: pd.DataFrame, name: str) -> list[tuple[str, str]]:
+    """What was played on what, in a line."""
+    where = str(_at(config, "base", "path") or "").rstrip("/").rpartition("/")[2]
+    model = str(_at(config, "actor_rollout_ref", "model", "path") or "?")
+    base = str(_at(config, "base", "name") or "") or model.rstrip("/").rpartition("/")[2]
+    seed = _at(config, "seed")
+    took = float(table.loc[table["metric"] == "time/step", "value"].sum())
+    written = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    return [
+        ("base", f"{base} ({where})" if where and where != base else base),
+        ("seed", "?" if seed is None else str(seed)),
+        ("population", name),
+        ("time", duration(took)),
+        ("written", written),
+    ]
+
+
+def _opening(run: RunDirectory, chosen: tasks.Examples, domain: Domain) -> tuple[str, Markup]:
+    """A task with its attempts: a late one of middle size, or any; failing that a proposal."""
+    late = [*(late for _, late in chosen.pairs), *chosen.solved, *chosen.unsolved]
+    some = [task for task in late if 0 < (number(task.get("solve_rate")) or 0) < 1]
+    if late:
+        return "A task and its attempts", tasks.card(domain, (some or late)[0], open=True)
+    refused = [row for row in run.completions() if row.get("phase") == "propose"]
+    if refused:
+        return "What was proposed", tasks.one_completion(refused[-1], domain.marks, open=True)
+    return "", Markup()
+
+
+def _status(done: int, steps: int | None, unreadable: Mapping[str, int]) -> tuple[str, str]:
+    if steps and done >= steps:
+        state, text = "finished", f"Finished: {done} of {steps} steps."
+    else:
+        state = "incomplete"
+        text = f"Incomplete: {done} of {steps or '?'} steps; the run goes on or was stopped."
+    if unreadable:
+        counts = ", ".join(f"{count} of {record}.jsonl" for record, count in unreadable.items())
+        text += f" Damaged lines left out: {counts}."
+    return state, text
+
+
+def _at(config: Any, *keys: str) -> Any:
+    for key in keys:
+        config = config.get(key) if isinstance(config, dict) else None
+    return config

@@ -1,0 +1,237 @@
+"""Numbers over seeds: what a curve is reduced to, means and differences with intervals, tests.
+
+A seed is one observation: the steps and the members of a run depend on each other. Intervals are
+Student's, of differences Welch's; corrections are Holm's (1979); the robust mean is the
+interquartile mean with a bootstrap interval (Agarwal et al. 2021).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+LEVEL = 0.05
+Values = Mapping[str, float]
+"""One number per seed, by the name of the run's folder."""
+FEWEST_FOR_BOOTSTRAP = 5
+"""Seeds below which resampling them says nothing."""
+_RESAMPLES = 9999
+
+
+def tenth(steps: int) -> int:
+    """A tenth of the steps, rounded up."""
+    return max(1, math.ceil(steps / 10))
+
+
+def _first(curve: pd.Series, steps: int) -> float:
+    return float(curve[curve.index <= tenth(steps)].mean())
+
+
+def _late(curve: pd.Series, steps: int) -> float:
+    return float(curve[curve.index > steps - tenth(steps)].mean())
+
+
+def _last(curve: pd.Series, steps: int) -> float:
+    """NaN where nothing was measured in the last tenth: an earlier value is not one at the end."""
+    return float(curve.iloc[-1]) if curve.index[-1] > steps - tenth(steps) else math.nan
+
+
+def _area(curve: pd.Series, steps: int) -> float:
+    """The mean height between first and last step, by trapezoids."""
+    from scipy.integrate import trapezoid  # numpy's has another name before 2.0
+
+    width = curve.index[-1] - curve.index[0]
+    return float(trapezoid(curve, curve.index) / width) if width else float(curve.iloc[0])
+
+
+def _windows(curve: pd.Series, steps: int) -> list[float]:
+    """Means over every tenth of the steps."""
+    width = tenth(steps)
+    ends = [step for step in curve.index if step >= curve.index[0] + width - 1]
+    return [
+        float(curve[(curve.index > end - width) & (curve.index <= end)].mean())
+        for end in ends or [curve.index[-1]]
+    ]
+
+
+def _autocorrelation(curve: pd.Series, steps: int) -> float:
+    """At lag 1, of what a linear trend leaves: near 1 where the curve swings over many steps, about
+    -2 / length for noise. NaN of fewer than ten values, or of a straight line."""
+    if len(curve) < 10:
+        return math.nan
+    rest = curve.to_numpy() - np.polyval(np.polyfit(curve.index, curve, 1), curve.index)
+    if np.abs(rest).max() < 1e-9:
+        return math.nan
+    return float((rest[:-1] * rest[1:]).sum() / (rest**2).sum())
+
+
+REDUCERS: dict[str, Callable[[pd.Series, int], float]] = {
+    "first_10pct": _first,
+    "last_10pct": _late,
+    "change": lambda curve, steps: _late(curve, steps) - _first(curve, steps),
+    "last": _last,
+    "delta": lambda curve, steps: _last(curve, steps) - float(curve.iloc[0]),
+    "area": _area,
+    "lowest_10pct": lambda curve, steps: min(_windows(curve, steps)),
+    "highest_10pct": lambda curve, steps: max(_windows(curve, steps)),
+    "autocorrelation": _autocorrelation,
+    # The first step warms caches up.
+    "median": lambda curve, steps: float(curve[curve.index > 1].median()),
+}
+"""One number of a curve [step -> value] and the arm's number of steps."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """A mean, or a difference of two, with its interval at `level` and p-values."""
+
+    mean: float
+    low: float
+    high: float
+    counts: tuple[int, ...]
+    """Seeds of each arm, in their order; pairs if paired."""
+    p: float = math.nan
+    permutation: float | None = None
+    level: float = LEVEL
+
+    @property
+    def n(self) -> int:
+        return min(self.counts)
+
+
+def interval(values: Values, level: float = LEVEL) -> Test:
+    """The mean of seeds with Student's interval; one seed has none."""
+    return compare(values, None, False, level)
+
+
+def compare(
+    a: Values,
+    b: Values | None,
+    paired: bool,
+    level: float = LEVEL,
+    margin: float = 0.0,
+    permute: bool = True,
+) -> Test:
+    """The mean difference of `a` and `b` by Welch's test, or paired over the seeds of both by
+    Student's; without `b` the mean of `a`. The p-values are of no difference beyond `margin`;
+    the permutation test is left out where `permute` is False: it takes a while."""
+    from scipy import stats
+
+    if b is None:
+        first, second = np.array(list(a.values())), None
+    elif paired:
+        shared = [seed for seed in a if seed in b]
+        first, second = np.array([a[seed] - b[seed] for seed in shared]), None
+    else:
+        first, second = np.array(list(a.values())), np.array(list(b.values()))
+    counts = (len(first),) if second is None else (len(first), len(second))
+    if not min(counts):
+        return Test(math.nan, math.nan, math.nan, counts, level=level)
+    mean = float(first.mean() - (0.0 if second is None else second.mean()))
+    if min(counts) < 2:
+        return Test(mean, math.nan, math.nan, counts, level=level)
+    with warnings.catch_warnings():
+        # Samples without variance: the interval is a point, and the p-value says nothing.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        if second is None:
+            test = stats.ttest_1samp(first - margin, 0.0)
+        else:
+            test = stats.ttest_ind(first - margin, second, equal_var=False)
+        bounds = test.confidence_interval(1 - level)
+        low, high = float(bounds.low) + margin, float(bounds.high) + margin
+    if math.isnan(low):
+        low = high = mean
+    permutation = _permuted(first - margin, second) if permute else None
+    return Test(mean, low, high, counts, float(test.pvalue), permutation, level)
+
+
+def _permuted(first: np.ndarray, second: np.ndarray | None) -> float | None:
+    """p by permuting seeds between arms, or signs; exact where there are few ways. None where even
+    the most extreme order could not come below 5%."""
+    from scipy import stats
+
+    paired = second is None
+    other = np.zeros_like(first) if second is None else second
+    ways = 2 ** len(first) if paired else math.comb(len(first) + len(other), len(first))
+    if 2 / ways >= LEVEL:
+        return None
+    test = stats.permutation_test(
+        (first, other),
+        lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
+        permutation_type="samples" if paired else "independent",
+        vectorized=True,
+        n_resamples=_RESAMPLES,
+        rng=np.random.default_rng(0),
+    )
+    return float(test.pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected for their number; NaN is no test and stays NaN."""
+    from statsmodels.stats.multitest import multipletests
+
+    values = np.array(p_values, dtype=float)
+    known = ~np.isnan(values)
+    if known.any():
+        values[known] = multipletests(values[known], method="holm")[1]
+    return [float(value) for value in values]
+
+
+def interquartile_mean(values: Values) -> Test | None:
+    """The mean of the middle half with a 95% bootstrap interval over seeds (Agarwal et al. 2021);
+    None for fewer than `FEWEST_FOR_BOOTSTRAP`."""
+    from scipy import stats
+
+    if len(values) < FEWEST_FOR_BOOTSTRAP:
+        return None
+    sample = np.array(list(values.values()))
+    bounds = stats.bootstrap(
+        (sample,),
+        lambda x, axis: stats.trim_mean(x, 0.25, axis=axis),
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    mean = float(stats.trim_mean(sample, 0.25))
+    return Test(mean, float(bounds.low), float(bounds.high), (len(sample),))
+
+
+def interval_text(
+    test: Test, percent: bool = False, signed: bool = False, unit: str = "", low: bool = True
+) -> str:
+    """`23.4% [21.0, 25.8]`, or the mean alone where there is no interval; `-` without a mean.
+
+    Args:
+        percent: values are fractions and are shown in percent; a signed one in points.
+        signed: with `+`, as of a difference.
+        unit: what follows the mean of other values.
+        low: whether the interval is shown.
+    """
+    if math.isnan(test.mean):
+        return "-"
+    scale = 100.0 if percent else 1.0
+    values = [scale * value for value in (test.mean, test.low, test.high)]
+    size = max((abs(value) for value in values if not math.isnan(value)), default=0.0)
+    places = 1 if percent or size >= 10 else 2 if size >= 1 else 3
+    places = 0 if size >= 1000 else places
+    form = f"{{:{'+' * signed},.{places}f}}"
+    mean, least, most = (form.format(value) for value in values)
+    unit = (" points" if signed else "%") if percent else f" {unit}" * bool(unit)
+    bounds = "" if not low or math.isnan(test.low) else f" [{least}, {most}]"
+    return f"{mean}{unit}{bounds}"
+
+
+def band(curves: Mapping[str, pd.Series], level: float = LEVEL) -> pd.DataFrame:
+    """The mean of the seeds' curves and Student's interval at every step that all of them have:
+    `step`, `value`, `low`, `high` (missing for one seed)."""
+    from scipy.stats import t
+
+    table = pd.DataFrame(dict(curves)).dropna() if curves else pd.DataFrame()
+    mean = table.mean(axis=1)
+    half = table.sem(axis=1) * t.ppf(1 - level / 2, max(table.shape[1] - 1, 1))
+    rows = {"step": table.index, "value": mean, "low": mean - half, "high": mean + half}
+    return pd.DataFrame(rows).reset_index(drop=True)

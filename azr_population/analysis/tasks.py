@@ -1,0 +1,255 @@
+"""What a run's page shows of its tasks and completions: which ones, and each as a card."""
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from azr_population.analysis.html import cut, render
+from azr_population.analysis.syntax import highlighted
+from azr_population.domains.domain import Domain
+from azr_population.domains.pieces import asked, marks_of, pieces
+from azr_population.printable import printable
+from azr_population.runs.diagnostics.takes import tenth
+from azr_population.runs.formatting import show
+from azr_population.runs.reasons import meaning, verdict_words
+from azr_population.runs.records import Record, number
+
+Hardness = Callable[[Record], tuple[float, ...]]
+
+HARDEST = 3
+"""Tasks shown under "solved by somebody" and under "solved by nobody"."""
+
+
+class Examples(NamedTuple):
+    """The tasks that the page shows."""
+
+    pairs: list[tuple[Record, Record]]
+    """An early and a late task of each type, each of median size for its time."""
+    solved: list[Record]
+    """The hardest solved ones: the lowest solve rate above 0, then the largest program."""
+    unsolved: list[Record]
+    """The largest programs that nobody solved in any of their tasks."""
+
+
+def examples(read: Callable[[], Iterable[Record]], last: int, size: str) -> Examples:
+    """Reads the tasks twice and keeps the first and the last tenth of `last` steps in memory;
+    `size` is the measure that programs are large by.
+
+    A program counts once among the hardest, by its hardest task.
+    """
+    hardness = partial(_hardness, size)
+    ever_solved = {_program(task) for task in read() if (number(task.get("solve_rate")) or 0) > 0}
+    width = tenth(last)
+    early: dict[str, list[Record]] = {}
+    late: dict[str, list[Record]] = {}
+    solved: dict[str, Record] = {}
+    unsolved: dict[str, Record] = {}
+    for task in read():
+        step, rate = number(task.get("step")), number(task.get("solve_rate"))
+        if step is None:
+            continue
+        if step <= width:
+            early.setdefault(_type(task), []).append(task)
+        elif step > last - width:
+            late.setdefault(_type(task), []).append(task)
+        if rate is not None:
+            program = _program(task)
+            if rate > 0:
+                _note(solved, program, task, hardness)
+            elif program not in ever_solved:
+                _note(unsolved, program, task, hardness)
+    return Examples(
+        [
+            (_middle(early[type], size), _middle(late[type], size))
+            for type in sorted(early)
+            if type in late
+        ],
+        heapq.nlargest(HARDEST, solved.values(), key=hardness),
+        heapq.nlargest(HARDEST, unsolved.values(), key=hardness),
+    )
+
+
+def _note(hardest: dict[str, Record], program: str, task: Record, key: Hardness) -> None:
+    """Keeps the hardest task of each program, and once there are many, the hardest programs."""
+    hardest[program] = max(hardest.get(program, task), task, key=key)
+    if len(hardest) > 64 * HARDEST:
+        kept = heapq.nlargest(HARDEST, hardest.items(), key=lambda item: key(item[1]))
+        hardest.clear()
+        hardest.update(kept)
+
+
+def _hardness(size: str, task: Record) -> tuple[float, ...]:
+    return (
+        -(number(task.get("solve_rate")) or 0.0),
+        number(task.get(size)) or 0.0,
+        number(task.get("step")) or 0.0,
+    )
+
+
+def _middle(tasks: list[Record], size: str) -> Record:
+    return sorted(tasks, key=lambda task: number(task.get(size)) or 0.0)[len(tasks) // 2]
+
+
+def _program(task: Record) -> str:
+    return str(task.get("program", ""))
+
+
+def _type(task: Record) -> str:
+    return str(task.get("type", "?"))
+
+
+def side_by_side(examples: Examples, domain: Domain) -> Markup:
+    """An early task beside a late one, for each task type."""
+    if not examples.pairs:
+        return _empty("There is no early and late task of one type to set side by side.")
+    pair = Markup('<div class="pair">{}{}</div>')
+    return Markup("").join(
+        pair.format(card(domain, early, "early"), card(domain, late, "late"))
+        for early, late in examples.pairs
+    )
+
+
+def hardest(tasks: Sequence[Record], otherwise: str, domain: Domain) -> Markup:
+    """A card for each task, or the words `otherwise` without any."""
+    cards = Markup("").join(card(domain, task) for task in tasks)
+    return Markup('<div class="tasks">{}</div>').format(cards) if tasks else _empty(otherwise)
+
+
+def card(domain: Domain, task: Record, when: str = "", open: bool = False) -> Markup:
+    """One task; with `open` its attempts are unfolded."""
+    type, types = str(task.get("type", "?")), list(domain.types)
+    facts = ((measure, number(task.get(measure.name))) for measure in domain.measures)
+    teacher, student = task.get("teacher", "?"), task.get("student", "?")
+    attempts = _attempts(task)
+    counts = Counter((right, verdict) for right, _, verdict in attempts)
+    chips = sorted(counts.items(), key=lambda item: (-item[0][0], -item[1]))
+    return render(
+        "card.html.j2",
+        when=when,
+        open=open,
+        type=type,
+        colour=f"type-{types.index(type) % 3}" if type in types else "",
+        asks=domain.types.get(type, ""),
+        step=task.get("step", "?"),
+        who=teacher if teacher == student else f"{teacher} for {student}",
+        facts=", ".join(measure.told(value) for measure, value in facts if value is not None),
+        parts=domain.parts(task),
+        rate=show(task.get("solve_rate"), "{:.0%}", "not attempted"),
+        attempts=attempts,
+        chips=[(right, verdict, count) for (right, verdict), count in chips],
+    )
+
+
+def _attempts(task: Record) -> list[tuple[bool, Any, str]]:
+    """(solved?, the answer, the verdict) of each."""
+    reasons, solved = _listed(task.get("reasons")), _listed(task.get("solved"))
+    shown = []
+    for i, answer in enumerate(_listed(task.get("answers"))):
+        right = i < len(solved) and solved[i] is True
+        reason = str(reasons[i]) if i < len(reasons) else ""
+        shown.append((right, answer, "solved" if right else reason or "failed"))
+    return shown
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+STEPS, EACH, MOST = 5, 2, 16
+"""Steps that are shown, completions of each (verdict, reason) in them, and completions of a step:
+at most 80 in all, some 200 KB of a page if all are as long as they may be, seldom above 60."""
+LONGEST = 1200
+"""Characters that are shown of a prompt, and of a completion."""
+_STYLE = {"valid": "yes", "solved": "yes"}
+
+
+def completions(read: Callable[[], Iterable[Record]], marks: Sequence[str]) -> Markup:
+    """HTML: each step folded, and in it each completion. Reads the records twice. `marks` are the
+    domain's."""
+    steps = _spread(sorted({row["step"] for row in read()}))
+    chosen: dict[int, dict[tuple[str, str], list[Record]]] = {step: {} for step in steps}
+    for row in read():
+        if row["step"] in chosen:
+            kind = str(row.get("verdict")), str(row.get("reason"))
+            alike = chosen[row["step"]].setdefault(kind, [])
+            if len(alike) < EACH:
+                alike.append(row)
+    if not steps:
+        return _empty("None are logged (run.log_completions).")
+    return Markup("").join(_step(step, kinds, marks) for step, kinds in chosen.items())
+
+
+def _spread(steps: list[int]) -> list[int]:
+    """The first, the last, and what lies evenly between them."""
+    if len(steps) <= STEPS:
+        return steps
+    return [steps[math.floor(i * (len(steps) - 1) / (STEPS - 1))] for i in range(STEPS)]
+
+
+def _step(step: int, kinds: Mapping[tuple[str, str], list[Record]], marks: Sequence[str]) -> Markup:
+    ordered = sorted(kinds, key=lambda kind: (kind[0] not in ("refused", "valid"), kind))
+    rounds = [kinds[kind][i] for i in range(EACH) for kind in ordered if i < len(kinds[kind])]
+    shown = sorted(rounds[:MOST], key=lambda row: ordered.index(_kind(row)))
+    return Markup(
+        '<details class="step"><summary>Step {}: {} completions</summary>{}</details>'
+    ).format(step, len(shown), Markup("").join(one_completion(row, marks) for row in shown))
+
+
+def _kind(row: Record) -> tuple[str, str]:
+    return str(row.get("verdict")), str(row.get("reason"))
+
+
+def one_completion(row: Record, marks: Sequence[str], open: bool = False) -> Markup:
+    """One, folded unless `open`."""
+    verdict, reason = map(printable, _kind(row))
+    said = meaning(reason, row.get("finished"))
+    prompt, written = (printable(row.get(key) or "") for key in ("prompt", "completion"))
+    parted = marks_of(prompt, marks)
+    facts = [f"reward {show(row.get('reward'), '{:+.2f}')}"]
+    facts.append(f"advantage {show(row.get('advantage'), '{:+.2f}', 'none')}")
+    facts.append(f"{show(row.get('tokens'), '{:.0f}')} tokens")
+    facts.append(f"log-probability {show(row.get('log_prob'), '{:.2f}')} a token")
+    return render(
+        "completion.html.j2",
+        open=open,
+        style=_STYLE.get(verdict, "no"),
+        words=verdict_words(verdict, reason),
+        member=printable(row.get("member") or "?"),
+        does="proposes" if row.get("phase") == "propose" else "solves",
+        type=printable(row.get("type") or "?"),
+        note=f"{said}; {', '.join(facts)}" if said else ", ".join(facts),
+        asked=_code(_tail(asked(prompt)), parted),
+        written=_code(_head(written), parted),
+    )
+
+
+def _code(shown: str, marks: Sequence[str]) -> Markup:
+    """HTML with what is code in it coloured."""
+    parts = []
+    for mark, body, code in pieces(shown, marks):
+        fenced = mark.startswith("`")
+        opening = f"{mark}\n" if fenced else f"{mark} " if mark else ""
+        body = cut(body.strip("\n"))
+        coloured = Markup(highlighted(body)) if code else body
+        parts.append(Markup("{}{}{}").format(opening, coloured, "\n```" if fenced else ""))
+    return Markup("\n").join(parts)
+
+
+def _head(said: str) -> str:
+    more = len(said) - LONGEST
+    return said if more <= 0 else f"{said[:LONGEST]}\n... ({more:,} more characters)"
+
+
+def _tail(said: str) -> str:
+    """The end of a prompt is what is asked."""
+    more = len(said) - LONGEST
+    return said if more <= 0 else f"({more:,} characters before) ...\n{said[-LONGEST:]}"
+
+
+def _empty(text: str) -> Markup:
+    return Markup('<p class="empty">{}</p>').format(text)

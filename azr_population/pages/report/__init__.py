@@ -1,1 +1,0 @@
-"""What a run shows: live progress, program complexity, the HTML report."""

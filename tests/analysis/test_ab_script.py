@@ -1,0 +1,123 @@
+"""`examples/azr_ab.sh` with stand-ins for AZR and for our command."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "azr_ab.sh"
+AZR = """\
+echo "$*" >>"$PLAYED"
+case "$*" in *dry_run=true*) exit 0 ;; esac
+case "$*" in *experiment_name="${BREAKS:-none}"*) exit 7 ;; esac
+echo 'step:1 - pred_code_o/accuracy:0.5'
+"""
+PYTHON = '#!/bin/sh\nprintf "%s\\n" "$@" >"$COMPARED"\n'
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Runs the script; returns its exit code, AZR's commands as words, and what was compared."""
+    azr = tmp_path / "azr" / "scripts" / "selfplay" / "coder7b.sh"
+    azr.parent.mkdir(parents=True)
+    azr.write_text(AZR)
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+
+    def run(*typed, **settings):
+        played, compared = tmp_path / "played", tmp_path / "compared"
+        played.write_text("")
+        compared.unlink(missing_ok=True)
+        own = {"AZR_HOME": str(tmp_path / "azr"), "OUT": str(tmp_path / "out"), **settings}
+        own |= {"PLAYED": str(played), "COMPARED": str(compared)}
+        own["PATH"] = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["bash", str(SCRIPT), *typed], env={**os.environ, **own}, capture_output=True
+        )
+        commands = [line.split() for line in played.read_text().splitlines()]
+        told = compared.read_text().splitlines() if compared.exists() else []
+        return done.returncode, commands, told
+
+    return run
+
+
+def names(commands):
+    """(experiment, whether it is a rehearsal) of AZR's commands."""
+    return [
+        (
+            next(word.partition("=")[2] for word in words if "experiment_name" in word),
+            "population.dry_run=true" in words,
+        )
+        for words in commands
+    ]
+
+
+def test_all_arms_are_rehearsed_then_seeds_are_played_in_turn_and_compared(script, tmp_path):
+    code, commands, compared = script("data.x=1", SEEDS="1 2")
+    assert code == 0 and all("data.x=1" in words for words in commands)
+    rehearsals, plays = names(commands)[:2], names(commands)[2:]
+    assert rehearsals == [("single_seed_1", True), ("4t4s_seed_1", True)]
+    assert plays == [
+        (f"{arm}_seed_{n}", False) for n in (1, 2) for arm in ("stock", "single", "4t4s")
+    ]
+    steps = {
+        name: next(word for word in words if "total_training_steps" in word)
+        for (name, _), words in zip(names(commands), commands, strict=True)
+    }
+    assert steps["stock_seed_1"].endswith("=201") and steps["single_seed_2"].endswith("=200")
+    assert "+population=4t4s" in commands[-1] and "population.seed=2" in commands[-1]
+    assert not any("population" in word for word in commands[2])
+    out = tmp_path / "out"
+    assert [word for word in compared if "=" in word] == [
+        f"{arm}={out}/{arm}/seed_{n}{'.log' * (arm == 'stock')}"
+        for n in (1, 2)
+        for arm in ("stock", "single", "4t4s")
+    ]
+    assert (out / "stock" / "seed_1.log").read_text() == "step:1 - pred_code_o/accuracy:0.5\n"
+
+
+def test_dry_rehearses_and_plays_nothing(script):
+    code, commands, compared = script(DRY="1", ARMS="stock 4t4s", SEEDS="3 4")
+    assert (code, names(commands), compared) == (0, [("4t4s_seed_3", True)], [])
+
+
+def test_an_interrupted_run_is_gone_on_with_and_finished_ones_are_left_alone(script):
+    settings = {"SEEDS": "1 2", "ARMS": "stock single"}
+    code, _, compared = script(BREAKS="stock_seed_2", **settings)
+    assert code == 7 and not compared
+    code, commands, compared = script(**settings)
+    assert code == 0 and compared
+    assert names(commands)[1:] == [("stock_seed_2", False), ("single_seed_2", False)]
+    assert all("trainer.resume_mode=auto" in words for words in commands)
+
+
+PLAYED = """\
+for word in "$@"; do
+    case $word in
+        *dry_run=true) exit 0 ;;
+        trainer.experiment_name=*) name=${word#*=} ;;
+        population.run_dir=*) run=${word#*=} ;;
+    esac
+done
+echo 'step:0 - val/test_score/x:0.125'
+echo 'step:1 - pred_code_o/accuracy:0.5'
+echo 'step:2 - val/test_score/x:0.25'
+[ -n "${run:-}" ] || exit 0
+mkdir -p "$run"
+echo "{seed: 1, population: {name: $name}}" >"$run/config.yaml"
+echo '{"step": 1, "member": "student_0", "shares": {"x": 0.5}}' >"$run/validations.jsonl"
+echo '{"step": 1, "student/solve_rate": 0.5}' >"$run/metrics.jsonl"
+"""
+
+
+def test_our_own_command_compares_what_was_played(script, tmp_path):
+    (tmp_path / "azr" / "scripts" / "selfplay" / "coder7b.sh").write_text(PLAYED)
+    python = tmp_path / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    code, _, _ = script(PYTHONPATH=str(SCRIPT.parents[1]), SEEDS="1 2")
+    assert code == 0
+    assert (tmp_path / "out" / "compare.html").stat().st_size > 1000

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from pprint import pformat
+
+import needs
+import numpy
+import pytest
+
+from azr_population.analysis.azr_log import (
+    KEYS,
+    flat_lines,
+    from_console,
+    last_step,
+    read_azr_log,
+)
+from azr_population.analysis.frame import curve, tidy
+from azr_population.analysis.metrics import all_metrics
+from azr_population.errors import UserError
+
+
+def azr_series(rows, name):
+    """One of our metrics as AZR logged it: [(step, value)]."""
+    return list(curve(tidy(flat_lines(rows)), name, ("agent",)).items())
+
+
+# Lines as veRL's console logger prints them, through Ray, among AZR's own coloured output.
+CONSOLE = """\
+(TaskRunner pid=71) {'actor_rollout_ref': {'model': {'path': 'Qwen/Qwen2.5-Coder-7B',
+(TaskRunner pid=71)                                  'use_shm': False}}}
+(TaskRunner pid=71)  'data': {'train_batch_size': 64, 'max_response_length': 8096},
+\x1b[1m\x1b[34m[REWARD]\x1b[0m Computing rewards for gen_code_i... step: 3
+(TaskRunner pid=71) step:0 - val/test_score/code:0.5
+\x1b[36m(TaskRunner pid=71)\x1b[0m step:1 - gen_code_i/format_score:0.5 - \
+gen_code_o/format_score:np.float64(0.75) - pred_code_i/accuracy:0.25 - \
+pred_code_o/accuracy:0.35 - actor/entropy:1e-1 - actor/grad_norm:nan - \
+gen_code_o/gen_code_o/avg_program_lines:6.5 - gen_code_i/gen_code_i/avg_program_lines:7.5 - \
+response_length/clip_ratio:0.0 - timing_s/step:12.5 - perf/total_num_tokens:4000
+(TaskRunner pid=71) step:2 - gen_code_i/format_score:0.6 - pred_code_f/accuracy:0.5
+step:2 - val/test_score/code:0.625
+step:3 - gen_code_i/form
+"""
+
+
+def test_the_console_is_read_step_by_step() -> None:
+    rows = from_console(CONSOLE)
+    assert list(rows) == [0, 1, 2], "nothing is known of a step without a value"
+    assert rows[1]["gen_code_o/format_score"] == 0.75
+    assert rows[1]["actor/entropy"] == 0.1
+    assert "actor/grad_norm" not in rows[1]
+    assert rows[2] == {
+        "gen_code_i/format_score": 0.6,
+        "pred_code_f/accuracy": 0.5,
+        "val/test_score/code": 0.625,
+    }
+
+
+def test_a_validation_at_the_end_is_no_step() -> None:
+    rows = from_console(
+        CONSOLE.replace("step:3 - gen_code_i/form", "step:3 - val/test_score/c:0.5")
+    )
+    assert list(rows) == [0, 1, 2, 3] and last_step(rows) == 2
+    assert last_step({0: {"val/test_score/code": 0.5}}) == 0
+
+
+@pytest.mark.parametrize("torn", ["step:3 - gen_co", "step:3 - actor/entropy:0.2", "step:3"])
+def test_a_line_that_is_still_being_written_does_not_count(torn: str) -> None:
+    assert list(from_console(CONSOLE + torn)) == [0, 1, 2]
+    assert from_console("step:1 - a/b:0.25\nstep:2 - a/b:0.2") == {1: {"a/b": 0.25}}
+
+
+@pytest.mark.parametrize("first", ["[2025-06-01 12:00:00] start", "[rank0]: hello", "{'a': 1}"])
+def test_a_console_may_begin_like_json(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "azr.log"
+    path.write_text(f"{first}\n{CONSOLE}")
+    assert list(read_azr_log(path)[0]) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("prefix", ["", "(TaskRunner pid=71) ", "\x1b[36m(Main pid=7)\x1b[0m "])
+def test_settings_are_found_in_a_printed_configuration(tmp_path: Path, prefix: str) -> None:
+    """As `pprint` prints it: keys sorted, a line each."""
+    model = {"enable_gradient_checkpointing": True, "override_config": {}, "path": "org/actor"}
+    config = {
+        "data": {"train_batch_size": 64, "max_response_length": 8096, "custom": {"path": None}},
+        "critic": {"model": model | {"path": "org/critic"}},
+        "actor_rollout_ref": {"actor": {"save": ["model", "optimizer"]}, "model": model},
+        "azr": {"reward": {"n_samples": 8, "options": {}}},
+    }
+    path = tmp_path / "azr.log"
+    lines = [*pformat(config).splitlines(), "step:1 - actor/entropy:0.5"]
+    path.write_text("".join(f"{prefix}{line}\n" for line in lines))
+    assert read_azr_log(path)[1] == {
+        "base": "org/actor",
+        "data.train_batch_size": "64",
+        "azr.reward.n_samples": "8",
+        "data.max_response_length": "8096",
+    }
+
+
+def test_our_diagnostics_are_means_over_the_task_types(tmp_path: Path) -> None:
+    path = tmp_path / "azr.log"
+    path.write_text(CONSOLE)
+    rows, settings = read_azr_log(path)
+    assert azr_series(rows, "solve_rate") == [(1, pytest.approx(0.3)), (2, 0.5)]
+    assert azr_series(rows, "valid_frac") == [(1, 0.625), (2, 0.6)]
+    assert azr_series(rows, "time/step") == [(1, 12.5)]
+    assert azr_series(rows, "lines") == [(1, 7.0)]
+    assert azr_series(rows, "exam_mean") == []
+    assert settings == {
+        "base": "Qwen/Qwen2.5-Coder-7B",
+        "data.train_batch_size": "64",
+        "data.max_response_length": "8096",
+    }
+    assert {name for name in KEYS if name != "total/generated_tokens"} <= {
+        *all_metrics(),
+        "total/generated_tokens",
+    }
+
+
+ROWS = [
+    {"_step": 1, "pred_code_i/accuracy": 0.25, "_timestamp": 1.5e9, "note": "x"},
+    {"_step": 2, "pred_code_i/accuracy": None},
+    {"_step": 3, "pred_code_i/accuracy": 0.75},
+]
+SHAPES = {
+    "list.json": json.dumps(ROWS),
+    "lines.json": "\n".join(map(json.dumps, ROWS)) + '\n{"_step": 4, "pred',
+    "columns.json": json.dumps({key: [row.get(key) for row in ROWS] for key in ROWS[0]}),
+    "pandas.json": json.dumps(
+        {key: {str(i): row.get(key) for i, row in enumerate(ROWS)} for key in ROWS[0]}
+    ),
+    "table.json": json.dumps(
+        {"columns": list(ROWS[0]), "data": [list(map(row.get, ROWS[0])) for row in ROWS]}
+    ),
+    "history.json": json.dumps({"history": ROWS}),
+    "verl.jsonl": "\n".join(json.dumps({"step": r["_step"], "data": r}) for r in ROWS),
+    "history.csv": "_step,pred_code_i/accuracy,note\n1,0.25,x\n2,,\n3,0.75,x\n",
+    "panel.csv": (
+        '"Step","azr-7b - pred_code_i/accuracy","azr-7b - pred_code_i/accuracy__MIN",'
+        '"azr-7b - pred_code_i/accuracy__MAX"\n1,0.25,0,1\n3,0.75,0,1\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_exports_of_any_shape(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(SHAPES[name])
+    assert azr_series(read_azr_log(path)[0], "solve_rate") == [(1, 0.25), (3, 0.75)]
+
+
+@pytest.mark.parametrize("text", ["", "Traceback: nothing", "[]", '{"a": 1}', "\x00\xff"])
+def test_what_is_no_log_is_told_in_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "other.txt"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"other\.txt holds no step of an AZR run"):
+        read_azr_log(path)
+
+
+def test_two_runs_in_one_export_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text("Step,a - actor/entropy,b - actor/entropy\n1,0.5,0.6\n")
+    with pytest.raises(UserError, match=r"holds 2 runs \(a, b\): export one run per file"):
+        read_azr_log(path)
+
+
+def test_lines_of_the_real_logger_are_read() -> None:
+    """What veRL prints, also of NumPy's scalars; 0.4.1 prints no more than three decimals."""
+    logger = needs.verl("verl.utils.logger.aggregate_logger")
+    metrics = {
+        "pred_code_i/accuracy": numpy.float64(0.25),
+        "gen_code_f/format_score": numpy.float32(0.5),
+        "actor/lr": 1e-06,
+        "training/global_step": 12,
+        "note": "left out",
+    }
+    (values,) = from_console(logger.concat_dict_to_str(metrics, step=12) + "\n").values()
+    assert values == pytest.approx(
+        {key: float(value) for key, value in metrics.items() if key != "note"}, abs=5e-4
+    )
+
+
+def test_a_step_without_a_valid_program_has_no_lines() -> None:
+    rows = from_console(
+        "(TaskRunner pid=1) step:1 - gen_code_i/format_score:0.000 - "
+        "gen_code_i/gen_code_i/avg_program_lines:0.000 - "
+        "gen_code_o/gen_code_o/avg_program_lines:0.000\n"
+        "(TaskRunner pid=1) step:2 - gen_code_i/format_score:0.500 - "
+        "gen_code_i/gen_code_i/avg_program_lines:6.000 - "
+        "gen_code_o/gen_code_o/avg_program_lines:0.000\n"
+    )
+    assert azr_series(rows, "lines") == [(2, 6.0)]
+    assert azr_series(rows, "valid_frac") == [(1, 0.0), (2, 0.5)]

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import altair as alt
+import pandas as pd
+import pytest
+import vl_convert
+
+from azr_population.analysis import charts
+
+
+def lines(steps: int = 40, members: int = 3) -> pd.DataFrame:
+    rows = [
+        (step, role, member, 0.3 + 0.001 * step)
+        for role in ("teacher", "student")
+        for member in (None, *(f"{role}_{i}" for i in range(members)))
+        for step in range(1, steps + 1)
+    ]
+    return pd.DataFrame(rows, columns=["step", "series", "member", "value"])
+
+
+CHARTS = {
+    "curves": lambda: charts.curves(
+        lines(), charts.ROLES, percent=True, smooth=True, events=[5], dashes=True
+    ),
+    "bands": lambda: charts.curves(
+        pd.DataFrame({"step": [1, 2], "series": "a.b", "value": [1, 2], "low": 0.0, "high": 3.0})
+    ),
+    "stacked": lambda: charts.stacked(
+        pd.DataFrame({"first": [1], "last": [2], "series": ["it's bad"], "value": [0.1]})
+    ),
+    "heatmap": lambda: charts.heatmap(
+        pd.DataFrame({"row": ["T0"], "column": ["S0"], "value": [0.5], "count": [3]})
+    ),
+    "intervals": lambda: charts.intervals(
+        pd.DataFrame({"label": ["a"], "mean": 0.1, "low": 0.05, "high": 0.2, "sure": True}),
+        percent=True,
+    ),
+    "bars": lambda: charts.bars(
+        pd.DataFrame({"series": ["a"], "mean": [0.1], "low": [0.05], "high": [0.2]})
+    ),
+    "problem_space": lambda: charts.problem_space(
+        pd.DataFrame(
+            {"x": [0.1, 0.2], "y": [0.3, 0.4], "step": [2, None], "member": ["teacher_0", None]}
+            | {"tasks": [3, 0], "kind": ["short", ""], "program": ["", ""]}
+        ),
+        12,
+        ("AST nodes", "branching"),
+        ("8", "128"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_chart_is_valid_vega_lite_and_can_be_drawn(name: str, tmp_path: Path) -> None:
+    chart = CHARTS[name]()
+    with alt.data_transformers.enable("default", max_rows=None):
+        chart.to_dict(validate=True)
+    assert charts.to_svg(chart, tmp_path / "a.svg").read_text().startswith("<svg")
+
+
+def test_equal_data_gives_equal_bytes_and_a_png_has_two_pixels_for_one(tmp_path: Path) -> None:
+    first, second = (
+        charts.to_svg(CHARTS["curves"](), tmp_path / f"{name}.svg", "A title").read_bytes()
+        for name in "ab"
+    )
+    assert first == second and b"A title" in first
+    png = charts.to_png(CHARTS["bars"](), tmp_path / "a.png", width=300).read_bytes()
+    assert int.from_bytes(png[16:20], "big") > 500
+
+
+def test_no_colour_of_a_chart_is_without_its_dark_counterpart() -> None:
+    used = {
+        *charts.CATEGORIES,
+        *charts.GREYS,
+        *charts.RAMP,
+        *charts.DIVERGING,
+        *charts.ROLES.values(),
+    }
+    used |= {charts.INK, charts.SOFT, charts.RULE, charts.CARD, charts.SUNK, charts.ACCENT}
+    assert used <= set(charts.DARK)
+
+
+def test_long_lines_are_means_of_spans_and_pieces_stay_apart() -> None:
+    frame = pd.DataFrame({"step": range(1, 1001), "series": "a", "value": 1.0})
+    frame["piece"] = (frame["step"] > 500).astype(int)
+    thinned = charts.downsampled(frame, smooth=True)
+    assert len(thinned) <= 2 * charts.POINTS and (thinned["value"] == 1.0).all()
+    assert (
+        thinned.groupby("piece")["step"].max()[0]
+        < 500.5
+        < thinned.groupby("piece")["step"].min()[1]
+    )
+    assert thinned["soft"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("values", "domain"),
+    [([0.5, 0.51], (0.455, 0.555)), ([0.0, 0.01], (0.0, 0.1)), ([0.2, 0.9], (0.2, 0.9))],
+)
+def test_the_axis_of_shares_fits_them_and_shows_ten_points(
+    values: list[float], domain: tuple[float, float]
+) -> None:
+    frame = pd.DataFrame({"step": [1, 2], "series": "a", "value": values})
+    spec = charts.specification(charts.curves(frame, percent=True))
+    shown = spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    assert shown == pytest.approx(domain)
+
+
+def test_vega_itself_accepts_what_a_page_draws() -> None:
+    spec = charts.themed(charts.specification(CHARTS["curves"]()))
+    assert vl_convert.vegalite_to_vega(spec)["marks"]

@@ -1,0 +1,183 @@
+"""Which arm is better: what may be subtracted, from which step, and what is said of it."""
+
+import io
+import json
+
+import pytest
+import yaml
+from rich.console import Console
+
+from azr_population.analysis.comparison import compare_arms
+from azr_population.analysis.comparison_page import print_comparison, write_comparison
+from azr_population.errors import UserError
+
+SETTINGS = {
+    "population": {"teachers": 1, "students": 1, "teacher_reward": "adversarial"},
+    "eval": {"every": 10, "tasks_per_type": 60, "seed": 7},
+    "task": {"types": ["code_o"]},
+    "base": {"name": "nano"},
+}
+
+
+def write_run(folder, evals, steps=20, seed=1, solve_rate=0.5, tokens=100, **changed):
+    folder.mkdir(parents=True)
+    config = {"seed": seed, **SETTINGS, "run": {"steps": steps}, **changed}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    lines = []
+    for step in range(1, steps + 1):
+        line = {"step": step, "student/solve_rate": solve_rate + step / 1000}
+        line |= {"teacher/valid_frac": 0.9, "total/generated_tokens": tokens, "time/step": 1.0}
+        if step in evals:
+            line["eval/greedy"] = evals[step]
+        lines.append(line)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def write_arm(folder, scores, first_seed=1, **more):
+    for i, score in enumerate(scores):
+        seed = first_seed + i
+        evals = {1: 0.3, 10: 0.32, 20: score}
+        write_run(folder / f"seed_{seed}", evals, seed=seed, solve_rate=0.5 + i / 100, **more)
+    return f"{folder.name}={folder}"
+
+
+def row_of(compared, name):
+    return next(row for row in compared.rows if row.metric.name == name)
+
+
+def test_a_difference_with_its_cost(tmp_path):
+    one = write_arm(tmp_path / "single", [0.34, 0.35, 0.36], tokens=100)
+    population = {**SETTINGS["population"], "teacher_reward": "learnability"}
+    other = write_arm(tmp_path / "pair", [0.40, 0.41, 0.42], tokens=210, population=population)
+    compared = compare_arms([one, other])
+    (pair,) = compared.pairs
+    assert pair.metric.name == "eval/greedy" and (pair.arm, pair.than) == ("pair", "single")
+    assert pair.difference.mean == pytest.approx(0.06) and pair.difference.low > 0
+    assert pair.tokens == pytest.approx(2.1)
+    for told in ("6.0 points higher", "3 seeds", "2.1 times the tokens", "rewards differ"):
+        assert told in pair.sentence
+
+
+def test_a_pair_of_all_arms(tmp_path):
+    arms = [write_arm(tmp_path / name, [0.34, 0.36]) for name in "abc"]
+    compared = compare_arms(arms)
+    assert [(p.arm, p.than) for p in compared.pairs] == [("b", "a"), ("c", "a"), ("c", "b")]
+
+
+def test_unequal_lengths_never_take_an_early_eval_for_the_end(tmp_path):
+    # The longer run's evals are of steps 1 and 32: it has none near step 10.
+    write_run(tmp_path / "short", {1: 0.3, 10: 0.35}, steps=10)
+    write_run(tmp_path / "long", {1: 0.31, 32: 0.5}, steps=32, seed=2)
+    compared = compare_arms([str(tmp_path / "short"), str(tmp_path / "long")])
+    row = row_of(compared, "eval/greedy")
+    assert compared.step == 10
+    assert row.missing == ["", "no value at step 10"] and row.samples[1] == {}
+    test, words = compared.against_first(row, 1)
+    assert test.mean != test.mean and words == "no value at step 10"
+    assert compared.pairs[0].metric is None
+
+
+def test_the_last_step_that_both_have(tmp_path):
+    write_run(tmp_path / "a", {1: 0.3, 18: 0.4, 20: 0.6}, steps=20)
+    write_run(tmp_path / "b", {1: 0.3, 18: 0.45, 24: 0.9}, steps=24, seed=2)
+    row = row_of(compare_arms([str(tmp_path / "a"), str(tmp_path / "b")]), "eval/greedy")
+    assert row.step == 18
+    assert [list(sample.values()) for sample in row.samples] == [[0.4], [0.45]]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"eval": {**SETTINGS["eval"], "tasks_per_type": 20}},
+        {"eval": {**SETTINGS["eval"], "seed": 8}},
+        {"task": {"types": ["code_o", "code_i"]}},
+        {"engine": {"max_answer_tokens": 5}},
+    ],
+)
+def test_unequal_evals_are_never_subtracted(tmp_path, changed):
+    engine = {"engine": {"max_answer_tokens": 99}}
+    one = write_arm(tmp_path / "a", [0.34, 0.36], **engine)
+    other = write_arm(tmp_path / "b", [0.44, 0.46], **{**engine, **changed})
+    compared = compare_arms([one, other])
+    test, words = compared.against_first(row_of(compared, "eval/greedy"), 1)
+    assert words == "not the same measure"
+    assert test.mean != test.mean and test.low != test.low
+    assert compared.pairs[0].metric is None
+    told = compared.to_json()["metrics"][0]["arms"]["b"]
+    assert told["difference"]["mean"] is None and told["mean"] == pytest.approx(0.45)
+
+
+def test_how_often_evals_are_does_not_matter(tmp_path):
+    one = write_arm(tmp_path / "a", [0.34, 0.36])
+    other = write_arm(tmp_path / "b", [0.44, 0.46], eval={**SETTINGS["eval"], "every": 5})
+    compared = compare_arms([one, other])
+    assert compared.pairs[0].difference.mean == pytest.approx(0.10)
+
+
+def test_one_seed_has_no_verdict(tmp_path):
+    one = write_arm(tmp_path / "a", [0.34])
+    other = write_arm(tmp_path / "b", [0.44])
+    compared = compare_arms([one, other])
+    test, words = compared.against_first(row_of(compared, "eval/greedy"), 1)
+    assert words.startswith("no verdict") and test.low != test.low
+    assert "chance" in compared.pairs[0].sentence
+
+
+def test_unequal_seeds_are_counted_in_the_order_of_the_columns(tmp_path):
+    one = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
+    other = write_arm(tmp_path / "b", [0.44, 0.46])
+    compared = compare_arms([one, other])
+    test, words = compared.against_first(row_of(compared, "eval/greedy"), 1)
+    assert words == "higher (n=3 and 2)" and test.counts == (2, 3)
+
+
+def test_a_run_twice_counts_once(tmp_path):
+    one = write_arm(tmp_path / "a", [0.34, 0.36])
+    for copy in ("x", "y"):
+        write_run(tmp_path / copy, {20: 0.4}, seed=5)
+    compared = compare_arms([one, f"b={tmp_path / 'x'}", f"b={tmp_path / 'y'}"])
+    assert len(compared.arms[1].independent) == 1
+    assert compared.differing.warnings
+
+
+LOG = "".join(
+    f"step:{step} - gen_code_o/format_score:0.5 - pred_code_o/accuracy:0.4 - "
+    f"val/test_score/humaneval:0.{step}\n"
+    for step in range(1, 21)
+)
+
+
+def test_a_stock_log_measures_otherwise(tmp_path):
+    log = tmp_path / "azr.log"
+    log.write_text(LOG)
+    other = write_arm(tmp_path / "b", [0.44, 0.46])
+    compared = compare_arms([f"stock={log}", other])
+    for name in ("solve_rate", "valid_frac"):
+        test, words = compared.against_first(row_of(compared, name), 1)
+        assert test.mean != test.mean and words == "not the same measure"
+    assert row_of(compared, "validation").missing[1] == "not recorded"
+
+
+def test_terminal_json_and_page(tmp_path):
+    one = write_arm(tmp_path / "a<b", [0.34, 0.36])
+    other = write_arm(tmp_path / "\x1b[31mb", [0.44, 0.46])
+    compared = compare_arms([one, other])
+    console = Console(record=True, width=200, file=io.StringIO())
+    print_comparison(compared, console)
+    text = console.export_text()
+    assert text.count("times the tokens") == 1 and "\x1b[31mb" not in text
+    json.dumps(compared.to_json(), allow_nan=False)
+    page = write_comparison(compared, tmp_path / "out.html").read_text()
+    assert "a&lt;b" in page and "a<b" not in page.replace("a\\u003cb", "")
+    assert page.count("points higher than") == 1
+    assert "http-equiv" in page and 'class="vega"' in page
+
+
+@pytest.mark.parametrize("arguments", [["a"], ["a", "a"], ["x=a", "x=b"], ["a", "nothing"]])
+def test_what_is_not_a_comparison(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        write_run(tmp_path / name, {20: 0.4})
+    with pytest.raises(UserError):
+        compare_arms(arguments)

@@ -1,0 +1,121 @@
+"""The tidy table from run directories, folders of seeds and logs."""
+
+import json
+
+import pytest
+
+from azr_population.analysis.azr_log import flat_lines, read_azr_log
+from azr_population.analysis.frame import COLUMNS, curve, members, read_run, read_seeds, tidy
+from azr_population.analysis.metrics import all_metrics, find_metric
+from azr_population.errors import UserError
+
+LINES = [
+    {"step": 1, "teacher/valid_frac": 0.5, "student/solve_rate": 0.25, "eval/greedy": 0.3},
+    {"step": 2, "student_0/solve_rate": 0.5, "student_10/solve_rate": 1.0, "time/step": 2.0},
+    {"step": 2, "student_0/solve_rate": 0.75, "type/code_o/valid_frac": 1.0, "note": "text"},
+]
+
+
+def write_run(folder, lines=LINES, seed=3):
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(f"seed: {seed}\nrun: {{steps: 2}}\n")
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def test_whose_a_value_is():
+    table = tidy(LINES[:2], "r", "a", 1)
+    assert tuple(table.columns) == COLUMNS
+    found = {
+        (row.member, row.role, row.metric): row.value for row in table.itertuples() if row.step == 1
+    }
+    assert found == {
+        (None, "teacher", "valid_frac"): 0.5,
+        (None, "student", "solve_rate"): 0.25,
+        (None, None, "eval/greedy"): 0.3,
+    }
+
+
+def test_the_later_record_of_a_step_counts():
+    table = tidy(LINES)
+    assert members(table, "solve_rate")["student_0"].to_dict() == {2: 0.75}
+    assert curve(table, "type/code_o/valid_frac").to_dict() == {2: 1.0}
+    assert "note" not in set(table["metric"])
+
+
+def test_values_are_finite():
+    table = tidy([{"step": 1, "eval/greedy": float("nan"), "time/step": float("inf")}])
+    assert table.empty
+
+
+def test_members_are_in_the_order_of_their_numbers():
+    table = tidy([{"step": 1, **{f"student_{i}/mu": 1.0 for i in (10, 9, 0)}}])
+    assert list(members(table, "mu")) == ["student_0", "student_9", "student_10"]
+
+
+def test_run_directory_and_seeds(tmp_path):
+    write_run(tmp_path / "arm" / "seed_2", seed=2)
+    write_run(tmp_path / "arm" / "seed_10", seed=10)
+    table = read_seeds(tmp_path / "arm")
+    assert list(dict.fromkeys(table["seed"])) == [2, 10]
+    assert set(table["arm"]) == {"arm"}
+    assert curve(read_run(tmp_path / "arm" / "seed_2"), find_metric("solve_rate")).to_dict() == {
+        1: 0.25
+    }
+
+
+def test_validations_are_in_the_table(tmp_path):
+    run = write_run(tmp_path / "run")
+    row = {"step": 2, "member": "student_0", "shares": {"humaneval": 0.5, "mbpp": 0.0}}
+    (run / "validations.jsonl").write_text(json.dumps(row) + "\n")
+    assert curve(read_run(run), "validation").to_dict() == {2: 0.25}
+    assert curve(read_run(run), "validation/mbpp").to_dict() == {2: 0.0}
+
+
+def test_no_run(tmp_path):
+    with pytest.raises(UserError):
+        read_run(tmp_path)
+
+
+CONSOLE = (
+    "(TaskRunner pid=7) step:1 - gen_code_o/format_score:0.5 - pred_code_o/accuracy:0.25 - "
+    "pred_code_i/accuracy:0.75 - timing_s/step:80.0\n"
+    "step:2 - pred_code_o/accuracy:np.float64(0.5) - val/test_score/humaneval:0.6\n"
+    "step:3 - val/test_score/humaneval:0.7\n"
+)
+
+
+def test_stock_log_from_a_console(tmp_path):
+    path = tmp_path / "azr.log"
+    path.write_text(CONSOLE)
+    rows, _ = read_azr_log(path)
+    table = tidy(flat_lines(rows))
+    assert curve(table, find_metric("solve_rate")).to_dict() == {1: 0.5, 2: 0.5}
+    assert curve(table, find_metric("time/step")).to_dict() == {1: 80.0}
+    # Step 3 is not played any more: its validation is of the last one.
+    assert curve(table, "validation").to_dict() == {2: 0.7}
+
+
+def test_stock_log_from_wandb(tmp_path):
+    csv = tmp_path / "wandb.csv"
+    csv.write_text('"_step","azr - pred_code_o/accuracy","azr - x__MIN"\n4,0.5,0\n')
+    exported = tmp_path / "wandb.json"
+    exported.write_text(json.dumps([{"_step": 4, "pred_code_o/accuracy": 0.5}]))
+    for path in (csv, exported):
+        table = tidy(flat_lines(read_azr_log(path)[0]))
+        assert curve(table, find_metric("solve_rate")).to_dict() == {4: 0.5}
+
+
+@pytest.mark.parametrize("text", ["", "nothing here\n", "step:1 - other/key:1.0\n", '{"a": 1}'])
+def test_what_is_no_log(tmp_path, text):
+    path = tmp_path / "x.log"
+    path.write_text(text)
+    with pytest.raises(UserError):
+        read_azr_log(path)
+
+
+def test_metrics_are_declared_once():
+    known = all_metrics()
+    assert {"solve_rate", "eval/greedy", "ast_nodes"} <= set(known)
+    with pytest.raises(UserError):
+        find_metric("solve_rat")

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import html as stdlib
+import json
+import re
+
+import pandas as pd
+import pytest
+
+from azr_population.analysis import charts, html
+from azr_population.analysis.syntax import highlighted
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> <!-- ]]> \u2028"
+
+
+def chart(name: str = "a") -> charts.Chart:
+    return charts.bars(
+        pd.DataFrame({"series": [name], "mean": [0.123456], "low": 0.1, "high": 0.2})
+    )
+
+
+def test_text_of_strangers_stays_text_in_figures_and_in_their_data() -> None:
+    figure = html.embed(chart(HOSTILE), HOSTILE, HOSTILE)
+    assert figure.count("<script") == 1 == figure.count("</script>") and "<img" not in figure
+    inside = re.search(r'<script type="application/json">(.*?)</script>', figure)
+    assert inside and HOSTILE in json.dumps(json.loads(inside[1]), ensure_ascii=False)
+
+
+def test_a_page_has_vega_once_and_only_where_a_chart_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "bundle", lambda: "BUNDLE")
+    two = html.render(
+        "figures.html.j2", figures=[html.embed(chart(), "a"), html.embed(chart(), "b")]
+    )
+    assert html.page("plain.html.j2", "t", content=two).count("BUNDLE") == 1
+    assert "BUNDLE" not in html.page("plain.html.j2", "t", content="no chart")
+
+
+def test_nothing_of_the_bundle_ends_its_element() -> None:
+    bundle = html.bundle()
+    assert len(bundle) < 1_500_000 and "</script" not in bundle.lower() and "<!--" not in bundle
+
+
+def test_data_is_packed_by_columns_with_five_digits() -> None:
+    spec = {"datasets": {"d": [{"a": 0.1234567, "b": "x"}, {"a": float("nan"), "b": "x"}]}}
+    packed = html.packed(spec)["datasets"]["d"]
+    assert packed == {"a": [0.12346, None], "b": {"levels": ["x"], "codes": [0, 0]}}
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\0b", "x" * 5000])
+def test_text_is_cut_and_can_be_encoded(text: str) -> None:
+    shown = html.cut(text)
+    assert "\0" not in shown and len(shown.encode("utf-8")) < html.MAX_TEXT + 50
+
+
+def test_words_are_marked_and_the_text_stays_the_same() -> None:
+    source = "def f(x):  # it's\n    return len(x) + 0x1F if 'a\\'b' else None"
+    page = highlighted(source)
+    assert '<span class="k">def</span> f(x)' in page
+    assert '<span class="b">len</span>' in page
+    assert '<span class="n">0x1F</span>' in page
+    assert stdlib.unescape(re.sub(r"<span[^>]*>|</span>", "", page)) == source
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "</pre><script>",
+        "'<b>' \"&\"",
+        "# </span>",
+        "'''\n<i>",
+        "\\",
+        "'unclosed <x",
+        'f"{x!r}<" + r"\\"',
+    ],
+)
+def test_whatever_it_holds_it_is_text(source: str) -> None:
+    page = highlighted(source)
+    assert stdlib.unescape(re.sub(r'<span class="[kbsnc]">|</span>', "", page)) == source
+    assert not re.search(r"<(?!/?span)", page)

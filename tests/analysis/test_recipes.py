@@ -1,0 +1,328 @@
+"""Recipes: what their files say, which runs they need, how those are played, and what is drawn."""
+
+import gzip
+import json
+import os
+import signal
+import sys
+
+import pandas as pd
+import pytest
+from hydra import compose, initialize
+
+from azr_population.analysis import recipe_command, recipe_runner, recipe_table
+from azr_population.analysis.frame import tidy
+from azr_population.analysis.recipe_command import derived, is_whole
+from azr_population.analysis.recipe_runs import check_runs, other_values, plan_runs, save_results
+from azr_population.analysis.recipes import (
+    Arms,
+    Recipe,
+    read_arms,
+    read_recipe,
+    recipe_names,
+    recipes_folder,
+    seed_numbers,
+)
+from azr_population.cli import main
+from azr_population.config.inside_azr import register_arms
+from azr_population.config.load import load_config, to_yaml
+from azr_population.errors import UserError
+from azr_population.hosts.azr.settings import read_settings
+from azr_population.runs import RunDirectory
+
+ARMS = Arms.model_validate(
+    {
+        "scales": {"nano": {"steps": 4, "seeds": 2, "common": ["eval.samples=2"]}},
+        "arms": {
+            "one": {"title": "one", "population": "single", "seconds": 1},
+            "two": {"title": "two", "population": "1t1s", "seconds": 2},
+        },
+    }
+)
+TABLE = [
+    {"label": "eval at the end", "metric": "eval/greedy", "reduce": "last"},
+    {"label": "lines (change)", "metric": "lines", "reduce": "change"},
+]
+RECIPE = Recipe.model_validate(
+    {
+        **{"name": "mine", "title": "Mine", "figure": "ours", "arms": ["one", "two"]},
+        "table": TABLE,
+        "charts": [{"metric": "eval/greedy", "title": "Eval"}],
+        "hypotheses": [{"claim": "More.", "row": "eval at the end", "arm": "two", "than": "one"}],
+    }
+)
+
+
+def table(*evals, steps=4):
+    """A run's tidy table with these eval scores at its last steps."""
+    first = steps - len(evals) + 1
+    lines = [
+        {"step": step, "agent/lines": 3.0 + step, "time/step": 1.0, "total/updates": 1.0}
+        for step in range(1, steps + 1)
+    ]
+    for step, score in enumerate(evals, first):
+        lines[step - 1]["eval/greedy"] = score
+    return tidy(lines, "run", "arm", 1)
+
+
+def played(run, steps=4):
+    """Writes the run as if it had been played."""
+    run.directory.create(to_yaml(run.wanted), {"base": "abc", "commit": "1234567890"})
+    lines = [
+        {"step": step, "agent/lines": 3.0, "agent_0/lines": 3.0, "time/step": 1.0}
+        for step in range(1, steps + 1)
+    ]
+    run.directory.append("metrics", lines)
+
+
+@pytest.fixture
+def planned(tmp_path):
+    return plan_runs(RECIPE, ARMS, RECIPE.arms, 2, 4, tmp_path)
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_recipe_has_its_arms_its_page_and_what_it_is_to_show(name):
+    arms = read_arms()
+    recipe = read_recipe(name, arms)
+    assert recipe.arms or recipe.scripts
+    assert (recipe.folder / "README.md").is_file()
+    assert all((recipe.folder / script.split()[0]).is_file() for script in recipe.scripts)
+    if recipe.settings in ("programme", "longtail") and not recipe.paper:
+        assert recipe.hypotheses and recipe.decision
+    if recipe.settings == "longtail" and recipe.hypotheses:
+        seeds = len(seed_numbers(arms.scales["longtail"].seeds))
+        assert all(seeds in one.looks for one in recipe.hypotheses)
+    for arm in map(arms.find, recipe.arms):
+        assert not arm.fork or recipe.paired
+        assert "7b" not in recipe.scales or arm.azr is not None
+
+
+@pytest.mark.parametrize("name", read_arms().arms)
+def test_the_overrides_of_every_arm_compose(name):
+    arms = read_arms()
+    arm = arms.find(name)
+    load_config([*arms.scales["longtail"].common, *arm.overrides])
+    if arm.azr_overrides is not None:
+        with initialize(version_base="1.3"):
+            register_arms()
+            node = compose(overrides=list(arm.azr_overrides)).population
+        assert read_settings(node).name == arm.population
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("{title: x, figure: y, titel: x}", "titel"),
+        ("{title: x, figure: y, arms: [3t3s]}", "3t3s"),
+        ("{title: x, figure: y, settings: cpu}", "cpu"),
+        ("{title: x, figure: y, table: [{label: a, metric: b, reduce: end}]}", "reduce"),
+        ("{title: x, figure: y, hypotheses: [{claim: a, row: b, arm: c}]}", "b"),
+        ("{title: x", "cannot be read"),
+    ],
+)
+def test_a_mistake_in_a_recipe_is_one_line_with_its_place(tmp_path, text, key):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "recipe.yaml").write_text(text)
+    with pytest.raises(UserError) as refused:
+        read_recipe("mine", ARMS, tmp_path)
+    assert key in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_seeds_are_a_number_or_a_range():
+    assert list(seed_numbers(2)) == [1, 2] and list(seed_numbers("4-6")) == [4, 5, 6]
+    for text in ("0", "6-4", "x"):
+        with pytest.raises(ValueError):
+            seed_numbers(text)
+
+
+def test_runs_are_planned_seed_by_seed_and_reused_when_longer(planned):
+    assert [run.name for run in planned] == ["one seed 1", "two seed 1", "one seed 2", "two seed 2"]
+    played(planned[0], steps=6)
+    assert [run.finished for run in planned] == [True, False, False, False]
+    assert planned[0].seconds_left < 0 and planned[1].seconds_left == 8.0
+    check_runs(planned, resume=False)
+
+
+def test_a_run_with_another_configuration_an_unfinished_or_half_made_one(planned):
+    played(planned[0], steps=2)
+    with pytest.raises(UserError, match="--resume"):
+        check_runs(planned, resume=False)
+    check_runs(planned, resume=True)
+    config = planned[0].directory.config_file
+    config.write_text(config.read_text().replace("console: auto", "console: plain"))
+    assert other_values(planned[0]) == "", "what is shown may differ"
+    config.write_text(config.read_text().replace("batch_size: ", "batch_size: 1"))
+    with pytest.raises(UserError, match=r"population\.batch_size"):
+        check_runs([plan for plan in planned if plan.finished or plan.started], resume=True)
+
+
+def test_committed_runs_stand_in_for_those_that_are_not_there(planned, tmp_path, monkeypatch):
+    folder = tmp_path / "recipes"
+    monkeypatch.setattr("azr_population.analysis.recipe_runs.recipes_folder", lambda: folder)
+    played(planned[0])
+    save_results(planned, RECIPE, lambda run: {2: {"agent/coverage": 5.1234567}})
+    (stored,) = folder.rglob("metrics.jsonl.gz")
+    lines = list(map(json.loads, gzip.decompress(stored.read_bytes()).splitlines()))
+    assert [line["step"] for line in lines] == [1, 2, 3, 4]
+    assert lines[1]["agent/coverage"] == 5.12346 and "agent_0/lines" not in lines[0]
+    assert str(tmp_path) not in (stored.parent / "config.yaml").read_text()
+    again = plan_runs(RECIPE, ARMS, RECIPE.arms, 2, 4, tmp_path / "elsewhere", committed=True)
+    assert [run.directory.results_only for run in again] == [True, False, False, False]
+    assert again[0].finished and not other_values(again[0])
+    too_long = plan_runs(RECIPE, ARMS, RECIPE.arms, 2, 5, tmp_path / "elsewhere", committed=True)
+    assert not any(run.started for run in too_long)
+
+
+def test_values_differences_and_hypotheses():
+    tables = {
+        "one": {f"seed_{n}": table(0.30 + 0.01 * n) for n in range(1, 5)},
+        "two": {f"seed_{n}": table(0.50 + 0.01 * n) for n in range(1, 5)},
+    }
+    results = recipe_table.results_of(RECIPE, tables, {"one": 4, "two": 4})
+    cells = results.cells[RECIPE.row("eval at the end")]
+    assert cells["one"].estimate.mean == pytest.approx(0.325) and cells["one"].against is None
+    assert cells["two"].against.mean == pytest.approx(0.2)
+    (answer,) = results.answers
+    assert answer.verdict == "shown" and cells["two"].differs
+    assert cells["two"].corrected == answer.p
+    assert not results.cells[RECIPE.row("lines (change)")]["two"].differs
+    frame = recipe_table.frame_of(results)
+    assert list(frame["n"]) == [4, 4, 4, 4]
+    assert recipe_table.hypotheses_frame(results.answers)["verdict"].tolist() == ["shown"]
+
+
+def test_a_planned_test_decides_at_its_seeds_alone_and_an_early_eval_is_not_one_at_the_end():
+    looks = RECIPE.hypotheses[0].model_copy(update={"looks": {12: 0.05}})
+    recipe = RECIPE.model_copy(update={"hypotheses": (looks,)})
+    tables = {arm: {f"seed_{n}": table(0.1 * n) for n in (1, 2)} for arm in recipe.arms}
+    (answer,) = recipe_table.results_of(recipe, tables, {"one": 4, "two": 4}).answers
+    assert answer.verdict.startswith("not decided")
+    early = table(0.5, *[float("nan")] * 19, steps=20)
+    tables = {"one": {"seed_1": early}, "two": {"seed_1": early}}
+    results = recipe_table.results_of(recipe, tables, {"one": 20, "two": 20})
+    assert results.cells[RECIPE.row("eval at the end")] == {}
+
+
+def test_pairs_are_the_seeds_that_both_arms_have():
+    recipe = RECIPE.model_copy(update={"paired": True})
+    tables = {
+        "one": {"seed_1": table(0.1), "seed_2": table(0.5), "seed_3": table(0.2)},
+        "two": {"seed_1": table(0.2), "seed_2": table(0.6)},
+    }
+    (answer,) = recipe_table.results_of(recipe, tables, {"one": 4, "two": 4}).answers
+    assert answer.test.counts == (2,) and answer.test.mean == pytest.approx(0.1)
+
+
+def test_a_ratio_is_taken_within_a_seed():
+    row = {"label": "ratio", "metric": "time/step", "reduce": "median", "ratio": True}
+    recipe = RECIPE.model_copy(update={"table": (recipe_table.Row(**row),), "hypotheses": ()})
+    slow = table().assign(value=lambda frame: 3 * frame["value"])
+    tables = {"one": {"seed_1": table()}, "two": {"seed_1": slow, "seed_2": slow}}
+    (cells,) = recipe_table.results_of(recipe, tables, {"one": 4, "two": 4}).cells.values()
+    assert dict(cells["two"].values) == {"seed_1": 3.0}
+
+
+@pytest.fixture
+def children(monkeypatch):
+    """Makes the children run this Python text, with the run's name as its argument."""
+
+    def use(text):
+        command = lambda run: [sys.executable, "-c", text, run.name]  # noqa: E731
+        monkeypatch.setattr(recipe_runner, "run_command", command)
+
+    return use
+
+
+def test_runs_are_played_in_their_order_and_their_output_is_logged(planned, children):
+    children("import sys; print('played', sys.argv[1])")
+    lines = []
+    assert recipe_runner.play(planned, 1, lines.append) == 0
+    assert [line.split(":")[0] for line in lines if "starts" in line] == [
+        f"[{n}/4] {run.name}" for n, run in enumerate(planned, 1)
+    ]
+    assert planned[0].path.with_name("seed_1.log").read_text() == "played one seed 1\n"
+
+
+def test_a_failing_run_is_named_and_no_other_is_started(planned, children):
+    children("import sys; print('disk is full'); sys.exit('one' in sys.argv[1])")
+    lines = []
+    with pytest.raises(UserError, match=r"one seed 1 failed \(exit code 1\): disk is full"):
+        recipe_runner.play(planned, 1, lines.append)
+    assert not any("two seed 1" in line for line in lines)
+
+
+def test_a_stop_reaches_the_children_and_nothing_new_is_started(planned, children):
+    children(
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, lambda *_: sys.exit(130))\n"
+        "os.kill(os.getppid(), signal.SIGTERM)\n"
+        "signal.pause()"
+    )
+    lines = []
+    before = signal.getsignal(signal.SIGTERM)
+    assert recipe_runner.play(planned, 1, lines.append) == 128 + signal.SIGTERM
+    assert lines[-1].endswith("stopped after step 0 of 4")
+    assert not any("two seed 1: starts" in line for line in lines)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_run_is_started_from_its_whole_configuration_and_resumed_by_its_folder(planned):
+    run = planned[0]
+    run.path.parent.mkdir(parents=True)
+    typed = recipe_runner.run_command(run)
+    assert typed[3:5] == ["train", "--config-file"] and typed[-1] == "run.steps=4"
+    played(run, 1)
+    assert recipe_runner.run_command(run)[3:] == ["resume", str(run.path), "run.steps=4"]
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["fig"],
+        ["fig3_dynamics", "--arms", "3t3s"],
+        ["ablation_shaping", "--scale", "7b"],
+        ["fig3_dynamics", "--plot-only"],
+        ["table2_wallclock", "--jobs", "2"],
+        ["fig3_dynamics", "--from-results", "--seeds", "30-30"],
+        ["fig3_dynamics", "--override", "task=puzzles", "--from-results"],
+        ["fig3_dynamics", "--save-results", "--steps", "5"],
+        ["line1_roles", "--steps", "101"],
+    ],
+)
+def test_what_cannot_be_played_is_refused_in_one_line(typed, capsys, tmp_path):
+    assert main(["recipe", *typed, "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.strip().splitlines()[-1].startswith("azr-population: ")
+
+
+def test_the_first_seeds_of_a_planned_test_are_a_whole_recipe():
+    arms = read_arms()
+    parser = __import__("argparse").ArgumentParser()
+    recipe_command.add_arguments(parser)
+    for seeds, whole in (("31-34", True), ("31-42", True), ("31-35", False), ("32-35", False)):
+        arguments = parser.parse_args(["line1_roles", "--seeds", seeds])
+        assert is_whole(read_recipe("line1_roles", arms), arms, arguments) is whole
+
+
+def test_at_7b_a_script_with_azrs_commands_is_written(capsys, tmp_path):
+    assert main(["recipe", "fig3_dynamics", "--scale", "7b", "--out", str(tmp_path)]) == 0
+    script = capsys.readouterr().out
+    assert script == (tmp_path / "fig3_dynamics.sh").read_text()
+    assert script.count("coder7b.sh") == 9 and "+population=4t4s" in script
+
+
+def test_committed_results_are_drawn_with_their_table(capsys, tmp_path):
+    typed = ["recipe", "fig5_ratings", "--from-results", "--out", str(tmp_path)]
+    assert main(typed) == 0
+    assert "mu of teachers (end)" in capsys.readouterr().out
+    folder = tmp_path / "results" / "fig5_ratings"
+    drawn = pd.read_csv(folder / "table.csv")
+    stored = recipes_folder() / "fig5_ratings" / "results" / "nano" / "table.csv"
+    pd.testing.assert_frame_equal(drawn, pd.read_csv(stored), rtol=1e-5)
+    assert (folder / "mu.svg").read_text().startswith("<svg")
+    assert os.path.getsize(folder / "summary.md") > 500
+
+
+def test_what_a_whole_run_has_in_its_tasks_is_among_its_metrics(tmp_path, write_run):
+    run = RunDirectory(write_run())
+    values = derived(run)
+    assert values[12]["teacher/coverage"] >= values[1]["teacher/coverage"] > 0

@@ -1,0 +1,342 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from azr_population.analysis import html
+from azr_population.analysis.html import cut, embedded, render
+from azr_population.analysis.redacted import HIDDEN, redacted
+from azr_population.analysis.report import closing, environment_table, write_report
+from azr_population.errors import UserError
+
+WriteRun = Callable[..., Path]
+MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
+
+
+@pytest.fixture(autouse=True)
+def small_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vega's script takes seconds to make; test_html.py looks at it."""
+    monkeypatch.setattr(html, "bundle", lambda: "/* Vega */")
+
+
+class Elements(HTMLParser):
+    """What a parser makes of the page: tags with attributes, and all text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = self.inside = ""
+        self.scripts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.inside = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self.inside == "script":
+            self.scripts.append(data)
+
+
+def test_the_page_needs_nothing_else(write_run: WriteRun) -> None:
+    run = write_run()
+    path = write_report(run)
+    page = path.read_text(encoding="utf-8")
+    assert path == run / "report.html"
+    found = Elements(page)
+    names = {name for _, attributes in found.tags for name in attributes}
+    assert not names & {"src", "srcset", "data", "action"}
+    links = [attributes["href"] or "" for _, attributes in found.tags if "href" in attributes]
+    assert links and all(link.startswith("#") for link in links)
+    assert "link" not in {tag for tag, _ in found.tags}
+    assert not re.search(r"@import|url\(|fetch\(|import\(", page)
+    assert page.count("/* Vega */") == 1
+    assert "Finished: 12 of 12 steps." in page
+    assert "In 4t4s, 4 teachers and 4 students played 12 of 12 steps" in page
+
+
+def test_programs_cannot_become_elements(write_run: WriteRun, made_up_run: MakeRun) -> None:
+    run = made_up_run()
+    attack = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"' onload='"
+    for match in run["matches"]:
+        match["teacher"] = attack
+    for child in run["lineage"]:
+        child["operator"] = child["options"]["k"] = attack
+    for step in run["metrics"]:
+        step["members"][attack] = {"role": attack, "mu": 1.0, "sigma": 1.0, "generation": attack}
+        step["types"][attack] = {"validity": 0.5}
+        step["phases"][attack] = 1.0
+    for task in run["tasks"]:
+        task["answers"] = [attack, None]
+        task["reasons"] = task["inputs"] = task["outputs"] = [attack]
+        task["message"] = task["student"] = attack
+    folder = write_run(run)
+    (folder / "config.yaml").write_text(f"population: {{name: {json.dumps(attack)}}}\n")
+    (folder / "environment.json").write_text(json.dumps({attack: attack}))
+    found = Elements(write_report(folder).read_text(encoding="utf-8"))
+    names = [tag for tag, _ in found.tags]
+    inert = [a for tag, a in found.tags if tag == "script" and a.get("type") == "application/json"]
+    assert names.count("script") == len(inert) + 2
+    assert "img" not in names
+    assert not [key for _, attributes in found.tags for key in attributes if key.startswith("on")]
+    # They are there all the same, as text.
+    assert "<img onerror=alert(1) src=x>" in found.text
+    assert attack in found.text
+
+
+def test_only_the_pages_own_scripts_may_run(write_run: WriteRun) -> None:
+    found = Elements(write_report(write_run()).read_text(encoding="utf-8"))
+    (policy,) = [
+        attributes["content"] or ""
+        for tag, attributes in found.tags
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    hashes = [
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        for script in found.scripts[-2:]
+    ]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    assert f"script-src {allowed};" in policy and "default-src 'none'" in policy
+    assert "eval" not in policy and policy.count("unsafe") == 1  # of styles
+
+
+def test_no_text_ends_the_data_element() -> None:
+    text = embedded({"a": "</script><!--\u2028&", "b": [1.5, None]})
+    assert not set(text) & set("<>&\u2028")
+    assert json.loads(text) == {"a": "</script><!--\u2028&", "b": [1.5, None]}
+
+
+def test_the_data_is_strict_json_even_with_nan(write_run: WriteRun, made_up_run: MakeRun) -> None:
+    run = made_up_run()
+    for step in run["metrics"]:
+        step["roles"]["teacher"]["reward"] = float("nan")
+        step["members"]["student_1"]["mu"] = float("inf")
+        step["seconds"] = float("nan")
+    run["matches"][0]["solve_rate"] = float("nan")
+    run["lineage"][0]["fitness"]["victim"] = float("-inf")
+    found = Elements(write_report(write_run(run)).read_text(encoding="utf-8"))
+    for data in found.scripts[:-2]:
+        json.loads(data, parse_constant=pytest.fail)
+    assert len(found.scripts) > 5
+
+
+def test_an_unfinished_run_says_so(write_run: WriteRun) -> None:
+    page = write_report(write_run(steps=50)).read_text(encoding="utf-8")
+    assert "Incomplete: 12 of 50 steps" in page
+
+
+@pytest.mark.parametrize("missing", ["metrics", "matches", "lineage", "tasks", "environment"])
+def test_whatever_is_missing_the_rest_is_shown(write_run: WriteRun, missing: str) -> None:
+    run = write_run()
+    for path in run.glob(f"{missing}.*"):
+        path.unlink()
+    page = write_report(run).read_text(encoding="utf-8")
+    assert "config.yaml" in page
+
+
+def test_without_metrics_the_other_records_tell_how_far_it_got(write_run: WriteRun) -> None:
+    run = write_run()
+    (run / "metrics.jsonl").unlink()
+    found = Elements(write_report(run).read_text(encoding="utf-8"))
+    assert "No step of the run 4t4s is in its metrics.jsonl" in found.text
+    assert "not finished" not in found.text
+
+
+def test_nobody_replaced_is_said_once_and_drawn_once(
+    write_run: WriteRun, made_up_run: MakeRun
+) -> None:
+    page = write_report(write_run({**made_up_run(), "lineage": []})).read_text("utf-8")
+    body = re.sub(r"<script.*?</script>", "", page[page.index("<body>") :], flags=re.DOTALL)
+    assert body.count("obody was replaced") == 2  # in words, and in place of the tree
+    assert "No operator" not in body and "Credit of the operators" not in body
+
+
+def test_the_environment_is_shown_without_the_command() -> None:
+    page = environment_table(
+        {"command": ["azr", "hub.token=hf_abcdefghij"], "packages": {"torch": 2}}
+    )
+    assert "hf_abc" not in page and "command" not in page
+    assert "<td>torch 2</td>" in page
+
+
+def test_a_page_has_no_secrets_and_no_places_of_the_machine(write_run: WriteRun) -> None:
+    run = write_run()
+    (run / "config.yaml").write_text(
+        "base: {path: /home/me/models/qwen}\nlogger: {api_key: S3CRET, url: 'https://u:S3CRET@x/y'}\n"
+        "engine: {max_answer_tokens: 77}\nnote: hf_S3CRETS3CRET\n"
+    )
+    (run / "environment.json").write_text(
+        '{"command": ["a", "S3CRET"], "python": "/opt/me/python"}'
+    )
+    page = write_report(run).read_text(encoding="utf-8")
+    assert "S3CRET" not in page and "/home/me" not in page and "/opt/me" not in page
+    assert "max_answer_tokens: 77" in page and "qwen" in page and str(run.parent) not in page
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"token": "x"}, {"token": HIDDEN}),
+        ({"hub_token": None, "key": ""}, {"hub_token": None, "key": ""}),
+        ({"secrets": {"a": ["~/a/b.txt", 3]}}, {"secrets": HIDDEN}),
+        (["~/a/b.txt", 3], ["…/b.txt", 3]),
+        ("file:///etc/passwd a/b", "file:///etc/passwd a/b"),
+        ("https://me:pw@host/a", f"https://{HIDDEN}host/a"),
+    ],
+)
+def test_what_is_redacted(value: object, shown: object) -> None:
+    assert redacted(value) == shown
+
+
+def test_a_run_that_only_just_started(write_run: WriteRun) -> None:
+    page = write_report(write_run({}, steps=20)).read_text(encoding="utf-8")
+    assert "has not finished a step yet" in page
+    assert "Incomplete: 0 of 20 steps" in page
+
+
+def test_a_torn_line_and_a_repeated_step_do_no_harm(
+    write_run: WriteRun, made_up_run: MakeRun
+) -> None:
+    run = made_up_run()
+    run["metrics"].append({**run["metrics"][-1], "seconds": 100.0})
+    folder = write_run(run)
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 13, "roles": {"tea')
+    found = Elements(write_report(folder).read_text(encoding="utf-8"))
+    assert "played 12 of 12 steps in 2:26" in found.text
+
+
+@pytest.mark.parametrize("record", ["metrics", "matches", "lineage", "tasks"])
+def test_records_with_nothing_in_them_pass(
+    write_run: WriteRun, made_up_run: MakeRun, record: str
+) -> None:
+    run = made_up_run()
+    run[record] += [{}, {"step": 99}, {"step": None}]
+    write_report(write_run(run))
+
+
+def test_the_single_agent_has_a_page(write_run: WriteRun, made_up_run: MakeRun) -> None:
+    page = write_report(write_run(made_up_run(teachers=0, students=0))).read_text(encoding="utf-8")
+    assert "1 agent played 12 of 12 steps" in page
+
+
+def test_a_run_without_a_valid_task_has_a_page(write_run: WriteRun, made_up_run: MakeRun) -> None:
+    run = made_up_run()
+    run["tasks"] = []
+    for match in run["matches"]:
+        match |= {"valid": 0, "solve_rate": None}
+    for step in run["metrics"]:
+        for group in ("roles", "members", "types"):
+            for one in step[group].values():
+                one |= {"validity": 0.0, "solve_rate": None, "ast_nodes": None}
+    page = write_report(write_run(run)).read_text(encoding="utf-8")
+    assert "0% of them valid" in page
+    assert "Nobody solved a task yet." in page
+    assert "no early and late task" in page
+
+
+def test_no_run_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"config\.yaml"):
+        write_report(tmp_path)
+
+
+def test_the_page_may_be_written_elsewhere(write_run: WriteRun, tmp_path: Path) -> None:
+    run = write_run()
+    assert write_report(run, tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert not (run / "report.html").exists()
+    with pytest.raises(UserError, match=r"nowhere/page\.html cannot be written: .*--out"):
+        write_report(run, tmp_path / "nowhere" / "page.html")
+
+
+def test_long_and_odd_text_is_cut_and_cleaned() -> None:
+    assert cut("x" * 4000).endswith("x ... (1,000 more characters)")
+    cut("\ud800\0").encode("utf-8")
+
+
+def test_whatever_a_template_prints_is_escaped() -> None:
+    shown = render("table.html.j2", heads=["<h>"], rows=[["<a b='c'>&"]], style="", label="<l>")
+    assert "&lt;a b=&#39;c&#39;&gt;&amp;" in shown and "<h>" not in shown and "<l>" not in shown
+
+
+def test_a_run_without_a_valid_proposal_is_red_and_says_what_was_wrong(
+    write_run: WriteRun, made_up_run: MakeRun
+) -> None:
+    run = made_up_run(steps=2)
+    for step in run["metrics"]:
+        step["reasons"] = {"unparsable": 3, "no_function": 1}
+    folder = write_run({**run, "tasks": []})
+    page = write_report(folder).read_text(encoding="utf-8")
+    told = "None of 8 proposals is a valid task, so nobody learned to solve: 6 unparsable (not in"
+    assert 'class="status failed"' in page and page.count(told) == 2
+    assert "What was proposed" in page and "all parts work together" not in page
+    assert closing(folder)["wrong"].startswith(told)
+
+
+def test_the_terminal_says_what_the_page_says(write_run: WriteRun, made_up_run: MakeRun) -> None:
+    folder = write_run(made_up_run())
+    page = Elements(write_report(folder).read_text(encoding="utf-8"))
+    words = closing(folder)["changed"]
+    assert "the size of a program" in words[0]
+    said = " ".join(page.text.split())
+    assert all(sentence in said for sentence in words)
+
+
+def test_what_never_changes_is_a_sentence_and_no_chart(
+    write_run: WriteRun, made_up_run: MakeRun
+) -> None:
+    run = made_up_run()
+    for step in run["metrics"]:
+        for group in ("roles", "members", "types"):
+            for one in step[group].values():
+                one |= {"unique": 1.0}
+    found = Elements(write_report(write_run(run)).read_text(encoding="utf-8"))
+    assert "Unique proposals" not in [a.get("aria-label") for _, a in found.tags]
+    assert "Unique proposals: 100% throughout." in found.text
+
+
+def test_the_configuration_is_read_once(
+    write_run: WriteRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from azr_population.runs import RunDirectory
+
+    read, times = RunDirectory.config, []
+    monkeypatch.setattr(RunDirectory, "config", lambda run: times.append(1) or read(run))
+    write_report(write_run())
+    assert len(times) <= 3
+
+
+def test_a_rating_that_is_anchored_is_not_drawn_as_a_curve_nor_is_a_loss(
+    write_run: WriteRun, made_up_run: MakeRun
+) -> None:
+    run = made_up_run()
+    for step in run["metrics"]:
+        step["roles"]["student"]["mu"] = 25.0 + step["step"] / 1e6
+    found = Elements(write_report(write_run(run)).read_text(encoding="utf-8"))
+    specs = [json.loads(text) for text in found.scripts[:-2] if '"datasets"' in text]
+    titles = [a["aria-label"] for _, a in found.tags if a.get("class") == "vega"]
+    (rating,) = [s for s, title in zip(specs, titles, strict=False) if title == "Rating mu"]
+    (lines,) = [d for d in rating["datasets"].values() if "series" in d]
+    thick = {
+        lines["series"]["levels"][code]
+        for code, value in zip(lines["series"]["codes"], _levels(lines["member"]), strict=True)
+        if value is None
+    }
+    assert "student" not in thick and "Loss" not in titles
+
+
+def _levels(column: Any) -> list[Any]:
+    return (
+        [column["levels"][code] for code in column["codes"]] if isinstance(column, dict) else column
+    )

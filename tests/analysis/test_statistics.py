@@ -1,0 +1,127 @@
+"""Numbers over seeds, beside figures from textbooks and from R."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from azr_population.analysis.interim import check_looks, level_at, verdict
+from azr_population.analysis.statistics import (
+    REDUCERS,
+    band,
+    compare,
+    holm,
+    interquartile_mean,
+    interval,
+    interval_text,
+)
+from azr_population.analysis.statistics import (
+    Test as Estimate,
+)
+
+
+def seeds(*values):
+    return {f"seed_{i}": value for i, value in enumerate(values)}
+
+
+def test_student_of_three():
+    # t(2, .975) = 4.302653; sd 1, so half of the interval is 4.302653 / sqrt(3).
+    found = interval(seeds(1.0, 2.0, 3.0))
+    assert found.mean == 2.0 and found.n == 3
+    assert found.high - 2.0 == pytest.approx(4.302653 / math.sqrt(3), abs=1e-5)
+
+
+def test_welch_allows_unequal_seeds():
+    # R: t.test(c(3, 4, 5, 6), c(1, 2, 4)): df 4.1333, 95% -0.7389 to 5.0722.
+    found = compare(seeds(3.0, 4.0, 5.0, 6.0), seeds(1.0, 2.0, 4.0), False)
+    assert found.counts == (4, 3) and found.mean == pytest.approx(13 / 6)
+    assert found.low < 0 < found.high
+    assert 0.05 < found.p < 0.15
+
+
+def test_one_seed_has_no_interval():
+    for other in (None, seeds(1.0, 2.0)):
+        found = compare(seeds(3.0), other, False)
+        assert math.isnan(found.low) and math.isnan(found.p)
+
+
+def test_no_variance_is_a_point():
+    found = compare(seeds(2.0, 2.0), seeds(1.0, 1.0), False)
+    assert (found.mean, found.low, found.high) == (1.0, 1.0, 1.0)
+
+
+def test_paired_seeds_are_those_of_both():
+    found = compare({"a": 2.0, "b": 4.0, "c": 9.0}, {"a": 1.0, "b": 1.0}, True)
+    assert found.mean == 2.0 and found.n == 2
+
+
+def test_permutation_is_exact():
+    # All of `a` above all of `b`: 2 of the 70 ways are as extreme.
+    found = compare(seeds(5, 6, 7, 8), seeds(1, 2, 3, 4), False)
+    assert found.permutation == pytest.approx(2 / 70)
+
+
+def test_holm():
+    assert holm([0.01, math.nan, 0.04, 0.03]) == pytest.approx(
+        [0.03, math.nan, 0.06, 0.06], nan_ok=True
+    )
+
+
+def test_interquartile_mean_leaves_out_the_tails():
+    found = interquartile_mean(seeds(0, 1, 1, 1, 1, 1, 1, 100))
+    assert found is not None and found.mean == 1.0
+    assert interquartile_mean(seeds(1, 2, 3, 4)) is None
+
+
+def test_reducers():
+    line = pd.Series({step: float(step) for step in range(1, 21)})
+    assert REDUCERS["first_10pct"](line, 20) == 1.5
+    assert REDUCERS["last_10pct"](line, 20) == 19.5
+    assert REDUCERS["change"](line, 20) == 18.0
+    assert REDUCERS["last"](line, 20) == 20.0
+    assert REDUCERS["area"](line, 20) == pytest.approx(10.5)
+    assert math.isnan(REDUCERS["autocorrelation"](line, 20))
+
+
+def test_a_value_that_is_not_at_the_end_is_not_the_last():
+    line = pd.Series({1: 0.3})
+    assert math.isnan(REDUCERS["last"](line, 32))
+    assert math.isnan(REDUCERS["delta"](line, 32))
+
+
+def test_band_has_the_steps_of_all_seeds():
+    found = band({"a": pd.Series({1: 1.0, 2: 3.0}), "b": pd.Series({2: 5.0, 3: 0.0})})
+    assert found["step"].tolist() == [2] and found["value"].tolist() == [4.0]
+    assert band({}).empty
+
+
+def test_one_formatter():
+    found = Estimate(0.0332, 0.0141, 0.052, (12,))
+    assert interval_text(found, percent=True) == "3.3% [1.4, 5.2]"
+    assert interval_text(found, percent=True, signed=True) == "+3.3 points [+1.4, +5.2]"
+    assert interval_text(Estimate(1234.5, math.nan, math.nan, (1,)), unit="cells") == "1,234 cells"
+    assert interval_text(Estimate(math.nan, math.nan, math.nan, (0,))) == "-"
+
+
+LOOKS = {4: 0.01, 12: 0.04}
+
+
+def test_planned_looks():
+    check_looks(LOOKS)
+    assert [level_at(LOOKS, n) for n in (4, 8, 12)] == [0.01, None, 0.04]
+    assert level_at({}, 8) == 0.05
+
+
+@pytest.mark.parametrize("looks", [{4: 0.03, 12: 0.03}, {1: 0.01}, {4: 0.0}])
+def test_looks_that_spend_too_much(looks):
+    with pytest.raises(ValueError):
+        check_looks(looks)
+
+
+def test_verdicts():
+    above, below, over = ((1.0, 0.1, 2.0), (-1.0, -2.0, -0.1), (0.0, -1.0, 1.0))
+    told = [verdict(Estimate(*one, (4, 4)), LOOKS) for one in (above, below, over)]
+    assert told == ["shown", "refuted", "not shown"]
+    assert verdict(Estimate(*above, (5, 5)), LOOKS).startswith("not decided")
+    assert verdict(Estimate(1.0, math.nan, math.nan, (4, 1)), {}).startswith("not decided")
+    assert verdict(Estimate(*above, (4,)), {}, margin=0.5) == "not shown"
