@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tasks", type=positive, default=96, metavar="N", help="proposals of each teacher"
     )
     parser.add_argument(
-        "--attempts",
+        "--samples",
         type=positive,
         default=2,
         metavar="N",
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     if out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")
     outcome = play(
-        arguments.paths, arguments.every, arguments.tasks, arguments.attempts, arguments.seed
+        arguments.paths, arguments.every, arguments.tasks, arguments.samples, arguments.seed
     )
     content = to_json(outcome)
     with writing(f"--out {out}"):

@@ -99,8 +99,8 @@ def examine(
             results.append(Result(stored, tuple(marks.greedy), gain, tuple(marks.warm)))
     about = About(
         str(folder.path),
-        config.exam.seed,
-        config.exam.attempts,
+        config.eval.seed,
+        config.eval.samples,
         tuple(str(task.type) for task in exam.tasks),
         tuple(format.gold_answer(task) is not None for task in exam.tasks),
     )

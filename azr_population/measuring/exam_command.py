@@ -1,4 +1,4 @@
-"""`azr-population exam`: stored members sit a held-out exam after their run."""
+"""`azr-population eval`: stored members sit a held-out exam after their run."""
 
 import argparse
 from pathlib import Path
@@ -9,8 +9,8 @@ The members that solve, as a run stored them, sit a held-out exam: those of its 
 greedy decoding; the JSON has temperature 1 beside it: the right answer's probability where a task
 has one, else samples.
 
-  azr-population exam runs/mine
-  azr-population exam runs/mine --every 25 --tasks 150 --attempts 10 --seed 1121
+  azr-population eval runs/mine
+  azr-population eval runs/mine --every 25 --tasks 150 --samples 10 --seed 1121
 
 Intervals are 95% over tasks: what another exam of the kind would tell of these members. They say
 nothing about another run.
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--every", type=int, default=0, metavar="N", help="snapshots too")
     parser.add_argument("--tasks", type=int, metavar="N", help="of each type; default: the run's")
     parser.add_argument(
-        "--attempts",
+        "--samples",
         type=int,
         metavar="N",
         help="at temperature 1, for the JSON; default: the run's",
@@ -42,9 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
     # Imported late: every command of the command line has this module's arguments.
     from azr_population.measuring.exam import examine, print_table, write_results
 
-    given = {"tasks_per_type": arguments.tasks, "attempts": arguments.attempts}
+    given = {"tasks_per_type": arguments.tasks, "samples": arguments.samples}
     given["seed"] = arguments.seed
-    typed = [f"exam.{key}={value}" for key, value in given.items() if value is not None]
+    typed = [f"eval.{key}={value}" for key, value in given.items() if value is not None]
     about, results = examine(arguments.path, typed, arguments.every)
     print_table(about, results)
     print(write_results(about, results, arguments.out))

@@ -65,9 +65,13 @@ def play(
 
 
 def _refuse_strangers(runs: Sequence[RunDirectory], configs: Sequence[Config]) -> None:
-    first = (runs[0].environment().get("base"), configs[0].task.domain, configs[0].base.format)
+    first = (
+        runs[0].environment().get("base"),
+        configs[0].task.domain,
+        configs[0].base.prompt_format,
+    )
     for run, config in zip(runs, configs, strict=True):
-        if (run.environment().get("base"), config.task.domain, config.base.format) != first:
+        if (run.environment().get("base"), config.task.domain, config.base.prompt_format) != first:
             raise UserError(f"{run.path} was played on another base or domain than {runs[0].path}")
     labels = [run.path.resolve().name for run in runs]
     if len(set(labels)) < len(labels):

@@ -26,7 +26,7 @@ from azr_population.bases.nano.exam import CORE, draw_task
 from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.load import load_config
 from azr_population.domains.code.task import Task, TaskType
-from azr_population.engines.engine import Completion, Sample
+from azr_population.engines.engine import Completion, TrainingSample
 from azr_population.hosts.local.engine import open_engine
 from azr_population.method.exam import Exam, held_out_exam
 from azr_population.method.step import SelfPlay
@@ -102,8 +102,8 @@ def _opened(path: str | Path, seed: int, steps: int, tasks: int) -> Iterator[tup
             "base=nano",
             f"base.path={path}",
             "task=code_o",
-            f"exam.tasks_per_type={tasks}",
-            f"exam.seed={EXAM_SEED}",
+            f"eval.tasks_per_type={tasks}",
+            f"eval.seed={EXAM_SEED}",
             f"run.steps={steps}",
             f"seed={seed}",
         ]
@@ -126,7 +126,9 @@ def _learn_gold(game: SelfPlay, steps: int) -> None:
     budget = game.config.population
     (student,) = game.population.roster.students
     for _ in range(steps):
-        drawn = rng.choices((CORE, *BANDS), (GOLD_CORE, *[(1 - GOLD_CORE) / 3] * 3), k=budget.rows)
+        drawn = rng.choices(
+            (CORE, *BANDS), (GOLD_CORE, *[(1 - GOLD_CORE) / 3] * 3), k=budget.batch_size
+        )
         tasks = [
             draw_task(grammar, TaskType.CODE_O, stratum, rng.randrange(60), 60) for stratum in drawn
         ]
@@ -134,7 +136,7 @@ def _learn_gold(game: SelfPlay, steps: int) -> None:
         game.tools.engine.update({student.slot: rows}, {student.slot: budget.student_lr})
 
 
-def _right_answers(game: SelfPlay, tasks: Sequence[Task], slot: int) -> list[Sample]:
+def _right_answers(game: SelfPlay, tasks: Sequence[Task], slot: int) -> list[TrainingSample]:
     """Rows that the member at `slot` learns from as from right answers of its own."""
     engine, format = game.tools.engine, game.tools.format
     prompts = engine.encode([format.solve_prompt(task) for task in tasks])
@@ -143,7 +145,7 @@ def _right_answers(game: SelfPlay, tasks: Sequence[Task], slot: int) -> list[Sam
     responses = [[*ids, engine.tokenizer.eos_token_id] for ids in encoded]
     chosen, _ = engine.engine.log_probs(prompts, responses, [slot] * len(tasks))
     return [
-        Sample(Completion(slot, tuple(prompt), tuple(ids), tuple(own.tolist()), True), 1.0)
+        TrainingSample(Completion(slot, tuple(prompt), tuple(ids), tuple(own.tolist()), True), 1.0)
         for prompt, ids, own in zip(prompts, responses, chosen, strict=True)
     ]
 

@@ -68,7 +68,7 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
     """The members at the run's last step, and before them those of its snapshots at multiples of
     `every` (0: none; None: those that there are, `MOST` evenly spread ones of more), oldest first.
     Raises UserError: there are none."""
-    run.refuse_curves()
+    run.refuse_results_only()
     end = last_step(run)
     stored = steps(run.snapshots)
     if every is None:
@@ -117,7 +117,7 @@ def engine_for(config: Config, run: RunDirectory) -> Iterator[TextEngine]:
 
 def stored_config(run: RunDirectory, overrides: Sequence[str]) -> Config:
     """The run's configuration with some of its values replaced; raises UserError."""
-    run.refuse_curves()
+    run.refuse_results_only()
     if not (run.path / "config.yaml").is_file():
         raise UserError(f"no run at {run.path}: there is no config.yaml in it")
     config = config_from_file(run.path / "config.yaml", overrides)

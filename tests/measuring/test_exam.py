@@ -12,13 +12,13 @@ from azr_population.runs import RunDirectory
 
 
 def test_the_stored_members_score_what_they_scored_in_the_run(stored_run, capsys):
-    assert main(["exam", str(stored_run), "--every", "2"]) == 0
+    assert main(["eval", str(stored_run), "--every", "2"]) == 0
     told = capsys.readouterr().out
     assert "6 tasks of exam seed 1121, greedy decoding" in told
     found = json.loads((stored_run / "exam_1121.json").read_text())
     assert found["types"] == ["code_o"] * 3 + ["code_i"] * 3
     assert found["exact"] == [True] * 3 + [False] * 3
-    in_run = {(row["step"], row["member"]): row for row in RunDirectory(stored_run).exams()}
+    in_run = {(row["step"], row["member"]): row for row in RunDirectory(stored_run).evals()}
     after = {(row["step"], row["member"]): row for row in found["members"]}
     assert list(after) == [
         (None, "base"),
@@ -26,7 +26,7 @@ def test_the_stored_members_score_what_they_scored_in_the_run(stored_run, capsys
     ]
     for key in list(after)[1:]:
         assert after[key]["scores"] == in_run[key]["greedy"]
-        assert after[key]["temperature_1"] == pytest.approx(in_run[key]["scores"], abs=1e-4)
+        assert after[key]["temperature_1"] == pytest.approx(in_run[key]["t1"], abs=1e-4)
         gained = [
             ours - base
             for ours, base in zip(after[key]["scores"], after[None, "base"]["scores"], strict=True)
@@ -40,7 +40,7 @@ def test_the_stored_members_score_what_they_scored_in_the_run(stored_run, capsys
 
 def test_another_exam_goes_where_it_is_told(stored_run, tmp_path, capsys):
     out = tmp_path / "other.json"
-    typed = ["exam", str(stored_run), "--tasks", "2", "--attempts", "1", "--seed", "7"]
+    typed = ["eval", str(stored_run), "--tasks", "2", "--samples", "1", "--seed", "7"]
     assert main([*typed, "--out", str(out)]) == 0
     found = json.loads(out.read_text())
     assert (found["seed"], found["attempts"], len(found["types"])) == (7, 1, 4)
@@ -51,9 +51,9 @@ def test_another_exam_goes_where_it_is_told(stored_run, tmp_path, capsys):
 
 
 def test_snapshots_that_are_not_there_are_told(stored_run, tmp_path, capsys):
-    assert main(["exam", str(stored_run), "--every", "3"]) == 2
+    assert main(["eval", str(stored_run), "--every", "3"]) == 2
     assert "has no snapshot at a multiple of 3" in capsys.readouterr().err
-    assert main(["exam", str(tmp_path)]) == 2
+    assert main(["eval", str(tmp_path)]) == 2
     assert "no run at" in capsys.readouterr().err
 
 
@@ -68,7 +68,7 @@ def test_a_base_that_is_not_made_yet_names_the_command(stored_run, tmp_path, mon
 def test_stored_members_have_the_ratings_of_their_step(stored_run):
     members = stored_members(RunDirectory(stored_run), 2)
     assert len(members) == 12 and sum(one.solves for one in members) == 6
-    metrics = {row["step"]: row["members"] for row in RunDirectory(stored_run).metrics()}
+    metrics = {row["step"]: row for row in RunDirectory(stored_run).metrics()}
     for one in members:
-        assert one.rating.mu == metrics[one.step][one.name]["mu"]
+        assert one.rating.mu == metrics[one.step][f"{one.name}/mu"]
         assert one.label == f"stored/{one.name}@{one.step}"

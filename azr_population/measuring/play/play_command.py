@@ -1,4 +1,4 @@
-"""`azr-population play`: a member tried by hand."""
+"""`azr-population sample`: a member tried by hand."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Asks one member: prompts of yours, proposals, or tasks of yours to solve. Comple
 their verdict, as azr-population show prints them. Without --prompt, --propose and --solve it is a
 conversation, typed or piped (/help).
 
-  azr-population play runs/mine teacher_0
-  azr-population play runs/mine teacher_0 --propose code_o --samples 3
-  azr-population play runs/mine student_1 --solve program.py --input "[1, 2], 3"
-  azr-population play runs/mine base --prompt "def f"       (the base without a member)
-  azr-population play PEFT_FOLDER --base BASE --format chat
+  azr-population sample runs/mine teacher_0
+  azr-population sample runs/mine teacher_0 --propose code_o --samples 3
+  azr-population sample runs/mine student_1 --solve program.py --input "[1, 2], 3"
+  azr-population sample runs/mine base --prompt "def f"       (the base without a member)
+  azr-population sample PEFT_FOLDER --base BASE --format chat
 """
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,8 +15,8 @@ from azr_population.domains.task import Proposal, Task
 from azr_population.engines.engine import Completion, Engine, Sampling
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
-from azr_population.measuring.evaluation.contestants import BASE, Contestant, Contestants, entry
-from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
+from azr_population.evals.rollout import load_rollout
+from azr_population.evals.targets import EvalTarget, find_targets
 from azr_population.method.tools import domain_of, open_referee
 from azr_population.pages.show.select import no_member
 from azr_population.referee import Referee
@@ -76,7 +76,7 @@ class Player:
         """Attempts at a task of the user's, which may be one that a run would refuse. Raises
         UserError: the program does not run on the inputs, or they are too few. A puzzle needs
         none."""
-        rules = replace(self.config.task, refuse=[], max_program_chars=10**6)
+        rules = self.config.task.model_copy(update={"reject": [], "max_program_chars": 10**6})
         proposal = Proposal(type, program, tuple(inputs))
         task = self.domain.asked_by_hand(proposal, self.referee, rules)
         if not isinstance(task, Task):
@@ -146,35 +146,33 @@ def open_player(
         path: the run, the PEFT folder or the base's folder.
         member: its name; `base` for the base without any. A PEFT folder needs none.
         base: the base's folder, in place of the one that the member names.
-        format: as `base.format`; by default the run's, or the base's own.
+        format: as `base.prompt_format`; by default the run's, or the base's own.
 
     Raises UserError: one of them is not there, or they do not fit together.
     """
-    found = entry(path, "all", base, None)
-    contestant = _named(found, member, path)
+    target = _named(find_targets(path, base=base), member, path)
     run = RunDirectory(path)
-    stored = config_of(run, "base", "format")
+    stored = config_of(run, "base", "prompt_format")
     config = config_from_file(run.config_file) if stored else Config()
     config.referee.workers = 1
-    sampler, _ = next(rollout_samplers(found, [contestant], config.base.dtype, "cpu"))
-    assert found.base is not None
+    loaded = load_rollout([target], config.base.dtype)
     domain = domain_of(config)
-    used = domain.format(format or stored or own_format(found.base, sampler.tokenizer))
+    used = domain.format(format or stored or own_format(target.base, loaded.tokenizer))
     with open_referee(config) as referee:
         # Its own warning of a long prompt would stand beside ours.
-        sampler.tokenizer.model_max_length = 1 << 40
+        loaded.tokenizer.model_max_length = 1 << 40
         # A rollout is enough: nobody trains here.
-        engine = TextEngine(cast(Engine, sampler.rollout), sampler.tokenizer, used.chat)
-        yield Player(contestant.name, engine, sampler.context, domain, used, referee, config, how)
+        engine = TextEngine(cast(Engine, loaded.rollout), loaded.tokenizer, used.chat)
+        yield Player(target.name, engine, loaded.context, domain, used, referee, config, how)
 
 
-def _named(found: Contestants, member: str | None, path: Path) -> Contestant:
-    """The contestant of that name; without a name the only one beside the base."""
-    by_name = {one.name: one for one in found.contestants}
+def _named(found: Sequence[EvalTarget], member: str | None, path: Path) -> EvalTarget:
+    """The target of that name; without a name the only one beside the base."""
+    by_name = {one.name: one for one in found}
     if member in by_name:
         return by_name[member]
-    if member is None and len(found.members) <= 1:
-        return (*found.members, by_name[BASE])[0]
+    if member is None and len(found) <= 2:
+        return found[-1]
     if member is None:
         raise UserError(f"name one of the members of {path}: {', '.join(by_name)}")
     raise no_member(member, str(path), by_name)

@@ -6,7 +6,7 @@ from azr_population.errors import UserError
 from azr_population.measuring.play.player import Player, Record
 from azr_population.pages.console.output import Output
 from azr_population.pages.show.cards import card
-from azr_population.runs.formatting import plain
+from azr_population.printable import printable
 
 HELP = """\
 /propose TYPE   a task of one of the types {types}, judged as in a run
@@ -32,7 +32,7 @@ def session(player: Player, lines: Iterator[str], console: Output) -> None:
                 console.print("the program, then /input ARGUMENTS, then /end", style="dim")
                 show(player, player.solve(type, *_task(lines)), console)
             elif word.startswith("/"):
-                raise UserError(f"{plain(word)} is unknown; /help lists what there is")
+                raise UserError(f"{printable(word)} is unknown; /help lists what there is")
             elif word:
                 show(player, player.ask(_whole(line, lines)), console)
         except UserError as error:
@@ -51,7 +51,7 @@ def task_type(player: Player, words: Sequence[str]) -> str:
     name = words[0] if words else types[0]
     if name not in types:
         known = ", ".join(types)
-        raise UserError(f"{plain(name)} is no type of task; choose from {known}")
+        raise UserError(f"{printable(name)} is no type of task; choose from {known}")
     return name
 
 

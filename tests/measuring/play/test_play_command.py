@@ -1,4 +1,4 @@
-"""`azr-population play` on the nano base, as typed and as piped."""
+"""`azr-population sample` on the nano base, as typed and as piped."""
 
 import io
 import json
@@ -36,12 +36,12 @@ def run(tmp_path_factory):
 
 
 def played(capsys, *arguments):
-    assert main(["play", *map(str, arguments)]) == 0
+    assert main(["sample", *map(str, arguments)]) == 0
     return capsys.readouterr().out
 
 
 def refused(capsys, *arguments):
-    assert main(["play", *map(str, arguments)]) == 2
+    assert main(["sample", *map(str, arguments)]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     return said
@@ -54,7 +54,7 @@ def records(capsys, *arguments):
 def test_a_puzzle_is_asked_without_an_input(run, capsys, tmp_path):
     shutil.copytree(run, tmp_path / "puzzles")
     (tmp_path / "puzzles" / "config.yaml").write_text(
-        "base:\n  format: nano\ntask:\n  domain: puzzles\n"
+        "base:\n  prompt_format: nano\ntask:\n  domain: puzzles\n"
     )
     (tmp_path / "sat.py").write_text("def sat(x, n=5):\n    return x == n * 5\n")
     ask = [tmp_path / "puzzles", "teacher_0", "--solve", tmp_path / "sat.py", "--samples", 2]
@@ -154,7 +154,7 @@ def test_what_cannot_be_played_is_told_in_one_line(run, capsys, tmp_path):
     said = refused(capsys, run, "techer_0", "--prompt", "x")
     assert f"no member techer_0; did you mean teacher_0? {run} has base, student_0, tea" in said
     assert "name one of the members" in refused(capsys, run)
-    assert "is no run (config.yaml), no PEFT folder" in refused(capsys, tmp_path / "none", "x")
+    assert "is not a run (config.yaml), a PEFT folder" in refused(capsys, tmp_path / "none", "x")
     long = refused(capsys, run, "teacher_0", "--prompt", "a b " * 600)
     assert re.search(r"the prompt has [\d,]+ tokens, and teacher_0 reads 1 to 511", long)
     assert "--samples begins at 1" in refused(capsys, run, "teacher_0", "--samples", 0)

@@ -1,0 +1,71 @@
+"""Concurrent requests of Inspect's samples, answered together in a thread."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from typing import Any, Generic, TypeVar
+
+Request = TypeVar("Request")
+Answer = TypeVar("Answer")
+
+
+class Batcher(Generic[Request, Answer]):
+    """Collects requests that are made at about the same time and answers them in one call."""
+
+    def __init__(
+        self,
+        answer: Callable[[list[Request]], Sequence[Answer]],
+        size: int,
+        key: Callable[[Request], Hashable] = lambda request: None,
+        wait: float = 0.1,
+    ) -> None:
+        """`answer` gets up to `size` requests of one `key`, in order; a batch that is not full
+        starts `wait` seconds after the last request came."""
+        self._answer, self._size, self._key, self._wait = answer, size, key, wait
+        self._queue: queue.SimpleQueue[tuple[Request, Future[Answer]]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    async def ask(self, request: Request) -> Answer:
+        """The answer; raises what `answer` raised for the whole batch."""
+        if self._thread is None:
+            # A daemon: Ctrl-C does not wait for a batch.
+            self._thread = threading.Thread(target=self._serve, daemon=True)
+            self._thread.start()
+        future: Future[Answer] = Future()
+        self._queue.put((request, future))
+        return await asyncio.wrap_future(future)
+
+    def _serve(self) -> None:
+        waiting: list[tuple[Request, Future[Answer]]] = []
+        while True:
+            self._collect(waiting)
+            # What was cancelled while it waited is dropped.
+            waiting = [one for one in waiting if not one[1].cancelled()]
+            if not waiting:
+                continue
+            key = self._key(waiting[0][0])
+            batch = [one for one in waiting if self._key(one[0]) == key][: self._size]
+            waiting = [one for one in waiting if one not in batch]
+            running = [one for one in batch if one[1].set_running_or_notify_cancel()]
+            self._run([request for request, _ in running], [future for _, future in running])
+
+    def _collect(self, waiting: list[Any]) -> None:
+        if not waiting:
+            waiting.append(self._queue.get())
+        while len(waiting) < self._size or not self._queue.empty():
+            try:
+                waiting.append(self._queue.get(timeout=self._wait))
+            except queue.Empty:
+                return
+
+    def _run(self, requests: list[Request], futures: list[Future[Answer]]) -> None:
+        try:
+            answers = self._answer(requests)
+        except BaseException as error:  # the samples raise it, Inspect reports it
+            for future in futures:
+                future.set_exception(error)
+            return
+        for future, answer in zip(futures, answers, strict=True):
+            future.set_result(answer)

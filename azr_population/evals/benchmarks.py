@@ -1,0 +1,432 @@
+"""The benchmarks: where their files lie, and a problem of each row. Nothing is downloaded."""
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import os
+import pickle
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from azr_population.domains.puzzles.p3 import program_of
+from azr_population.errors import UserError
+from azr_population.files import read_json
+
+AREAS = {"code": "code", "math": "mathematics"}
+"""The areas that figures are averaged over; `extra` is in none of them."""
+_IN_AZR = ("evaluation/math_eval/eval/data", "evaluation/code_eval/data")
+
+
+@dataclass(frozen=True)
+class MathProblem:
+    """A question; its answer is a mathematical object, `gold` in LaTeX without `\\boxed`."""
+
+    id: str
+    question: str
+    gold: str
+
+
+@dataclass(frozen=True)
+class FunctionProblem:
+    """A function to be written; right is what the canonical solution returns on the inputs."""
+
+    id: str
+    prompt: str
+    """The program's beginning: signature and docstring, or a docstring with examples."""
+    entry_point: str
+    canonical: str
+    """A right program, complete."""
+    base_inputs: list[Any] = field(default_factory=list)
+    """Argument lists of the original benchmark."""
+    plus_inputs: list[Any] = field(default_factory=list)
+    """Those that the + set adds."""
+    atol: float = 0.0
+    """How far floats may be off."""
+    check: str = ""
+    """A program that defines `check(candidate)`, from which `base_inputs` are recorded."""
+    dataset: str = ""
+    """evalplus's name of the benchmark, by which its special rules go: `humaneval`, `mbpp`."""
+
+
+Tests = tuple[tuple[str, str], ...]
+"""(input, output) of each test of a contest problem."""
+
+
+@dataclass(frozen=True)
+class ContestProblem:
+    """A contest's task (LiveCodeBench). With a `function`, a test's input is its arguments, a JSON
+    value a line, and the output a JSON value; without, they are standard input and output."""
+
+    id: str
+    question: str
+    starter_code: str
+    function: str
+    read_tests: Callable[[], Tests]
+    """Reads the tests, which are too large to be kept."""
+
+
+@dataclass(frozen=True)
+class PuzzleProblem:
+    """A function `sat`; whatever it returns True for is right (P3)."""
+
+    id: str
+    program: str
+
+
+Problem = MathProblem | FunctionProblem | ContestProblem | PuzzleProblem
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a benchmark's file, and where it begins in it, in bytes."""
+
+    values: Mapping[str, Any]
+    id: str
+    path: Path
+    offset: int
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What is known about a benchmark before its data are read."""
+
+    name: str
+    title: str
+    area: str
+    files: tuple[str, ...]
+    """Glob patterns within the data folder; the first that matches counts."""
+    problem: Callable[[Row], Problem]
+    prompt: str
+    """Name of the prompt that published figures go by."""
+    source: str
+    """Where to get the file."""
+    licence: str
+    digest: str = ""
+    """SHA-256 (evalplus: MD5) of the known release."""
+    release: str = "AZR a82124e"
+    max_tokens: int = 4096
+    variable: str = ""
+    """Name of an environment variable that may hold the file's path."""
+    hub: str = ""
+    """Its data set on the Hugging Face Hub."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """A benchmark's problems, and which file they are."""
+
+    benchmark: Benchmark
+    problems: list[Problem]
+    identity: str
+    """The release, or `unknown file`, with the beginning of the file's hash."""
+
+
+def find_benchmarks(names: str) -> list[Benchmark]:
+    """The benchmarks in a comma-separated list of names and areas; `all` is code and math. Raises
+    UserError for an unknown name."""
+    chosen: dict[str, Benchmark] = {}
+    for name in filter(None, (part.strip() for part in names.split(","))):
+        areas = tuple(AREAS) if name == "all" else (name,)
+        matches = [b for b in BENCHMARKS.values() if b.area in areas or b.name == name]
+        if not matches:
+            known = ", ".join(["all", *AREAS, *BENCHMARKS])
+            raise UserError(f"benchmarks={name} is unknown; choose from {known}")
+        chosen.update({benchmark.name: benchmark for benchmark in matches})
+    if not chosen:
+        raise UserError(f"benchmarks={names!r} names no benchmark")
+    return list(chosen.values())
+
+
+def locate(benchmark: Benchmark, folder: str = "") -> list[Path]:
+    """The files of a benchmark, in reading order: from its environment variable, the folder, or the
+    AZR checkout at `AZR_HOME`. Empty where there are none."""
+    if named := os.environ.get(benchmark.variable):
+        if not Path(named).is_file():
+            raise UserError(f"{benchmark.variable}={named} is not a file")
+        return [Path(named)]
+    azr = os.environ.get("AZR_HOME")
+    folders = [folder] if folder else []
+    folders += [str(Path(azr) / place) for place in _IN_AZR] if azr else []
+    for place in folders:
+        for pattern in benchmark.files:
+            if found := sorted(Path(place).glob(pattern), key=_natural):
+                return found
+    return []
+
+
+@lru_cache(maxsize=16)
+def read_benchmark(name: str, folder: str = "") -> Data:
+    """A benchmark's problems. Raises UserError where the file is missing (with its source) or
+    damaged (with the line)."""
+    benchmark = BENCHMARKS[name]
+    paths = locate(benchmark, folder)
+    if not paths:
+        where = f"in {folder}" if folder else "(no data folder given)"
+        raise UserError(
+            f"{name}: no {' or '.join(benchmark.files)} {where}; get it from {benchmark.source} "
+            "and name its folder as data"
+        )
+    problems = [problem for path in paths for problem in _problems(benchmark, path)]
+    if not problems:
+        raise UserError(f"{paths[0]} holds no problem")
+    repeated = len(problems) - len({problem.id for problem in problems})
+    if repeated:
+        raise UserError(f"{paths[0]}: {repeated} problems have the id of another one")
+    digest = hashlib.new("md5" if len(benchmark.digest) == 32 else "sha256")
+    for path in paths:
+        with _open(path) as file:
+            for block in iter(lambda: file.read(1 << 20), b""):
+                digest.update(block)
+    hexdigest = digest.hexdigest()
+    release = benchmark.release if hexdigest == benchmark.digest else "unknown file"
+    return Data(benchmark, problems, f"{release} ({hexdigest[:12]})")
+
+
+def _problems(benchmark: Benchmark, path: Path) -> Iterator[Problem]:
+    offset = 0
+    try:
+        for number, line in enumerate(_lines(path)):
+            if line.strip():
+                yield _problem(benchmark, line, number, path, offset)
+            offset += len(line)
+    except (OSError, EOFError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+
+
+def _problem(benchmark: Benchmark, line: bytes, number: int, path: Path, offset: int) -> Problem:
+    try:
+        values = json.loads(line)
+        if not isinstance(values, dict):
+            raise ValueError("not a JSON object")
+        return benchmark.problem(Row(values, f"{benchmark.name}/{number}", path, offset))
+    except KeyError as error:
+        raise UserError(f"{path}, line {number + 1}: it has no {error.args[0]!r}") from error
+    except (ValueError, TypeError, IndexError, AttributeError) as error:
+        raise UserError(
+            f"{path}, line {number + 1}: not a row of {benchmark.title}: {error}"
+        ) from error
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The rows of a file of lines, or of one JSON list."""
+    if path.suffix != ".json":
+        with _open(path) as file:
+            yield from file
+        return
+    rows = read_json(path)
+    if not isinstance(rows, list):
+        raise UserError(f"{path} is not a list of problems")
+    yield from (json.dumps(row).encode() for row in rows)
+
+
+def _open(path: Path) -> Any:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+def _natural(path: Path) -> list[Any]:
+    """test2 before test10."""
+    parts = re.split(r"(\d+)", path.name.partition(".")[0])
+    return [int(part) if part.isdigit() else part for part in parts]
+
+
+def last_boxed(text: str) -> str:
+    """What the last `\\boxed{...}` or `\\fbox{...}` holds; '' where there is none, or no end."""
+    start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
+    opening = re.match(r"\\f?box(?:ed)?\s*", text[start:]) if start >= 0 else None
+    if opening is None:
+        return ""
+    rest = text[start + opening.end() :]
+    if not rest.startswith("{"):
+        return re.split(r"[\s$.,]", rest, maxsplit=1)[0]  # `\boxed 7`
+    depth = 0
+    for position, character in enumerate(rest):
+        depth += (character == "{") - (character == "}")
+        if depth == 0:
+            return rest[1:position].strip()
+    return ""
+
+
+def _evalplus(dataset: str, row: Row) -> FunctionProblem:
+    # Imported here: evalplus is of the extra, and the list of benchmarks is not.
+    from azr_population.evals.grading.rules import deserialize_inputs
+
+    inputs = [
+        deserialize_inputs(dataset, row["task_id"], row[k]) for k in ("base_input", "plus_input")
+    ]
+    return FunctionProblem(
+        id=row["task_id"],
+        prompt=row["prompt"],
+        entry_point=row["entry_point"],
+        canonical=row["prompt"] + row["canonical_solution"],
+        base_inputs=inputs[0],
+        plus_inputs=inputs[1],
+        atol=float(row["atol"]),
+        dataset=dataset,
+    )
+
+
+def _humaneval(row: Row) -> FunctionProblem:
+    return FunctionProblem(
+        id=row["task_id"],
+        prompt=row["prompt"],
+        entry_point=row["entry_point"],
+        canonical=row["prompt"] + row["canonical_solution"],
+        check=row["test"],
+        atol=1e-4 if row["entry_point"] == "find_zero" else 0.0,
+        dataset="humaneval",
+    )
+
+
+def _livecodebench(row: Row) -> ContestProblem:
+    function = json.loads(row["metadata"]).get("func_name") or ""
+    tests = partial(_contest_tests, row.path, row.offset)
+    about = row["question_id"], row["question_content"], row["starter_code"]
+    return ContestProblem(*about, function, tests)
+
+
+def _contest_tests(path: Path, offset: int) -> Tests:
+    """Public and private tests of the row that begins there: files of 0.1 to 1.2 GB are read again
+    when they are needed."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        row = json.loads(file.readline())
+    try:
+        cases = json.loads(row["public_test_cases"]) + _private(row["private_test_cases"])
+        return tuple((case["input"], case["output"]) for case in cases)
+    except (ValueError, KeyError, TypeError, zlib.error, pickle.UnpicklingError) as error:
+        raise UserError(f"{path}: the tests of {row.get('question_id')} are damaged") from error
+
+
+def _private(text: str) -> list[dict[str, str]]:
+    """Plain JSON, or JSON that was pickled, compressed and written in base 64."""
+    try:
+        return list(json.loads(text))
+    except ValueError:
+        packed = zlib.decompress(base64.b64decode(text))
+        return list(json.loads(_OnlyText(io.BytesIO(packed)).load()))
+
+
+class _OnlyText(pickle.Unpickler):
+    """Unpickles texts: a pickle that asks for anything else could run code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise ValueError(f"a pickle that asks for {module}.{name}")
+
+
+def _math(gold: Callable[[Row], str], question: str = "problem") -> Callable[[Row], MathProblem]:
+    return lambda row: MathProblem(row.id, row[question], gold(row))
+
+
+def _answer(row: Row) -> str:
+    """A gold answer that may be stored as a number: 27.0 is the answer 27."""
+    value = row["answer"]
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _boxed(row: Row) -> str:
+    gold = last_boxed(row["solution"])
+    if not gold:
+        raise ValueError("no boxed answer in its solution")
+    return gold
+
+
+_AZR = "https://github.com/LeapLabTHU/Absolute-Zero-Reasoner, evaluation/math_eval/eval/data"
+_MAA = "problems by the MAA; data file MIT"
+
+
+def _in_azr(
+    name: str, title: str, problem: Callable[[Row], Problem], licence: str, digest: str,
+    folder: str = "", max_tokens: int = 4096, hub: str = "",
+) -> Benchmark:  # fmt: skip
+    files = (f"{folder or name}/test.jsonl", f"{name}/test.jsonl", f"{name}.jsonl")
+    return Benchmark(
+        name, title, "math", files, problem, "azr_boxed", _AZR, licence, digest,
+        max_tokens=max_tokens, hub=hub,
+    )  # fmt: skip
+
+
+_ALL = (
+    Benchmark(
+        "humaneval_plus", "HumanEval+", "code",
+        ("humaneval_plus/HumanEvalPlus*.jsonl*", "HumanEvalPlus*.jsonl*"),
+        partial(_evalplus, "humaneval"), "evalplus",
+        "https://github.com/evalplus/humanevalplus_release/releases (v0.1.10)",
+        "Apache-2.0 (problems MIT)", "fe585eb4df8c88d844eeb463ea4d0302", "v0.1.10", 768,
+        "HUMANEVAL_OVERRIDE_PATH", "evalplus/humanevalplus",
+    ),
+    Benchmark(
+        "mbpp_plus", "MBPP+", "code", ("mbpp_plus/MbppPlus*.jsonl*", "MbppPlus*.jsonl*"),
+        partial(_evalplus, "mbpp"), "evalplus",
+        "https://github.com/evalplus/mbppplus_release/releases (v0.2.0)",
+        "Apache-2.0 (problems CC BY 4.0)", "ee43ecabebf20deef4bb776a405ac5b1", "v0.2.0", 768,
+        "MBPP_OVERRIDE_PATH", "evalplus/mbppplus",
+    ),
+    Benchmark(
+        "livecodebench", "LiveCodeBench", "code",
+        ("livecodebench/*.jsonl", "code_generation_lite/*.jsonl"), _livecodebench,
+        "livecodebench_azr", "https://huggingface.co/datasets/livecodebench/code_generation_lite",
+        "CC (of each contest's site)", hub="livecodebench/code_generation_lite",
+    ),
+    _in_azr(
+        "aime24", "AIME 24", _math(_answer), _MAA,
+        "af2b8bd2aa911b6333ad0df32f3ca05c7ae8ed10f1731f4372c8ae26990bf7ac",
+        hub="math-ai/aime24",
+    ),
+    _in_azr(
+        "aime25", "AIME 25", _math(_answer), _MAA,
+        "20c1ca392758d96bd1e28af15d9f30df5660257927cacc9eac7301c29f677d1a",
+        hub="math-ai/aime25",
+    ),
+    _in_azr(
+        "amc23", "AMC 23", _math(_answer, "question"), _MAA,
+        "43707e1ca784602d8479de24ee8ce36609dbebc46dd152b0b12a46611aa898a4",
+        hub="math-ai/amc23",
+    ),
+    _in_azr(
+        "math500", "MATH-500", _math(_answer), "MIT",
+        "35dc41080a3680858b27fa7e0533d2d547825316fc5dafe5d316f4ccc5a06132",
+        hub="HuggingFaceH4/MATH-500",
+    ),
+    _in_azr(
+        "minerva", "Minerva", _math(_boxed), "CC BY-NC-SA 4.0 (MIT OpenCourseWare)",
+        "0e656b430d3a0a1dab6aa853f453ba3805e28e2cabe4fc72486a897cc09d8ba2", "minerva_math",
+        hub="math-ai/minervamath",
+    ),
+    _in_azr(
+        "gsm8k", "GSM8K", _math(lambda row: row["answer"].split("####")[1].strip(), "question"),
+        "MIT", "9f098df7ff4522078d6ccec27a5c38a454790fdb51131bedfaa0e490070d5394",
+        max_tokens=1024, hub="openai/gsm8k",
+    ),
+    _in_azr(
+        "olympiadbench", "OlympiadBench",
+        _math(lambda row: row["final_answer"][0].strip("$"), "question"), "Apache-2.0",
+        "bb8c1e38a16ea9eacb77530315a674d883f267fbff79183effc53681b4fcc416",
+        hub="Hothan/OlympiadBench",
+    ),
+    Benchmark(
+        "humaneval", "HumanEval", "extra",
+        ("humaneval/HumanEval.jsonl*", "HumanEval.jsonl*"), _humaneval, "evalplus",
+        "https://github.com/openai/human-eval, data/HumanEval.jsonl.gz", "MIT",
+        "1d49078ba3e2b196b9344535bef34a43021f038fad9561d6ee7c53450609a6a2", "6d43fb9", 768,
+    ),
+    Benchmark(
+        "p3", "P3", "extra", ("p3/puzzles.json", "puzzles.json"),
+        lambda row: PuzzleProblem(row["name"], program_of(row.values)), "puzzle",
+        "https://github.com/microsoft/PythonProgrammingPuzzles, puzzles/puzzles.json", "MIT",
+        max_tokens=2048,
+    ),
+)  # fmt: skip
+BENCHMARKS = {benchmark.name: benchmark for benchmark in _ALL}
+"""By name. The first ten are the paper's Table 1."""

@@ -1,0 +1,133 @@
+"""Judges solutions of contest problems by LiveCodeBench's rules, in the referee's sandbox.
+
+The rules are those of `testing_util.py` in LiveCodeBench as AZR ships it: printed lines are
+compared without blanks around them, as texts or as decimal numbers; a method's value by `==`.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from azr_population.evals.benchmarks import ContestProblem, Tests
+from azr_population.evals.grading import sandbox
+from azr_population.evals.grading.outputs import Forged, Output, outputs_and_error
+from azr_population.evals.grading.sandboxed.contests import (
+    lines_digest,
+    stripped_lines,
+)
+from azr_population.evals.grading.sandboxed.values import line_of
+from azr_population.evals.grading.verdict import NO_ANSWER, PASSED, WRONG, Verdict
+from azr_population.referee import Reason
+from azr_population.referee.jobs import Outcome
+from azr_population.referee.sandbox import literal
+
+SECONDS = 6.0
+"""Of processor time for one test; LiveCodeBench's own limit, there by the wall clock."""
+_TOGETHER = 8
+"""Tests that run one after the other in one child, but for the first, which fails most."""
+_BATCH = 128
+_LONGEST = 200_000
+
+
+class ContestJudge:
+    """Judges solutions, and stops at the first test that one does not pass."""
+
+    def __init__(self, workers: int = 0) -> None:
+        self.workers = workers
+
+    def judge(self, solutions: Sequence[tuple[ContestProblem, str]]) -> list[Verdict]:
+        """Verdicts in order."""
+        verdicts: list[Verdict] = []
+        with ExitStack() as stack:
+            one = stack.enter_context(
+                sandbox.open_referee("contests", SECONDS, self.workers, numpy=True)
+            )
+            more = stack.enter_context(
+                sandbox.open_referee("contests", SECONDS * _TOGETHER, self.workers, numpy=True)
+            )
+            for start in range(0, len(solutions), _BATCH):
+                verdicts += _judged(solutions[start : start + _BATCH], one, more)
+        return verdicts
+
+
+def _judged(
+    batch: Sequence[tuple[ContestProblem, str]], one: sandbox.Referee, more: sandbox.Referee
+) -> list[Verdict]:
+    verdicts: dict[int, Verdict] = {}
+    tests = {problem.id: problem.read_tests() for problem, _ in batch}
+    for number, (problem, solution) in enumerate(batch):
+        if not solution.strip():
+            verdicts[number] = Verdict(False, NO_ANSWER)
+        elif len(solution) > _LONGEST:
+            verdicts[number] = Verdict(False, "too long")
+        elif not tests[problem.id]:
+            verdicts[number] = Verdict(False, "no tests", answer=solution)
+    start = 0
+    while len(verdicts) < len(batch):
+        stop = start + (_TOGETHER if start else 1)
+        running = [number for number in range(len(batch)) if number not in verdicts]
+        works = [_task(*batch[n], tests[batch[n][0].id][start:stop]) for n in running]
+        outcomes = sandbox.run(more if start else one, works)
+        for number, outcome in zip(running, outcomes, strict=True):
+            problem, solution = batch[number]
+            every = tests[problem.id]
+            reason, detail = _verdict(problem, every[start:stop], outcome)
+            if reason != PASSED or stop >= len(every):
+                at = f"test {start + detail[0]}: {detail[1]}" if reason != PASSED else ""
+                verdicts[number] = Verdict(reason == PASSED, reason, at[:300], solution)
+        start = stop
+    return [verdicts[number] for number in range(len(batch))]
+
+
+def _task(problem: ContestProblem, solution: str, tests: Tests) -> Any:
+    typed = [given for given, _ in tests]
+    return sandbox.task(f"run_tests({solution!r}, {problem.function!r}, {typed!r})")
+
+
+def _verdict(
+    problem: ContestProblem, tests: Tests, outcome: Outcome
+) -> tuple[str, tuple[int, str]]:
+    """The reason, and the first test that is not passed with what came of it."""
+    if outcome.reason is not Reason.OK:
+        return str(outcome.reason), (0, outcome.text)
+    right = _same_value if problem.function else _same_lines
+    try:
+        outputs, error = outputs_and_error(outcome.text)
+    except Forged as forged:
+        return str(Reason.TAMPERED), (0, str(forged))
+    for number, (_, expected) in enumerate(tests):
+        if number >= len(outputs):
+            return "error", (number, error)
+        if not right(outputs[number], expected):
+            return WRONG, (number, "")
+    return PASSED, (0, "")
+
+
+def _same_value(output: Output, expected: str) -> bool:
+    """Whether a method returned that JSON value."""
+    right = json.loads(expected)
+    if output.same_text(Output(*line_of(right))):
+        return True
+    try:
+        return bool(output.value == right)
+    except literal.NotLiteral:
+        return False
+
+
+def _same_lines(output: Output, expected: str) -> bool:
+    """Whether those lines were printed, as texts or as decimal numbers."""
+    if output.kind == "long":
+        return output.text == lines_digest(expected)
+    printed, wanted = stripped_lines(output.text), stripped_lines(expected)
+    return len(printed) == len(wanted) and all(map(_same_line, printed, wanted))
+
+
+def _same_line(printed: str, wanted: str) -> bool:
+    if printed == wanted:
+        return True
+    try:
+        return list(map(Decimal, printed.split())) == list(map(Decimal, wanted.split()))
+    except InvalidOperation:
+        return False

@@ -1,0 +1,184 @@
+"""How a problem is asked, by name, in the words that published figures go by.
+
+The words are those of AZR's evaluation (evaluation/ of its repository), of evalplus and of
+LiveCodeBench.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from azr_population.domains.puzzles.formats import ChatPuzzles
+from azr_population.domains.puzzles.grammar import puzzle_task
+from azr_population.errors import UserError
+from azr_population.evals.benchmarks import BENCHMARKS, ContestProblem, FunctionProblem
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What is put before a model: a user's turn, or plain text to be continued."""
+
+    text: str
+    chat: bool = False
+    system: str = ""
+    answer_begins: str = ""
+    """What the model's turn begins with, where the template allows that."""
+    plain: str = ""
+    """For a model without a chat template; '' takes `text`."""
+    stops: tuple[str, ...] = ()
+    """Texts that end an answer."""
+    plain_stops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PromptTemplate:
+    """A named prompt, and how its answer is found."""
+
+    make: Callable[[Any], Prompt]
+    """Prompt of a problem."""
+    answer_parser: str
+    """Of `grading.answers.PARSERS`."""
+    source: str
+
+
+TEMPLATES: dict[str, PromptTemplate] = {}
+"""By name."""
+
+
+def find_template(name: str, benchmark: str) -> PromptTemplate:
+    """The template of that name, or the benchmark's own for ''. Raises UserError where there is
+    none, or where it is for other problems."""
+    suitable = templates_for(benchmark)
+    if name and name not in suitable:
+        raise UserError(f"prompt={name} is not for {benchmark}; choose from {', '.join(suitable)}")
+    return TEMPLATES[name or BENCHMARKS[benchmark].prompt]
+
+
+def templates_for(benchmark: str) -> tuple[str, ...]:
+    """Names of the templates that suit a benchmark's problems."""
+    return next(group for group in _GROUPS if BENCHMARKS[benchmark].prompt in group)
+
+
+_GROUPS = (
+    ("azr_boxed", "azr", "azr_think", "boxed", "cot"),
+    ("evalplus",),
+    ("livecodebench_azr", "livecodebench"),
+    ("puzzle",),
+)
+"""Templates for one kind of problem."""
+
+
+def _template(
+    name: str, answer_parser: str, source: str
+) -> Callable[[Callable[..., Prompt]], Callable[..., Prompt]]:
+    def register(make: Callable[..., Prompt]) -> Callable[..., Prompt]:
+        TEMPLATES[name] = PromptTemplate(make, answer_parser, source)
+        return make
+
+    return register
+
+
+_THINK = (
+    "A conversation between User and Assistant. The user asks a question, and the Assistant solves "
+    "it. The assistant first thinks about the reasoning process in the mind and then provides the "
+    "user with the answer. The reasoning process and answer are enclosed within <think> </think> "
+    "and <answer> </answer> tags, respectively, i.e., <think> reasoning process here </think> "
+    "<answer> answer here </answer>. "
+)
+_BOX = "And your final answer will be extracted automatically by the \\boxed{} tag. "
+_MATH_EVAL = "AZR a82124e, evaluation/math_eval/eval/utils.py"
+
+
+def _azr(before: str, after: str) -> Callable[[Any], Prompt]:
+    return lambda problem: Prompt(f"{before}User: {problem.question}\nAssistant:{after}")
+
+
+_template("azr", "tagged", f"{_MATH_EVAL}: azr (its base models)")(_azr(_THINK, ""))
+_template("azr_boxed", "tagged", f"{_MATH_EVAL}: azr_boxed (its coder models)")(
+    _azr(_THINK + _BOX, "")
+)
+_template("azr_think", "tagged", f"{_MATH_EVAL}: azr_think")(_azr(_THINK, " <think>"))
+_template("boxed", "boxed_or_last_number", f"{_MATH_EVAL}: qwen-boxed, as chat")(
+    lambda problem: Prompt(
+        f"{problem.question}\nPlease reason step by step, and put your final answer within "
+        "\\boxed{}.",
+        chat=True,
+    )
+)
+_template("cot", "boxed_or_last_number", f"{_MATH_EVAL}: cot")(
+    lambda problem: Prompt(f"Question: {problem.question}\nAnswer: ", stops=("\n\nQuestion:",))
+)
+_template("puzzle", "puzzle", "ours: the prompt of the domain puzzles")(
+    lambda problem: Prompt(ChatPuzzles().solve_prompt(puzzle_task(problem.program)), chat=True)
+)
+
+_ENDS = ("\nif __name__", "\ndef main(", "\nprint(")
+_PLAIN_ENDS = {
+    "humaneval": ("\ndef ", "\nclass ", "\nimport ", "\nfrom ", "\nassert "),
+    "mbpp": ('\n"""', "\nassert"),
+}
+
+
+@_template("evalplus", "evalplus", "evalplus 0.3.1, evalplus/codegen.py")
+def evalplus(problem: FunctionProblem) -> Prompt:
+    """Chat with a begun answer; without a chat template, the bare prompt to be continued."""
+    prompt = problem.prompt.strip() + "\n"
+    ask = (
+        "Please provide a self-contained Python script that solves the following problem in a "
+        "markdown code block:"
+    )
+    begin = (
+        "Below is a Python script with a self-contained function that solves the problem and "
+        "passes corresponding tests:"
+    )
+    return Prompt(
+        f"{ask}\n```\n{prompt.strip()}\n```\n",
+        chat=True,
+        answer_begins=f"{begin}\n```python\n",
+        plain=prompt,
+        stops=(*_ENDS, "\n```\n"),
+        plain_stops=(*_ENDS, *_PLAIN_ENDS.get(problem.dataset, ())),
+    )
+
+
+_LCB = "AZR a82124e, LiveCodeBench/lcb_runner/prompts/code_generation.py"
+_EXPERT = (
+    "You will be given a question (problem specification) and will generate a correct Python "
+    "program that matches the specification and passes all tests."
+)
+
+
+@_template("livecodebench_azr", "last_python_block", f"{_LCB}: azr")
+def livecodebench_azr(problem: ContestProblem) -> Prompt:
+    """AZR's prompt: plain text that begins to think."""
+    task = f"# Task: {_EXPERT} Your final answer should be wrapped in ```python``` tags."
+    return Prompt(
+        f"{_THINK}User: \n{task}\n\nQuestion: {problem.question}\n\n{_starter(problem, '')}"
+        "Assistant: <think>"
+    )
+
+
+@_template("livecodebench", "last_fence", f"{_LCB}: generic chat")
+def livecodebench(problem: ContestProblem) -> Prompt:
+    """LiveCodeBench's own prompt for chat models."""
+    return Prompt(
+        f"### Question:\n{problem.question}\n\n{_starter(problem, '### Format: ')}"
+        "### Answer: (use the provided format with backticks)\n\n",
+        chat=True,
+        system=f"You are an expert Python programmer. {_EXPERT}",
+    )
+
+
+def _starter(problem: ContestProblem, heading: str) -> str:
+    if problem.starter_code:
+        return (
+            f"{heading}You will use the following starter code to write the solution to the "
+            f"problem and enclose your code within delimiters.\n```python\n{problem.starter_code}"
+            "\n```\n\n"
+        )
+    return (
+        f"{heading}Read the inputs from stdin solve the problem and write the answer to stdout (do "
+        "not directly test on the sample inputs). Enclose your code within delimiters as follows. "
+        "Ensure that when the python program runs, it reads the inputs, runs the algorithm and "
+        "writes output to STDOUT.\n```python\n# YOUR CODE HERE\n```\n\n"
+    )

@@ -1,0 +1,237 @@
+"""Inspect's provider `azrpop`: members, their base and PEFT folders by a rollout of ours.
+
+    inspect eval azr_population/gsm8k --model azrpop/runs/mine/student_0 -M device=cuda
+
+Requests for all models on one base are sampled together.
+"""
+
+import hashlib
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessage,
+    ChatMessageAssistant,
+    GenerateConfig,
+    ModelAPI,
+    ModelOutput,
+    ModelUsage,
+    modelapi,
+)
+from inspect_ai.tool import ToolChoice, ToolInfo
+
+from azr_population.engines.engine import Completion, Sampling
+from azr_population.engines.rollouts import RolloutSettings
+from azr_population.errors import UserError
+from azr_population.evals.batcher import Batcher
+from azr_population.evals.rollout import LoadedRollout, load_rollout
+from azr_population.evals.targets import EvalTarget, find_target
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.peft_folder import load_adapter
+
+MAX_TOKENS = 2048
+"""Of a completion, where nobody says."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One completion of a prompt."""
+
+    target: EvalTarget
+    messages: tuple[ChatMessage, ...]
+    max_tokens: int
+    temperature: float
+    top_p: float
+    seed: int
+
+
+class SharedRollout:
+    """One base, and all members on it that somebody asks."""
+
+    def __init__(self, base: Path, dtype: str, device: str, rollout: str, batch_size: int) -> None:
+        self.base, self.dtype, self.device = base, dtype, device
+        self.settings = RolloutSettings(rollout)
+        self.specs: dict[EvalTarget, LoraSpec | None] = {}
+        """The shape of each target's adapter; None for the base."""
+        # Inspect starts samples one by one: a full batch is worth a wait.
+        self.batcher = Batcher(self.generate, batch_size, self._key, wait=1.0)
+        self._loaded: LoadedRollout | None = None
+
+    def add(self, target: EvalTarget) -> None:
+        """From now on the target can be asked. Raises UserError: its folder is not an adapter."""
+        self.specs[target] = load_adapter(target.folder).spec if target.folder else None
+
+    def generate(self, requests: list[Request]) -> list[ModelOutput]:
+        """A completion for each request; they have one `_key`."""
+        first = requests[0]
+        loaded = self._load({request.target for request in requests})
+        prompts = [_render(loaded.tokenizer, request.messages) for request in requests]
+        texts = [text for text, _ in prompts]
+        ids = loaded.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        fitting = [row for row, one in enumerate(ids) if 0 < len(one) < loaded.context]
+        limits = [min(requests[r].max_tokens, loaded.context - len(ids[r])) for r in fitting]
+        groups = loaded.rollout.generate(
+            [ids[row] for row in fitting],
+            [loaded.slots[requests[row].target] for row in fitting],
+            Sampling(tuple(limits), first.temperature, first.top_p),
+            first.seed,
+            [_row(requests[row]) for row in fitting],
+        )
+        completions = {row: group[0] for row, group in zip(fitting, groups, strict=True)}
+        return [
+            _output(loaded.tokenizer, completions.get(row), len(ids[row]), prompts[row][1])
+            for row in range(len(requests))
+        ]
+
+    def _load(self, targets: set[EvalTarget]) -> LoadedRollout:
+        """A rollout with these targets: the one that is loaded, or a new one in its place."""
+        if self._loaded is None or not targets <= self._loaded.slots.keys():
+            if self._loaded is not None:
+                self._loaded.rollout.close()
+                self._loaded = None
+            spec = self._spec(targets)
+            together = [one for one, shape in self.specs.items() if shape in (spec, None)]
+            self._loaded = load_rollout(together, self.dtype, self.device, self.settings)
+        return self._loaded
+
+    def _spec(self, targets: set[EvalTarget]) -> LoraSpec | None:
+        """The shape of these targets' adapters; the base goes with the first members."""
+        shapes = [self.specs[target] for target in targets] + list(self.specs.values())
+        return next((shape for shape in shapes if shape), None)
+
+    def _key(self, request: Request) -> Hashable:
+        return self._spec({request.target}), request.temperature, request.top_p, request.seed
+
+
+@cache
+def shared_rollout(
+    base: Path, dtype: str, device: str, rollout: str, batch_size: int
+) -> SharedRollout:
+    """The one for this base in this process."""
+    return SharedRollout(base, dtype, device, rollout, batch_size)
+
+
+@modelapi(name="azrpop")
+class PopulationAPI(ModelAPI):
+    """`azrpop/RUN/MEMBER`, `azrpop/RUN/base`, `azrpop/PEFT_FOLDER`, `azrpop/BASE_FOLDER`."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 (Inspect's own signature)
+        base: str = "",
+        dtype: str = "float32",
+        device: str = "cpu",
+        rollout: str = "torch",
+        batch_size: int = 64,
+        weights: str = "",
+    ) -> None:
+        """`base` takes the place of the one that an adapter names; `weights` is in the log, so that
+        a member that was trained on is another model. Raises UserError as `find_target`."""
+        super().__init__(model_name, base_url, api_key, [], config)
+        self.target = find_target(model_name, Path(base) if base else None)
+        self.shared = shared_rollout(self.target.base, dtype, device, rollout, batch_size)
+        self.shared.add(self.target)
+
+    def max_connections(self) -> int:
+        """As many as a batch holds: the rollout is one queue."""
+        return 1024
+
+    def connection_key(self) -> str:
+        """Each model has its own limit, so that all of a base come into one batch."""
+        return self.model_name
+
+    def max_tokens(self) -> int:
+        """See `MAX_TOKENS`."""
+        return MAX_TOKENS
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """One completion; a last turn of the assistant's is the beginning of its answer."""
+        if tools:
+            raise UserError("members have not learned to call tools")
+        greedy = config.temperature == 0
+        request = Request(
+            self.target,
+            tuple(input),
+            config.max_tokens or MAX_TOKENS,
+            1.0 if config.temperature is None else config.temperature,
+            1.0 if greedy or config.top_p is None else config.top_p,
+            config.seed or 0,
+        )
+        output = await self.shared.batcher.ask(request)
+        plain = bool((output.metadata or {}).get("plain"))
+        stops = config.stop_seqs or []
+        if plain:
+            stops = (input[-1].metadata or {}).get("plain_stops") or stops
+        return _cut(output, stops, self.model_name)
+
+
+def _render(tokenizer: Any, messages: Sequence[ChatMessage]) -> tuple[str, bool]:
+    """The whole text before the completion with its special tokens, and whether it is plain."""
+    begun = ""
+    if isinstance(messages[-1], ChatMessageAssistant):
+        begun, messages = messages[-1].text, messages[:-1]
+    about = messages[-1].metadata or {}
+    if tokenizer.chat_template and not about.get("raw"):
+        turns = [{"role": one.role, "content": one.text} for one in messages]
+        text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+        return text + begun, False
+    begin = tokenizer.bos_token or ""
+    starts = bool(begin) and tokenizer("")["input_ids"][:1] == [tokenizer.bos_token_id]
+    return (begin if starts else "") + (about.get("plain") or messages[-1].text), True
+
+
+def _row(request: Request) -> int:
+    """The number by which the request draws: of its sample and epoch, not of its batch."""
+    about = request.messages[-1].metadata or request.messages[0].metadata or {}
+    text = f"{about.get('sample')} {about.get('epoch')} {request.target.name}"
+    return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
+
+
+def _output(
+    tokenizer: Any, completion: Completion | None, prompt_tokens: int, plain: bool
+) -> ModelOutput:
+    if completion is None:  # longer than the context, or without a token that the model knows
+        output = ModelOutput.from_content("azrpop", "", stop_reason="model_length")
+        output.error = "the prompt does not fit the model's context"
+        return output
+    ids = completion.token_ids[:-1] if completion.finished else completion.token_ids
+    text = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    tokens = len(completion.token_ids)
+    return ModelOutput(
+        model="azrpop",
+        choices=[
+            ChatCompletionChoice(
+                message=ChatMessageAssistant(content=text, source="generate"),
+                stop_reason="stop" if completion.finished else "max_tokens",
+            )
+        ],
+        usage=ModelUsage(
+            input_tokens=prompt_tokens, output_tokens=tokens, total_tokens=prompt_tokens + tokens
+        ),
+        metadata={"plain": plain},
+    )
+
+
+def _cut(output: ModelOutput, stops: Sequence[str], name: str) -> ModelOutput:
+    """The output up to the first of the stops."""
+    text = output.completion
+    ends = [text.find(stop) for stop in stops if stop in text]
+    choice = output.choices[0]
+    if ends:
+        choice.message.content = output.completion = text[: min(ends)]
+        choice.stop_reason = "stop"
+    choice.message.model = output.model = name
+    return output

@@ -1,0 +1,320 @@
+"""`azr-population benchmark`: targets x benchmarks by Inspect, then the table."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from inspect_ai import eval_set
+from inspect_ai.log import EvalLog
+from inspect_ai.model import Model, get_model
+
+from azr_population.errors import UserError
+from azr_population.evals import table
+from azr_population.evals.benchmarks import (
+    BENCHMARKS,
+    Benchmark,
+    find_benchmarks,
+    locate,
+    read_benchmark,
+)
+from azr_population.evals.grading.verdict import NO_ANSWER
+from azr_population.evals.prompts import TEMPLATES, find_template, templates_for
+from azr_population.evals.targets import BASE, find_target, find_targets
+from azr_population.evals.tasks import TASKS
+from azr_population.files import write_atomically
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked of every target, and how."""
+
+    benchmarks: str = "all"
+    """Names and areas, comma-separated; `all` is the paper's ten."""
+    data: str = ""
+    """Folder of the benchmarks' files."""
+    prompts: str = ""
+    """Template names, comma-separated; each benchmark has its own by default."""
+    members: str = "all"
+    samples: int = 1
+    temperature: float | None = None
+    """Default 0 (greedy) with one sample, 0.8 with several."""
+    top_p: float | None = None
+    max_tokens: int | None = None
+    limit: int | None = None
+    """First problems of each benchmark."""
+    seed: int = 1
+    base: Path | None = None
+    rollout: str = "torch"
+    dtype: str = "float32"
+    device: str = "cpu"
+    batch_size: int = 64
+    server: str = ""
+    """URL of an OpenAI-compatible server (`.../v1`), whose models the targets are."""
+    timeout: int = 3600
+    """Seconds for one answer of a server."""
+    retries: int = 3
+    """Of a request to a server."""
+    logs: Path | None = None
+    display: Any = None
+    """Inspect's: full, rich, plain, none."""
+
+    def sampling(self) -> dict[str, Any]:
+        """Inspect's options of generation. Raises UserError where they contradict each other."""
+        temperature = self.temperature
+        if temperature is None:
+            temperature = 0.0 if self.samples == 1 else 0.8
+        if temperature == 0 and self.samples > 1:
+            raise UserError(
+                f"samples={self.samples} at temperature 0 are all the same; give --temperature"
+            )
+        options = {"temperature": temperature, "max_tokens": self.max_tokens}
+        if temperature:
+            options |= {"seed": self.seed, "top_p": self.top_p or 0.95}
+        return {name: value for name, value in options.items() if value is not None}
+
+
+def run_benchmarks(
+    targets: Sequence[str], settings: Settings, out: Path | None = None
+) -> pd.DataFrame:
+    """Asks the targets (runs, PEFT folders, bases; models of `settings.server`), prints the table,
+    writes it to `out`, and returns the figures (see `table.figures`).
+
+    What is in the logs is not asked again: after Ctrl-C the same command goes on.
+
+    Raises UserError: nothing to ask, data that are missing, a grader that does not judge right, a
+    model that cannot be asked.
+    """
+    if out and out.suffix not in table.FORMATS:
+        raise UserError(f"--out={out}: it must end in {', '.join(table.FORMATS)}")
+    if not targets:
+        raise UserError("name a run, a PEFT folder or a base; or --list")
+    benchmarks = find_benchmarks(settings.benchmarks)
+    prompts = _prompts(settings.prompts, benchmarks)
+    parts: list[pd.DataFrame] = []
+    bases: dict[str, pd.DataFrame] = {}
+    entries = [(settings.server, targets)] if settings.server else [(t, [t]) for t in targets]
+    for entry, names in entries:
+        label, folder, models = _models(entry, names, settings)
+        base = next((m.weights for m in models if m.name == BASE), "")
+        # Runs share their base: it is asked once.
+        asked = [m for m in models if not (m.name == BASE and base in bases)]
+        logs = _ask(asked, benchmarks, prompts, settings, (settings.logs or folder) / "logs")
+        named = {id: (label, m.name) for m in asked for id in m.ids}
+        samples = table.read_samples(logs, named)
+        if base in bases:
+            samples = pd.concat([bases[base].assign(label=label), samples])
+        elif base:
+            bases[base] = samples[samples["model"] == BASE]
+        parts.append(samples)
+        _write_figures(
+            folder / "figures.json", table.figures(samples), benchmarks, prompts, settings
+        )
+        _print_notes(samples, folder / "logs")
+    made = table.figures(pd.concat(parts))
+    print(table.table(made).reset_index().to_markdown(index=False))
+    if out:
+        table.write(made, out)
+        print(f"wrote {out}")
+    return made
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A model, for chat prompts and for plain ones."""
+
+    name: str
+    weights: str
+    chat: Model
+    plain: Model
+
+    @property
+    def ids(self) -> set[str]:
+        """Inspect's names of it."""
+        return {str(self.chat), str(self.plain)}
+
+
+def _models(entry: str, names: Sequence[str], settings: Settings) -> tuple[str, Path, list[_Asked]]:
+    """Label, folder of the records, and models that an entry stands for."""
+    if settings.server:
+        label = entry.split("://")[-1].strip("/").replace("/", "_")
+        return label, Path("evaluations") / label, [_served(name, settings) for name in names]
+    path = Path(entry)
+    found = (
+        find_targets(path, settings.members, settings.base)
+        if path.exists()
+        else [find_target(entry, settings.base)]
+    )
+    about: dict[str, Any] = {
+        "dtype": settings.dtype,
+        "device": settings.device,
+        "rollout": settings.rollout,
+    }
+    if settings.base:
+        about["base"] = str(settings.base)
+    made = []
+    for target in found:
+        folder = target.folder or target.base
+        model = get_model(
+            f"azrpop/{folder}",
+            **about,
+            batch_size=settings.batch_size,
+            weights=target.weights,
+        )
+        made.append(_Asked(target.name, target.weights, model, model))
+    parts = path.resolve().parts
+    label = "_".join(parts[-2:]) if parts[-1].startswith("seed_") else parts[-1]
+    is_run = (path / "config.yaml").is_file()
+    return label, path / "evaluation" if is_run else Path("evaluations") / label, made
+
+
+def _served(name: str, settings: Settings) -> _Asked:
+    about = {"base_url": settings.server, "api_key": os.environ.get("OPENAI_API_KEY") or "none"}
+    chat, plain = (
+        get_model(f"{provider}/server/{name}", **about)  # type: ignore[arg-type]
+        for provider in ("openai-api", "openai-api-completions")
+    )
+    return _Asked(name, "", chat, plain)
+
+
+def _ask(
+    models: Sequence[_Asked],
+    benchmarks: Sequence[Benchmark],
+    prompts: dict[str, str],
+    settings: Settings,
+    folder: Path,
+) -> list[EvalLog]:
+    """Inspect's logs of all models at all benchmarks. Raises UserError where one is not whole."""
+    tasks = []
+    for benchmark in benchmarks:
+        prompt = prompts[benchmark.name]
+        template = find_template(prompt, benchmark.name)
+        example = template.make(read_benchmark(benchmark.name, settings.data).problems[0])
+        for model in models:
+            given = {"data": settings.data} | ({"prompt": prompt} if prompt else {})
+            made = TASKS[benchmark.name](**given)
+            made.model = model.chat if example.chat else model.plain
+            tasks.append(made)
+    if not tasks:
+        return []
+    options: dict[str, Any] = settings.sampling()
+    if settings.server:
+        options |= {"attempt_timeout": settings.timeout, "max_retries": settings.retries}
+    else:
+        options["max_connections"] = 1024
+    done, logs = eval_set(
+        tasks,
+        log_dir=str(folder),
+        log_dir_allow_dirty=True,
+        retry_attempts=0,
+        retry_immediate=False,
+        continue_on_fail=True,
+        limit=settings.limit,
+        epochs=settings.samples,
+        max_tasks=len(tasks),
+        display=settings.display,
+        **options,
+    )
+    if not done:
+        failed = [log for log in logs if log.status != "success"]
+        why = "; ".join(
+            f"{log.eval.model}, {log.eval.task}: "
+            + (log.error.message.splitlines()[0] if log.error else log.status)
+            for log in failed
+        )
+        raise UserError(f"{why}. What is done is kept in {folder}: the same command goes on")
+    return logs
+
+
+def _prompts(names: str, benchmarks: Sequence[Benchmark]) -> dict[str, str]:
+    """Each benchmark's template by name; '' is its own. Raises UserError for an unknown one."""
+    made = dict.fromkeys((benchmark.name for benchmark in benchmarks), "")
+    for name in filter(None, (part.strip() for part in names.split(","))):
+        if name not in TEMPLATES:
+            raise UserError(f"prompts={name} is unknown; choose from {', '.join(TEMPLATES)}")
+        suitable = [b.name for b in benchmarks if name in templates_for(b.name)]
+        if not suitable:
+            raise UserError(f"prompts={name} is for none of these benchmarks")
+        made |= dict.fromkeys(suitable, name)
+    return made
+
+
+def _write_figures(
+    path: Path,
+    made: pd.DataFrame,
+    benchmarks: Sequence[Benchmark],
+    prompts: dict[str, str],
+    settings: Settings,
+) -> None:
+    lines = [
+        {
+            "model": model,
+            "role": role,
+            "k": int(k),
+            "cells": {
+                row["column"]: {n: row[n] for n in ("value", "low", "high", "problems")}
+                for row in group.to_dict("records")
+            },
+        }
+        for (model, role, k), group in made.groupby(["model", "role", "k"], sort=False)
+    ]
+    # Summaries first: `compare` takes the members' mean.
+    lines.sort(key=lambda line: line["role"] != "summary")
+    about = [
+        {
+            "name": one.name,
+            "title": one.title,
+            "data": read_benchmark(one.name, settings.data).identity,
+            "prompt": prompts[one.name] or one.prompt,
+            "max_tokens": settings.max_tokens or one.max_tokens,
+            "limit": settings.limit,
+        }
+        for one in benchmarks
+    ]
+    content = {
+        "benchmarks": about,
+        "samples": settings.samples,
+        "temperature": settings.sampling()["temperature"],
+        "lines": lines,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(content, indent=1) + "\n")
+
+
+def _print_notes(samples: pd.DataFrame, logs: Path) -> None:
+    """What a reader of the figures should know of the completions behind them."""
+    for name, group in samples.groupby("benchmark", sort=False):
+        for count, what in (
+            ((group["reason"] == NO_ANSWER).sum(), "have no answer in the right form"),
+            ((group["stop_reason"] == "max_tokens").sum(), "were cut off at the limit of tokens"),
+            ((group["stop_reason"] == "model_length").sum(), "do not fit the model's context"),
+        ):
+            if count:
+                print(f"{BENCHMARKS[str(name)].title}: {count} of {len(group)} {what}")
+    print(f"every sample: inspect view --log-dir {logs}")
+
+
+def list_benchmarks(settings: Settings) -> None:
+    """Prints the benchmarks, what is there of their data, and where to get the rest."""
+    rows = []
+    for one in find_benchmarks(
+        settings.benchmarks + (",extra" if settings.benchmarks == "all" else "")
+    ):
+        paths = locate(one, settings.data)
+        read = read_benchmark(one.name, settings.data) if paths else None
+        rows.append(
+            {
+                "benchmark": one.name,
+                "area": one.area,
+                "data": read.identity if read else f"missing: {one.files[0]}, from {one.source}",
+                "problems": len(read.problems) if read else 0,
+                "prompt": one.prompt,
+                "licence": one.licence,
+            }
+        )
+    print(pd.DataFrame(rows).to_markdown(index=False))
+    for name, template in TEMPLATES.items():
+        print(f"prompt {name}: {template.source}")

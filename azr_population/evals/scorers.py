@@ -1,0 +1,218 @@
+"""Inspect's scorers: programs in the referee, mathematics by math-verify, tasks by their domain."""
+
+import atexit
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cache, cached_property, lru_cache
+
+from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, scorer, stderr
+from inspect_ai.solver import TaskState
+
+from azr_population.domains.known import find_domain
+from azr_population.domains.puzzles.grammar import puzzle_task
+from azr_population.domains.task import Task
+from azr_population.errors import UserError
+from azr_population.evals.batcher import Batcher
+from azr_population.evals.benchmarks import (
+    ContestProblem,
+    FunctionProblem,
+    MathProblem,
+    Problem,
+    PuzzleProblem,
+    read_benchmark,
+)
+from azr_population.evals.grading.answers import PARSERS
+from azr_population.evals.grading.contests import ContestJudge
+from azr_population.evals.grading.functions import FunctionJudge
+from azr_population.evals.grading.mathematics import grade_answers
+from azr_population.evals.grading.references import References
+from azr_population.evals.grading.verdict import NO_ANSWER, PASSED, WRONG, Verdict
+from azr_population.evals.grading.workers import Workers
+from azr_population.evals.prompts import find_template
+from azr_population.referee import Reason, Referee, RefereeSettings
+
+_BATCH = 64
+_FEW = 4
+_WRONG = "271828182.5"
+_CONTEST = ContestProblem("proof", "", "", "", lambda: (("2 3\n", "5\n"), ("0 7\n", "7\n")))
+"""LiveCodeBench has no solutions of its own."""
+_PUZZLE = PuzzleProblem("proof", "def sat(x):\n    return x > 0 and x * x == 1369")
+"""P3's solutions are programs, which have to be run first."""
+
+
+class Graders:
+    """Opens what the graders need when it is first needed; `close` ends it."""
+
+    def __init__(self, processes: int = 0) -> None:
+        """`processes`: 0 takes one per core."""
+        self.processes = processes
+        self._stack = ExitStack()
+
+    def close(self) -> None:
+        """Ends all processes."""
+        self._stack.close()
+
+    def grade(self, completions: Sequence[tuple[str, Problem, str]]) -> list[Verdict]:
+        """Verdicts on (name of the parser, problem, completion) of one benchmark, in order."""
+        answers = self.parse(completions)
+        return self.judge(
+            [(problem, a) for (_, problem, _), a in zip(completions, answers, strict=True)]
+        )
+
+    def parse(self, completions: Sequence[tuple[str, Problem, str]]) -> list[str]:
+        """The answers that completions give; '' where there is none."""
+        if completions[0][0] != "evalplus":
+            return [PARSERS[parser](problem, text) for parser, problem, text in completions]
+        # It parses what the model wrote, again and again.
+        asked = [(problem, text) for _, problem, text in completions]
+        return [answer or "" for answer in self.workers.map(PARSERS["evalplus"], asked)]
+
+    def judge(self, answers: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+        """Verdicts on answers to problems of one kind, in order."""
+        kind = type(answers[0][0])
+        if kind is MathProblem:
+            return grade_answers(answers, self.workers)  # type: ignore[arg-type]
+        if kind is FunctionProblem:
+            return self.functions.judge(answers)  # type: ignore[arg-type]
+        if kind is ContestProblem:
+            return ContestJudge(self.processes).judge(answers)  # type: ignore[arg-type]
+        tasks = [(puzzle_task(problem.program), answer) for problem, answer in answers]  # type: ignore[union-attr]
+        return self.grade_tasks("puzzles", tasks)
+
+    def grade_tasks(self, domain: str, answers: Sequence[tuple[Task, str]]) -> list[Verdict]:
+        """Verdicts on answers to a domain's tasks, in order."""
+        asked = [(task, (answer,)) for task, answer in answers if answer]
+        graded = iter(find_domain(domain).grade(asked, self.referee))
+        return [_verdict(answer, next(graded)[0].reason if answer else "") for _, answer in answers]
+
+    @cached_property
+    def workers(self) -> Workers:
+        """Processes that read what models wrote."""
+        workers = Workers(self.processes)
+        self._stack.callback(workers.close)
+        return workers
+
+    @cached_property
+    def referee(self) -> Referee:
+        """The referee of domains' tasks."""
+        return self._stack.enter_context(Referee(RefereeSettings(workers=self.processes)))
+
+    @cached_property
+    def functions(self) -> FunctionJudge:
+        """The judge of HumanEval's and MBPP's kind."""
+        references = References(None, self.processes)
+        return self._stack.enter_context(FunctionJudge(references, self.processes))
+
+
+def _verdict(answer: str, reason: str) -> Verdict:
+    if not answer:
+        return Verdict(False, NO_ANSWER)
+    if reason == Reason.SOLVED.value:
+        return Verdict(True, PASSED, answer=answer)
+    return Verdict(False, WRONG if reason == Reason.WRONG.value else reason, answer=answer)
+
+
+@lru_cache(maxsize=1)
+def graders() -> Graders:
+    """Those of this process."""
+    made = Graders()
+    atexit.register(made.close)
+    return made
+
+
+@cache
+def _batcher(benchmark: str, data: str) -> Batcher[tuple[str, Problem, str], Verdict]:
+    return Batcher(lambda asked: graders().grade(asked), _BATCH)
+
+
+@scorer(metrics=[accuracy(), stderr()])
+def answers(benchmark: str, data: str = "", prompt: str = "") -> Scorer:
+    """Scores answers to a benchmark's problems, by its own rules."""
+    problems = {problem.id: problem for problem in read_benchmark(benchmark, data).problems}
+    parser = find_template(prompt, benchmark).answer_parser
+
+    async def score(state: TaskState, target: Target) -> Score:
+        problem = problems[str(state.sample_id)]
+        text = state.output.completion
+        if isinstance(problem, FunctionProblem) and (state.output.metadata or {}).get("plain"):
+            # The prompt was the beginning of the program.
+            text = problem.prompt.strip() + "\n" + text
+        return _score(await _batcher(benchmark, data).ask((parser, problem, text)))
+
+    return score
+
+
+@cache
+def _task_batcher(domain: str) -> Batcher[tuple[Task, str], Verdict]:
+    return Batcher(lambda asked: graders().grade_tasks(domain, asked), _BATCH)
+
+
+@scorer(metrics=[accuracy(), stderr()])
+def domain_answers(domain: str, prompt_format: str, tasks: dict[str, Task]) -> Scorer:
+    """Scores answers to a domain's tasks, which are given by the ids of their samples."""
+    format = find_domain(domain).format(prompt_format)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        task = tasks[str(state.sample_id)]
+        finished = state.output.stop_reason == "stop"
+        answer = format.parse_answer(task.type, state.output.completion) if finished else None
+        return _score(await _task_batcher(domain).ask((task, answer or "")))
+
+    return score
+
+
+def _score(verdict: Verdict) -> Score:
+    about = {} if verdict.base_passed is None else {"base_passed": verdict.base_passed}
+    return Score(
+        value=CORRECT if verdict.passed else INCORRECT,
+        answer=verdict.answer,
+        explanation=f"{verdict.reason} {verdict.detail}".strip(),
+        metadata={"reason": verdict.reason, **about},
+    )
+
+
+@cache
+def check_grader(benchmark: str, data: str = "", prompt: str = "") -> None:
+    """Lets a benchmark's grader judge known answers to its first problems before anything is asked:
+    right ones must pass, spoilt ones fail. Raises UserError where it does not, or cannot judge."""
+    problems = read_benchmark(benchmark, data).problems[:_FEW]
+    parser = find_template(prompt, benchmark).answer_parser
+    known = [one for problem in problems for one in _known_answers(problem)]
+    parsed = graders().parse([(parser, problem, text) for problem, _, _, text in known])
+    if not all(parsed):
+        raise _broken(benchmark, "reads no answer in a completion that has one")
+    # As they are: evalplus's parser leaves out generators, as one canonical solution has.
+    verdicts = graders().judge([(problem, answer) for problem, _, answer, _ in known])
+    judged = list(zip(known, verdicts, strict=True))
+    for (problem, right, _, _), verdict in judged:
+        if right and not verdict.passed:
+            why = f"{verdict.reason} {verdict.detail}".strip()
+            raise _broken(benchmark, f"fails {problem.id}'s own right answer ({why})")
+    # Not each: evalplus lets anything pass that is something, for a few problems.
+    if all(verdict.passed for (_, right, _, _), verdict in judged if not right):
+        raise _broken(benchmark, f"passes a wrong answer to {problems[0].id}")
+
+
+def _known_answers(problem: Problem) -> list[tuple[Problem, bool, str, str]]:
+    """(problem, whether the answer is right, answer, completion)."""
+    if isinstance(problem, MathProblem):
+        texts = (True, problem.gold), (False, _WRONG)
+        return [(problem, right, a, f"<answer>\\boxed{{{a}}}</answer>") for right, a in texts]
+    if isinstance(problem, PuzzleProblem):
+        texts = (True, "37"), (False, "36")
+        return [(_PUZZLE, right, a, f"```answer\n{a}\n```") for right, a in texts]
+    if isinstance(problem, FunctionProblem):
+        spoilt = f"def {problem.entry_point}(*arguments):\n    return {_WRONG}\n"
+        texts = (True, problem.canonical), (False, spoilt)
+    else:
+        program = "a, b = map(int, input().split())\nprint(a {} b)"
+        problem = _CONTEST
+        texts = (True, program.format("+")), (False, program.format("-"))
+    return [(problem, right, a, f"```python\n{a.strip()}\n```") for right, a in texts]
+
+
+def _broken(benchmark: str, what: str) -> UserError:
+    return UserError(
+        f"{benchmark}: its grader {what}, so no figure would mean anything and nothing was asked; "
+        "compare the versions installed with those of `pip install 'azr-population[eval]'`"
+    )

@@ -1,0 +1,202 @@
+"""From Inspect's logs to the table: pass@k with intervals, and differences from the base.
+
+`mathematics` and `code` are means over benchmarks, `all` is the mean of the two, as in AZR's
+tables. Intervals are 95% percentile bootstraps over problems, drawn anew within each benchmark;
+the exact binomial bound where none or all were solved.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.scorer import CORRECT
+
+from azr_population.errors import UserError
+from azr_population.evals.benchmarks import AREAS, BENCHMARKS
+from azr_population.evals.targets import BASE
+
+KS = (1, 4, 16, 64, 256)
+_DRAWS = 2000
+_SEED = 20_260_527
+_SUMMARIES: dict[str, Callable[..., Any]] = {
+    "members (mean)": np.mean, "best member": np.max, "weakest member": np.min,
+}  # fmt: skip
+FORMATS = (".csv", ".md", ".tex")
+
+
+def read_samples(logs: Iterable[EvalLog], names: dict[str, tuple[str, str]]) -> pd.DataFrame:
+    """One row a sample: label, model, benchmark, problem, epoch, correct, reason, stop_reason.
+
+    `names` has label and name by Inspect's name of the model.
+    """
+    rows = []
+    for header in logs:
+        log = read_eval_log(header.location, resolve_attachments=False)
+        for sample in log.samples or []:
+            (score,) = (sample.scores or {}).values()
+            label, name = names[log.eval.model]
+            rows.append(
+                {
+                    "label": label,
+                    "model": name,
+                    "benchmark": log.eval.task.rpartition("/")[2],
+                    "problem": str(sample.id),
+                    "epoch": sample.epoch,
+                    "correct": score.value == CORRECT,
+                    "reason": (score.metadata or {}).get("reason", ""),
+                    "stop_reason": sample.output.stop_reason,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def pass_at_k(n: int, correct: int, k: int) -> float:
+    """Unbiased pass@k (Chen et al. 2021) of a problem with `correct` of `n` samples right."""
+    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
+
+
+def columns(benchmarks: Sequence[str]) -> dict[str, dict[str, float]]:
+    """What is averaged in each column of the table: benchmarks with weights that sum to 1."""
+    made = {_title(name): {name: 1.0} for name in benchmarks}
+    areas = {
+        title: [name for name in benchmarks if name in BENCHMARKS and BENCHMARKS[name].area == area]
+        for area, title in AREAS.items()
+    }
+    made |= {t: {n: 1 / len(names) for n in names} for t, names in areas.items() if len(names) > 1}
+    if all(areas.values()):
+        made["all"] = {n: 1 / len(names) / len(areas) for names in areas.values() for n in names}
+    return made
+
+
+def figures(samples: pd.DataFrame) -> pd.DataFrame:
+    """One row a model, column of the table and k: value, low, high, problems, and the paired
+    difference from the base of its label with its interval (NaN where there is no base).
+
+    `role` is base, model, or summary: mean, best and weakest of the members of a label.
+    """
+    order = list(dict.fromkeys(samples["benchmark"]))
+    ks = [
+        k
+        for k in KS
+        if k <= samples.groupby(["label", "model", "benchmark", "problem"]).size().min()
+    ]
+    rows = []
+    for label, group in samples.groupby("label", sort=False):
+        for k in ks:
+            scores = _scores(group, k)
+            members = [name for name in scores if name != BASE]
+            for title, weights in columns(order).items():
+                drawn = {name: _draw(by, weights) for name, by in scores.items()}
+                base = drawn.get(BASE)
+                lines: list[tuple[str, str, Any]] = [
+                    (name, "base" if name == BASE else "model", draws)
+                    for name, draws in drawn.items()
+                ]
+                if len(members) > 1:
+                    stack = np.stack([drawn[name] for name in members])
+                    lines += [(name, "summary", f(stack, axis=0)) for name, f in _SUMMARIES.items()]
+                problems = sum(len(next(iter(scores.values()))[name]) for name in weights)
+                for name, role, draws in lines:
+                    gain = None if base is None or role == "base" else draws - base
+                    rows.append(
+                        {
+                            "label": label, "model": name, "role": role, "column": title, "k": k,
+                            **_interval(draws, problems, "value", "low", "high"),
+                            **_interval(gain, 0, "difference", "difference_low", "difference_high"),
+                            "problems": problems,
+                        }
+                    )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _scores(samples: pd.DataFrame, k: int) -> dict[str, dict[str, np.ndarray]]:
+    """Model -> benchmark -> pass@k of each problem, in [0, 1]; problems in one order for all."""
+    grouped = samples.groupby(["model", "benchmark", "problem"], sort=False)["correct"]
+    counts = grouped.agg(["size", "sum"]).reset_index()
+    counts["score"] = [
+        pass_at_k(int(n), int(correct), k)
+        for n, correct in zip(counts["size"], counts["sum"], strict=True)
+    ]
+    made: dict[str, dict[str, np.ndarray]] = {}
+    for benchmark, group in counts.groupby("benchmark", sort=False):
+        table = group.pivot(index="problem", columns="model", values="score")
+        if table.isna().any().any():
+            raise UserError(f"{benchmark}: the models were not asked the same problems")
+        for model in dict.fromkeys(counts["model"]):
+            if model not in table:
+                raise UserError(f"{benchmark}: {model} was not asked")
+            made.setdefault(str(model), {})[str(benchmark)] = table[model].to_numpy()
+    return made
+
+
+def _draw(scores: dict[str, np.ndarray], weights: dict[str, float]) -> np.ndarray:
+    """[1 + draws]: the column's figure, then on problems drawn with replacement. The draws are the
+    same for all models, so that differences are paired."""
+    random = np.random.default_rng(_SEED)
+    total = np.zeros(1 + _DRAWS)
+    for name, weight in weights.items():
+        n = len(scores[name])
+        # How often each problem is drawn: then a draw's mean is a matrix product.
+        counts = random.multinomial(n, np.full(n, 1 / n), size=_DRAWS)
+        total += weight * np.append(scores[name].mean(), counts @ scores[name] / n)
+    return total
+
+
+def _interval(draws: Any, problems: int, *names: str) -> dict[str, float]:
+    """The first of the draws, and their percentiles; for `problems` > 0 the binomial bound where
+    all draws are 0 or 1."""
+    if draws is None:
+        return dict.fromkeys(names, math.nan)
+    value = float(draws[0])
+    low, high = np.percentile(draws[1:], (2.5, 97.5))
+    if problems and np.ptp(draws) == 0 and value in (0.0, 1.0):
+        # All alike: draws know nothing of what was not seen, the exact binomial bound does.
+        unseen = 1.0 - 0.025 ** (1.0 / problems)
+        low, high = (0.0, unseen) if value == 0.0 else (1.0 - unseen, 1.0)
+    return dict(zip(names, (value, float(low), float(high)), strict=True))
+
+
+def table(figures: pd.DataFrame) -> pd.DataFrame:
+    """The table that is read: a row a model and k, a column a benchmark or area, in percent."""
+    shown = figures.assign(
+        text=[_text(row) for row in figures.to_dict("records")],
+        name=[
+            f"{row['model']}" + (f" pass@{row['k']}" if figures["k"].nunique() > 1 else "")
+            for row in figures.to_dict("records")
+        ],
+    )
+    rows = list(dict.fromkeys(zip(shown["label"], shown["name"], strict=True)))
+    wide = shown.pivot(index=["label", "name"], columns="column", values="text")
+    return wide.loc[rows, list(dict.fromkeys(shown["column"]))].rename_axis(columns=None)
+
+
+def _text(row: dict[str, Any]) -> str:
+    text = f"{100 * row['value']:.1f} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
+    if math.isnan(row["difference"]):
+        return text
+    low, high = 100 * row["difference_low"], 100 * row["difference_high"]
+    return f"{text}; {100 * row['difference']:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def write(figures: pd.DataFrame, path: Path) -> None:
+    """Writes the figures as CSV, or the table as Markdown or LaTeX, by the ending of the name.
+    Raises UserError for another one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".csv":
+        figures.to_csv(path, index=False)
+    elif path.suffix == ".md":
+        path.write_text(
+            table(figures).reset_index().to_markdown(index=False) + "\n", encoding="utf-8"
+        )
+    elif path.suffix == ".tex":
+        path.write_text(table(figures).to_latex(escape=True), encoding="utf-8")
+    else:
+        raise UserError(f"--out={path}: it must end in {', '.join(FORMATS)}")
+
+
+def _title(name: str) -> str:
+    return BENCHMARKS[name].title if name in BENCHMARKS else name

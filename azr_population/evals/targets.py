@@ -1,0 +1,133 @@
+"""Who is asked: the base and the members of a run, a PEFT folder, a base by itself."""
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.engines.base_model import fingerprint
+from azr_population.errors import UserError
+from azr_population.method.members.member import Rating
+from azr_population.runs import RunDirectory
+from azr_population.runs.records import metrics_of_members
+from azr_population.weights.model_card import NANO
+from azr_population.weights.peft_folder import CONFIG_FILE, WEIGHTS_FILE, read_config
+
+BASE = "base"
+
+
+@dataclass(frozen=True)
+class EvalTarget:
+    """One model that is asked."""
+
+    name: str
+    role: str
+    """base, teacher, student, agent; adapter for a PEFT folder; model for one of a server."""
+    base: Path
+    """The base's folder."""
+    folder: Path | None = None
+    """Its PEFT folder; None for the base."""
+    rating: Rating | None = None
+
+    @property
+    def weights(self) -> str:
+        """Hash of its weights: twelve hex digits for a member, the base's fingerprint."""
+        if self.folder is None:
+            return fingerprint(self.base)
+        file = self.folder / WEIGHTS_FILE
+        if not file.is_file():
+            raise UserError(f"{self.folder} has no weights: {WEIGHTS_FILE} is missing")
+        config = read_config(self.folder)
+        digest = hashlib.sha256(file.read_bytes())
+        digest.update(f"{config['r']} {config['lora_alpha']}".encode())
+        return digest.hexdigest()[:12]
+
+
+def find_targets(path: Path, members: str = "all", base: Path | None = None) -> list[EvalTarget]:
+    """The base, first, and what a folder adds to it: a run's members (local, or inside AZR), a PEFT
+    folder, or nothing.
+
+    `members` is a name of `MEMBERS`; `base` takes the place of the base that the folder names.
+
+    Raises UserError where there are no weights, or no base that fits them.
+    """
+    RunDirectory(path).refuse_results_only()
+    if (path / "config.yaml").is_file():
+        return _of_run(path, members, base)
+    if (path / CONFIG_FILE).is_file():
+        found = _base_of(path, base)
+        name = path.resolve().name
+        return [EvalTarget(BASE, BASE, found), EvalTarget(name, "adapter", found, path)]
+    if (path / "config.json").is_file():
+        return [EvalTarget(BASE, BASE, path)]
+    raise UserError(
+        f"{path} is not a run (config.yaml), a PEFT folder ({CONFIG_FILE}) or a base (config.json)"
+    )
+
+
+def find_target(name: str, base: Path | None = None) -> EvalTarget:
+    """The one model that `RUN/MEMBER`, `RUN/base`, a PEFT folder or a base's folder names; `base`
+    or `nano` alone is the embedded one. Raises UserError."""
+    path = Path(name)
+    if name in (BASE, "nano") and not path.exists():
+        path = base or Path(nano_base_path())
+    if not (path.parent / "config.yaml").is_file():
+        return find_targets(path, base=base)[-1]
+    targets = {target.name: target for target in find_targets(path.parent, base=base)}
+    if path.name not in targets:
+        raise UserError(f"{path.parent} has no member {path.name}; it has {', '.join(targets)}")
+    return targets[path.name]
+
+
+def _of_run(path: Path, members: str, base: Path | None) -> list[EvalTarget]:
+    run = RunDirectory(path)
+    folders = [folder for folder in sorted(run.members.glob("*")) if folder.is_dir()]
+    if not folders:
+        raise UserError(f"{path}: there is no member in {run.members}; did the run save any?")
+    used = _base_of(folders[0], base)
+    run.check_base(fingerprint(used), f" ({used}); name the right one by --base")
+    last = deque(run.metrics(), maxlen=1)
+    rated = metrics_of_members(last[0]) if last else {}
+    found = [_member(folder, used, rated.get(folder.name, {})) for folder in folders]
+    chosen = MEMBERS[members](found)
+    if not chosen:
+        names = ", ".join(target.name for target in found)
+        raise UserError(f"--members={members}: {path} has none; it has {names}")
+    return [EvalTarget(BASE, BASE, used), *chosen]
+
+
+def _member(folder: Path, base: Path, figures: dict[str, Any]) -> EvalTarget:
+    rating = Rating(figures["mu"], figures["sigma"]) if figures.get("mu") is not None else None
+    return EvalTarget(folder.name, folder.name.partition("_")[0], base, folder, rating)
+
+
+def _base_of(adapter: Path, given: Path | None) -> Path:
+    """The folder of the base that an adapter names, or the given one."""
+    named = str(read_config(adapter).get("base_model_name_or_path") or "")
+    path = given or Path(named).expanduser()
+    # The embedded base lies elsewhere on every machine.
+    if not given and not path.is_dir() and named.endswith(NANO):
+        path = Path(nano_base_path())
+    if not path.is_dir():
+        raise UserError(
+            f"{adapter}: its base {named or '(not named)'} is not a folder here; name it by --base"
+        )
+    return path
+
+
+def _best(members: Sequence[EvalTarget]) -> list[EvalTarget]:
+    """The solver with the best mu - 3 sigma; the first where nobody is rated."""
+    solvers = [target for target in members if target.role != "teacher"]
+    return sorted(solvers, key=lambda one: -one.rating.conservative if one.rating else 0.0)[:1]
+
+
+MEMBERS: dict[str, Callable[[Sequence[EvalTarget]], list[EvalTarget]]] = {
+    "all": list,
+    "best": _best,
+    "teachers": lambda members: [one for one in members if one.role != "student"],
+    "students": lambda members: [one for one in members if one.role != "teacher"],
+}
+"""Which members of a run: the single agent counts as teacher and as student."""

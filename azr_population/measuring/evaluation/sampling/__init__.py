@@ -1,1 +1,0 @@
-"""Drawing completions: `Sampler` is what the command asks for, whoever computes."""

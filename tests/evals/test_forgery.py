@@ -1,0 +1,129 @@
+"""Solutions that know nothing and forge what is told of their outputs; outputs that are many."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from test_functions import problem
+
+from azr_population.evals.grading.functions import FunctionJudge
+from azr_population.evals.grading.outputs import Output
+from azr_population.evals.grading.references import References
+from azr_population.evals.grading.rules import first_wrong
+from azr_population.evals.grading.sandboxed.values import text_digest
+
+FLOATS = {
+    "a float": problem("def f(x):\n    return x / 3", [[1]], [[2], [5]]),
+    "a list": problem("def f(x):\n    return [x / 3]", [[1]], [[2], [5]]),
+    "a longer list": problem("def f(x):\n    return [x / 3, x / 7]", [[1]], [[2]]),
+    "a tuple": problem("def f(x):\n    return (x / 3, x / 7)", [[1]], [[2]]),
+    "pairs": problem("def f(x):\n    return [(x, x / 7), (0, x / 3)]", [[1]], [[2]], atol=1e-6),
+}
+NAMES = ("float", "int", "list", "tuple", "bool", "str", "dict", "set", "NoneType", "complex")
+BASES = ("list", "tuple", "dict", "set", "str", "bytes", "int", "float", "object")
+TYPES = [
+    f"class {name}({base}): pass\n\ndef f(x):\n    return {value}"
+    for name, base in itertools.product(NAMES, BASES)
+    for value in (f"{name}()", f"[{name}()]")
+]
+EMPTY = [f"def f(x):\n    return {value}" for value in ("[]", "()", "[[]]", "[[], []]", "[()] * 2")]
+WRITERS = [
+    "import sys\n\ndef f(x):\n    frame = sys._getframe()\n    while frame:\n"
+    f"        frame.f_globals[{name!r}] = lambda *given, **named: {value}\n"
+    "        frame = frame.f_back\n    return 0"
+    for name, values in {
+        "line_of": ("['text', '[]']", "['long', '0' * 24]", "['huge', '']", "['opaque', '']", "[]"),
+        "written": ("'[]'", "'1e999'", "''", "'~'"),
+        "plain": ("[]", "()", "1e999", "float('nan')"),
+        "in_room": ("[['text', '[]']] * 3", "[['later', '0' * 24]] * 3", "[]", "None"),
+        "shortened": ("['text', '[]']", "['later', '']"),
+        "packed": ("''", "'eNqLjgUAARUAuQ=='"),
+        "text_digest": ("'0' * 24", "''"),
+        "described": ("''",),
+    }.items()
+    for value in values
+]
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_nobody_passes_without_an_answer(references, kind):
+    asked = FLOATS[kind]
+    tries = [*TYPES, *EMPTY, *WRITERS]
+    assert len(tries) >= 200
+    with FunctionJudge(References(references, 1), 1, least_seconds=0.5) as judge:
+        *verdicts, right = judge.judge([(asked, source) for source in [*tries, asked.canonical]])
+    assert right.passed
+    assert not [source for source, v in zip(tries, verdicts, strict=True) if v.passed]
+
+
+def told(value):
+    return Output("text", repr(value))
+
+
+@pytest.mark.parametrize(
+    ("right", "output", "passes"),
+    [
+        (0.5, 0.5 + 1e-7, True),
+        (0.5, [], False),
+        (0.5, [0.5 + 1e-7], False),
+        (0.5, True, False),
+        (0.5, 10**400, False),
+        (2.0, 2, True),  # Python's ==
+        ([0.5], [0.5 + 1e-7], True),
+        ([0.5], 0.5 + 1e-7, False),
+        ([0.5, 0.5], [[0.5, 0.5 + 1e-7]] * 2, False),
+        ([0.5, 0.5], (0.5, 0.5 + 1e-7), False),
+        ([0.5, 0.5], [0.5 + 1e-7], False),
+        ([0.5, 0.5], ["0.5", 0.5], False),
+        ([0.5, 0.5], {0: 0.5, 1: 0.5}, False),
+        ([0.5, 0.5], None, False),
+    ],
+)
+def test_types_are_those_of_values_and_shapes_agree(right, output, passes):
+    asked = problem("", [[1]])
+    assert (first_wrong(asked, [[1]], [told(output)], [told(right)]) is None) == passes
+
+
+def test_a_value_is_the_same_however_it_is_told():
+    text = repr(list(range(30)))
+    whole, hashed = Output("text", text), Output("later", text_digest(text))
+    assert whole.same_text(hashed)
+    assert hashed.same_text(Output("long", text_digest(text)))
+    assert not hashed.same_text(Output("huge", text_digest(text)))
+    assert not hashed.same_text(Output("later", text_digest(text + " ")))
+
+
+MANY = problem(
+    "import math\n\ndef f(seed):\n    return [math.sin(seed + i) * 1e3 for i in range(200)]",
+    [[n] for n in range(3)],
+    [[1000 * n] for n in range(80)],
+)
+LONG = problem(
+    "def f(n):\n    return [n / (i + 1) for i in range(2000)]", [[1]], [[n] for n in range(2, 6)]
+)
+
+
+@pytest.mark.parametrize("asked", [MANY, LONG], ids=["many", "long"])
+def test_outputs_that_are_many_and_long_keep_the_tolerance(references, asked):
+    off = asked.canonical.replace("return [", "return [1e-8 + ")
+    late = asked.canonical.replace("):\n", "):\n    last = {}\n", 1)
+    late = late.replace("return [", f"return [({asked.plus_inputs[-1][0]} == ARG) * 1e-2 + ")
+    late = late.replace("ARG", "seed" if asked is MANY else "n")
+    with FunctionJudge(References(references, 1), 1) as judge:
+        verdicts = judge.judge([(asked, source) for source in (asked.canonical, off, late)])
+    assert [v.passed for v in verdicts] == [True, True, False]
+    assert verdicts[2].detail == f"plus input {len(asked.plus_inputs) - 1}"
+
+
+def test_what_is_right_is_told_whole(references):
+    found = References(references, 1).of([MANY])[MANY.id]
+    assert {output.kind for output in found.base + found.plus} == {"text"}
+
+
+def test_random_numbers_that_nothing_compresses_still_cross(references):
+    source = "import random\n\ndef f(n):\n    return random.Random(n).randbytes(300).hex()"
+    asked = problem(source, [[0]], [[n] for n in range(400)])
+    with FunctionJudge(References(references, 1), 1) as judge:
+        verdicts = judge.judge([(asked, asked.canonical), (asked, "def f(n):\n    return ''")])
+    assert [v.passed for v in verdicts] == [True, False]

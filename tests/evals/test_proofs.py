@@ -1,0 +1,64 @@
+"""That verdicts are right, on the benchmarks' own data: `BENCHMARK_DATA=DIR` or `AZR_HOME`."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import evals_mutants
+import needs
+import pytest
+from test_functions import HOSTILE
+
+from azr_population.evals.benchmarks import BENCHMARKS, locate, read_benchmark
+from azr_population.evals.grading.functions import FunctionJudge
+from azr_population.evals.grading.references import References
+
+needs.module("evalplus", "-e '.[eval]'")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+def problems(name):
+    folder = os.environ.get("BENCHMARK_DATA", "")
+    if not locate(BENCHMARKS[name], folder):
+        pytest.skip(f"the data of {name}: BENCHMARK_DATA=DIR, see docs/evaluation.md")
+    return read_benchmark(name, folder).problems
+
+
+def test_canonical_solutions_pass_and_mutants_fail_or_are_explained():
+    found = evals_mutants.measured(problems("mbpp_plus"), 2)
+    assert found["canonical"] == {"passed": 378}
+    assert sum(found["mutants"].values()) >= 370
+    assert not [one for one in found["survivors"] if one["kind"] == "unexplained"]
+    assert Counter(one["kind"] for one in found["survivors"])["not tested"] <= 4
+
+
+@pytest.mark.parametrize(("name", "size"), [("humaneval", 164), ("mbpp_plus", 378)])
+def test_canonical_solutions_pass_and_spoilt_ones_do_not(name, size):
+    asked = problems(name)
+    right = [(problem, problem.canonical) for problem in asked]
+    spoilt = [
+        (problem, f"{source}\n{problem.entry_point} = lambda *given: 271828182.5")
+        for problem, source in right
+        # evalplus lets anything pass that is something, for a few problems.
+        if not (name == "mbpp_plus" and problem.id in ("Mbpp/737", "Mbpp/787", "Mbpp/794"))
+    ]
+    with FunctionJudge(References(workers=2), 2) as judge:
+        verdicts = judge.judge(right + spoilt)
+    assert sum(v.passed for v in verdicts[:size]) == size == len(asked)
+    wrong = [p.id for (p, _), v in zip(spoilt, verdicts[size:], strict=True) if v.passed]
+    assert not wrong
+
+
+def test_hostile_completions_of_mbpp_do_not_pass():
+    """Each hostile program, as an answer to problems of which it knows the name and no more."""
+    asked = problems("mbpp_plus")[::100]
+    tries = [
+        (problem, kind, source.replace("def f(", f"def {problem.entry_point}("))
+        for problem in asked
+        for kind, source in HOSTILE.items()
+    ]
+    with FunctionJudge(References(workers=2), 2) as judge:
+        verdicts = judge.judge([(problem, source) for problem, _, source in tries])
+    passed = [(p.id, kind) for (p, kind, _), v in zip(tries, verdicts, strict=True) if v.passed]
+    assert not passed

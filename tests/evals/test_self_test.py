@@ -1,0 +1,113 @@
+"""A grader that is broken in one way or another gets as far as no completion."""
+
+from __future__ import annotations
+
+import sys
+
+import needs
+import pytest
+from made_up_problems import CONTEST_ROWS, HUMANEVAL_ROWS, write_jsonl
+
+from azr_population.errors import UserError
+from azr_population.evals.benchmarks import FunctionProblem, MathProblem, read_benchmark
+from azr_population.evals.grading import contests, functions, rules
+from azr_population.evals.grading.verdict import Verdict
+
+scorers = needs.module("azr_population.evals.scorers", "-e '.[eval]'")
+FUNCTION = FunctionProblem("own/f", "", "f", "def f(x):\n    return x + 1\n", [[1], [2]], [[5]])
+PASSES = Verdict(True, "passed", base_passed=True)
+FAILS = Verdict(False, "wrong", base_passed=False)
+
+
+@pytest.fixture
+def data(tmp_path):
+    write_jsonl(tmp_path / "livecodebench/test.jsonl", CONTEST_ROWS)
+    write_jsonl(tmp_path / "HumanEvalPlus.jsonl", HUMANEVAL_ROWS)
+    write_jsonl(tmp_path / "gsm8k.jsonl", [{"question": "1+1?", "answer": "#### 2"}])
+    return str(tmp_path)
+
+
+@pytest.fixture
+def graders(monkeypatch):
+    made = scorers.Graders(1)
+    monkeypatch.setattr(scorers, "graders", lambda: made)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt"),
+    [("gsm8k", ""), ("gsm8k", "cot"), ("humaneval_plus", ""), ("livecodebench", "")],
+)
+def test_a_grader_that_works_is_silent(graders, data, name, prompt):
+    scorers.check_grader(name, data, prompt)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "function", "result"),
+    [
+        ("gsm8k", scorers, "grade_answers", lambda asked, _: [FAILS] * len(asked)),
+        ("gsm8k", scorers, "grade_answers", lambda asked, _: [PASSES] * len(asked)),
+        ("humaneval_plus", functions, "_verdict", lambda *given: FAILS),
+        ("humaneval_plus", functions, "_verdict", lambda *given: PASSES),
+        ("livecodebench", contests, "_same_lines", lambda *given: False),
+        ("livecodebench", contests, "_same_lines", lambda *given: True),
+    ],
+)
+def test_a_grader_that_says_the_same_of_all_is_refused(
+    graders, data, monkeypatch, name, module, function, result
+):
+    monkeypatch.setattr(module, function, result)
+    with pytest.raises(UserError, match="grader"):
+        scorers.check_grader(name, data)
+
+
+def test_a_fault_of_ours_is_not_a_verdict(graders, monkeypatch):
+    def at_fault(*given):
+        raise AttributeError("no such rule")
+
+    monkeypatch.setattr(rules, "_both", at_fault)
+    with pytest.raises(AttributeError):
+        graders.judge([(FUNCTION, "def f(x):\n    return 1.5\n")])
+
+
+def test_an_evalplus_without_our_names_is_refused(monkeypatch):
+    special = needs.module("evalplus.eval._special_oracle", "-e '.[eval]'")
+    monkeypatch.delattr(special, "_poly")
+    rules._special.cache_clear()
+    with pytest.raises(UserError, match="_poly"):
+        rules._special()
+
+
+@pytest.mark.parametrize("package", ["pebble", "math_verify"])
+def test_a_missing_package_is_named(graders, data, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UserError, match=package.replace("_", ".")):
+        graders.judge([(problem, "2") for problem in read_benchmark("gsm8k", data).problems])
+
+
+GOLDS = [
+    ("18", "18", True), ("18", "17", False), (r"\frac{1}{2}", "0.5", True),
+    (r"\frac{1}{2}", r"\frac{2}{4}", True), (r"2\sqrt{3}", r"3\sqrt{2}", False),
+    ("(1,2)", "(2,1)", False), (r"\{1,2\}", r"\{2,1\}", True), ("70000", "70,000", True),
+    (r"\pi", "3", False), ("x", "X", True),
+    # As AZR's grader has it: half is not read as a number.
+    (r"\frac{1}{2}", "½", False), ("5", "", False),
+]  # fmt: skip
+
+
+def test_mathematics_is_judged_as_azr_s_grader_does(graders):
+    verdicts = graders.judge([(MathProblem("p", "", gold), text) for gold, text, _ in GOLDS])
+    assert [v.passed for v in verdicts] == [right for _, _, right in GOLDS]
+    assert verdicts[-1].reason == "no answer"
+
+
+HOSTILE = ["9" * 3000 + "!", "9^{9^{9^{9^9}}}", "(" * 1500, r"\frac{" * 400, "1+" * 1900 + "1"]
+
+
+@pytest.mark.slow
+def test_a_hostile_formula_costs_its_own_time_only(graders):
+    problem = MathProblem("p", "q", "5")
+    graders.workers.cpu_seconds = 2.0
+    verdicts = graders.judge([(problem, text) for text in [*HOSTILE, "5", "6"]])
+    assert [v.passed for v in verdicts] == [False] * len(HOSTILE) + [True, False]

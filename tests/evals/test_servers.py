@@ -1,0 +1,166 @@
+"""Servers that hang, drip, refuse, are busy or lie: one line in bounded time, and going on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import needs
+import pytest
+from made_up_problems import write_jsonl
+
+from azr_population.cli import main
+from azr_population.errors import UserError
+
+needs.module("inspect_ai", "-e '.[eval]'")
+from azr_population.evals.run import Settings, run_benchmarks  # noqa: E402
+
+OVER = threading.Event()
+"""Never set: what a server waits for that says no more."""
+
+
+def completion(*texts):
+    choices = [{"index": n, "text": text, "finish_reason": "stop"} for n, text in enumerate(texts)]
+    about = {"id": "1", "object": "text_completion", "created": 1, "model": "m"}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    return json.dumps({**about, "choices": choices, "usage": usage}).encode()
+
+
+FINE = (200, completion("<answer>\\boxed{0}</answer>"))
+
+
+@contextmanager
+def server(*answers):
+    """Gives these answers, the last one for ever: (status, body), or a function of the handler.
+
+    Yields (URL, the bodies of the requests).
+    """
+    bodies = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            answer = answers[min(len(bodies), len(answers)) - 1]
+            if callable(answer):
+                answer(self)
+                return
+            status, body = answer
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *given):
+            pass
+
+    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.daemon_threads = True
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{made.server_port}/v1", bodies
+    made.shutdown()
+    made.server_close()
+
+
+def hangs(handler):
+    OVER.wait(60)
+
+
+def drips(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Length", "100000")
+    handler.end_headers()
+    while not OVER.wait(0.1):
+        handler.wfile.write(b" ")
+
+
+def closes(handler):
+    handler.close_connection = True
+    handler.connection.close()
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    rows = [{"question": f"{n} + {n}?", "answer": f"#### {2 * n}"} for n in range(3)]
+    write_jsonl(tmp_path / "data/gsm8k/test.jsonl", rows)
+    return str(tmp_path / "data")
+
+
+def ask(url, data, **more):
+    given = {"benchmarks": "gsm8k", "data": data, "display": "none", "timeout": 1, "retries": 0}
+    return run_benchmarks(["m"], Settings(**{**given, "server": url, **more}))
+
+
+BAD = {
+    "hangs": hangs,
+    "drips": drips,
+    "closes": closes,
+    "refuses": (401, b"{}"),
+    "busy": (429, b"{}"),
+    "broken": (500, b"{}"),
+    "not JSON": (200, b"<html>Sign in</html>"),
+    "a list": (200, b"[]"),
+    "no completion": (200, completion()),
+    "one too many": (200, completion("4", "5")),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_server_is_an_error_and_not_a_wrong_answer(kind, data):
+    with server(BAD[kind]) as (url, _), pytest.raises(UserError, match="gsm8k"):
+        ask(url, data, limit=1)
+
+
+def test_what_fails_for_a_moment_is_tried_again(data):
+    with server((429, b"{}"), FINE) as (url, bodies):
+        made = ask(url, data, limit=1, retries=2, timeout=60)
+    assert made["value"].tolist() == [1.0]
+    assert len(bodies) == 2
+
+
+def test_a_server_that_is_not_there(data):
+    with server(FINE) as (url, _):
+        pass
+    with pytest.raises(UserError, match="gsm8k"):
+        ask(url, data, limit=1)
+
+
+def test_what_was_answered_is_kept_and_the_same_command_goes_on(data, capsys):
+    with server(FINE, FINE, (401, b"{}")) as (url, first):
+        label = url.partition("://")[2].replace("/", "_")
+        typed = ["benchmark", "m", "--server", url, "--data", data, "--benchmarks", "gsm8k"]
+        typed += ["--display", "none", "--retries", "0", "--logs", label]
+        assert main(typed) == 2
+        asked = len(first)
+        first.clear()
+    assert "the same command goes on" in capsys.readouterr().err
+    with server(FINE) as (url, second):
+        typed[3] = url
+        assert main(typed) == 0
+    assert asked + len(second) <= 5 and len(second) < 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bad", [hangs, drips])
+def test_ctrl_c_ends(bad, data):
+    asked = threading.Event()
+
+    def answer(handler):
+        asked.set()
+        bad(handler)
+
+    with server(answer) as (url, _):
+        program = [sys.executable, "-m", "azr_population.cli", "benchmark", "m", "--server", url]
+        program += ["--data", data, "--benchmarks", "gsm8k", "--display", "plain"]
+        with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as run:
+            assert asked.wait(240)
+            run.send_signal(signal.SIGINT)
+            run.communicate(timeout=60)
+    assert run.returncode in (2, 130)
