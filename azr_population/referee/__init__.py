@@ -1,16 +1,16 @@
 """The sandbox: the only code that ever runs model-written Python.
 
-    with Referee(RefereeSettings(deadline=2.0)) as referee:
+    with Referee(RefereeSettings(timeout=2.0)) as referee:
         referee.check([Program("def f(x): return x + 1", ("3",))])
         referee.grade([Question("code_o", outputs=("4",), answers=("4", "5"))])
 
 How it is built, what it holds against and what not: README.md in this folder.
 """
 
-from .confinement import Layer, confinement
 from .reasons import Execution, Grade, Judgement, Program, Question, Reason
 from .referee import Referee
 from .settings import RefereeSettings
+from .worker import Layer, confinement
 
 __all__ = [
     "Execution",

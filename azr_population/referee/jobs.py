@@ -1,15 +1,20 @@
-"""Tasks on their way through the workers: what is left to run, and what has come of them.
+"""Plans and their works on the way through the workers: what is left to run, what goes where next,
+and what has come of it.
 
 What an execution comes to is what it comes to in a child of its own, under the full deadline. A
-child that makes several calls only saves work: whatever does not end as it should in company is
+child that makes several calls only saves work: whatever does not end as it should in a batch is
 done again, alone.
 """
 
+from __future__ import annotations
+
+import bisect
 import signal
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from .reasons import Reason
 from .sandbox import literal, wire
@@ -31,7 +36,9 @@ _REASONS = {
     wire.ALONE: Reason.TAMPERED,  # nobody asked: a child alone has no reason to say so
 }
 
-_COMPANY_PART = 0.125  # of the deadline, for a call in company; then it is made again, alone
+_MAX_CALLS = 256  # in one job
+_CRASHES = 3  # until one is believed
+_BATCH_PART = 0.125  # of the deadline, for a call in a batch; then it is made again, alone
 _INCONCLUSIVE = (wire.ALONE, wire.MEMORY)
 
 
@@ -42,12 +49,29 @@ class Outcome(NamedTuple):
     text: str = ""
 
 
+_Answer = TypeVar("_Answer")
+Plan = Generator[Sequence[wire.Work], Sequence[Sequence[Outcome]], _Answer]
+"""What is executed to answer one question: a generator that yields works, is sent the outcomes of
+their calls, and returns the answer."""
+
+
+@dataclass(eq=False)
+class _Running:
+    """A plan, and the works that it waits for."""
+
+    number: int
+    plan: Plan[Any]
+    tasks: list[PendingWork] = field(default_factory=list)
+
+
 @dataclass(eq=False)
 class PendingWork:
     """A piece of work on its way, and the outcomes of its calls so far."""
 
     number: int
     work: wire.Work
+    plan: _Running | None = None
+    """The plan that waits for it."""
     two_workers: bool = False
     """Calls that are made `again` go to another worker than the others did."""
     alone: bool = False
@@ -58,9 +82,17 @@ class PendingWork:
     home: object = None
     """Whoever made the first call."""
     tries: int = 0
+    crashes: Counter[int] = field(default_factory=Counter)
+    """How often each call has crashed."""
 
     def __post_init__(self) -> None:
         self.outcomes = [None] * len(self.work.calls)
+
+    def believe_crash(self, call: int) -> bool:
+        """Count a crash; whether it is the third. A fault may be somebody else's signal, so one
+        alone says nothing of the program."""
+        self.crashes[call] += 1
+        return self.crashes[call] >= _CRASHES
 
     @property
     def done(self) -> bool:
@@ -88,8 +120,11 @@ class PendingWork:
         ready = len(calls)
         if self.alone:  # those that may settle the others go ahead of them
             ready = 1 if self.outcomes[0] is None else len(calls)
-            if ready > self.work.gate and None in self.outcomes[: self.work.gate]:
-                ready = max(self.work.gate, 1)
+            if (
+                ready > self.work.required_calls
+                and None in self.outcomes[: self.work.required_calls]
+            ):
+                ready = max(self.work.required_calls, 1)
         waiting = [n for n in range(ready) if self.outcomes[n] is None and n not in self.in_flight]
         if self.two_workers:
             first = [n for n in waiting if not calls[n].again]
@@ -97,12 +132,12 @@ class PendingWork:
         return waiting[:1] if self.alone else waiting
 
     def book(self, call: int, outcome: Outcome) -> None:
-        """Take a call's outcome. At the gate it settles those behind it, and none before it: which
-        of two failures is reported must not depend on which came first."""
+        """Take a call's outcome. A required one that fails settles those behind it, and none before
+        it: which of two failures is reported must not depend on which came first."""
         self.in_flight.discard(call)
         if self.outcomes[call] is None:
             self.outcomes[call] = outcome
-            if call < self.work.gate and outcome.reason is not Reason.OK:
+            if call < self.work.required_calls and outcome.reason is not Reason.OK:
                 self.fill(outcome, call)
 
     def fill(self, outcome: Outcome, behind: int = 0) -> None:
@@ -139,17 +174,22 @@ class Job:
         works = []
         for task, numbers in self.parts:
             calls = tuple(task.work.calls[number] for number in numbers)
-            gate = sum(number < task.work.gate for number in numbers)
-            work = task.work._replace(calls=calls, gate=gate)
+            required = sum(number < task.work.required_calls for number in numbers)
+            work = task.work._replace(calls=calls, required_calls=required)
             works.append(_bare(work) if self.single else work)
-        deadline = settings.deadline
-        in_company = min(_COMPANY_PART * deadline, settings.cpu_seconds or deadline)
-        return wire.pack(works, deadline if self.single else in_company, deadline, self.resident)
+        deadline = settings.timeout
+        in_batch = min(_BATCH_PART * deadline, settings.cpu_seconds or deadline)
+        return wire.pack(works, deadline if self.single else in_batch, deadline, self.resident)
 
     def give_up(self) -> None:
         """It came to nothing; its calls are to be made again."""
         for task, call in self.order:
             task.in_flight.discard(call)
+
+    def believe_crash(self) -> bool:
+        """Whether a crash in a child of its own is the call's outcome."""
+        task, call = self.order[0]
+        return not self.single or task.believe_crash(call)
 
     def take(self, report: Report) -> bool:
         """Book what a child left; False where it is not what our code writes."""
@@ -179,6 +219,95 @@ class Job:
         return True
 
 
+class Schedule:
+    """The plans that are under way, their works that wait for a worker, and what goes to it next.
+
+    `answers` are those of the plans that have come to their end, by their number: 0, 1, ...
+    """
+
+    def __init__(self, settings: RefereeSettings, workers: int, two_workers: bool = False) -> None:
+        self.answers: dict[int, Any] = {}
+        self.started = 0
+        self._settings = settings
+        self._workers = workers
+        self._two_workers = two_workers
+        self._works = 0
+        self._tasks: list[PendingWork] = []  # those that came first are in front
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def start(self, plan: Plan[Any]) -> None:
+        """Take up a plan."""
+        self.started += 1
+        self._go_on(_Running(self.started - 1, plan), None)
+
+    def add(self, task: PendingWork) -> None:
+        """Let a task wait while it has calls to be made; go on with its plan when it is done."""
+        self._wait(task)
+        running = task.plan
+        if running and running.tasks and all(each.done for each in running.tasks):
+            self._go_on(running, [each.results() for each in running.tasks])
+
+    def _go_on(self, running: _Running, results: list[list[Outcome]] | None) -> None:
+        """Take a plan to its next works, or to its answer."""
+        while True:
+            running.tasks = []
+            try:
+                works = running.plan.send(results)  # type: ignore[arg-type]  # None starts it
+            except StopIteration as end:
+                self.answers[running.number] = end.value
+                return
+            for work in works:
+                task = PendingWork(self._works, work, running, self._two_workers)
+                running.tasks.append(task)
+                self._wait(task)
+                self._works += 1
+            if not all(task.done for task in running.tasks):
+                return
+            results = [task.results() for task in running.tasks]
+
+    def _wait(self, task: PendingWork) -> None:
+        task.alone |= task.work.alone or self._settings.child_per_call or task.tries > 1
+        at = bisect.bisect_left(self._tasks, task.number, key=lambda task: task.number)
+        if self._tasks[at : at + 1] == [task]:
+            del self._tasks[at]
+        if task.waits:
+            self._tasks.insert(at, task)
+
+    def next(self, worker: object) -> Job | None:
+        """The next job for a worker; several tasks that may share a child go together, but no more
+        than leave something for the other workers."""
+        most = min(self._settings.share, -(-len(self._tasks) // self._workers))
+        parts: list[tuple[PendingWork, list[int]]] = []
+        count = size = 0
+        for task in self._tasks:
+            calls = task.next_calls(worker)
+            if not calls:
+                continue
+            if task.alone or self._isolated(task):
+                if not parts:
+                    parts.append((task, calls))
+                    break
+                continue
+            count, size = count + len(calls), size + task.size
+            if parts and (count > _MAX_CALLS or size > wire.INBOX_BYTES):
+                break
+            parts.append((task, calls))
+            if len(parts) >= most:
+                break
+        if not parts:
+            return None
+        first = parts[0][0]
+        job = Job(parts, worker, resident=not (first.alone or self._isolated(first)))
+        taken = {id(task) for task, _ in parts if not task.waits}
+        self._tasks = [task for task in self._tasks if id(task) not in taken]
+        return job
+
+    def _isolated(self, task: PendingWork) -> bool:
+        return self._settings.share == 1 or task.work.isolated or task.size > wire.INBOX_BYTES
+
+
 def _bare(work: wire.Work) -> wire.Work:
     """A work of one call, without a trace of what the call is made for.
 
@@ -192,7 +321,7 @@ def _bare(work: wire.Work) -> wire.Work:
             call = call._replace(kind=wire.LITERAL, arguments=written)
     if call.kind != wire.SCREEN:
         work = work._replace(banned=(), statements=())
-    return work._replace(calls=(call,), gate=0)
+    return work._replace(calls=(call,), required_calls=0)
 
 
 def canonical(text: str) -> str | None:
@@ -215,6 +344,8 @@ def _end(report: Report) -> Reason:
     """Why the call in flight has no frame."""
     if report.end == wire.END_TIMEOUT or report.code in (-signal.SIGXCPU, -signal.SIGPROF):
         return Reason.TIMEOUT
+    if report.end == wire.END_KILLED:
+        return Reason.LOST
     if report.code == -signal.SIGSYS:
         return Reason.FORBIDDEN
     return Reason.CRASHED

@@ -6,16 +6,19 @@ One JSON object per line in, one per line out, in the same order. In:
     {"id": 2, "type": "code_i", "program": "def f(x): ...", "input": "3", "answers": ["5"]}
     {"id": 3, "type": "code_f", "inputs": ["1", "2"], "outputs": ["2", "3"],
      "answers": ["def f(x): return x + 1"]}
+    {"id": 4, "type": "code_e", "program": "def f(x): ...", "input": "0", "answers": ["KeyError"]}
+    {"id": 5, "type": "puzzle", "program": "def sat(x): ...", "input": "3", "answers": ["4"]}
 
 `imports` (import statements) may be added to each; a code_f line may give `program` in place of
-`outputs`. For code_o and code_i the gold output is computed from `input`. Out:
+`outputs`. For code_o, code_i and code_e the gold output is computed from `input`; a puzzle's
+`input` is one solution. Out:
 
     {"id": 1, "valid": true, "output": "4", "solved": [true], "reasons": ["solved"]}
     {"id": 9, "valid": false, "reason": "timeout"}
 
 code_f verdicts also carry `accuracy`, and `banned` says in `detail` what is. A line that cannot be
 read, or has a key that none of these is, gets the reason `malformed`, its line number and what is
-wrong, and the rest goes on.
+wrong, and the rest goes on. A line has at most 2 MiB and asks for at most 4,096 executions.
 """
 
 import argparse
@@ -24,8 +27,9 @@ import queue
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, NoReturn, TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, NoReturn, Protocol, TextIO
 
 from azr_population.arguments import Parser
 from azr_population.errors import UserError
@@ -34,38 +38,70 @@ from .reasons import Judgement, Question, Reason
 from .referee import Referee
 from .settings import RefereeSettings
 
+_ONE_INPUT = frozenset(("id", "type", "program", "input", "answers", "imports"))
 _KEYS = {
-    "code_o": {"id", "type", "program", "input", "answers", "imports"},
-    "code_i": {"id", "type", "program", "input", "answers", "imports"},
-    "code_f": {"id", "type", "program", "inputs", "outputs", "answers", "imports"},
+    "code_o": _ONE_INPUT,
+    "code_i": _ONE_INPUT,
+    "code_f": frozenset(("id", "type", "program", "inputs", "outputs", "answers", "imports")),
 }
 """What a line of each type may hold."""
-MAX_LINE_BYTES = 16 << 20
+MAX_LINE_BYTES = 2 << 20
+MAX_EXECUTIONS = 4096
+_CHUNK_BYTES = 1 << 16
+_CHUNKS_AHEAD = 32
+_IN_FLIGHT_BYTES = 32 << 20
+"""About what the lines that wait for their verdicts may take, with the outputs to come."""
+_DETAIL_CHARS = 300
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command: reads standard input to its end. Returns the exit code."""
+class OtherType(Protocol):
+    """A type of task that is asked as one of the referee's own: see `domains.piped`."""
+
+    def question(self, question: Question) -> Question:
+        """The question to ask instead. Raises ValueError where the line is malformed."""
+        ...
+
+    def verdict(self, question: Question, judgement: Judgement) -> dict[str, Any]:
+        """What the line's verdict says, from the judgement on the question asked instead."""
+        ...
+
+
+@dataclass
+class _Line:
+    """A line that waits for its verdict; `size` is about the memory that it takes."""
+
+    id: object = None
+    question: Question = field(default_factory=lambda: Question("malformed"))
+    malformed: dict[str, Any] = field(default_factory=dict)
+    size: int = 0
+
+
+def main(argv: Sequence[str] | None = None, types: Mapping[str, OtherType] | None = None) -> int:
+    """The command: reads standard input to its end. Returns the exit code.
+
+    `types`: further types of task, by their names.
+    """
     parser = Parser(
         prog="azr-population referee",
         description="\n".join((__doc__ or "").splitlines()[2:]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--workers", type=int, default=0, help="default: one per core")
-    parser.add_argument("--deadline", type=float, default=2.0, help="seconds per execution")
+    parser.add_argument("--timeout", type=float, default=2.0, help="seconds per execution")
     parser.add_argument("--memory-mb", type=int, default=256, help="what each may allocate")
     parser.add_argument("--max-output-chars", type=int, default=10_000)
     parser.add_argument(
-        "--accept-unconfined",
+        "--allow-unsandboxed",
         action="store_true",
         help="run even where the platform cannot confine programs, at your own risk",
     )
     given = parser.parse_args(argv)
     settings = RefereeSettings(
         workers=given.workers,
-        deadline=given.deadline,
+        timeout=given.timeout,
         memory_mb=given.memory_mb,
         max_output_chars=given.max_output_chars,
-        accept_unconfined=given.accept_unconfined,
+        allow_unsandboxed=given.allow_unsandboxed,
     )
     if sys.stdin is None or sys.stdout is None:
         raise UserError(
@@ -76,23 +112,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         # and closing waits for that thread. The interpreter would close `sys.stdin`, and abort.
         source = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
         with Referee(settings) as referee:
-            judge_lines(referee, source, sys.stdout)
+            judge_lines(referee, source, sys.stdout, types)
     except BrokenPipeError:
         sys.stderr.close()  # the reader has left; there is nobody to tell
     return 0
 
 
-def judge_lines(referee: Referee, source: BinaryIO, sink: TextIO) -> None:
+def judge_lines(
+    referee: Referee,
+    source: BinaryIO,
+    sink: TextIO,
+    types: Mapping[str, OtherType] | None = None,
+) -> None:
     """Write the verdict of each line of `source` to `sink` as soon as its turn has come."""
-    lines: queue.Queue[bytes | OSError | None] = queue.Queue(maxsize=4096)
-    reader = threading.Thread(target=_read, args=(source, lines), daemon=True)
+    types = types or {}
+    chunks: queue.Queue[bytes | OSError] = queue.Queue(maxsize=_CHUNKS_AHEAD)
+    reader = threading.Thread(target=_read, args=(source, chunks), daemon=True)
     reader.start()
-    pending: deque[dict[str, Any]] = deque()
-    for judgement in referee.stream(_questions(lines, pending)):
-        heading = pending.popleft()
-        kind = heading.pop("type", "")
+    pending: deque[_Line] = deque()
+    output_chars = referee.settings.max_output_chars
+    for judgement in referee.stream(_questions(chunks, pending, types, output_chars)):
+        line = pending.popleft()
         try:
-            json.dump({**heading, **_verdict(judgement, kind)}, sink, allow_nan=False)
+            json.dump({"id": line.id, **_verdict(line, judgement, types)}, sink, allow_nan=False)
             sink.write("\n")
             sink.flush()
         except BrokenPipeError:
@@ -101,86 +143,126 @@ def judge_lines(referee: Referee, source: BinaryIO, sink: TextIO) -> None:
             raise UserError(f"verdicts cannot be written: {error.strerror}") from error
 
 
-def _read(source: BinaryIO, lines: queue.Queue[bytes | OSError | None]) -> None:
-    try:
-        for line in source:
-            lines.put(line)
-    except OSError as error:
-        lines.put(error)
-    else:
-        lines.put(None)
+def _read(source: BinaryIO, chunks: queue.Queue[bytes | OSError]) -> None:
+    """Hand on what comes, at most 2 MB ahead of who judges it; b'' is the end."""
+    chunk: bytes | OSError = b"-"
+    while chunk and not isinstance(chunk, OSError):
+        try:
+            chunk = source.read1(_CHUNK_BYTES)  # type: ignore[attr-defined]
+        except OSError as error:
+            chunk = error
+        chunks.put(chunk)
 
 
 def _questions(
-    lines: queue.Queue[bytes | OSError | None], pending: deque[dict[str, Any]]
+    chunks: queue.Queue[bytes | OSError],
+    pending: deque[_Line],
+    types: Mapping[str, OtherType],
+    output_chars: int,
 ) -> Iterator[Question | None]:
     """The questions in the lines; None for "nothing to read yet, finish what you have"."""
     number = 0
-    while True:
-        try:
-            line = lines.get(block=not pending)
-        except queue.Empty:
+    for text in _lines(chunks, pending):
+        if text is None:
             yield None
             continue
-        if line is None:
-            return
-        if isinstance(line, OSError):
-            raise UserError(f"standard input cannot be read: {line.strerror}") from line
         number += 1
-        if not line.strip():
+        if not text.strip():
             continue
-        heading, question = _question(line, number)
-        pending.append(heading)
+        line, question = _parsed(text, number, types)
+        line.size = 4 * len(text) + _executions(question) * output_chars
+        while pending and line.size + sum(waiting.size for waiting in pending) > _IN_FLIGHT_BYTES:
+            yield None
+        pending.append(line)
         yield question
 
 
-def _question(line: bytes, number: int) -> tuple[dict[str, Any], Question]:
-    """Read one line: what its verdict begins with, and the question."""
-    heading: dict[str, Any] = {"id": None}
+def _lines(
+    chunks: queue.Queue[bytes | OSError], pending: deque[_Line]
+) -> Iterator[bytes | bytearray | None]:
+    """The lines, of one that is too long no more than shows it; None where nothing has come yet
+    and there are verdicts to write."""
+    line = bytearray()
+    while True:
+        try:
+            chunk = chunks.get(block=not pending)
+        except queue.Empty:
+            yield None
+            continue
+        if isinstance(chunk, OSError):
+            raise UserError(f"standard input cannot be read: {chunk.strerror}") from chunk
+        if not chunk:
+            yield line
+            return
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            line += end[: MAX_LINE_BYTES + 1 - len(line)]
+            yield line
+            line = bytearray()
+        line += rest[: MAX_LINE_BYTES + 1 - len(line)]
+
+
+def _parsed(
+    text: bytes | bytearray, number: int, types: Mapping[str, OtherType]
+) -> tuple[_Line, Question]:
+    """Read one line: what waits for the verdict, and the question to ask."""
+    line = _Line()
     try:
-        if len(line) > MAX_LINE_BYTES:
-            raise ValueError(f"{len(line)} bytes, at most {MAX_LINE_BYTES}")
-        record = json.loads(line, parse_constant=_no_number)
+        if len(text) > MAX_LINE_BYTES:
+            raise ValueError(f"over {MAX_LINE_BYTES} bytes")
+        record = json.loads(str(text, "utf-8-sig"), parse_constant=_refuse_constant)
         if not isinstance(record, dict):
             raise ValueError("not a JSON object")
         json.dumps(record.get("id"), allow_nan=False)  # 1e999 is read as a number that is none
-        heading["id"] = record.get("id")
-        kind = record.get("type")
-        if not isinstance(kind, str) or kind not in _KEYS:
-            raise ValueError(f"type {kind!r}: one of {', '.join(_KEYS)}")
-        heading["type"] = kind
-        if unknown := record.keys() - _KEYS[kind]:
-            known = ", ".join(sorted(_KEYS[kind]))
-            raise ValueError(f"{', '.join(sorted(unknown))}: {kind} has {known}")
-        if kind == "code_f":
-            inputs, program = _texts(record, "inputs"), record.get("program", "")
-            outputs = _texts(record, "outputs") if not program else ()
-            if not program and len(outputs) != len(inputs):
-                raise ValueError(f"{len(inputs)} inputs but {len(outputs)} outputs")
-        else:
-            text, outputs, program = record.get("input"), (), record.get("program")
-            if not isinstance(text, str):
-                raise ValueError("input: a string is needed")
-            inputs = (text,)
-        if not inputs:
-            raise ValueError("inputs: at least one is needed")
-        if not isinstance(program, str):
-            raise ValueError("program: a string is needed")
-        question = Question(
-            type=kind,
-            program=program,
-            inputs=inputs,
-            outputs=outputs,
-            answers=_texts(record, "answers", ()),
-            imports=_texts(record, "imports", ()),
-        )
+        line.id = record.get("id")
+        line.question = _question(record, types)
+        other = types.get(line.question.kind)
+        question = other.question(line.question) if other else line.question
+        if _executions(question) > MAX_EXECUTIONS:
+            raise ValueError(f"inputs, answers: over {MAX_EXECUTIONS} executions")
     except (ValueError, RecursionError) as error:
-        heading = {"id": heading["id"], "line": number, "detail": f"line {number}: {error}"}
-        return heading, Question(type="malformed")
-    return heading, question
+        detail = f"line {number}: {error}"[:_DETAIL_CHARS]
+        line.malformed = {"line": number, "detail": detail}
+        return line, Question("malformed")
+    return line, question
 
 
-def _no_number(text: str) -> NoReturn:
+def _question(record: dict[str, Any], types: Mapping[str, OtherType]) -> Question:
+    """The question in a line's object. Raises ValueError."""
+    kind = record.get("type")
+    if not isinstance(kind, str) or not (kind in _KEYS or kind in types):
+        raise ValueError(f"type {repr(kind)[:80]}: one of {', '.join((*_KEYS, *types))}")
+    keys = _KEYS.get(kind, _ONE_INPUT)
+    if unknown := record.keys() - keys:
+        raise ValueError(f"{', '.join(sorted(unknown))[:80]}: {kind} has {', '.join(sorted(keys))}")
+    outputs: tuple[str, ...] = ()
+    if kind == "code_f":
+        inputs, program = _texts(record, "inputs"), record.get("program", "")
+        outputs = _texts(record, "outputs") if not program else ()
+        if not program and len(outputs) != len(inputs):
+            raise ValueError(f"{len(inputs)} inputs but {len(outputs)} outputs")
+    else:
+        given, program = record.get("input"), record.get("program")
+        if not isinstance(given, str):
+            raise ValueError("input: a string is needed")
+        inputs = (given,)
+    if not inputs:
+        raise ValueError("inputs: at least one is needed")
+    if not isinstance(program, str):
+        raise ValueError("program: a string is needed")
+    answers, imports = _texts(record, "answers", ()), _texts(record, "imports", ())
+    return Question(kind, program, inputs, outputs, answers, imports)
+
+
+def _executions(question: Question) -> int:
+    """How often programs are executed for it, at most."""
+    inputs, answers = len(question.inputs), len(question.answers)
+    if question.kind == "code_o":
+        return 2 * inputs
+    return 2 * inputs + (inputs * (answers + 1) if question.kind == "code_f" else answers + 1)
+
+
+def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON")
 
 
@@ -193,20 +275,22 @@ def _texts(
     return tuple(values)
 
 
-def _verdict(judgement: Judgement, kind: str) -> dict[str, Any]:
-    execution = judgement.execution
+def _verdict(line: _Line, judgement: Judgement, types: Mapping[str, OtherType]) -> dict[str, Any]:
+    execution, kind = judgement.execution, line.question.kind
     if not execution.valid:
         verdict: dict[str, Any] = {"valid": False, "reason": str(execution.reason)}
         if execution.reason in (Reason.MALFORMED, Reason.BANNED) and execution.detail:
             verdict["detail"] = execution.detail
-        return verdict
-    verdict = {"valid": True}
+        return {**verdict, **line.malformed}
+    if kind in types:
+        return types[kind].verdict(line.question, judgement)
+    grades = judgement.grades
     if kind == "code_f":
-        verdict["outputs"] = list(execution.outputs)
+        verdict = {"valid": True, "outputs": list(execution.outputs)}
     else:
-        verdict["output"] = execution.outputs[0]
-    verdict["solved"] = [grade.solved for grade in judgement.grades]
-    verdict["reasons"] = [str(grade.reason) for grade in judgement.grades]
+        verdict = {"valid": True, "output": execution.outputs[0]}
+    verdict["solved"] = [grade.solved for grade in grades]
+    verdict["reasons"] = [str(grade.reason) for grade in grades]
     if kind == "code_f":
-        verdict["accuracy"] = [grade.accuracy for grade in judgement.grades]
+        verdict["accuracy"] = [grade.accuracy for grade in grades]
     return verdict

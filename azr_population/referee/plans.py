@@ -1,6 +1,6 @@
 """What is executed to answer a question, and how the outcomes are read.
 
-A plan is a generator: it yields works, is sent the outcomes of their calls, and returns the answer.
+Each is a plan: it yields works, is sent the outcomes of their calls, and returns the answer.
 Gold outputs never leave this side, and no hidden input is evaluated beside a student's program:
 what is no literal becomes one in a child of the teacher's program first.
 """
@@ -8,11 +8,11 @@ what is no literal becomes one in a child of the teacher's program first.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from .jobs import Outcome, canonical
+from .jobs import Outcome, Plan, canonical
 from .reasons import Execution, Grade, Judgement, Program, Question, Reason
 from .sandbox import literal, wire
 from .sandbox.wire import Call, Work
@@ -21,9 +21,6 @@ MAX_SOURCE_CHARS = 200_000
 _LOOSE = re.compile(r"[.{jJ]|[0-9][eE]")
 """What a value that can be written in several ways shows in its text: a float, a complex number, a
 dict or a set. Without it, literals written by `literal.write` are the same only as texts."""
-
-_Answer = TypeVar("_Answer")
-Plan = Generator[Sequence[Work], Sequence[Sequence[Outcome]], _Answer]
 
 
 class Gold(NamedTuple):
@@ -40,6 +37,12 @@ class Gold(NamedTuple):
         return cls(literal.write(value), value)
 
 
+def execute(work: Work) -> Plan[list[Outcome]]:
+    """The outcomes of raw work."""
+    ((*outcomes,),) = yield [work]
+    return outcomes
+
+
 def check(program: Program) -> Plan[Execution]:
     """Run a program twice on each of its inputs, and once more as its answers would be."""
     refused = _unfit(program)
@@ -52,7 +55,7 @@ def check(program: Program) -> Plan[Execution]:
     execution, gold = _execution(program, outcomes)
     if execution.valid and program.literal_inputs:
         calls = tuple(Call(wire.LITERAL, text) for text in program.inputs)
-        work = Work(program.source, calls, tuple(program.imports), apart=len(calls) > 1)
+        work = Work(program.source, calls, tuple(program.imports), isolated=len(calls) > 1)
         right = yield from _right(work, gold)
         return execution if right else _VOID
     return execution
@@ -117,9 +120,9 @@ def judge(question: Question) -> Plan[Judgement]:
     answers = _Answers(question.answers if question.kind == "code_i" else (), literal.MAX_CHARS)
     asked = answers.as_inputs(program.inputs) if answers.distinct else ()
     # A code_f program is what the answers to it must not see.
-    work = work._replace(calls=work.calls + asked, apart=functions)
+    work = work._replace(calls=work.calls + asked, isolated=functions)
     ((*outcomes,),) = yield [work]
-    execution, gold = _execution(program, outcomes[: work.gate])
+    execution, gold = _execution(program, outcomes[: work.required_calls])
     if not execution.valid:
         return Judgement(execution)
     if question.kind == "code_o":
@@ -128,7 +131,7 @@ def judge(question: Question) -> Plan[Judgement]:
         answers = _Answers(question.answers, MAX_SOURCE_CHARS)
         judged = yield from _graded_functions(program, answers, gold)
     else:
-        first = outcomes[work.gate :]
+        first = outcomes[work.required_calls :]
         judged = yield from _graded_inputs(program, answers, gold[0], first)
     return Judgement(_VOID) if judged is None else Judgement(execution, judged)
 
@@ -158,7 +161,7 @@ def _graded_inputs(
                 if not grades[at].solved and any(_same_input(text, own) for own in program.inputs):
                     grades[at] = _SOLVED
             return answers.grades(grades[:count])
-        if not last:  # in company something went wrong
+        if not last:  # in a batch something went wrong
             ((*outcomes,),) = yield [work._replace(alone=True)]
     return None
 
@@ -180,7 +183,7 @@ def _graded_functions(
     sources = list(dict.fromkeys([*answers.distinct, own] if own else answers.distinct))
     # Each in a child of its own: it may read all that its process ever held, and neither the
     # teacher's program nor another student's may be there.
-    works = [Work(source, calls, tuple(program.imports), apart=True) for source in sources]
+    works = [Work(source, calls, tuple(program.imports), isolated=True) for source in sources]
     results = (yield works) if works else []
     grades = [_grade_function(outcomes, gold) for outcomes in results]
     at = sources.index(own) if own else -1
@@ -238,7 +241,9 @@ def _with_literals(program: Program) -> Plan[tuple[Program, Execution | None]]:
     calls = tuple(
         Call(wire.ARGUMENTS, text, again) for again in (False, True) for text in expressions
     )
-    work = Work(program.source, calls, tuple(program.imports), apart=True, gate=len(calls))
+    work = Work(
+        program.source, calls, tuple(program.imports), isolated=True, required_calls=len(calls)
+    )
     ((*outcomes,),) = yield [work]
     first, second = outcomes[: len(expressions)], outcomes[len(expressions) :]
     for outcome in first:
@@ -267,7 +272,7 @@ def _validation(program: Program) -> Work:
         tuple(program.imports),
         program.banned,
         program.statements,
-        gate=len(calls),
+        required_calls=len(calls),
     )
 
 
@@ -284,8 +289,8 @@ def _execution(program: Program, outcomes: Sequence[Outcome]) -> tuple[Execution
         if outcome.reason is not Reason.OK:
             return invalid(outcome.reason, outcome.text)
     for first, second in zip(rounds[:count], reversed(rounds[count:]), strict=True):
-        if second.reason is Reason.TIMEOUT:
-            return invalid(Reason.TIMEOUT)
+        if second.reason in (Reason.TIMEOUT, Reason.LOST):
+            return invalid(second.reason)
         if second.reason is not Reason.OK:
             return invalid(Reason.NONDETERMINISTIC, second.text)
         try:

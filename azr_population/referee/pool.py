@@ -4,23 +4,26 @@ import os
 import selectors
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from azr_population.errors import UserError
 
-from .jobs import Job, Outcome, PendingWork
+from .jobs import Job, Outcome, Plan, Schedule
 from .reasons import Reason
 from .sandbox import wire
 from .settings import RefereeSettings
-from .waiting import Waiting
-from .worker import START_SECONDS, Worker, now
+from .worker import START_SECONDS, Worker, cannot_start, now
 
 _QUEUED_PER_WORKER = 2  # one runs, one waits in the socket, so that a zygote never idles
 _WINDOW_PER_WORKER = 256  # how far results may run ahead of the slowest task
 _GRACE_SECONDS = 5.0  # beyond the deadline, before a silent zygote counts as hung
-_TRIES = 10  # of one task, or of starting one worker
+_TRIES = 10  # of one task, or of starting one worker anew
+_KILLS = 30  # of one task
+_STARTS = 3  # of each of the first workers
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass
@@ -48,16 +51,18 @@ class Pool:
         self._start()
 
     def _start(self) -> None:
-        self._selector = selectors.DefaultSelector()
         try:
-            self._seats = [_Seat(Worker(self.settings)) for _ in range(self.settings.worker_count)]
-            for seat in self._seats:
-                self._admit(seat, seat.worker.greet())
-                self._watch(seat)
+            self._selector = selectors.DefaultSelector()
+        except OSError as error:
+            raise cannot_start(error) from error
+        self._seats = []
+        try:
+            for _ in range(self.settings.worker_count):
+                self._seats.append(_Seat(Worker(self.settings)))
+            self._greet(self._seats)
             if self._two_workers and len(self._seats) == 1:
                 self._seats.append(_Seat(Worker(self.settings)))
-                self._admit(self._seats[1], self._seats[1].worker.greet())
-                self._watch(self._seats[1])
+                self._greet(self._seats[1:])
         except BaseException:
             self.close()
             raise
@@ -67,6 +72,19 @@ class Pool:
         """Whether a second run needs another worker, to be at other addresses."""
         return not any(name == "fixed addresses" and on for name, on, _ in self.layers)
 
+    def _greet(self, seats: Sequence[_Seat]) -> None:
+        """Wait until each worker is warm; one that has died meanwhile is tried again."""
+        for seat in seats:
+            for tries_left in reversed(range(_STARTS)):
+                try:
+                    self._admit(seat, seat.worker.greet())
+                    break
+                except UserError:
+                    if not tries_left:
+                        raise
+                    seat.worker = Worker(self.settings)
+            self._watch(seat)
+
     def _watch(self, seat: _Seat) -> None:
         self._selector.register(seat.worker.sock, selectors.EVENT_READ, seat)
         seat.watched = True
@@ -75,11 +93,11 @@ class Pool:
         """Let a worker that has said what confines it take tasks."""
         self.layers = [tuple(layer) for layer in hello["layers"]]
         confined = any(name == "seccomp" and in_force for name, in_force, _ in self.layers)
-        if not confined and not self.settings.accept_unconfined:
+        if not confined and not self.settings.allow_unsandboxed:
             detail = next((d for name, _, d in self.layers if name == "seccomp"), "no seccomp")
             raise UserError(
                 f"referee: this platform cannot confine programs ({detail}); "
-                "referee.accept_unconfined=true runs model-written code as you, at your own risk"
+                "referee.allow_unsandboxed=true runs model-written code as you, at your own risk"
             )
         seat.ready, seat.starts = True, 0
 
@@ -91,14 +109,10 @@ class Pool:
         self._seats = []
         self._selector.close()
 
-    def run(self, works: Iterable[wire.Work]) -> list[list[Outcome]]:
-        """The outcomes of all calls of each work, in order."""
-        return list(self.stream(works))
+    def stream(self, plans: Iterable[Plan[_Answer] | None]) -> Iterator[_Answer]:
+        """Yield the answer of each plan in the order the plans come; reads ahead a bounded way.
 
-    def stream(self, works: Iterable[wire.Work | None]) -> Iterator[list[Outcome]]:
-        """Yield the outcomes of each work in the order the works come; reads ahead a bounded way.
-
-        A None among the works means "nothing yet". Only one stream runs at a time; another
+        A None among the plans means "nothing yet". Only one stream runs at a time; another
         thread's waits.
         """
         if os.getpid() != self._owner:  # forked: those workers are the parent's
@@ -109,58 +123,52 @@ class Pool:
         with self._lock:
             if not self._seats:
                 raise ValueError("the referee is closed")
-            yield from self._stream(iter(works))
+            yield from self._stream(iter(plans))
 
-    def _stream(self, works: Iterator[wire.Work | None]) -> Iterator[list[Outcome]]:
-        waiting = Waiting(self.settings, len(self._seats))
-        finished: dict[int, list[Outcome]] = {}
-        taken = given = 0
+    def _stream(self, plans: Iterator[Plan[_Answer] | None]) -> Iterator[_Answer]:
+        schedule = Schedule(self.settings, len(self._seats), self._two_workers)
+        given = 0
         window = _WINDOW_PER_WORKER * len(self._seats)
         ahead = _QUEUED_PER_WORKER * len(self._seats) * (self.settings.share + 1)
         exhausted = False
         try:
             while True:
-                while not exhausted and len(waiting) < ahead and taken - given < window:
+                while not exhausted and len(schedule) < ahead and schedule.started - given < window:
                     try:
-                        work = next(works)
+                        plan = next(plans)
                     except StopIteration:
                         exhausted = True
                         break
-                    if work is None:
+                    if plan is None:
                         break
-                    task = PendingWork(taken, work, self._two_workers)
-                    taken += 1
-                    if task.done:
-                        finished[task.number] = []
-                    else:
-                        waiting.add(task)
-                while given in finished:
-                    yield finished.pop(given)
+                    schedule.start(plan)
+                while given in schedule.answers:
+                    yield schedule.answers.pop(given)
                     given += 1
-                if exhausted and given == taken:
+                if exhausted and given == schedule.started:
                     return
-                self._feed(waiting)
-                self._collect(waiting, finished)
+                self._feed(schedule)
+                self._collect(schedule)
         finally:
             for seat in self._seats:  # an abandoned stream leaves no half-done work behind
                 if seat.jobs:
                     self._replace(seat)
                     seat.jobs.clear()
 
-    def _feed(self, waiting: Waiting) -> None:
+    def _feed(self, schedule: Schedule) -> None:
         # Who calls with one task at a time meets another worker each time, whose next child has
         # been forked meanwhile.
         self._seats = [*self._seats[1:], self._seats[0]]
         for depth in range(_QUEUED_PER_WORKER):
             for seat in self._seats:
-                job = waiting.next(seat) if seat.ready and len(seat.jobs) <= depth else None
+                job = schedule.next(seat) if seat.ready and len(seat.jobs) <= depth else None
                 if job is not None:
                     if not seat.jobs:
                         seat.since = now()
                     seat.jobs.append(job)
                     seat.worker.send(job.packed(self.settings))
 
-    def _collect(self, waiting: Waiting, finished: dict[int, list[Outcome]]) -> None:
+    def _collect(self, schedule: Schedule) -> None:
         """Wait for reports (or for a hung worker) and book them."""
         busy = [seat for seat in self._seats if seat.jobs or not seat.ready]
         if not busy:
@@ -172,26 +180,25 @@ class Pool:
                 backlog = backlog or bool(seat.worker.outgoing)
         patience = min(seat.since + self._limit(seat) for seat in busy) - now()
         for key, _ in self._selector.select(0.001 if backlog else max(patience, 0)):
-            self._read(key.data, waiting, finished)
+            self._read(key.data, schedule)
         for seat in self._seats:
             if (seat.jobs or not seat.ready) and now() - seat.since > self._limit(seat):
-                self._recover(seat, waiting, finished)
+                self._recover(seat, schedule)
 
     def _limit(self, seat: _Seat) -> float:
         """Seconds after which a silent worker counts as hung."""
-        return self.settings.deadline + _GRACE_SECONDS if seat.ready else START_SECONDS
+        return self.settings.timeout + _GRACE_SECONDS if seat.ready else START_SECONDS
 
-    def _read(self, seat: _Seat, waiting: Waiting, finished: dict[int, list[Outcome]]) -> None:
+    def _read(self, seat: _Seat, schedule: Schedule) -> None:
         if not seat.ready:
             try:
                 hello = seat.worker.hello()
-            except UserError:  # killed while it was starting, perhaps
+                if hello is not None:
+                    self._admit(seat, hello)
+            except UserError:  # it, or a probe of its, was killed meanwhile, perhaps
                 if seat.starts >= _TRIES:
                     raise
                 self._replace(seat)
-                return
-            if hello is not None:
-                self._admit(seat, hello)
             return
         reports = seat.worker.pull()
         sound = reports is not None
@@ -203,23 +210,19 @@ class Pool:
                 break
             job = seat.jobs.popleft()
             seat.since = now()
-            if report.end == wire.END_KILLED and job.tasks[0].tries < _TRIES:
+            if report.end == wire.END_KILLED and job.tasks[0].tries < _KILLS:
                 job.tasks[0].tries += 1
+                job.give_up()
+            elif report.end == wire.END_SIGNAL and not job.believe_crash():
                 job.give_up()
             else:
                 sound = job.take(report) and sound
-            self._return(job, waiting, finished)
+            for task in job.tasks:
+                schedule.add(task)
         if not sound:
-            self._recover(seat, waiting, finished)
+            self._recover(seat, schedule)
 
-    def _return(self, job: Job, waiting: Waiting, finished: dict[int, list[Outcome]]) -> None:
-        """Its tasks are done, or wait for what they still lack."""
-        for task in job.tasks:
-            waiting.add(task)
-            if task.done:
-                finished[task.number] = task.results()
-
-    def _recover(self, seat: _Seat, waiting: Waiting, finished: dict[int, list[Outcome]]) -> None:
+    def _recover(self, seat: _Seat, schedule: Schedule) -> None:
         """A worker is dead, hung or out of step: a new one takes its seat, its tasks go again."""
         jobs, seat.jobs = seat.jobs, deque()
         if jobs:
@@ -229,7 +232,8 @@ class Pool:
                 first.fill(Outcome(Reason.LOST))
         for job in jobs:
             job.give_up()
-            self._return(job, waiting, finished)
+            for task in job.tasks:
+                schedule.add(task)
         self._replace(seat)
 
     def _replace(self, seat: _Seat) -> None:

@@ -2,18 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TypeVar
 
 from . import plans
 from .jobs import Outcome
-from .plans import Plan
 from .pool import Pool
 from .reasons import Execution, Grade, Judgement, Program, Question
 from .sandbox.wire import Work
 from .settings import RefereeSettings
-from .stages import Stages
-
-_Answer = TypeVar("_Answer")
 
 
 class Referee(AbstractContextManager["Referee"]):
@@ -46,14 +41,14 @@ class Referee(AbstractContextManager["Referee"]):
         An execution is valid when every output is a literal and both runs agree, the second of
         which takes place among other random numbers, at another time and at other addresses.
         """
-        return list(self._answers(map(plans.check, programs)))
+        return list(self._pool.stream(map(plans.check, programs)))
 
     def grade(self, questions: Sequence[Question]) -> list[tuple[Grade, ...]]:
         """Grade the answers of each question against the gold outputs that it carries.
 
         code_o executes nothing. Identical answers are executed once.
         """
-        return list(self._answers(map(plans.grade, questions)))
+        return list(self._pool.stream(map(plans.grade, questions)))
 
     def judge(self, questions: Sequence[Question]) -> list[Judgement]:
         """Validate each question's program and grade its answers against what it computes."""
@@ -65,16 +60,12 @@ class Referee(AbstractContextManager["Referee"]):
         A None among the questions means that there is nothing to read yet: the source is asked
         again when something has been finished.
         """
-        yield from self._answers(q if q is None else plans.judge(q) for q in questions)
+        return self._pool.stream(q if q is None else plans.judge(q) for q in questions)
 
     def run(self, works: Iterable[Work]) -> list[list[Outcome]]:
         """The outcomes of raw work for callers with their own rules: `patches.referee_executor`."""
-        return self._pool.run(works)
+        return list(self.outcomes(works))
 
     def outcomes(self, works: Iterable[Work]) -> Iterator[list[Outcome]]:
         """As `run`, one by one in order, reading ahead in a bounded way."""
-        return self._pool.stream(works)
-
-    def _answers(self, asked: Iterable[Plan[_Answer] | None]) -> Iterator[_Answer]:
-        stages = Stages(asked)
-        return stages.answers(self._pool.stream(stages.works()))
+        return self._pool.stream(map(plans.execute, works))

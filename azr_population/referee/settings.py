@@ -28,7 +28,7 @@ reads the program, not of safety: the sandbox holds without them."""
 
 BOUNDS: dict[str, tuple[float, float]] = {
     "workers": (0, 256),
-    "deadline": (0.01, 3600),
+    "timeout": (0.01, 3600),
     "cpu_seconds": (0, 3600),
     "part_seconds": (0, 3600),
     "memory_mb": (16, 1 << 20),
@@ -40,18 +40,18 @@ BOUNDS: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class RefereeSettings:
-    """The limits of each execution, be it a validation run or an answer: `deadline` in wall-clock
+    """The limits of each execution, be it a validation run or an answer: `timeout` in wall-clock
     seconds, `memory_mb` what it may allocate beyond the bare interpreter."""
 
     workers: int = 0
     """Zygotes, one core each; 0: one per core this process may use."""
-    deadline: float = 2.0
+    timeout: float = 2.0
     cpu_seconds: float = 0.0
-    """CPU seconds of one execution, 0: only the deadline counts. On a busy machine verdicts depend
-    on the wall clock; with this limit, and a deadline well above it, they do not."""
+    """CPU seconds of one execution, 0: only the timeout counts. On a busy machine verdicts depend
+    on the wall clock; with this limit, and a timeout well above it, they do not."""
     memory_mb: int = 256
     max_output_chars: int = 10_000
-    accept_unconfined: bool = False
+    allow_unsandboxed: bool = False
     """Run even where the platform cannot confine. Model-written code then runs as you."""
     modules: tuple[str, ...] = MODULES
     part_seconds: float = 0.0
@@ -65,20 +65,23 @@ class RefereeSettings:
     """Of `modules`, those whose absence is an error; they may come from site-packages."""
     banned_names: tuple[str, ...] = BANNED_NAMES
     share: int = 16
-    """How many tasks go to a child together, if their programs are plain (`sandbox.plain`): then
-    none can see or change what another does. The executions of any other program get a child each,
-    and an answer that is a program shares with no other task. 1: no two tasks share; several times
-    slower."""
+    """How many tasks go to a child together, if their programs are shareable (`sandbox.sharing`):
+    then none can see or change what another does. The executions of any other program get a child
+    each, and an answer that is a program shares with no other task. 1: no two tasks share; several
+    times slower."""
     child_per_call: bool = False
-    """A child for every single execution, however plain; several times slower again."""
+    """A child for every single execution, however shareable; several times slower again."""
     leave_out: tuple[str, ...] = ()
-    """Layers not to put on, for tests of the others; without seccomp `accept_unconfined` rules."""
+    """Layers not to put on, for tests of the others; without seccomp `allow_unsandboxed` rules."""
 
     def __post_init__(self) -> None:
         for name, (least, most) in BOUNDS.items():
             value = getattr(self, name)
             if not least <= value <= most:
-                raise UserError(f"referee.{name}={value}: a number from {least} to {most}")
+                raise UserError(
+                    f"referee.{name}={value}: a number from {least} to {most}",
+                    key=f"referee.{name}",
+                )
 
     @property
     def worker_count(self) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import select
 import socket
 import subprocess
@@ -54,18 +55,20 @@ class Worker:
     """
 
     def __init__(self, settings: RefereeSettings) -> None:
-        mine, theirs = socket.socketpair()
-        self.sock = mine
-        self.process = subprocess.Popen(
-            [*_INTERPRETER, "-c", _BOOT, str(_SANDBOX), *settings.leave_out],
-            stdin=theirs.fileno(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=_environment(),
-            cwd="/",
-            start_new_session=True,
-        )
-        theirs.close()
+        try:
+            self.sock, theirs = socket.socketpair()
+            with theirs:
+                self.process = subprocess.Popen(
+                    [*_INTERPRETER, "-c", _BOOT, str(_SANDBOX), *settings.leave_out],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    env=_environment(),
+                    cwd="/",
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise cannot_start(error) from error
         self.outgoing: deque[memoryview] = deque()
         self.incoming = bytearray()
         # One buffer for all reads: `recv` would cut a large block down to what has come each time,
@@ -162,6 +165,35 @@ class Worker:
         self.process.wait()
         if self.process.stderr:
             self.process.stderr.close()
+
+
+class Layer(NamedTuple):
+    """One layer of confinement, as tried in a worker started for the purpose."""
+
+    name: str
+    available: bool
+    detail: str
+
+
+def confinement() -> list[Layer]:
+    """Start a worker, put every layer in force, see which ones bite, and say so."""
+    if not sys.platform.startswith("linux"):
+        return [Layer("seccomp", False, f"{platform.system()} has none")]
+    worker = Worker(RefereeSettings(workers=1, allow_unsandboxed=True))
+    try:
+        return [Layer(*layer) for layer in worker.greet()["layers"]]
+    except UserError as error:
+        return [Layer("seccomp", False, str(error))]
+    finally:
+        worker.close()
+
+
+def cannot_start(error: OSError) -> UserError:
+    """What to tell the user where the system has no room for a worker."""
+    return UserError(
+        f"referee: a worker cannot be started ({error.strerror}); each takes 3 open files "
+        "(`ulimit -n`) and 20 MB; referee.workers sets how many there are"
+    )
 
 
 def _environment() -> dict[str, str]:

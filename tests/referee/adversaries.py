@@ -40,13 +40,13 @@ TELLS = {
     ),
     "frames: whether it is made again": (
         _FRAMES
-        + "def f(x):\n    return x if any(w.gate for ws in local('works') for w in ws) else 0",
+        + "def f(x):\n    return x if any(w.required_calls for ws in local('works') for w in ws) else 0",
         "3",
         "3",
     ),
     "frames: how many calls": (
         _FRAMES
-        + "def f(x):\n    return x if any(len(w.calls) != 4 and w.gate for ws in local('works') for w in ws) else 0",
+        + "def f(x):\n    return x if any(len(w.calls) != 4 and w.required_calls for ws in local('works') for w in ws) else 0",
         "3",
         "3",
     ),
@@ -81,7 +81,7 @@ TELLS = {
     ),
     "gc: works": (
         _GC
-        + "def f(x):\n    return [w.gate > 0 for w in objects('Work')] and x if any(w.gate for w in objects('Work')) else 0",
+        + "def f(x):\n    return [w.required_calls > 0 for w in objects('Work')] and x if any(w.required_calls for w in objects('Work')) else 0",
         "3",
         "3",
     ),

@@ -7,7 +7,7 @@ ENDLESS = "def f(n):\n    while True:\n        n += 1"
 
 
 def test_an_endless_loop_ends_with_its_cpu_time_long_before_the_deadline():
-    settings = RefereeSettings(workers=1, deadline=60.0, cpu_seconds=0.2, accept_unconfined=True)
+    settings = RefereeSettings(workers=1, timeout=60.0, cpu_seconds=0.2, allow_unsandboxed=True)
     with Referee(settings) as referee:
         start = time.monotonic()
         (looped, fine) = referee.check(
@@ -19,7 +19,7 @@ def test_an_endless_loop_ends_with_its_cpu_time_long_before_the_deadline():
 
 
 def test_answers_behind_one_that_hangs_are_still_graded():
-    settings = RefereeSettings(workers=1, deadline=60.0, cpu_seconds=0.2, accept_unconfined=True)
+    settings = RefereeSettings(workers=1, timeout=60.0, cpu_seconds=0.2, allow_unsandboxed=True)
     program = "def f(n):\n    while n == 1:\n        pass\n    return n * 2"
     with Referee(settings) as referee:
         (grades,) = referee.grade([Question("code_i", program, ("3",), ("6",), ("1", "3", "4"))])
@@ -45,9 +45,9 @@ def test_each_part_of_a_script_has_its_time_and_their_sum_has_another():
         "counted(1000, 10**7)",
         "time_part(0) or 5",
     )
-    works = [Work("", (Call(SCRIPT, call),), apart=True) for call in calls]
+    works = [Work("", (Call(SCRIPT, call),), isolated=True) for call in calls]
     settings = RefereeSettings(
-        workers=1, deadline=600.0, cpu_seconds=1.5, part_seconds=0.8, prelude=PRELUDE
+        workers=1, timeout=600.0, cpu_seconds=1.5, part_seconds=0.8, prelude=PRELUDE
     )
     with Referee(settings) as referee:
         (endless,), (short,), (long,), (none,) = referee.run(works)
@@ -59,9 +59,9 @@ def test_each_part_of_a_script_has_its_time_and_their_sum_has_another():
 
 
 def test_a_part_is_ended_long_before_the_whole():
-    work = Work("", (Call(SCRIPT, "counted(1, 10**12)"),), apart=True)
+    work = Work("", (Call(SCRIPT, "counted(1, 10**12)"),), isolated=True)
     settings = RefereeSettings(
-        workers=1, deadline=3600.0, cpu_seconds=360.0, part_seconds=0.2, prelude=PRELUDE
+        workers=1, timeout=3600.0, cpu_seconds=360.0, part_seconds=0.2, prelude=PRELUDE
     )
     start = time.monotonic()
     with Referee(settings) as referee:

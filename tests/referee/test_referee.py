@@ -107,7 +107,7 @@ def test_nothing_passes_from_one_execution_to_the_next(referee):
 
 def test_a_child_per_call_lets_nothing_pass_at_all():
     source = "import math\ndef f(x):\n    math.n = getattr(math, 'n', 0) + 1\n    return math.n"
-    with Referee(RefereeSettings(workers=1, deadline=2.0, child_per_call=True)) as referee:
+    with Referee(RefereeSettings(workers=1, timeout=2.0, child_per_call=True)) as referee:
         assert check(referee, source, "1", "2").outputs == ("1", "1")
         question = Question("code_f", "def f(x): return 1", ("1", "2"), answers=(source,))
         assert referee.judge([question])[0].grades == (Grade(True, 1.0, Reason.SOLVED),)
@@ -276,7 +276,7 @@ def test_questions_that_cannot_be_read(referee):
 def test_each_answer_has_a_time_of_its_own(prelude):
     program = f"{prelude}def f(x):\n    while x > 5: pass\n    return x + 1"
     answers = (*(str(n) for n in range(6, 14)), "3", "2", "3 ")
-    with Referee(RefereeSettings(workers=2, deadline=0.3, share=4)) as referee:
+    with Referee(RefereeSettings(workers=2, timeout=0.3, share=4)) as referee:
         began = time.monotonic()
         (judgement,) = referee.judge([Question("code_i", program, ("3",), answers=answers)])
         assert time.monotonic() - began < 8 * 0.3 + 5.0
@@ -289,7 +289,7 @@ def test_each_answer_has_a_time_of_its_own(prelude):
 def test_many_large_outputs_take_nothing_from_each_other(prelude):
     program = f"{prelude}def f(n): return 'a' * 9000 if n < 500 else 'b'"
     answers = tuple(str(n) for n in range(120))
-    with Referee(RefereeSettings(workers=2, deadline=10.0)) as referee:
+    with Referee(RefereeSettings(workers=2, timeout=10.0)) as referee:
         (judgement,) = referee.judge([Question("code_i", program, ("3",), answers=answers)])
     assert judgement.execution.valid
     assert all(grade.solved for grade in judgement.grades)

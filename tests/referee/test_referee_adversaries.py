@@ -11,13 +11,13 @@ from adversaries import CHANCE, ORDERED, READERS, STATE, TELLS, WRITERS
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
 from azr_population.referee.jobs import Job, PendingWork
 from azr_population.referee.sandbox import wire
-from azr_population.referee.sandbox.alike import alike
+from azr_population.referee.sandbox.sharing import batchable
 from azr_population.referee.sandbox.wire import Call, Work
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
 WRONG = ("4", "[9]", "'q'", "-7", "(1, 2)", "None", "[8, 8]", "88")
-LIMITS = RefereeSettings(workers=2, deadline=10.0, cpu_seconds=1.0, memory_mb=64)
+LIMITS = RefereeSettings(workers=2, timeout=10.0, cpu_seconds=1.0, memory_mb=64)
 FAMILIES = {"tells": TELLS, "state": STATE, "chance": CHANCE}
 
 
@@ -90,7 +90,7 @@ def test_to_validate_and_to_judge_takes_the_same_bytes():
             (),
             ("os",),
             ("try",),
-            gate=3,
+            required_calls=3,
         )
         attempt = Work(program, (Call(wire.LITERAL, "5"), Call(wire.LITERAL, answer)))
         jobs = [
@@ -148,7 +148,7 @@ def test_a_task_whose_own_answer_fails_is_void(share):
             assert not any(grade.solved for grade in grades)
 
 
-ALIKE = [
+BATCHABLE = [
     "def f(x):\n    try: return 1 / x\n    except ZeroDivisionError: return 0",
     "def f(x):\n    try: return x[0]\n    except (KeyError, IndexError) as e: return str(e)",
     "from typing import List, Dict\ndef f(x: List, y: 'Dict') -> Dict[str, List[int]]: return x",
@@ -156,7 +156,7 @@ ALIKE = [
     "from typing import Callable\ndef f(x: Callable[[int], int] | None): return x",
     "from typing import List\ndef f(x):\n    y: List[int] = []\n    return y",
 ]
-NOT_ALIKE = [
+NOT_BATCHABLE = [
     "def f(x):\n    try: return x\n    except: return 0",
     "def f(x):\n    try: return x\n    except Exception: return 0",
     "def f(x):\n    try: return x\n    except BaseException as e: return 0",
@@ -179,11 +179,11 @@ NOT_ALIKE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("source", ALIKE)
-def test_alike_in_company_and_alone(source):
-    assert alike(source, "typing" in source)
+@pytest.mark.parametrize("source", BATCHABLE)
+def test_the_same_in_a_batch_and_isolated(source):
+    assert batchable(source, "typing" in source)
 
 
-@pytest.mark.parametrize("source", NOT_ALIKE)
-def test_what_company_could_change(source):
-    assert not alike(source, "typing" in source)
+@pytest.mark.parametrize("source", NOT_BATCHABLE)
+def test_what_a_batch_could_change(source):
+    assert not batchable(source, "typing" in source)

@@ -108,7 +108,7 @@ def test_azr_says(azr, name):
 
 def test_the_referee_says():
     questions = [Question(c.kind, c.program, (c.input,), (), (c.answer,)) for c in CASES.values()]
-    with Referee(RefereeSettings(workers=1, deadline=30.0)) as referee:
+    with Referee(RefereeSettings(workers=1, timeout=30.0)) as referee:
         judged = referee.judge(questions)
     said = [j.grades[0].solved if j.execution.valid else INVALID for j in judged]
     assert dict(zip(CASES, said, strict=True)) == {name: case.ours for name, case in CASES.items()}

@@ -18,7 +18,7 @@ RIGHT_PAIRS = [(gold, answer) for gold, answers in RIGHT_VALUES.items() for answ
 
 @pytest.fixture(scope="module")
 def referee():
-    with Referee(RefereeSettings(workers=2, deadline=0.5)) as referee:
+    with Referee(RefereeSettings(workers=2, timeout=0.5)) as referee:
         yield referee
 
 
@@ -100,7 +100,7 @@ def test_a_student_sees_neither_the_teacher_nor_another_student():
     )
     honest = "def f(x): return ['SECRET', x]"
     naked = RefereeSettings(
-        workers=1, deadline=2.0, modules=("gc", "sys"), banned_names=(), max_output_chars=1000
+        workers=1, timeout=2.0, modules=("gc", "sys"), banned_names=(), max_output_chars=1000
     )
     question = Question("code_f", honest, ("1", "2"), answers=(honest, spy, honest))
     with Referee(naked) as referee:
@@ -122,7 +122,7 @@ def test_the_gold_output_of_an_input_task_is_not_in_the_child():
         "    texts = [o for o in gc.get_objects() if type(o) in (list, tuple, dict)]\n"
         "    return ''.join(reversed('nedlog')) in repr(texts)"
     )
-    naked = RefereeSettings(workers=1, deadline=2.0, modules=("gc",), banned_names=())
+    naked = RefereeSettings(workers=1, timeout=2.0, modules=("gc",), banned_names=())
     with Referee(naked) as referee:
         ((verdict,),) = referee.grade([Question("code_i", program, (), ("'golden'",), ("1",))])
         assert verdict.reason is Reason.WRONG

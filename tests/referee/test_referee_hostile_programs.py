@@ -22,7 +22,7 @@ EVERYTHING = (
 )  # fmt: skip
 FRIEND = Program("def f(x): return x * 2", ("21",))
 NAKED_SETTINGS = RefereeSettings(
-    workers=2, deadline=DEADLINE, memory_mb=128, modules=EVERYTHING, banned_names=()
+    workers=2, timeout=DEADLINE, memory_mb=128, modules=EVERYTHING, banned_names=()
 )
 MARK = "/tmp/referee-was-here"
 
@@ -45,7 +45,7 @@ def naked():
 
 @pytest.fixture(scope="module")
 def walled():
-    with Referee(RefereeSettings(workers=2, deadline=DEADLINE, memory_mb=128)) as referee:
+    with Referee(RefereeSettings(workers=2, timeout=DEADLINE, memory_mb=128)) as referee:
         yield referee
 
 

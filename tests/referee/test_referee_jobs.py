@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from azr_population.referee import Reason, RefereeSettings
-from azr_population.referee.jobs import Job, Outcome, PendingWork
+from azr_population.referee.jobs import Job, Outcome, PendingWork, Schedule
 from azr_population.referee.sandbox import wire
 from azr_population.referee.sandbox.wire import Call, Work
-from azr_population.referee.waiting import Waiting
 from azr_population.referee.worker import Report
 
 OK, ERROR = Outcome(Reason.OK, "1"), Outcome(Reason.ERROR, "E")
@@ -17,8 +16,8 @@ CHECK = (Call(wire.LITERAL, "1"), Call(wire.LITERAL, "2"))
 BOTH = tuple(call._replace(again=again) for again in (False, True) for call in CHECK)
 
 
-def task(number: int = 0, calls: tuple[Call, ...] = BOTH, gate: int = 4, **more) -> PendingWork:
-    return PendingWork(number, Work("def f(x): return x", calls, gate=gate), **more)
+def task(number: int = 0, calls: tuple[Call, ...] = BOTH, required: int = 4, **more) -> PendingWork:
+    return PendingWork(number, Work("def f(x): return x", calls, required_calls=required), **more)
 
 
 def frames(*statuses: int) -> bytes:
@@ -29,8 +28,8 @@ def report(*statuses: int, end: int = wire.END_DONE, code: int = 0) -> Report:
     return Report(end, code, 10, frames(*statuses))
 
 
-def waiting(*tasks: PendingWork, workers: int = 1, **settings) -> Waiting:
-    queue = Waiting(RefereeSettings(**settings), workers)
+def waiting(*tasks: PendingWork, workers: int = 1, **settings) -> Schedule:
+    queue = Schedule(RefereeSettings(**settings), workers)
     for each in tasks:
         queue.add(each)
     return queue
@@ -65,7 +64,7 @@ def test_of_two_failures_the_first_in_order_counts(order):
 
 
 def test_a_failure_beyond_the_gate_settles_nothing_else():
-    one = task(gate=2)
+    one = task(required=2)
     for call, outcome in ((0, OK), (1, OK), (2, ERROR)):
         one.book(call, outcome)
     assert one.outcomes == [OK, OK, ERROR, None]
@@ -80,7 +79,7 @@ def test_a_second_run_goes_to_another_worker_where_addresses_are_random():
     second = queue.next(THERE)
     assert [call for _, call in second.order] == [2, 3]
     assert queue.next(THERE) is None and len(queue) == 0
-    assert wire.unpack(first.packed(RefereeSettings())[wire.JOB.size :])[0].gate == 2
+    assert wire.unpack(first.packed(RefereeSettings())[wire.JOB.size :])[0].required_calls == 2
 
 
 def test_tasks_go_together_but_leave_something_for_others():
@@ -94,7 +93,7 @@ def test_tasks_go_together_but_leave_something_for_others():
 
 
 def test_apart_and_alone_share_with_nobody():
-    apart = PendingWork(1, Work("", BOTH, apart=True))
+    apart = PendingWork(1, Work("", BOTH, isolated=True))
     queue = waiting(task(0), apart, task(2, alone=True), task(3), share=16)
     assert [t.number for t in queue.next(HERE).tasks] == [0, 3]
     jobs = [queue.next(HERE), queue.next(HERE)]
@@ -139,6 +138,6 @@ def test_frames_that_are_not_ours_make_no_outcome(data):
     ],
 )
 def test_why_a_call_made_alone_has_no_frame(end, code, reason):
-    one = task(calls=CHECK[:1], gate=1)
+    one = task(calls=CHECK[:1], required=1)
     assert Job([(one, [0])], HERE, resident=False).take(report(end=end, code=code))
     assert one.results() == [Outcome(reason)]

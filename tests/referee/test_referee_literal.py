@@ -58,15 +58,55 @@ def test_python_s_own_repr_reads_as_python_reads_it(value):
     assert same(parse(repr(value)), ast.literal_eval(repr(value)))
 
 
-@settings(deadline=None, max_examples=300)
-@given(st.text(alphabet="0123456789abexj_.+-'\"\\()[]{},: rbuNT\n", max_size=12))
-def test_any_text_reads_as_in_python_or_is_refused(text):
+pieces = st.sampled_from(
+    [*"[](){},:'\" \n\t-+.0179ej_\\#é", "True", "None", "12", "3.5", "'a'", '"b"', ", ", ": ",
+     "set()", "''", "b'a'", "r'\\n'", "1j", "+2j", "1e5", "0x1f", "(1,)"]
+)  # fmt: skip
+
+
+def reads_as_python_or_refuses(text):
     try:
         value = parse(text)
     except NotLiteral:
-        return
-    expected = ast.literal_eval(text.strip())
-    assert same(value, expected) or value != value, text
+        return True
+    return repr(value) == repr(ast.literal_eval(text.strip()))
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text(alphabet="0123456789abexj_.+-'\"\\()[]{},: rbuNT\n", max_size=12))
+def test_any_text_reads_as_in_python_or_is_refused(text):
+    assert reads_as_python_or_refuses(text), text
+
+
+@settings(deadline=None, max_examples=1500)
+@given(st.lists(pieces, max_size=12).map("".join))
+def test_any_pieces_read_as_in_python_or_are_refused(text):
+    assert reads_as_python_or_refuses(text), text
+
+
+@settings(deadline=None, max_examples=400)
+@given(values, st.integers(0, 60), pieces)
+def test_one_piece_more_or_less_in_a_literal(value, place, piece):
+    text = repr(value)
+    assert reads_as_python_or_refuses(text[:place] + piece + text[place:])
+    assert reads_as_python_or_refuses(text[:place] + text[place + 1 :])
+
+
+@pytest.mark.parametrize("depth", [63, 64, 65])
+@pytest.mark.parametrize("inside", ["", "1"])
+def test_how_deep_it_goes(depth, inside):
+    text = "[" * depth + inside + "]" * depth
+    if depth + bool(inside) <= 65:
+        assert repr(parse(text)) == text
+    else:
+        with pytest.raises(TooLarge):
+            parse(text)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-Infinity", "1e999", "[1e999]", "1e999j"])
+def test_what_is_not_finite_is_refused_by_name(text):
+    with pytest.raises(NotLiteral, match=r"not finite|no number"):
+        parse(text)
 
 
 @settings(deadline=None, max_examples=60)
@@ -183,6 +223,7 @@ def test_bounds_of_writing():
         "'" + "\\N{BULLET}" * (MAX_CHARS // 11) + "'",
         " " * MAX_CHARS,
         "a=" * (MAX_CHARS // 2),
+        *(unit * (MAX_CHARS // len(unit)) for unit in ("1,", "'a',", "{1:", "1 ", "True", "1\n,")),
     ],
 )
 def test_the_worst_texts_take_no_time(text):

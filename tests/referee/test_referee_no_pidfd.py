@@ -23,7 +23,7 @@ SPIN = "def f(x):\n    while True: pass"
 def test_verdicts_and_deadlines_hold(monkeypatch, without):
     monkeypatch.setattr(worker, "_BOOT", f"import os\n{without}\n{worker._BOOT}")
     settings = RefereeSettings(
-        workers=1, deadline=0.5, memory_mb=64, modules=("os",), banned_names=()
+        workers=1, timeout=0.5, memory_mb=64, modules=("os",), banned_names=()
     )
     sources = [
         "def f(x): return x + 1",
@@ -49,7 +49,7 @@ def test_verdicts_and_deadlines_hold(monkeypatch, without):
 
 def test_a_zygote_without_pidfd_ends_with_its_trainer(monkeypatch):
     monkeypatch.setattr(worker, "_BOOT", f"import os\ndel os.pidfd_open\n{worker._BOOT}")
-    zygote = worker.Worker(RefereeSettings(workers=1, deadline=30.0))
+    zygote = worker.Worker(RefereeSettings(workers=1, timeout=30.0))
     zygote.greet()
     work = worker.wire.Work(SPIN, (worker.wire.Call(worker.wire.EXPRESSION, "0"),))
     zygote.send(worker.wire.pack([work], 30.0, 30.0))

@@ -13,9 +13,10 @@ import sys
 import pytest
 
 from azr_population.config.schema import RefereeConfig
+from azr_population.domains.piped import TYPES
 from azr_population.errors import UserError
 from azr_population.referee import Referee, RefereeSettings
-from azr_population.referee.pipe import judge_lines, main
+from azr_population.referee.pipe import MAX_LINE_BYTES, judge_lines, main
 from azr_population.referee.settings import BOUNDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
@@ -25,7 +26,7 @@ COMMAND = [sys.executable, "-c", "from azr_population.referee.pipe import main; 
 
 @pytest.fixture(scope="module")
 def referee():
-    with Referee(RefereeSettings(workers=2, deadline=1.0)) as referee:
+    with Referee(RefereeSettings(workers=2, timeout=1.0)) as referee:
         yield referee
 
 
@@ -36,7 +37,7 @@ def judge(referee, *lines):
         )
     )
     sink = io.StringIO()
-    judge_lines(referee, source, sink)
+    judge_lines(referee, source, sink, TYPES)
     return [json.loads(line) for line in sink.getvalue().splitlines()]
 
 
@@ -60,6 +61,27 @@ def test_each_type_of_task(referee):
     ]  # fmt: skip
 
 
+SAT = "def sat(x): return x * x == 9"
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ({"type": "code_e", "program": "def f(x): return 1 // x", "input": "0", "answers": ["ZeroDivisionError", "KeyError"]}, ["solved", "wrong"]),
+        ({"type": "code_e", "program": "from __future__ import annotations\ndef f(x): return math.sqrt(x)", "imports": ["import math"], "input": "-1", "answers": ["ValueError"]}, ["solved"]),
+        ({"type": "code_e", "program": "def f(x):\n  class É(Exception): pass\n  raise É", "input": "0", "answers": ["f.<locals>.É"]}, ["solved"]),
+        ({"type": "code_e", "program": "def f(x): return (", "input": "0", "answers": ["SyntaxError"]}, "syntax_error"),
+        ({"type": "puzzle", "program": SAT, "input": "3", "answers": ["3", "-3", "4", "3'", "nan", "1e999"]}, ["solved", "solved", "wrong", "not_literal", "not_literal", "not_literal"]),
+        ({"type": "puzzle", "program": SAT, "input": "4", "answers": ["3"]}, "unsolved"),
+        ({"type": "puzzle", "program": "def g(x): return 1", "input": "4", "answers": ["3"]}, "no_function"),
+        ({"type": "puzzle", "program": SAT + "\ndef f(x): return True", "input": "4", "answers": ["3"]}, "malformed"),
+    ],
+)  # fmt: skip
+def test_types_of_the_domains(referee, line, wanted):
+    (verdict,) = judge(referee, {"id": 1, **line})
+    assert (verdict["reasons"] if verdict["valid"] else verdict["reason"]) == wanted
+
+
 GOOD = {"id": 9, "type": "code_o", "program": "def f(x): return x", "input": "1", "answers": ["1"]}
 
 
@@ -67,6 +89,8 @@ GOOD = {"id": 9, "type": "code_o", "program": "def f(x): return x", "input": "1"
     ("line", "says"),
     [
         (b"not json\n", "Expecting value"),
+        (b"[" + b"1," * MAX_LINE_BYTES + b"1]\n", "bytes"),
+        ({**GOOD, "type": "code_i", "answers": ["1"] * 5000}, "4096 executions"),
         (b'{"id": 1\n', "delimiter"),
         (b"\xff\xfe\n", "codec"),
         (b"[" * 100_000 + b"\n", "recursion"),
@@ -154,9 +178,9 @@ def test_a_reader_that_leaves_ends_the_pipe_quietly():
 @pytest.mark.parametrize(
     ("flags", "key"),
     [
-        (["--deadline", "0"], "deadline"),
-        (["--deadline", "1e9"], "deadline"),
-        (["--deadline", "nan"], "deadline"),
+        (["--timeout", "0"], "timeout"),
+        (["--timeout", "1e9"], "timeout"),
+        (["--timeout", "nan"], "timeout"),
         (["--memory-mb", "-1"], "memory_mb"),
         (["--memory-mb", "1"], "memory_mb"),
         (["--memory-mb", "1000000000000"], "memory_mb"),
@@ -222,6 +246,33 @@ def test_verdicts_that_cannot_be_written_end_it_while_the_input_stays_open():
         process.stdin.flush()
         assert process.stderr.read().decode().count("\n") == 1
         assert process.wait() == 2
+
+
+MEMORY = """
+import sys
+from azr_population.cli import main
+main(["referee", "--workers", "1"])
+status = dict(line.split(":") for line in open("/proc/self/status"))
+print(int(status["VmHWM"].split()[0]) >> 10, file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"x" * (1 << 28),
+        (b"x" * (1 << 24) + b"\n") * 16,
+        (b"[" + b"{}," * 690_000 + b"{}]\n") * 40,
+        (json.dumps({**GOOD, "answers": ["1" * 1_000_000]}).encode() + b"\n") * 200,
+    ],
+    ids=["no end", "long lines", "deep memory", "long answers"],
+)
+def test_it_takes_less_than_200_megabytes_for_any_input(text):
+    done = subprocess.run([sys.executable, "-c", MEMORY], input=text, capture_output=True)
+    assert done.stdout.count(b"\n") == max(text.count(b"\n"), 1)
+    assert int(done.stderr) < 200
 
 
 @pytest.mark.slow

@@ -8,7 +8,15 @@ import sys
 
 import pytest
 
-from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings, pool
+from azr_population.referee import (
+    Program,
+    Question,
+    Reason,
+    Referee,
+    RefereeSettings,
+    pool,
+)
+from azr_population.referee.jobs import PendingWork
 from azr_population.referee.sandbox import child, wire
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
@@ -86,7 +94,7 @@ def test_who_asks_for_no_sharing_gets_none(jobs):
 def test_one_that_hangs_goes_alone_and_the_others_stay_together(jobs):
     programs = [constant(n) for n in range(16)]
     programs[5] = Program(SPIN, ("0",))
-    with Referee(RefereeSettings(workers=1, deadline=0.8)) as referee:
+    with Referee(RefereeSettings(workers=1, timeout=0.8)) as referee:
         executions = referee.check(programs)
     assert executions[5].reason is Reason.TIMEOUT
     assert [e.outputs for n, e in enumerate(executions) if n != 5] == [
@@ -118,7 +126,7 @@ def test_it_stays_for_many_tasks_and_then_another_takes_over():
 
 def test_it_does_not_stay_when_memory_ran_out():
     flood = Program("def f(x):\n    a = []\n    while True: a.append('x' * 10 ** 6)", ("0",))
-    with Referee(RefereeSettings(workers=1, memory_mb=64, deadline=20.0)) as referee:
+    with Referee(RefereeSettings(workers=1, memory_mb=64, timeout=20.0)) as referee:
         referee.check([constant(0)])
         before = residents(referee)
         found = referee.check([constant(1), flood, constant(2)])
@@ -139,4 +147,4 @@ def test_whoever_is_killed_while_waiting_is_replaced(share):
 def test_an_inbox_is_never_asked_to_hold_more_than_it_does():
     assert wire.INBOX_BYTES >= 1 << 16
     work = wire.Work("é\ud800" * 1000, (wire.Call(wire.LITERAL, "'𝄞'" * 50),) * 3, ("import é",))
-    assert len(wire.pack([work], 1.0, 1.0)) <= pool.PendingWork(0, work).size
+    assert len(wire.pack([work], 1.0, 1.0)) <= PendingWork(0, work).size

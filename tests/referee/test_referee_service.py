@@ -57,7 +57,7 @@ def children_of(pid: int) -> list[int]:
 
 def test_killed_workers_and_children_lose_nothing():
     programs = [Program("def f(x): return sum(range(9000)) * 0 + x", (str(n),)) for n in range(400)]
-    with Referee(RefereeSettings(workers=2, deadline=5.0)) as referee:
+    with Referee(RefereeSettings(workers=2, timeout=5.0)) as referee:
         seats = referee._pool._seats
         done = threading.Event()
         killed = []
@@ -89,7 +89,7 @@ def test_killed_workers_and_children_lose_nothing():
 
 def test_an_abandoned_stream_leaves_a_working_referee():
     questions = [Question("code_o", PLUS_ONE, (str(n),), answers=("1",)) for n in range(50)]
-    with Referee(RefereeSettings(workers=2, deadline=1.0)) as referee:
+    with Referee(RefereeSettings(workers=2, timeout=1.0)) as referee:
         stream = referee.stream(questions)
         assert next(stream).execution.outputs == ("1",)
         stream.close()
@@ -125,9 +125,9 @@ def test_a_forked_trainer_gets_workers_of_its_own(referee):
 
 
 def test_without_seccomp_it_refuses_unless_told_otherwise():
-    with pytest.raises(UserError, match="accept_unconfined=true"):
+    with pytest.raises(UserError, match="allow_unsandboxed=true"):
         Referee(RefereeSettings(workers=1, leave_out=("seccomp",)))
-    accepted = RefereeSettings(workers=1, leave_out=("seccomp",), accept_unconfined=True)
+    accepted = RefereeSettings(workers=1, leave_out=("seccomp",), allow_unsandboxed=True)
     with Referee(accepted) as referee:
         assert plus_one(referee).valid
         assert not dict((n, ok) for n, ok, _ in referee.layers)["seccomp"]
@@ -141,7 +141,7 @@ def test_a_module_that_must_be_there_is_asked_for():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"deadline": 0},
+        {"timeout": 0},
         {"memory_mb": -1},
         {"max_output_chars": 0},
         {"max_output_chars": 70_000},
@@ -157,7 +157,7 @@ def test_limits_must_be_limits(wrong):
 def test_workers_end_with_the_trainer():
     script = (
         "import os, time\nfrom azr_population.referee import *\n"
-        "referee = Referee(RefereeSettings(workers=2, deadline=60.0))\n"
+        "referee = Referee(RefereeSettings(workers=2, timeout=60.0))\n"
         "print(*[seat.worker.process.pid for seat in referee._pool._seats], flush=True)\n"
         "referee.check([Program('def f(x):\\n while True: pass', ('1',))])"
     )
@@ -181,6 +181,47 @@ def running(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_with_too_few_descriptors_it_says_so():
+    code = "from azr_population.referee import Referee\nReferee()"
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -n 12; exec {sys.executable} -c '{code}'"], capture_output=True
+    )
+    assert b"UserError: referee: " in done.stderr.splitlines()[-1]
+
+
+def computes(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "R"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("name", ["TERM", "HUP", "USR1", "INT", "SEGV", "PROF", "XCPU", "STOP"])
+def test_a_signal_from_outside_changes_no_verdict(name):
+    program = Program("import random\ndef f(n):\n    while n: n -= 1\n    return 1", ("1000000",))
+    sent: list[int] = []
+
+    def interfere() -> None:
+        worker = referee._pool._seats[0].worker.process.pid
+        while not sent and not done.is_set():
+            for child in children_of(worker):
+                if computes(child):
+                    os.kill(child, getattr(signal, f"SIG{name}"))
+                    sent.append(child)
+
+    for _ in range(3):
+        done = threading.Event()
+        with Referee(RefereeSettings(workers=1)) as referee:
+            thread = threading.Thread(target=interfere)
+            thread.start()
+            (execution,) = referee.check([program])
+            done.set()
+            thread.join()
+        assert execution.outputs == ("1",)
+        sent.clear()
 
 
 def test_the_layers_are_reported():

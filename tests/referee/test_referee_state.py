@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
-from azr_population.referee.sandbox.plain import is_plain
+from azr_population.referee.sandbox.sharing import shareability
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
@@ -121,7 +121,7 @@ ATTEMPTS = {
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_a_plain_program_leaves_no_trace(referee, name):
     attempt, probe = ATTEMPTS[name]
-    assert is_plain(compile(attempt, "", "exec"))
+    assert shareability(compile(attempt, "", "exec")).shareable
     programs = [Program(source, ("3",)) for source in (attempt, probe, attempt, probe)]
     executions = referee.check(programs)
     assert [executions[1].outputs, executions[3].outputs] == [("True",)] * 2

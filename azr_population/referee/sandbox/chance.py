@@ -70,7 +70,7 @@ def consumed() -> bool:
 
 def settle() -> list[object]:
     """Objects that fill the places which are free between others. While the zygote keeps them, its
-    children's objects lie one after the other, so that `litter` has something to shift."""
+    children's objects lie one after the other, so that `heap_noise` has something to shift."""
     kept: list[object] = _floats()
     for size in _SIZES:
         for _ in range(10_000):
@@ -80,7 +80,7 @@ def settle() -> list[object]:
     return kept
 
 
-def litter(much: bool) -> list[object]:
+def heap_noise(much: bool) -> list[object]:
     """Objects of every kind that shows its address. While they are kept, others lie elsewhere than
     they would have. With `much`, further off, and in another order."""
     blocks: list[object] = [_object(size) for size in _SMALL] if much else []
@@ -91,7 +91,7 @@ def litter(much: bool) -> list[object]:
     return [*blocks, [].append, iter([]), iter(())]
 
 
-def far_litter() -> list[object]:
+def far_heap_noise() -> list[object]:
     """So many objects of each size that the next lie in another of the allocator's pools."""
     return [_object(size) for size in _SIZES for _ in range(_POOL // size)]
 

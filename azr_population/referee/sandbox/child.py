@@ -2,7 +2,7 @@
 
 It runs under every limit from its first line on. It is not trusted: once a program runs, this code
 and all it holds belong to the program. So the child knows nothing that would help it (no gold
-answer; nothing of another task, but for those that plain programs share it with) and what it writes
+answer; nothing of another task, but for those that programs share it with) and what it writes
 down is only ever read as data.
 """
 
@@ -14,10 +14,10 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from . import addresses, chance, literal, plain, wire
-from .facade import Facades
+from . import addresses, chance, literal, wire
 from .program import Arguments, Compiled, arguments, compiled, describe, evaluated
 from .region import Region
+from .sharing import BUILTINS, Facades
 
 _HIDDEN_BUILTINS = ("input", "breakpoint", "exit", "quit", "help", "copyright", "credits")
 _INTERNALS = ("_strptime", "time")  # what the interpreter's own C code imports in a program's name
@@ -85,22 +85,22 @@ class Runner:
         self.builtins["id"] = chance.salted_id
         self.facades = Facades(modules)
         self.private_names = self.facades.private_names()
-        self.plain_builtins = {name: self.builtins[name] for name in plain.BUILTINS}
-        self.plain_builtins["__name__"] = self.builtins["__name__"]  # of a class's module
-        self.plain_builtins["__build_class__"] = builtins.__build_class__
-        self.plain_builtins["__import__"] = self.facades.importer()
+        self.shared_builtins = {name: self.builtins[name] for name in BUILTINS}
+        self.shared_builtins["__name__"] = self.builtins["__name__"]  # of a class's module
+        self.shared_builtins["__build_class__"] = builtins.__build_class__
+        self.shared_builtins["__import__"] = self.facades.importer()
         self.prelude = self._executed(prelude) if prelude else {}
         self.programs: dict[tuple[Any, ...], Compiled] = {}
         self.executed = 0
-        self.worn = False
+        self.exhausted = False
         """Whether a resident child has done enough, or ran out of memory: another is to follow."""
 
     def run(self, works: list[wire.Work], region: Region, resident: bool) -> None:
         """Make the calls of all works; frames go to the region, the calls numbered through.
 
-        Of several calls only those of plain programs are made. A call that has a fresh child for
-        itself is made with the whole interpreter, and always in the very same way: its program may
-        look at all there is, and is not to tell one such call from another.
+        Of several calls only those of shareable programs are made. A call that has a fresh child
+        for itself is made with the whole interpreter, and always in the very same way: its program
+        may look at all there is, and is not to tell one such call from another.
         """
         gc.enable()
         self.region = region
@@ -108,7 +108,7 @@ class Runner:
         for work in works:
             region.begin(first)
             whole = not resident and len(work.calls) == 1
-            litter = [chance.litter(True)] if whole and work.calls[0].again else []
+            noise = [chance.heap_noise(True)] if whole and work.calls[0].again else []
             program = self._program(work)
             done: Result = (program.status, program.text)
             failed = program.status != wire.OK
@@ -116,13 +116,13 @@ class Runner:
                 if not failed:
                     region.begin(first + number)
                     done = self._execute(program, call, whole)
-                    failed = number < work.gate and done[0] != wire.OK
+                    failed = number < work.required_calls and done[0] != wire.OK
                 region.put(first + number, *done)
                 if call.kind == wire.SCRIPT:
                     gc.collect()  # what a finaliser prints is nobody's output
-            del litter
+            del noise
             first += len(work.calls)
-        self.worn = self.worn or self.executed > _LIFE
+        self.exhausted = self.exhausted or self.executed > _LIFE
 
     def _executed(self, prelude: str) -> dict[str, Any]:
         """The names that scripts find."""
@@ -163,7 +163,7 @@ class Runner:
         return program
 
     def _execute(self, program: Compiled, call: wire.Call, whole: bool) -> Result:
-        """Make one call: with the whole interpreter, or, if all is plain, as plain programs do."""
+        """Make one call: with the whole interpreter, or, if all is shareable, as one of many."""
         if call.kind == wire.SCREEN:
             return wire.OK, ""
         given = arguments(call, self.banned_names)
@@ -171,28 +171,28 @@ class Runner:
             return given.status, given.text
         if whole:
             chance.enter(call.again)
-        elif program.plain.plain and given.plain:
-            self.facades.begin(program.plain.sets_attributes)
+        elif program.sharing.shareable and given.shareable:
+            self.facades.begin(program.sharing.sets_attributes)
         else:
             return wire.ALONE, ""
         self.executed += 1
-        litter = [chance.litter(whole or program.plain.hashes)] if call.again else []
-        if call.again and program.plain.hashes:
-            litter.append(chance.far_litter())
+        noise = [chance.heap_noise(whole or program.sharing.hashes)] if call.again else []
+        if call.again and program.sharing.hashes:
+            noise.append(chance.far_heap_noise())
         status, text = self._attempt(program, call, given, whole)
         if whole and call.again and status == wire.OK and chance.consumed():
             for world in range(2, chance.WORLDS):
                 chance.enter(world)
                 if self._attempt(program, call, given, whole) != (status, text):
                     return wire.ERROR, "it depends on the clock or on chance"
-        if call.again and status == wire.OK and program.plain.may_show_addresses:
+        if call.again and status == wire.OK and program.sharing.may_show_addresses:
             for _ in range(_MORE_PLACES):
-                litter.append(chance.litter(program.plain.hashes))
+                noise.append(chance.heap_noise(program.sharing.hashes))
                 if self._attempt(program, call, given, whole) != (status, text):
                     return wire.ERROR, "it depends on where objects lie in memory"
-        del litter
+        del noise
         if not whole:
-            self.worn = self.worn or status == wire.MEMORY
+            self.exhausted = self.exhausted or status == wire.MEMORY
             if self.facades.refused or status == wire.MEMORY:
                 return wire.ALONE, ""
         if status == wire.OK and " at 0x" in text and call.kind != wire.SCRIPT:
@@ -203,7 +203,7 @@ class Runner:
 
     def _attempt(self, program: Compiled, call: wire.Call, given: Arguments, whole: bool) -> Result:
         namespace: dict[str, Any] = {
-            "__builtins__": self.builtins if whole else self.plain_builtins
+            "__builtins__": self.builtins if whole else self.shared_builtins
         }
         if call.again:  # as AZR's second run has it: the number of globals is no steady output
             namespace["returns"] = None

@@ -22,6 +22,7 @@ _NOBODY = 65534
 _FIXED = "the same in every worker"
 _RANDOM = "refused: a program's second run goes to another worker"
 CLOCKS = "no clocks"
+_PROBES = 3  # somebody else's signal to one says nothing
 _BITES = 7  # an exit code that means yes
 Line = tuple[str, bool, str]
 """A layer's name, whether it is in force, and a detail."""
@@ -107,7 +108,7 @@ def clock_layer(leave_out: Sequence[str]) -> tuple[Install | None, Line]:
 def _see_it_bite(install: Install, bites: Callable[[], bool] = lambda: os.getppid() == -1) -> None:
     """Install something in a throw-away child and see it bite; a filter does where the child does
     not learn its parent's number."""
-    for _ in range(5):
+    for _ in range(_PROBES):
         pid = os.fork()
         if pid == 0:
             try:
@@ -115,11 +116,8 @@ def _see_it_bite(install: Install, bites: Callable[[], bool] = lambda: os.getppi
                 os._exit(_BITES if bites() else 1)
             finally:
                 os._exit(1)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        if code == _BITES:
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == _BITES:
             return
-        if code != -signal.SIGKILL:  # somebody else's kill says nothing
-            break
     raise OSError("the kernel does not take it, or does not enforce it")
 
 

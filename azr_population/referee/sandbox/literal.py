@@ -1,8 +1,9 @@
 """Python literals as data: read, write and compare them without evaluating anything.
 
-The reader is a scanner of its own. `ast.literal_eval` runs the whole Python parser, whose memory
-and C stack a hostile text can exhaust; this reader's work is linear in a bounded text and its depth
-is bounded, so the trainer's process may use it on whatever a model wrote.
+The reader is a scanner of its own: one match for each of the tokens that come by the thousand,
+and functions for the rest. `ast.literal_eval` runs the whole Python parser, whose memory and C
+stack a hostile text can exhaust; this reader's work is linear in a bounded text and its depth is
+bounded, so the trainer's process may use it on whatever a model wrote.
 
 What counts as a literal: None, True, False, int, float, complex, str, bytes, and lists, tuples,
 sets and dicts of them; the empty set is `set()`. Not literals: names, calls, operators (beyond one
@@ -16,30 +17,63 @@ When two values are the same (`same`): by value, with these rules.
 - A list never equals a tuple, nor str bytes. Dicts and sets ignore order; the rules hold inside.
 """
 
+import keyword
+import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
-
-from . import quick
-from .reader import MAX_DIGITS, NotLiteral, Reader, TooLarge
-
-__all__ = [
-    "MAX_CHARS",
-    "MAX_DEPTH",
-    "NotLiteral",
-    "TooLarge",
-    "parse",
-    "parse_arguments",
-    "same",
-    "write",
-    "write_arguments",
-]
 
 MAX_CHARS = 65536
 MAX_DEPTH = 64
+MAX_DIGITS = 4300  # as sys.int_info.default_max_str_digits; a trainer may have lifted that one
 _INT_LIMIT = 10**MAX_DIGITS
+_NUMERIC = (int, float, complex)
 
 _SMALL_INT = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
-_NUMERIC = (int, float, complex)
+_TOKEN = re.compile(
+    r"[ \t\r\n\f]*(?:"
+    r"(-?(?:0|[1-9][0-9]{0,17})(?![\w.]))"  # 1: an int
+    r"|('(?!'')[^'\\\n\r]*'|\"(?!\"\")[^\"\\\n\r]*\")"  # 2: a string without escapes
+    r"|(,)"  # 3
+    r"|([\[({])"  # 4
+    r"|([\])}])"  # 5
+    r"|(:)"  # 6
+    r"|(-?(?:0|[1-9][0-9]{0,17})\.[0-9]{1,17}(?![\w.]))"  # 7: a float
+    r"|(True|False|None)(?!\w)"  # 8
+    r"|(\Z)"  # 9: the end
+    r"|)"  # any other: matches nothing, and no group
+)
+_INT, _STRING, _COMMA, _OPEN, _CLOSE, _COLON, _FLOAT, _CONSTANT, _END = range(1, 10)
+_CLOSES = {"[": "]", "(": ")", "{": "}"}
+_CONSTANTS = {"None": None, "True": True, "False": False}
+_CLOSES_AT_ONCE = re.compile(r"[ \t\r\n\f]*[\])}]")
+
+_BLANK = re.compile(r"[ \t\r\n\f]*")
+_INLINE_BLANK = re.compile(r"[ \t\f]*")
+_NUMBER = re.compile(
+    r"0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+"
+    r"|(?:(?:[0-9](?:_?[0-9])*)?\.[0-9](?:_?[0-9])*|[0-9](?:_?[0-9])*\.?)"
+    r"(?:[eE][+-]?[0-9](?:_?[0-9])*)?[jJ]?"
+)
+_QUOTE = re.compile(r"(?P<prefix>[rR][bB]?|[bB][rR]?|[uU])?(?P<quote>\"\"\"|'''|\"|')")
+_REST_OF_STRING = {
+    '"': re.compile(r'[^"\\\n\r]*(?:\\(?:\r\n|[\s\S])[^"\\\n\r]*)*"'),
+    "'": re.compile(r"[^'\\\n\r]*(?:\\(?:\r\n|[\s\S])[^'\\\n\r]*)*'"),
+    '"""': re.compile(r'[^"\\]*(?:(?:\\[\s\S]|"(?!""))[^"\\]*)*"""'),
+    "'''": re.compile(r"[^'\\]*(?:(?:\\[\s\S]|'(?!''))[^'\\]*)*'''"),
+}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_EMPTY_SET = re.compile(r"set[ \t]*\([ \t]*\)")
+_KEYWORD = re.compile(r"([A-Za-z_\x80-\U0010ffff][A-Za-z_0-9\x80-\U0010ffff]*)[ \t\r\n\f]*=(?!=)")
+_NOT_FINITE = ("nan", "inf", "infinity")
+
+
+class NotLiteral(ValueError):
+    """The text or value is not a literal."""
+
+
+class TooLarge(NotLiteral):
+    """The text or value is over a bound: characters, digits or depth."""
 
 
 def parse(text: str, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH) -> object:
@@ -48,11 +82,7 @@ def parse(text: str, max_chars: int = MAX_CHARS, max_depth: int = MAX_DEPTH) -> 
     text = _bounded(text, max_chars)
     if _SMALL_INT.fullmatch(text):
         return int(text)
-    values, comma = quick.read(text, max_depth - 1) or ((), False)
-    if values:
-        return tuple(values) if comma else values[0]
-    reader = Reader(text, max_depth)
-    values, comma = reader.items("", 0)
+    values, comma, _ = _read(text, max_depth, in_call=False)
     if not values:
         raise NotLiteral("empty")
     return tuple(values) if comma else values[0]
@@ -66,10 +96,241 @@ def parse_arguments(text: str) -> tuple[tuple[object, ...], dict[str, object]]:
     text = _bounded(text, MAX_CHARS)
     if _SMALL_INT.fullmatch(text):
         return (int(text),), {}
-    quickly = quick.read(text, MAX_DEPTH - 1)
-    if quickly is not None:
-        return tuple(quickly[0]), {}
-    return Reader(text, MAX_DEPTH).arguments()
+    values, _, names = _read(text, MAX_DEPTH, in_call=True)
+    positional = len(values) - len(names)
+    if [at for at, _ in names] != list(range(positional, len(values))):
+        raise NotLiteral("a positional argument follows a keyword argument")
+    named = {name: value for (_, name), value in zip(names, values[positional:], strict=True)}
+    if len(named) < len(names):
+        raise NotLiteral("an argument is given twice")
+    return tuple(values[:positional]), named
+
+
+def _read(
+    text: str, max_depth: int, in_call: bool
+) -> tuple[list[object], bool, list[tuple[int, str]]]:
+    """The values in `text`, separated by commas; whether there was a comma; in a call also the
+    names of keyword arguments, each with its value's place among the values."""
+    outer: list[tuple[list[object], str, bool, int]] = []  # the brackets around these
+    values: list[object] = []
+    names: list[tuple[int, str]] = []
+    close, comma, colons = "", False, 0
+    ready = True  # for a value: nothing, a comma or a colon stands before
+    before = 0  # the kind of the token before
+    lines = not in_call and ("\n" in text or "\r" in text)  # which may break inside brackets only
+    value: object
+    next_token = _TOKEN.scanner(text).match  # type: ignore[attr-defined]
+    while True:
+        token = next_token()
+        kind = token.lastindex
+        if lines and not close and _breaks(token):
+            raise NotLiteral(f"a line ends at {token.start()}")
+        if kind == _COMMA:
+            if ready or (colons and len(values) != 2 * colons):
+                raise _unexpected(text, token.start(kind))
+            ready = comma = True
+            before = kind
+            continue
+        if kind == _INT:
+            value = int(token[1])
+        elif kind == _STRING:
+            value = token[2][1:-1]
+        elif kind == _OPEN:
+            if not ready:
+                raise _unexpected(text, token.start(kind))
+            inside = len(outer) + 1 + in_call
+            if inside > max_depth and not _CLOSES_AT_ONCE.match(text, token.end()):
+                raise TooLarge(f"nested deeper than {max_depth}")
+            outer.append((values, close, comma, colons))
+            values, close, comma, colons = [], _CLOSES[token[4]], False, 0
+            before = kind
+            continue
+        elif kind == _CLOSE:
+            if token[5] != close or (ready and values and not comma):
+                raise _unexpected(text, token.start(kind))
+            value = _container(values, close, comma, colons, ready)
+            values, close, comma, colons = outer.pop()
+            ready = True
+        elif kind == _COLON:
+            if ready or close != "}" or len(values) != 2 * colons + 1:
+                raise _unexpected(text, token.start(kind))
+            colons += 1
+            ready = True
+            before = kind
+            continue
+        elif kind == _FLOAT:
+            value = float(token[7])
+        elif kind == _CONSTANT:
+            value = _CONSTANTS[token[8]]
+        elif kind == _END:
+            if close or (names and names[-1][0] == len(values)) or (ready and values and not comma):
+                raise NotLiteral("unexpected end")
+            return values, comma, names
+        else:
+            at = token.end()
+            word = _KEYWORD.match(text, at) if in_call and not close and ready else None
+            if word:
+                names.append((len(values), _parameter(word[1])))
+                next_token = _TOKEN.scanner(text, word.end()).match  # type: ignore[attr-defined]
+                continue
+            if text[at] in "+-" and before in (_INT, _FLOAT):
+                imaginary, end = _signed(text, at, bool(close) or in_call)
+                if type(imaginary) is not complex:
+                    raise NotLiteral(f"an operator at {at}")
+                value, ready, before = values.pop() + imaginary, True, 0  # type: ignore[operator]
+            else:
+                value, kind, end = _rare(text, at, bool(close) or in_call)
+            next_token = _TOKEN.scanner(text, end).match  # type: ignore[attr-defined]
+        if not ready:
+            if not kind == before == _STRING:
+                raise NotLiteral(f"a comma is missing at {token.start()}")
+            if type(value) is not type(values[-1]):
+                raise NotLiteral("str and bytes side by side")
+            value = values.pop() + value  # type: ignore[operator]
+        values.append(value)
+        ready = False
+        before = kind
+
+
+def _breaks(token: re.Match[str]) -> bool:
+    """Whether a line ends in the blanks before a token."""
+    blanks = token.group().partition((token[token.lastindex] if token.lastindex else "") or "\0")[0]
+    return "\n" in blanks or "\r" in blanks
+
+
+def _unexpected(text: str, at: int) -> NotLiteral:
+    return NotLiteral(f"unexpected {text[at]!r} at {at}" if at < len(text) else "unexpected end")
+
+
+def _container(values: list[object], close: str, comma: bool, colons: int, ready: bool) -> object:
+    """What the brackets that have just closed hold."""
+    if close == "]":
+        return values
+    if close == ")":
+        return tuple(values) if comma or not values else values[0]
+    try:
+        if colons:
+            if len(values) != 2 * colons:  # `{1: 2, 3}`, `{1: 2, 3: }`
+                raise NotLiteral("a dict with a key and no value")
+            return dict(zip(values[::2], values[1::2], strict=True))
+        return set(values) if values else {}
+    except TypeError as error:  # unhashable
+        raise NotLiteral(str(error)) from None
+
+
+def _rare(text: str, at: int, inside: bool) -> tuple[object, int | None, int]:
+    """A value that `_TOKEN` does not know, its kind, and where it ends."""
+    char = text[at]
+    if char in "+-.0123456789":
+        value, end = _signed(text, at, inside)
+        return value, None if type(value) is complex else _FLOAT, end
+    opening = _QUOTE.match(text, at)
+    if opening:
+        quote = opening["quote"]
+        closing = _REST_OF_STRING[quote].match(text, opening.end())
+        if closing is None:
+            raise NotLiteral(f"the string at {at} does not end")
+        body = text[opening.end() : closing.end() - len(quote)]
+        return _string((opening["prefix"] or "").lower(), body), _STRING, closing.end()
+    empty_set = _EMPTY_SET.match(text, at)
+    if empty_set:
+        return set(), None, empty_set.end()
+    name = _NAME.match(text, at)
+    if name and name[0].lower() in _NOT_FINITE:
+        raise NotLiteral(f"{name[0]} is not finite")
+    raise _unexpected(text, at)
+
+
+def _signed(text: str, at: int, inside: bool) -> tuple[int | float | complex, int]:
+    """A number with at most one sign, and where it ends."""
+    sign = text[at]
+    if sign in "+-":
+        at = (_BLANK if inside else _INLINE_BLANK).match(text, at + 1).end()  # type: ignore[union-attr]
+    match = _NUMBER.match(text, at)
+    if match is None:
+        raise NotLiteral(f"no number at {at}")
+    following = text[match.end() : match.end() + 1]
+    if following and (following in "_." or following.isalnum()):
+        raise NotLiteral(f"unexpected {following!r} at {match.end()}")
+    value = _number(match[0])
+    return -value if sign == "-" else value, match.end()
+
+
+def _parameter(name: str) -> str:
+    """A name as Python reads it: in its normal form, and no word of its grammar."""
+    normal = unicodedata.normalize("NFKC", name)
+    if not name.isidentifier() or keyword.iskeyword(name) or normal == "__debug__":
+        raise NotLiteral(f"{name} is no parameter's name")
+    return normal
+
+
+def _number(text: str) -> int | float | complex:
+    plain = text.replace("_", "")
+    if plain[-1] in "jJ" and plain[:2].lower() != "0x":
+        return complex(0.0, _finite(plain[:-1]))
+    if plain[:2].lower() in ("0x", "0o", "0b"):
+        return int(plain, 0)
+    if not plain.isdigit():
+        return _finite(plain)
+    if len(plain) > MAX_DIGITS:
+        raise TooLarge(f"an int of {len(plain)} digits, at most {MAX_DIGITS}")
+    if plain[0] == "0" and plain.strip("0"):
+        raise NotLiteral("an int with leading zeros")
+    return int(plain)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise NotLiteral(f"{text[:20]} is not finite")
+    return value
+
+
+_SIMPLE_ESCAPES = {
+    "\\\\": "\\", "\\'": "'", '\\"': '"', "\\n": "\n", "\\t": "\t", "\\r": "\r",
+    "\\a": "\a", "\\b": "\b", "\\f": "\f", "\\v": "\v", "\\\n": "", "\\\r\n": "", "\\\r": "",
+}  # fmt: skip
+_LONG_ESCAPE = re.compile(
+    r"\\(?:\r\n|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}"
+    r"|N\{[A-Za-z0-9 -]{1,90}\}|[\s\S])"
+)
+
+
+def _string(prefix: str, body: str) -> str | bytes:
+    body = body.replace("\r\n", "\n").replace("\r", "\n") if "\r" in body else body
+    binary = "b" in prefix
+    if binary and not body.isascii():
+        raise NotLiteral("bytes hold ASCII characters only")
+    if "r" not in prefix and "\\" in body:
+        body = _LONG_ESCAPE.sub(_unescape_bytes if binary else _unescape, body)
+    return body.encode("latin-1") if binary else body
+
+
+def _unescape(match: re.Match[str]) -> str:
+    text = match.group()
+    if text in _SIMPLE_ESCAPES:
+        return _SIMPLE_ESCAPES[text]
+    kind = text[1]
+    if kind in "01234567":
+        return chr(int(text[1:], 8))
+    if kind == "N" and len(text) > 2:
+        try:
+            return unicodedata.lookup(text[3:-1])
+        except KeyError:
+            raise NotLiteral(f"no character is named {text[3:-1]}") from None
+    if kind in "xuU" and len(text) > 2 and int(text[2:], 16) < 0x110000:
+        return chr(int(text[2:], 16))
+    if kind in "xuUN":
+        raise NotLiteral("a broken escape")
+    return text  # an unknown escape keeps its backslash, as in Python
+
+
+def _unescape_bytes(match: re.Match[str]) -> str:
+    text = match.group()
+    if text[1] in "uUN":
+        return text
+    unescaped = _unescape(match)
+    return chr(ord(unescaped) & 0xFF) if text[1] in "01234567" else unescaped
 
 
 def _bounded(text: str, max_chars: int) -> str:

@@ -6,11 +6,10 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from . import literal, wire
-from .alike import alike
-from .plain import Plainness, names, plainness
+from .sharing import Shareability, batchable, names, shareability
 
 CAPTURE = "(arguments)"  # no program can name it
-_NOT_PLAIN = Plainness(False)
+_NOT_SHAREABLE = Shareability(False)
 
 
 class Compiled(NamedTuple):
@@ -19,7 +18,7 @@ class Compiled(NamedTuple):
     status: int
     text: str = ""
     code: CodeType | None = None
-    plain: Plainness = _NOT_PLAIN
+    sharing: Shareability = _NOT_SHAREABLE
 
 
 class Arguments(NamedTuple):
@@ -34,11 +33,11 @@ class Arguments(NamedTuple):
     text: str = ""
     code: CodeType | None = None
     values: bytes = b""
-    plain: bool = True
+    shareable: bool = True
 
 
 def compiled(work: wire.Work, banned_names: frozenset[str], private: frozenset[str]) -> Compiled:
-    """Compile a work's program, screen it, and see whether it is plain."""
+    """Compile a work's program, screen it, and see whether it is shareable."""
     source = "\n".join((*work.imports, work.source)) if work.imports else work.source
     try:
         if work.banned or work.statements:
@@ -56,10 +55,10 @@ def compiled(work: wire.Work, banned_names: frozenset[str], private: frozenset[s
     banned = banned_names & named
     if banned:
         return Compiled(wire.BANNED, ", ".join(sorted(banned)))
-    plain = plainness(code, private)
-    if plain.plain and not alike(source, "typing" in named):
-        plain = _NOT_PLAIN
-    return Compiled(wire.OK, source, code, plain)
+    sharing = shareability(code, private)
+    if sharing.shareable and not batchable(source, "typing" in named):
+        sharing = _NOT_SHAREABLE
+    return Compiled(wire.OK, source, code, sharing)
 
 
 def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
@@ -87,7 +86,7 @@ def arguments(call: wire.Call, banned_names: frozenset[str]) -> Arguments:
         return Arguments(wire.BAD_INPUT, describe(error))
     if not banned_names.isdisjoint(names(code)):
         return Arguments(wire.BAD_INPUT, "a banned name")
-    return Arguments(wire.OK, "", code, plain=plainness(code).plain)
+    return Arguments(wire.OK, "", code, shareable=shareability(code).shareable)
 
 
 def evaluated(code: CodeType, namespace: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -121,4 +120,4 @@ def _last_expression(text: str) -> Arguments:
         code = compile(text.lstrip(" \t"), "<input>", "eval", dont_inherit=True)
     except Exception as error:
         return Arguments(wire.ERROR, describe(error))
-    return Arguments(wire.OK, code=code, plain=plainness(code).plain)
+    return Arguments(wire.OK, code=code, shareable=shareability(code).shareable)

@@ -15,7 +15,7 @@ class Region:
 
     A resident child also finds its jobs there, in the `inbox`. The zygote reads what comes out when
     the child is dead or says that it is done. A child that scribbles here forges nothing but its
-    own outputs, or those of the plain programs that it was shared with.
+    own outputs, or those of the programs that it was shared with.
     """
 
     def __init__(self, size: int, inbox: int = 0) -> None:

@@ -54,6 +54,14 @@ class Watch:
         except OSError:
             return 0
 
+    def was_stopped(self) -> bool:
+        """Whether somebody has stopped the child, going on again or not."""
+        try:
+            how = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
+            return os.waitid(os.P_PID, self.pid, how) is not None
+        except ChildProcessError:
+            return False
+
     def forget(self) -> None:
         """For another child, which is not to see numbers that chance has given."""
         self.pid = self.pidfd = 0

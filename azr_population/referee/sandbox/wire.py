@@ -22,9 +22,9 @@ PROGRAM = 0xFFFFFFFF
 INBOX_BYTES = 1 << 20
 """The longest body that the resident child takes."""
 
-# How a child ended. DONE: as it should. LOST: before it had its job. KILLED: by a SIGKILL that was
-# not ours and that a confined program cannot send itself: the system was out of memory, or somebody
-# else did it; the job is to be run again.
+# How a child ended. DONE: as it should. LOST: before it had its job. SIGNAL: by a fault, or by an
+# exit code. KILLED: by a signal that a confined program cannot send itself: the system was out of
+# memory, or somebody else did it; the job is to be run again.
 END_DONE, END_TIMEOUT, END_SIGNAL, END_LOST, END_KILLED = range(5)
 
 # The status of a call, or of a program.
@@ -69,9 +69,9 @@ class Work(NamedTuple):
 
     `banned` and `statements` are for a call that is SCREEN: module names that its import statements
     may not name (in addition to what the referee does not allow anyway), and statement kinds that
-    it may not hold: `assert`, `raise`, `try`, `except`. `apart`: it shares a child with no other
-    work, however plain it is. `alone`: nor do its calls with each other. `gate`: if one of that
-    many first calls fails, those behind it are not made and fail alike.
+    it may not hold: `assert`, `raise`, `try`, `except`. `isolated`: it shares a child with no other
+    work, however shareable it is. `alone`: nor do its calls with each other. `required_calls`: if
+    one of that many first calls fails, those behind it are not made and fail alike.
     """
 
     source: str
@@ -79,9 +79,9 @@ class Work(NamedTuple):
     imports: tuple[str, ...] = ()
     banned: tuple[str, ...] = ()
     statements: tuple[str, ...] = ()
-    apart: bool = False
+    isolated: bool = False
     alone: bool = False
-    gate: int = 0
+    required_calls: int = 0
 
 
 def pack(
@@ -96,7 +96,7 @@ def pack(
                 tuple(work.imports),
                 tuple(work.banned),
                 tuple(work.statements),
-                work.gate,
+                work.required_calls,
             )
             for work in works
         ]
@@ -109,8 +109,15 @@ def pack(
 def unpack(body: bytes | memoryview) -> list[Work]:
     """The works in a body that `pack` made."""
     return [
-        Work(source, tuple(Call(*call) for call in calls), imports, banned, statements, gate=gate)
-        for source, calls, imports, banned, statements, gate in marshal.loads(body)
+        Work(
+            source,
+            tuple(Call(*call) for call in calls),
+            imports,
+            banned,
+            statements,
+            required_calls=required,
+        )
+        for source, calls, imports, banned, statements, required in marshal.loads(body)
     ]
 
 

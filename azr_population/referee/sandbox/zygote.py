@@ -1,10 +1,10 @@
 """The zygote: a small warm interpreter that forks confined children and never runs a program.
 
-A fresh child takes one job and ends with it. The resident child takes one after the other, of which
-it executes plain programs only. The zygote does not even read a job: a fresh child takes its own
-from the socket, the resident finds its own in memory that the socket's bytes go straight into. The
-zygote keeps the time, ends children, and hands on the bytes that they leave in shared memory. It
-dies when the trainer's end of the socket closes.
+A fresh child takes one job and ends with it. The resident child takes one after the other, of
+which it executes shareable programs only. The zygote does not even read a job: a fresh child takes
+its own from the socket, the resident finds its own in memory that the socket's bytes go straight
+into. The zygote keeps the time, ends children, and hands on the bytes that they leave in shared
+memory. It dies when the trainer's end of the socket closes.
 """
 
 import gc
@@ -28,10 +28,23 @@ _ENCODINGS = (
     "rot_13", "punycode", "idna",
 )  # fmt: skip
 _DESCRIPTORS = 64  # a zygote's are all below
+# What a confined program can do to itself: by a fault, by a call that is not allowed, or by using
+# up its processor time. Any other signal was sent from outside.
+_FAULTS = (
+    signal.SIGSEGV,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGTRAP,
+    signal.SIGABRT,
+    signal.SIGSYS,
+)
+_CLOCKS = (signal.SIGPROF, signal.SIGXCPU)  # fmt: skip
 
 
 def main() -> None:
     """Serve jobs on descriptor 0 until it closes. The options are one JSON line on it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # or a program would see a KeyboardInterrupt
     sock = socket.socket(fileno=os.dup(0))
     options = _read_options(sock)
     hello: dict[str, Any] = {"python": platform.python_version()}
@@ -189,9 +202,9 @@ class Zygote:
     def _serve_fresh(self, pid: int, region: Region, job: Job) -> None:
         os.write(self.start_write, b"!")
         watch = Watch(pid, self.sock.fileno(), self.has_pidfd)
-        timed_out, used = self._wait(watch, region, job)
+        end, used = self._wait(watch, region, job)
         code = watch.reap()
-        end = _end(code, timed_out) if self._taken() else wire.END_LOST
+        end = self._end(code, end, used) if self._taken() else wire.END_LOST
         self._report(end, code, used, region)
         region.close()
 
@@ -206,8 +219,8 @@ class Zygote:
         except BrokenPipeError:  # somebody has killed it
             self._report(wire.END_KILLED, watch.reap(), 0, region)
             return False
-        timed_out, used = self._wait(watch, region, job)
-        word = b"" if timed_out else os.read(resident.done, 1)
+        end, used = self._wait(watch, region, job)
+        word = os.read(resident.done, 1) if end == wire.END_DONE else b""
         if word:
             self._report(wire.END_DONE, 0, used, region)
             if word == b"+":
@@ -216,7 +229,7 @@ class Zygote:
             watch.reap()
             return False
         code = watch.reap()
-        self._report(_end(code, timed_out), code, used, region)
+        self._report(self._end(code, end, used), code, used, region)
         return False
 
     def _report(self, end: int, code: int, used: int, region: Region) -> None:
@@ -224,8 +237,20 @@ class Zygote:
         self.sock.sendall(wire.REPORT.pack(end, code, used, len(frames)) + bytes(frames))
         frames.release()
 
-    def _wait(self, watch: Watch, region: Region, job: Job) -> tuple[bool, int]:
-        """Wait for a child's end or word; past its time, kill it. (killed, microseconds used).
+    def _end(self, code: int, end: int, used: int) -> int:
+        """How a child ended, from its exit code and what `_wait` says."""
+        if code >= 0:
+            return wire.END_SIGNAL if code else wire.END_DONE
+        if -code == signal.SIGKILL and end != wire.END_DONE:
+            return end
+        in_time = not self.cpu_seconds or used < 0.9e6 * self.cpu_seconds
+        if -code in _FAULTS or (-code in _CLOCKS and not in_time):
+            return wire.END_SIGNAL
+        return wire.END_KILLED
+
+    def _wait(self, watch: Watch, region: Region, job: Job) -> tuple[int, int]:
+        """Wait for a child's end or word; past its time, kill it. (END_*, microseconds used);
+        END_KILLED where somebody has stopped it meanwhile, which it cannot do itself.
 
         The child says which call is in flight; one that was not at the last look has its whole time
         from now. By lying it gains no more than the time that all calls have together. So it is
@@ -234,7 +259,7 @@ class Zygote:
         began = monotonic_ns()
         end = began + job.microseconds * 1000
         per_call = job.call_microseconds * 1000
-        limit, killed = min(end, began + per_call, began + (self.part or per_call)), False
+        limit, why = min(end, began + per_call, began + (self.part or per_call)), wire.END_DONE
         call, call_end = 0, began + per_call
         while not watch.within(limit - monotonic_ns()):
             now = monotonic_ns()
@@ -244,10 +269,10 @@ class Zygote:
             if self.part:
                 limit = min(limit, now + self._part_left(watch, region))
             if now >= limit:
+                why = wire.END_KILLED if watch.was_stopped() else wire.END_TIMEOUT
                 watch.kill()
-                killed = True
                 break
-        return killed, min((monotonic_ns() - began) // 1000, 0xFFFFFFFF)
+        return why, min((monotonic_ns() - began) // 1000, 0xFFFFFFFF)
 
     def _part_left(self, watch: Watch, region: Region) -> int:
         """Nanoseconds that the present part has left; where there is none, those of a whole one."""
@@ -331,13 +356,7 @@ class Zygote:
                 os._exit(0)
             works = wire.unpack(region.inbox[:length])
             self.runner.run(works, region, resident=True)
-            os.write(1, b"-" if self.runner.worn else b"+")
-
-
-def _end(code: int, timed_out: bool) -> int:
-    if code == -signal.SIGKILL:
-        return wire.END_TIMEOUT if timed_out else wire.END_KILLED
-    return wire.END_DONE if code == 0 else wire.END_SIGNAL
+            os.write(1, b"-" if self.runner.exhausted else b"+")
 
 
 def _receive_into(sock: socket.socket, room: memoryview) -> None:

@@ -11,7 +11,7 @@ from hostile_naked import NAKED
 from hostile_walled import WALLED
 
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
-from azr_population.referee.sandbox.plain import is_plain, plainness
+from azr_population.referee.sandbox.sharing import shareability
 
 PLAIN = [
     "def f(x): return x + 1",
@@ -82,24 +82,24 @@ NOT_PLAIN = [
 
 @pytest.mark.parametrize("source", PLAIN)
 def test_plain(source):
-    assert is_plain(compile(source, "", "exec"))
+    assert shareability(compile(source, "", "exec")).shareable
 
 
 @pytest.mark.parametrize("source", NOT_PLAIN)
 def test_not_plain(source):
-    assert not is_plain(compile(source, "", "exec"))
+    assert not shareability(compile(source, "", "exec")).shareable
 
 
 def test_a_name_may_be_long_and_a_jump_far():
     lines = "".join(f"    v{i} = x.a{i}\n" for i in range(400))
     source = f"def f(x):\n{lines}    return x.__dict__\n"
-    assert not is_plain(compile(source, "", "exec"))
-    assert is_plain(compile(source.replace("x.__dict__", "v399"), "", "exec"))
+    assert not shareability(compile(source, "", "exec")).shareable
+    assert shareability(compile(source.replace("x.__dict__", "v399"), "", "exec")).shareable
 
 
 def test_private_names_of_what_is_handed_out_are_refused():
     code = compile("def f(x): return x._name", "", "exec")
-    assert plainness(code).plain and not plainness(code, frozenset({"_name"})).plain
+    assert shareability(code).shareable and not shareability(code, frozenset({"_name"})).shareable
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_private_names_of_what_is_handed_out_are_refused():
     ],
 )
 def test_it_is_seen_whether_attributes_are_set(source, sets):
-    assert plainness(compile(source, "", "exec"))[:2] == (True, sets)
+    assert shareability(compile(source, "", "exec"))[:2] == (True, sets)
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
@@ -138,9 +138,9 @@ def test_sharing_changes_no_verdict():
         q for q in quick if not any(w in q.program for w in ("count()", "zlib", "a+b", "1000"))
     ]
     assert len(quick) > 250
-    with Referee(RefereeSettings(workers=2, deadline=1.0, memory_mb=128)) as strict:
+    with Referee(RefereeSettings(workers=2, timeout=1.0, memory_mb=128)) as strict:
         expected = strict.judge(quick)
-    with Referee(RefereeSettings(workers=2, deadline=1.0, memory_mb=128, share=16)) as sharing:
+    with Referee(RefereeSettings(workers=2, timeout=1.0, memory_mb=128, share=16)) as sharing:
         found = sharing.judge(quick)
     for question, left, right in zip(quick, expected, found, strict=True):
         if Reason.TIMEOUT in (left.execution.reason, right.execution.reason):
@@ -160,7 +160,7 @@ def test_one_that_hangs_or_floods_costs_its_neighbours_nothing():
     sources[33] = "def f(x): return f(x)"
     sources[40] = "def f(x): return 'é' * 9000"
     sources[41] = "def f(x): return 'é' * 9000 if x else 1"
-    with Referee(RefereeSettings(workers=2, deadline=1.0, memory_mb=64, share=16)) as referee:
+    with Referee(RefereeSettings(workers=2, timeout=1.0, memory_mb=64, share=16)) as referee:
         executions = referee.check([Program(source, ("3",)) for source in sources])
     reasons = {7: "timeout", 20: "memory", 33: "error"}
     for number, execution in enumerate(executions):

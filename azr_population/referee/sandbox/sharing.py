@@ -1,0 +1,378 @@
+"""Programs that share a child: which may, what they may import, and what stands in the way.
+
+Executions of shareable programs run in one child, those of one task and those of several. So what
+one leaves behind must never show in the next: a shareable program can neither change nor see
+anything but its own namespace, the arguments made for it, and what nobody can change. Three things
+see to it.
+
+`shareability` reads off the compiled code, after the compiler has had its say about what the text
+means:
+
+- of the builtins, none that looks into or changes the interpreter;
+- no name that begins with an underscore, but for `_`, `__`, private names of its own, and the
+  `__init__` that a class of its own defines;
+- no attribute that leads from a plain object to the interpreter (`gi_frame`, `format`, `mro`).
+
+`Facades` hands out modules: for each execution a new module object with the names below in it,
+which compute and keep nothing. No module itself, no list or dict of a module, no generator of
+random numbers. Where a program asks for more, it is executed in a child of its own. Attributes may
+be set on instances of its own classes; a program that sets any gets nothing that takes attributes.
+
+`batchable` is about what the code alone does not show:
+
+- memory. What earlier programs left behind decides when it runs out. A program that runs out is
+  executed again, isolated; one that can catch the MemoryError would hide that.
+- `typing`. Its objects take attributes and remember what they were made of, so nobody may get hold
+  of them: in annotations they are out of reach, anywhere else they are not.
+"""
+
+import ast
+import builtins
+import dis
+import opcode
+import sys
+from collections.abc import Callable, Collection, Iterator
+from types import CodeType, ModuleType
+from typing import Any, NamedTuple
+
+_SHAREABLE_BUILTINS = """
+    abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod
+    enumerate filter float frozenset hasattr hash hex int isinstance issubclass iter len list map
+    max min next object oct ord pow print property range repr reversed round set slice sorted
+    staticmethod str sum tuple zip
+    ArithmeticError AssertionError AttributeError BaseException EOFError Exception
+    FloatingPointError IndexError KeyError LookupError NameError NotImplementedError OSError
+    OverflowError RecursionError RuntimeError StopIteration SyntaxError TypeError
+    UnicodeDecodeError UnicodeEncodeError UnicodeError ValueError ZeroDivisionError
+"""
+BUILTINS = frozenset(_SHAREABLE_BUILTINS.split())
+_KEPT = frozenset(("None", "True", "False"))
+_OTHER_BUILTINS = frozenset(vars(builtins)) - BUILTINS - _KEPT
+
+# Names that are no attributes of plain objects' own: those of frames, and of what reaches further.
+# `format` walks attributes by text, `register` changes an abstract class for everybody.
+_REFUSED = frozenset(
+    ("format", "format_map", "mro", "register", "f_back", "f_builtins", "f_code", "f_generator",
+     "f_globals", "f_lineno", "f_locals", "f_trace")
+)  # fmt: skip
+_PREFIXES = ("gi_", "cr_", "ag_", "tb_", "func_", "co_")
+
+# What a class body defines: by the compiler, and the one method that such classes may have.
+_CLASS_NAMES = frozenset(
+    ("__name__", "__module__", "__qualname__", "__doc__", "__firstlineno__",
+     "__static_attributes__", "__init__")
+)  # fmt: skip
+_FUTURE = "__future__"
+_STAR = ("*",)  # what `from m import *` asks for, in every version
+
+_NAMED_OPERATIONS = (
+    "MATCH_CLASS", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "SETUP_ASYNC_WITH",
+    "BEFORE_ASYNC_WITH", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD",
+)  # fmt: skip
+_OPERATIONS = frozenset(opcode.opmap[n] for n in _NAMED_OPERATIONS if n in opcode.opmap)
+_SETTING = frozenset(opcode.opmap[n] for n in ("STORE_ATTR", "DELETE_ATTR"))
+_SETS = frozenset(opcode.opmap[n] for n in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
+_HASHING = frozenset(("hash", "set", "frozenset"))
+_FORMATTING = ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE")
+_FORMATS = frozenset(opcode.opmap[n] for n in _FORMATTING if n in opcode.opmap)
+_WRITING = frozenset(("str", "repr", "ascii", "print"))
+_VARIABLE_OPERATIONS = ("_NAME", "_GLOBAL", "_GLOBALS")  # the ends of LOAD_NAME, STORE_GLOBAL, ...
+
+
+class Shareability(NamedTuple):
+    """Whether a program is shareable; if so, whether it sets attributes, whether it has sets or
+    hashes, whose order or value may come from addresses, and whether it has these or writes objects
+    out."""
+
+    shareable: bool
+    sets_attributes: bool = False
+    hashes: bool = False
+    may_show_addresses: bool = False
+
+
+def names(code: CodeType) -> frozenset[str]:
+    """What a program names: attributes, globals, modules."""
+    return frozenset().union(*(inner.co_names for inner in _codes(code)))
+
+
+def shareability(code: CodeType, private: frozenset[str] = frozenset()) -> Shareability:
+    """See above. `private`: names with one underscore that what is handed out has, too."""
+    codes = _codes(code)
+    named: set[str] = set()
+    operations: set[int] = set()
+    for inner in codes:
+        named.update(inner.co_names)
+        operations.update(inner.co_code[::2])
+    if not (_REFUSED.isdisjoint(named) and _OPERATIONS.isdisjoint(operations)):
+        return Shareability(False)
+    if any(_STAR in inner.co_consts for inner in codes):
+        return Shareability(False)
+    if any(name.startswith(_PREFIXES) for name in named):
+        return Shareability(False)
+    questionable = {name for name in named if name in _OTHER_BUILTINS or name[:1] == "_"}
+    questionable -= {"_", "__"}
+    if questionable and not all(_harmless(inner, questionable, private) for inner in codes):
+        return Shareability(False)
+    hashes = not (_SETS.isdisjoint(operations) and _HASHING.isdisjoint(named))
+    writes = not (_FORMATS.isdisjoint(operations) and _WRITING.isdisjoint(named))
+    writes = writes or any("%" in repr(inner.co_consts) for inner in codes)  # '%s' % f
+    if hashes and any(map(_holds_nan, codes)):  # its hash is where it lies, and it lies still
+        return Shareability(False)
+    return Shareability(True, not _SETTING.isdisjoint(operations), hashes, hashes or writes)
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    """A code object and all inside it."""
+    codes = [code]
+    for inner in codes:  # grows while it is gone through
+        codes += [constant for constant in inner.co_consts if type(constant) is CodeType]
+    return codes
+
+
+def _holds_nan(code: CodeType) -> bool:
+    return any("nan" in repr(v) for v in code.co_consts if type(v) not in (str, bytes, CodeType))
+
+
+def _harmless(code: CodeType, questionable: set[str], private: frozenset[str]) -> bool:
+    """Whether names that look dangerous are not what they look like.
+
+    A builtin's name may be an attribute's (`re.compile`). A private name may be any but one of
+    `private`. Of those with two underscores there is what a class body defines, and `__future__`.
+    """
+    doubtful = set()
+    for name in questionable.intersection(code.co_names):
+        if name[:1] != "_" or name[:2] == "__":
+            doubtful.add(name)
+        elif name in private:
+            return False
+    if not doubtful:
+        return True
+    for step in dis.get_instructions(code):
+        name = step.argval
+        if type(name) is not str or name not in doubtful or step.opcode not in dis.hasname:
+            continue
+        if step.opname == "IMPORT_NAME":
+            if name.startswith("_") and name != _FUTURE:
+                return False
+        elif step.opname.endswith(_VARIABLE_OPERATIONS):
+            if name not in _CLASS_NAMES:
+                return False
+        elif name.startswith("_"):  # an attribute
+            return False
+    return True
+
+
+_IMPORTABLE: dict[str, str] = {
+    "__future__": "annotations",
+    "bisect": "bisect bisect_left bisect_right insort insort_left insort_right",
+    "collections": "Counter OrderedDict defaultdict deque namedtuple",
+    "decimal": """Decimal ROUND_CEILING ROUND_DOWN ROUND_FLOOR ROUND_HALF_DOWN ROUND_HALF_EVEN
+        ROUND_HALF_UP ROUND_UP""",
+    "fractions": "Fraction",
+    "functools": "cache cmp_to_key lru_cache partial reduce",
+    "heapq": "heapify heappop heappush heappushpop heapreplace merge nlargest nsmallest",
+    "itertools": """accumulate batched chain combinations combinations_with_replacement compress
+        count cycle dropwhile filterfalse groupby islice pairwise permutations product repeat
+        starmap takewhile tee zip_longest""",
+    "json": "dumps loads",
+    "math": """acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist
+        e erf erfc exp exp2 expm1 fabs factorial floor fmod frexp fsum gamma gcd hypot inf isclose
+        isfinite isinf isnan isqrt lcm ldexp lgamma log log10 log1p log2 modf nan nextafter perm pi
+        pow prod radians remainder sin sinh sqrt sumprod tan tanh tau trunc ulp""",
+    "operator": """abs add and_ concat contains countOf eq floordiv ge getitem gt indexOf inv invert
+        is_ is_not itemgetter le lshift lt mod mul ne neg not_ or_ pos pow rshift sub truediv truth
+        xor""",
+    "re": """A ASCII DOTALL I IGNORECASE M MULTILINE S VERBOSE X compile escape findall finditer
+        fullmatch match search split sub subn""",
+    "statistics": """fmean geometric_mean harmonic_mean mean median median_high median_low mode
+        multimode pstdev pvariance quantiles stdev variance""",
+    "string": """ascii_letters ascii_lowercase ascii_uppercase digits hexdigits octdigits
+        printable punctuation whitespace""",
+    "typing": """Any Callable DefaultDict Deque Dict FrozenSet Iterable Iterator List Mapping
+        Optional Sequence Set Tuple Union""",
+}
+
+
+class Facades:
+    """Hands out facades, the same one to all imports of one execution."""
+
+    def __init__(self, allowed: Collection[str]) -> None:
+        self.refused = False
+        """Whether the present execution asked for something that it does not get."""
+        self._contents: dict[str, dict[str, Any]] = {}
+        self._fixed: dict[str, dict[str, Any]] = {}
+        self._open: dict[str, ModuleType] = {}
+        self._source = self._contents
+        for name in sorted({*allowed, "__future__"} & _IMPORTABLE.keys()):
+            module = sys.modules[name]
+            head = {
+                "__doc__": module.__doc__,
+                "__spec__": module.__spec__,
+                "__loader__": module.__loader__,
+                "__getattr__": self._missing,
+            }
+            if hasattr(module, "__file__"):
+                head["__file__"] = module.__file__
+            values = {
+                n: getattr(module, n) for n in _IMPORTABLE[name].split() if hasattr(module, n)
+            }
+            self._contents[name] = {**head, **values}
+            fixed = {n: value for n, value in values.items() if not _takes_attributes(value)}
+            self._fixed[name] = {**head, **fixed}
+
+    def private_names(self) -> frozenset[str]:
+        """The names with one underscore that something handed out has."""
+        private: set[str] = set()
+        for contents in self._contents.values():
+            for value in contents.values():
+                for thing in (value, type(value), getattr(value, "__origin__", None)):
+                    private.update(n for n in dir(thing) if n[0] == "_" and n[:2] != "__")
+        return frozenset(private)
+
+    def begin(self, fixed: bool) -> None:
+        """Start an execution; with `fixed`, only what takes no attributes is handed out."""
+        self.refused = False
+        self._open = {}
+        self._source = self._fixed if fixed else self._contents
+
+    def importer(self) -> Callable[..., ModuleType]:
+        """The `__import__` of shareable programs."""
+
+        def __import__(
+            name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+        ) -> ModuleType:
+            module = self._open.get(name)
+            if module is not None and level == 0:
+                return module
+            contents = self._source.get(name) if level == 0 else None
+            if contents is None:
+                self._refuse(name)
+            module = ModuleType(name)
+            module.__dict__.update(contents)  # type: ignore[arg-type]
+            self._open[name] = module
+            return module
+
+        return __import__
+
+    def _missing(self, name: str) -> Any:
+        self._refuse(name)
+
+    def _refuse(self, name: str) -> None:
+        # Not an AttributeError: on that, `from m import n` would look for the real module `m.n`.
+        self.refused = True
+        raise ImportError(f"programs that share a child do not get {name}")
+
+
+def _takes_attributes(value: Any) -> bool:
+    """Whether an attribute could be set on a value; for `typing.Deque`, on what it stands for."""
+    value = getattr(value, "__origin__", value)
+    try:
+        value.referee = None
+    except (AttributeError, TypeError):
+        return False
+    del value.referee
+    return True
+
+
+_NARROW = frozenset(
+    name
+    for name in BUILTINS
+    if isinstance(error := getattr(builtins, name), type)
+    and issubclass(error, BaseException)
+    and not issubclass(MemoryError, error)
+)
+_GENERIC = frozenset(("dict", "frozenset", "list", "set", "tuple", "type"))
+_IN_ANNOTATIONS = (
+    ast.Attribute, ast.BinOp, ast.BitOr, ast.Constant, ast.List, ast.Load, ast.Name, ast.Subscript,
+    ast.Tuple,
+)  # fmt: skip
+
+
+def batchable(source: str, imports_typing: bool) -> bool:
+    """Whether a program that looks shareable comes to the same in a batch and isolated."""
+    catches = "except" in source or "finally" in source
+    if not (catches or imports_typing):
+        return True
+    tree = ast.parse(source)
+    bound = frozenset(_bound(tree))
+    if catches and not all(_narrow(node, bound) for node in ast.walk(tree)):
+        return False
+    return not imports_typing or _annotates_only(tree, bound)
+
+
+def _bound(tree: ast.AST) -> Iterator[str | None]:
+    """The names that a program binds, but for what it imports from `typing`."""
+    hints = {
+        id(alias)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "typing"
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        if id(node) in hints or (isinstance(node, ast.alias) and node.name == "typing"):
+            continue
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name.partition(".")[0]
+        elif isinstance(node, ast.MatchMapping):
+            yield node.rest
+        else:  # functions, classes, handlers, patterns
+            yield getattr(node, "name", None)
+
+
+def _narrow(node: ast.AST, bound: frozenset[str | None]) -> bool:
+    """Whether a node is nothing that catches a MemoryError."""
+    if isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
+        return not node.finalbody  # type: ignore[attr-defined]
+    if not isinstance(node, ast.ExceptHandler):
+        return True
+    kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+    return all(
+        isinstance(kind, ast.Name) and kind.id in _NARROW and kind.id not in bound for kind in kinds
+    )
+
+
+def _annotates_only(tree: ast.AST, bound: frozenset[str | None]) -> bool:
+    """Whether what is imported from `typing` stands in annotations only, and stays there."""
+    hints: set[str] = set()
+    modules: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "typing":
+            hints.update(alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.Import):
+            modules.update(a.asname or a.name for a in node.names if a.name == "typing")
+    known = hints | modules
+    if not known.isdisjoint(bound):
+        return False
+    allowed: set[int] = set()
+    for annotation in _annotations(tree):
+        inside = list(ast.walk(annotation))
+        if all(isinstance(node, _IN_ANNOTATIONS) and _fits(node, known, bound) for node in inside):
+            allowed.update(map(id, inside))
+    return all(
+        id(node) in allowed
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Name) and node.id in known)
+        or (isinstance(node, ast.Attribute) and node.attr in hints)
+    )
+
+
+def _annotations(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        for name in ("annotation", "returns"):
+            annotation = getattr(node, name, None)
+            if isinstance(annotation, ast.AST):
+                yield annotation
+
+
+def _fits(node: ast.AST, known: set[str], bound: frozenset[str | None]) -> bool:
+    """Whether a part of an annotation hands nothing of `typing` to what the program has made."""
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name) and node.value.id in known
+    if not isinstance(node, ast.Subscript):
+        return True
+    of = node.value.value if isinstance(node.value, ast.Attribute) else node.value
+    return isinstance(of, ast.Name) and (of.id in known or of.id in _GENERIC - bound)
