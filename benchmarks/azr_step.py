@@ -15,12 +15,16 @@ import argparse
 from pathlib import Path
 
 from azr_population.runs import RunDirectory
+from azr_population.runs.records import metrics_of_roles
 
 
 def steps(path: Path) -> list[tuple[float, float]]:
     """Tokens and seconds of each step."""
     return [
-        (sum(role["tokens"] for role in step["roles"].values()), step["seconds"])
+        (
+            sum(own["generated_tokens"] for own in metrics_of_roles(step).values()),
+            step["time/step"],
+        )
         for step in RunDirectory(path).metrics()
     ]
 

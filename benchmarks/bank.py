@@ -75,7 +75,7 @@ def main() -> None:
                 times["base"] += seconds(partial(model, ids), repeats)
                 for way, limit in WAYS.items():
                     routing.GROUPED_TOKENS_EVEN = routing.GROUPED_TOKENS_UNEVEN = limit
-                    with bank.routed(members):
+                    with bank.adapters_active(members):
                         times[way] += seconds(partial(model, ids), repeats)
         base = median(times["base"])
         extra = "  ".join(f"{median(times[way]) / base:>8.2f}x" for way in WAYS)

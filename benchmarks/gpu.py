@@ -31,13 +31,13 @@ from drawn import SHAPES, described, drawn, seeds, tokenizer, words
 from operators import Clock, measure
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines import costs, vllm_versions
+from azr_population.engines import memory, vllm_versions
 from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.canary import Canary
-from azr_population.engines.costs import Architecture, Load
 from azr_population.engines.data_parallel import DataParallelLearner
-from azr_population.engines.engine import Completion, Rollout, Sample, Sampling
+from azr_population.engines.engine import Completion, Rollout, Sampling, TrainingSample
 from azr_population.engines.local import LocalEngine
+from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_rollout import TorchRollout
 from azr_population.errors import first_line
@@ -120,7 +120,7 @@ class Machine:
         self._dtype = torch.bfloat16 if arguments.device == "cuda" else torch.float32
         self._deep = arguments.shape != "small"
         self.memory: dict[str, dict[str, float | None]] = {}
-        """Gigabytes of each part, as `engines/costs.py` works them out, and as measured."""
+        """Gigabytes of each part, as `engines/memory.py` works them out, and as measured."""
         architecture = Architecture.of(self._config)
         assert architecture is not None
         response = arguments.longest * 8096 // 14_240
@@ -130,7 +130,7 @@ class Machine:
             checkpointing=self._deep,
         )  # fmt: skip
         model = drawn(self._config, self._dtype, arguments.device)
-        self._note("base", costs.base_bytes(self._load), self._held())
+        self._note("base", memory.base_bytes(self._load), self._held())
         before = self._held()
         self._spec = LoraSpec(arguments.rank, 2.0 * arguments.rank)
         bank = make_bank(model, self._spec, seeds())
@@ -153,7 +153,7 @@ class Machine:
         measured = None if peak is None or before is None else peak - before
         # With what a layer makes of a prompt.
         self._note("while generating: copies and KV cache, at least",
-                   costs.copies_bytes(self._load) + cache, measured)  # fmt: skip
+                   memory.copies_bytes(self._load) + cache, measured)  # fmt: skip
         return told
 
     def update(self) -> dict[str, float]:
@@ -176,7 +176,7 @@ class Machine:
             # Twice, so that there is a sum of gradients beside the second's work.
             "update": lambda: self._learner.update({0: [sample] * 2}, {0: 1e-5}),
         }
-        expected = {"score": costs.score_peak(load), "update": costs.update_peak(load)}
+        expected = {"score": memory.score_peak(load), "update": memory.update_peak(load)}
         told = {}
         for name, run in runs.items():
             before = self._held()
@@ -296,9 +296,9 @@ class Machine:
         rows = self._arguments.rows
         return [row // rows for row in range(rows * members)] if members else [-1] * rows
 
-    def _samples(self, members: int) -> dict[int, list[Sample]]:
+    def _samples(self, members: int) -> dict[int, list[TrainingSample]]:
         """Rows as wide as what is generated, worth something by turns."""
-        slots, samples = self._slots(members), dict[int, list[Sample]]()
+        slots, samples = self._slots(members), dict[int, list[TrainingSample]]()
         width = self._arguments.prompt + self._arguments.tokens
         for place, (slot, ids) in enumerate(
             zip(slots, words(self._config, len(slots), width), strict=True)
@@ -309,11 +309,11 @@ class Machine:
             )
         return samples
 
-    def _sample(self, slot: int, ids: list[int], prompt: int, worth: float) -> Sample:
+    def _sample(self, slot: int, ids: list[int], prompt: int, worth: float) -> TrainingSample:
         likely = (-torch.tensor(float(self._config.vocab_size)).log().item(),)
         answer = tuple(ids[prompt:])
         done = Completion(slot, tuple(ids[:prompt]), answer, likely * len(answer), False)
-        return Sample(done, worth)
+        return TrainingSample(done, worth)
 
     def _median(self, run: Callable[[], object]) -> float:
         """Seconds; the first call warms up."""

@@ -68,7 +68,7 @@ def read_tasks(path: Path) -> tuple[list[Question], dict[int, str]]:
                 answers=(record["input"], *others),
                 imports=tuple(record["imports"]),
             )
-    with Referee(RefereeSettings(deadline=DEADLINE, cpu_seconds=1.0)) as referee:
+    with Referee(RefereeSettings(timeout=DEADLINE, cpu_seconds=1.0)) as referee:
         judged = dict(zip(questions, referee.judge(list(questions.values())), strict=True))
     met = {number: _limit(judgement) for number, judgement in judged.items()}
     left_out = {number: limit for number, limit in met.items() if limit}
@@ -118,7 +118,7 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     workers = RefereeSettings(workers=given.workers).worker_count
     tasks, left_out = read_tasks(given.seeds)
-    limits = RefereeSettings(workers=workers, deadline=DEADLINE)
+    limits = RefereeSettings(workers=workers, timeout=DEADLINE)
     ways = (
         (f"referee, {workers} workers, the default", limits, 1),
         ("referee, no two tasks share a child", replace(limits, share=1), 1),

@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    settings = RefereeSettings(deadline=30.0, cpu_seconds=10.0)
+    settings = RefereeSettings(timeout=30.0, cpu_seconds=10.0)
     with Referee(settings) as referee:
         results = {path.name: judge(referee, path, given.repeats) for path in given.seeds}
     text = json.dumps({"all files": total(list(results.values())), **results}, indent=1)

@@ -100,7 +100,7 @@ def _growth(early: float, late: float) -> float:
 def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> dict[str, object]:
     """Run the tasks; returns the figures."""
     descriptors = len(os.listdir("/proc/self/fd"))
-    referee = Referee(RefereeSettings(workers=workers, deadline=1.0, memory_mb=64, share=share))
+    referee = Referee(RefereeSettings(workers=workers, timeout=1.0, memory_mb=64, share=share))
     pool = referee._pool
     done = threading.Event()
     kills: Counter[str] = Counter()

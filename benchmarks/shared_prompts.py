@@ -25,7 +25,7 @@ from transformers import LlamaConfig
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.base_model import keep_freed_memory
-from azr_population.engines.engine import Completion, Sample, Sampling
+from azr_population.engines.engine import Completion, Sampling, TrainingSample
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import TorchRollout
@@ -80,11 +80,11 @@ def contenders(arguments: argparse.Namespace) -> dict[str, dict[str, Callable[[]
     rank = RANKS[arguments.shape]
     bank = make_bank(model, LoraSpec(rank=rank, alpha=2.0 * rank), [torch.Generator()])
     learners = {
-        way: TorchLearner(model, bank, LearnerConfig(share_prompts=share))
+        way: TorchLearner(model, bank, LearnerConfig(share_prefix=share))
         for way, share in WAYS.items()
     }
     rollouts = {
-        way: TorchRollout(model, bank, frozenset(), share_prompts=share)
+        way: TorchRollout(model, bank, frozenset(), share_prefix=share)
         for way, share in WAYS.items()
     }
     drawn = torch.randint(5, 300, (arguments.prompts, arguments.prompt)).tolist()
@@ -94,7 +94,7 @@ def contenders(arguments: argparse.Namespace) -> dict[str, dict[str, Callable[[]
         return rollouts[way].generate(drawn, [0] * len(drawn), sampling, seed=1)
 
     rows = [
-        Sample(one, 1.0 if place % 2 else -1.0)
+        TrainingSample(one, 1.0 if place % 2 else -1.0)
         for group in sample("shared")
         for place, one in enumerate(group)
     ]

@@ -23,7 +23,7 @@ from statistics import median
 from azr_population.versions import installed
 
 HERE = Path(__file__).resolve().parent.parent
-OVERRIDES = ("population=4t4s", "engine.threads=1", "exam.every=0")
+OVERRIDES = ("population=4t4s", "engine.threads=1", "eval.every=0")
 
 
 def main() -> None:
@@ -79,7 +79,7 @@ def play_both(checkout: Path, steps: int, seed: int, overrides: list[str]) -> tu
 def seconds(run: Path) -> list[float]:
     """Of each step, as the run recorded them."""
     lines = (run / "metrics.jsonl").read_text("utf-8").splitlines()
-    return [json.loads(line)["seconds"] for line in lines]
+    return [json.loads(line)["time/step"] for line in lines]
 
 
 def git(checkout: Path, *what: str) -> str:

@@ -20,7 +20,7 @@ from decoding import CLOCKS, SHAPES, make_model
 from transformers import LlamaConfig
 
 from azr_population.engines.base_model import keep_freed_memory
-from azr_population.engines.engine import Completion, Sample
+from azr_population.engines.engine import Completion, TrainingSample
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.versions import installed
@@ -68,12 +68,12 @@ def main() -> None:
         arguments.json.write_text(json.dumps(result, indent=2) + "\n")
 
 
-def samples(slot: int, rows: int, tokens: int) -> list[Sample]:
+def samples(slot: int, rows: int, tokens: int) -> list[TrainingSample]:
     """Random rows of one member."""
     generator = torch.Generator().manual_seed(slot)
     ids = torch.randint(0, 320, (rows, PROMPT + tokens), generator=generator).tolist()
     return [
-        Sample(
+        TrainingSample(
             Completion(slot, tuple(row[:PROMPT]), tuple(row[PROMPT:]), (-5.77,) * tokens, False),
             1.0 if place % 2 else -1.0,
         )

@@ -35,7 +35,7 @@ def accept(
     """Figures by task type.
 
     Args:
-        format: of the prompts, as `base.format` of a run.
+        format: of the prompts, as `base.prompt_format` of a run.
         n: proposals per task type.
         attempts: answers per valid task at temperature 1, over which `solved` is the mean.
         known: programs that count as copies beside those of the base's warm-up.

@@ -18,7 +18,8 @@ def write_card(
     (out / "README.md").write_text(
         f"""# {source}, warmed up for self-play
 
-A base for `azr-population train base=hf base.path=<this folder> base.format={settings.format}`.
+A base for
+`azr-population train base=hf base.path=<this folder> base.prompt_format={settings.format}`.
 
 | what | value |
 |---|---|
@@ -35,7 +36,8 @@ processor minutes, {settings.threads} threads |
 | learning rate, seed | {settings.learning_rate:g}, {settings.seed} |
 
 Supervised: it was shown proposals and answers, every program executed before. It has learned the
-form of an answer and small programs; `azr-population base accept <this folder>` measures how much.
+form of an answer and small programs; `azr-population base validate <this folder>` measures how
+much.
 `warmup_programs.txt` has the digests of the programs it was shown, `warmup.json` the loss curve.
 """,
         encoding="utf-8",

@@ -1,9 +1,10 @@
 """Which programs a base was warmed up on, as digests: a proposal that repeats one is a copy."""
 
-import ast
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
+
+from azr_population.domains.code.source import laid_out
 
 FILE = "warmup_programs.txt"
 """In the base's folder: a digest a line."""
@@ -11,11 +12,8 @@ FILE = "warmup_programs.txt"
 
 def digest(program: str) -> str:
     """Twelve hex digits, the same however the program is laid out or commented."""
-    try:
-        program = ast.unparse(ast.parse(program))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        program = program.strip()
-    return hashlib.sha256(program.encode()).hexdigest()[:12]
+    text = laid_out(program) or program.strip()
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
 
 
 def read_digests(folder: str | Path) -> set[str]:

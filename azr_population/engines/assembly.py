@@ -65,7 +65,7 @@ def make_engine(
     base = str(base_folder(settings.base))
     settings = replace(settings, base=base)
     settings.rollout.kind.check_base(base, settings.dtype, settings.device, settings.rollout)
-    shard = bool(settings.learner.shard) and ranks() > 1
+    shard = bool(settings.learner.shard_base) and ranks() > 1
     if shard:
         check_shard(settings.rollout.name)
     model, tokenizer = load_base(base, settings.dtype, settings.device, shard)
@@ -88,9 +88,13 @@ def assemble(
 ) -> LocalEngine:
     """As `make_engine`, on a base that is loaded; it is frozen and gets the members' adapters."""
     kind = settings.rollout.kind
-    cap = importance_cap(settings.learner.importance_cap, settings.rollout.name, settings.dtype)
+    cap = importance_sampling_cap(
+        settings.learner.importance_sampling_cap, settings.rollout.name, settings.dtype
+    )
     bank = make_bank(model, settings.lora, generators)
-    trained = learner(model, bank, replace(settings.learner, importance_cap=cap))
+    trained = learner(
+        model, bank, settings.learner.model_copy(update={"importance_sampling_cap": cap})
+    )
     on_gpu = bank.device.type == "cuda"
     stops = stop_ids(model, tokenizer)
     served = Served(model, bank, stops, settings.base, settings.dtype, on_gpu)
@@ -114,7 +118,8 @@ def resolve(name: str, device: str) -> str:
     if not versions.is_installed():
         raise UserError(
             f"population.rollout=auto means vLLM on GPUs, and vLLM is not installed; install "
-            f"vllm=={versions.TESTED[0]}, or ask for the slow way by population.rollout=torch"
+            f"vllm=={versions.TESTED[0]}, or ask for the slow way by population.rollout=torch",
+            key="population.rollout",
         )
     return "vllm"
 
@@ -128,7 +133,10 @@ def check_engine(name: str, workers: int) -> None:
             "engine=torch"
         )
     if name != "ray" and workers > 1:
-        raise UserError(f"engine.workers={workers} needs engine=ray; or leave engine.workers out")
+        raise UserError(
+            f"engine.workers={workers} needs engine=ray; or leave engine.workers out",
+            key="engine.workers",
+        )
 
 
 def check_rollout(name: str, rank: int) -> None:
@@ -145,7 +153,7 @@ def check_shard(rollout: str) -> None:
         )
 
 
-def importance_cap(wanted: float | None, rollout: str, dtype: str = "float32") -> float:
+def importance_sampling_cap(wanted: float | None, rollout: str, dtype: str = "float32") -> float:
     """The cap of the importance weights; empty is 2 where the sampler's log-probabilities are not
     the learner's: one with weights of its own, or a base of another `dtype` than the members'
     float32. Otherwise 0: off.

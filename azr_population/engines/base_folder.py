@@ -28,7 +28,8 @@ def base_folder(path: str | Path, weights: bool = True) -> Path:
     if isinstance(path, Path) or not _HUB_NAME.fullmatch(path):
         raise UserError(
             f"base.path={path} is not a folder; give the folder of a Hugging Face causal LM "
-            "(config.json, model.safetensors, tokenizer.json), or its name on the Hub"
+            "(config.json, model.safetensors, tokenizer.json), or its name on the Hub",
+            key="base.path",
         )
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError
@@ -41,7 +42,8 @@ def base_folder(path: str | Path, weights: bool = True) -> Path:
         raise UserError(
             f"base.path={path} is no folder, and cannot be had from the Hugging Face Hub "
             f"({type(error).__name__}); without a network: on a machine that has one, hf download "
-            f"{path} --local-dir {name}, copy that folder here, and give base.path=./{name}"
+            f"{path} --local-dir {name}, copy that folder here, and give base.path=./{name}",
+            key="base.path",
         ) from error
 
 

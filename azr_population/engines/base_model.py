@@ -62,7 +62,9 @@ def load_base(
 
     folder = base_folder(path)
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise UserError(f"engine.device={device}: torch sees no GPU; use engine.device=cpu")
+        raise UserError(
+            f"engine.device={device}: torch sees no GPU; use engine.device=cpu", key="engine.device"
+        )
     # transformers 5 draws one in front of a run's lines, even where nothing can be redrawn.
     transformers.logging.disable_progress_bar()
     try:
@@ -74,14 +76,19 @@ def load_base(
         )
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         reason = first_line(error).partition(". ")[0]
-        raise UserError(f"base.path={path} does not load as a causal LM: {reason}") from error
+        raise UserError(
+            f"base.path={path} does not load as a causal LM: {reason}", key="base.path"
+        ) from error
     if "logits_to_keep" not in inspect.signature(model.forward).parameters:
         raise UserError(
             f"base.path={path}: {type(model).__name__} cannot keep part of its logits; use a model "
-            "of a newer architecture, such as Qwen2, Qwen3, Llama or Gemma"
+            "of a newer architecture, such as Qwen2, Qwen3, Llama or Gemma",
+            key="base.path",
         )
     if tokenizer.eos_token_id is None:
-        raise UserError(f"base.path={path}: its tokenizer has no end-of-sequence token")
+        raise UserError(
+            f"base.path={path}: its tokenizer has no end-of-sequence token", key="base.path"
+        )
     if device == "cpu":
         keep_freed_memory()
     model = model.to("cpu" if shard else device).eval()
@@ -110,17 +117,25 @@ def load_tokenizer(folder: Path) -> Any:
     """
     import transformers
 
-    file = folder / "tokenizer_config.json"
-    told = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    config = _read_json(folder / "tokenizer_config.json")
+    # transformers 5.12 and later read the class in config.json only where the other file has none.
+    name = config.get("tokenizer_class") or _read_json(folder / "config.json").get(
+        "tokenizer_class"
+    )
     # transformers 5 writes the second name, which transformers 4 does not know.
-    general = told.get("tokenizer_class") in ("PreTrainedTokenizerFast", "TokenizersBackend")
+    general = name in ("PreTrainedTokenizerFast", "TokenizersBackend")
     more: dict[str, Any] = {}
-    extra = told.get("extra_special_tokens")
+    extra = config.get("extra_special_tokens")
     if isinstance(extra, list) and transformers.__version__.startswith("4."):
         # transformers 4 calls them so, and wants a dict under the name that 5 gives them.
         more = {"additional_special_tokens": extra, "extra_special_tokens": {}}
     kind = transformers.PreTrainedTokenizerFast if general else transformers.AutoTokenizer
     return kind.from_pretrained(folder, **more)
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    """What the file holds; nothing where there is none."""
+    return json.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
 def align(model: nn.Module) -> None:

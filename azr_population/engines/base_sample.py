@@ -58,7 +58,8 @@ def _refusal(folder: str | Path, what: str) -> UserError:
     return UserError(
         f"base.path={folder}: with transformers {transformers.__version__} this base {what}; "
         "use a release that this package was tested with (constraints/), or remove the folder's "
-        f"{FILE} if you changed the base on purpose"
+        f"{FILE} if you changed the base on purpose",
+        key="base.path",
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from azr_population.engines.engine import BASE
+from azr_population.engines.engine import NO_ADAPTER
 
 
 def slot_batches(
@@ -20,7 +20,7 @@ def slot_batches(
     for row in sorted(range(len(lengths)), key=lambda row: (slots[row], lengths[row])):
         longest = max(longest, lengths[row])
         full = len(batch) == max_rows or (len(batch) + 1) * longest > max_tokens
-        if batch and (full or (slots[batch[-1]] == BASE) != (slots[row] == BASE)):
+        if batch and (full or (slots[batch[-1]] == NO_ADAPTER) != (slots[row] == NO_ADAPTER)):
             yield batch
             batch, longest = [], lengths[row]
         batch.append(row)

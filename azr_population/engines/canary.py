@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from azr_population.engines.engine import BASE, Ids, Learner, Rollout, Sampling
+from azr_population.engines.engine import NO_ADAPTER, Ids, Learner, Rollout, Sampling
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors
 
@@ -40,7 +40,7 @@ class Canary:
 
     def __init__(self, prompt: Ids, names: Sequence[str], dtype: str) -> None:
         self._prompt = list(prompt)
-        self._names = {BASE: "the bare base", **dict(enumerate(names))}
+        self._names = {NO_ADAPTER: "the bare base", **dict(enumerate(names))}
         self._dtype = dtype
 
     def check(self, rollout: Rollout, learner: Learner, slots: Sequence[int]) -> dict[int, float]:
@@ -48,7 +48,7 @@ class Canary:
         bare base or another of these members explains what a member wrote better than that member
         does, or the difference is NaN or beyond float32's tolerance; names the member and the
         figures."""
-        asked = [BASE, *slots]
+        asked = [NO_ADAPTER, *slots]
         groups = rollout.generate([self._prompt] * len(asked), asked, Sampling(_TOKENS), seed=1)
         written = [one for (one,) in groups]
         told = [torch.tensor(one.logprobs) for one in written]

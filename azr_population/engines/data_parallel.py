@@ -61,7 +61,7 @@ class DataParallelLearner(TorchLearner):
 
     def _passes(self, own: int) -> int:
         # Each pass through a base that is shared out gathers its weights from all ranks.
-        if ranks() == 1 or not self.config.shard:
+        if ranks() == 1 or not self.config.shard_base:
             return own
         most = torch.tensor(own, device=self.bank.device)
         torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)

@@ -58,8 +58,9 @@ def decode(
     at most `limits` tokens each. `uniforms` [rows * n, tokens] in [0, 1) decide what is drawn.
 
     `slots` must ascend, because the bank routes contiguous runs of rows. Factors may be applied in
-    the base's dtype (`Bank.routed`), so with a base in bfloat16 a token's log-probability is the
-    sampler's; the learner's own, which `log_probs` and an update compute, are from float32 factors.
+    the base's dtype (`Bank.adapters_active`), so with a base in bfloat16 a token's log-probability
+    is the sampler's; the learner's own, which `log_probs` and an update compute, are from float32
+    factors.
     """
     # Imported late: transformers takes seconds, and `--help` must not.
     from azr_population.engines.kv_cache import GrowingCache
@@ -109,7 +110,7 @@ def decode(
             tokens, mask, routes, alive = tokens[kept], mask[kept], routes[kept], alive[kept]
             running, ends, positions = running[kept], ends[kept], positions[kept]
         positions = positions + 1
-        with bank.routed_or_bare(routes, dtype), prefix.attended() if prefix else nullcontext():
+        with bank.adapters_active(routes, dtype), prefix.attended() if prefix else nullcontext():
             logits = _forward(
                 model, tokens.unsqueeze(1), positions, mask[:, : width + step + 1], cache
             )
@@ -161,7 +162,7 @@ def _read(
         columns = max(1, _PREFILL_TOKENS // len(input_ids))
         for start in range(0, width, columns):
             piece = slice(start, min(start + columns, width))
-            with bank.routed_or_bare(routes[batch], dtype):
+            with bank.adapters_active(routes[batch], dtype):
                 logits = _forward(
                     model, input_ids[:, piece], positions[:, piece], mask[:, : piece.stop], cache
                 )

@@ -17,7 +17,7 @@ Ids = Sequence[int]
 """Token ids of one prompt or of one completion."""
 
 
-BASE = -1
+NO_ADAPTER = -1
 """In the place of a slot: the bare base."""
 
 
@@ -60,7 +60,7 @@ class Completion:
 
 
 @dataclass(frozen=True)
-class Sample:
+class TrainingSample:
     """One row of a policy-gradient update: a completion and what it was worth."""
 
     completion: Completion
@@ -109,7 +109,7 @@ class Learner(Protocol):
     """Holds the members' weights and trains them."""
 
     def update(
-        self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
+        self, samples: Mapping[int, Sequence[TrainingSample]], learning_rates: Mapping[int, float]
     ) -> Updates:
         """One policy-gradient step per slot on its own samples; metrics per slot."""
         ...

@@ -16,8 +16,8 @@ from azr_population.engines.engine import (
     Ids,
     Learner,
     Rollout,
-    Sample,
     Sampling,
+    TrainingSample,
     Updates,
 )
 from azr_population.weights.adapter import Adapter
@@ -51,7 +51,7 @@ class LocalEngine:
         return self.rollout.generate(prompts, slots, sampling, seed, rows)
 
     def update(
-        self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
+        self, samples: Mapping[int, Sequence[TrainingSample]], learning_rates: Mapping[int, float]
     ) -> Updates:
         with self.rollout.asleep():
             updates = self.learner.update(samples, learning_rates)

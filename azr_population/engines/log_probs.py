@@ -23,7 +23,7 @@ def log_probs(
     passes: Callable[[int], int] = lambda own: own,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """See `Learner`. At most `max_tokens` with padding go through the model at once, but at least
-    one row. `dtype` is that of the adapters' products (`Bank.routed`); `passes` says how
+    one row. `dtype` is that of the adapters' products (`Bank.adapters_active`); `passes` says how
     often the model has to run where there are so many batches here."""
     device = next(model.parameters()).device
     chosen: list[Tensor] = [torch.empty(0)] * len(prompts)
@@ -52,7 +52,7 @@ def log_probs(
         starts = torch.tensor([[len(prompts[i]) - 1] for i in rows])
         ends = starts + torch.tensor([[len(responses[i])] for i in rows])
         wanted = (columns >= starts) & (columns < ends)
-        with bank.routed_or_bare(torch.tensor([slots[i] for i in rows], device=device), dtype):
+        with bank.adapters_active(torch.tensor([slots[i] for i in rows], device=device), dtype):
             both = token_log_probs(
                 model,
                 *(tensor.to(device) for tensor in (input_ids, mask, columns, wanted)),

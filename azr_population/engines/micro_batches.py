@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from azr_population.engines.engine import Ids, Sample
+from azr_population.engines.engine import Ids, TrainingSample
 
 _WIDTH = 96
 """Tokens of a row that takes several units: attention costs more in longer ones, padding is more
@@ -38,10 +38,10 @@ class MicroBatch:
 
 
 @dataclass(frozen=True)
-class Unit:
+class PromptGroup:
     """Samples of one prompt, which stand behind it once."""
 
-    samples: tuple[Sample, ...]
+    samples: tuple[TrainingSample, ...]
 
     @property
     def prompt(self) -> Ids:
@@ -54,12 +54,14 @@ class Unit:
         return len(self.prompt) - 1 + sum(map(_own_tokens, self.samples))
 
 
-def length(sample: Sample) -> int:
+def length(sample: TrainingSample) -> int:
     """Tokens of prompt and completion."""
     return len(sample.completion.prompt_ids) + len(sample.completion.token_ids)
 
 
-def pieces(samples: Sequence[Sample], max_tokens: int, share: bool = False) -> Iterator[list[Unit]]:
+def pieces(
+    samples: Sequence[TrainingSample], max_tokens: int, share: bool = False
+) -> Iterator[list[PromptGroup]]:
     """Units of like size together, at most `max_tokens` (at least one unit): with padding where
     nothing is shared, without what little there is of it where prompts are.
 
@@ -68,8 +70,8 @@ def pieces(samples: Sequence[Sample], max_tokens: int, share: bool = False) -> I
     if share:
         units = sorted(_units(samples, max_tokens), key=lambda unit: (unit.tokens, unit.prompt))
     else:
-        units = [Unit((sample,)) for sample in sorted(samples, key=length)]
-    piece: list[Unit] = []
+        units = [PromptGroup((sample,)) for sample in sorted(samples, key=length)]
+    piece: list[PromptGroup] = []
     taken = 0
     for unit in units:
         taken = taken + unit.tokens if share else (len(piece) + 1) * unit.tokens
@@ -81,7 +83,7 @@ def pieces(samples: Sequence[Sample], max_tokens: int, share: bool = False) -> I
         yield piece
 
 
-def collate(piece: Sequence[Unit], device: torch.device, share: bool = False) -> MicroBatch:
+def collate(piece: Sequence[PromptGroup], device: torch.device, share: bool = False) -> MicroBatch:
     """The piece as a batch; with `share` several units in a row."""
     rows = _rows(piece) if share else [[unit] for unit in piece]
     shape = (len(rows), max(sum(unit.tokens for unit in row) for row in rows))
@@ -126,14 +128,14 @@ def nothing(device: torch.device) -> MicroBatch:
     return MicroBatch(*(tensor.to(device) for tensor in tensors))
 
 
-def _own_tokens(sample: Sample) -> int:
+def _own_tokens(sample: TrainingSample) -> int:
     return 1 + len(sample.completion.token_ids)
 
 
-def _units(samples: Sequence[Sample], max_tokens: int) -> Iterator[Unit]:
+def _units(samples: Sequence[TrainingSample], max_tokens: int) -> Iterator[PromptGroup]:
     """The samples by prompt, cut where a unit would have more than `max_tokens`, or be so much
     longer than its prompt that what attention costs more exceeds what is shared."""
-    groups: dict[Ids, list[Sample]] = {}
+    groups: dict[Ids, list[TrainingSample]] = {}
     # Ties by content, so that what was cut before is cut alike again.
     for sample in sorted(samples, key=lambda each: (_own_tokens(each), each.completion.token_ids)):
         groups.setdefault(sample.completion.prompt_ids, []).append(sample)
@@ -142,16 +144,16 @@ def _units(samples: Sequence[Sample], max_tokens: int) -> Iterator[Unit]:
         start, tokens = 0, len(prompt) - 1
         for number, sample in enumerate(group):
             if number > start and tokens + _own_tokens(sample) > most:
-                yield Unit(tuple(group[start:number]))
+                yield PromptGroup(tuple(group[start:number]))
                 start, tokens = number, len(prompt) - 1
             tokens += _own_tokens(sample)
-        yield Unit(tuple(group[start:]))
+        yield PromptGroup(tuple(group[start:]))
 
 
-def _rows(piece: Sequence[Unit]) -> list[list[Unit]]:
+def _rows(piece: Sequence[PromptGroup]) -> list[list[PromptGroup]]:
     """The units in rows of `_WIDTH` tokens or the longest one's; each in the first with room."""
     width = max(_WIDTH, *(unit.tokens for unit in piece))
-    rows: list[list[Unit]] = []
+    rows: list[list[PromptGroup]] = []
     room: list[int] = []
     for unit in sorted(piece, key=lambda unit: -unit.tokens):
         row = next((i for i, left in enumerate(room) if left >= unit.tokens), len(rows))

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from azr_population.engines.micro_batches import MicroBatch
 from azr_population.engines.token_log_probs import token_log_probs
 
-METRICS = ("loss", "entropy", "approx_kl", "clip_fraction")
+METRICS = ("loss", "entropy", "approx_kl", "clip_frac")
 """What `policy_loss` reports, as sums over tokens."""
 
 _ROUNDING = 1e-4
 """Nats by which log-probabilities in float32 differ when nothing but a batch's shape does."""
 
-_SAMPLER = ("sampler_kl", "sampler_capped", "weight", "weight_squared")
+_SAMPLER = ("mismatch_kl", "is_clip_frac", "weight", "weight_squared")
 
 
 def policy_loss(
@@ -58,7 +58,7 @@ def policy_loss(
             "loss": float(loss),
             "entropy": float(entropies.sum()),
             "approx_kl": float((ratio - 1 - log_ratio).sum()),
-            "clip_fraction": float(outside),
+            "clip_frac": float(outside),
             **corrections,
         }
     return loss, metrics
@@ -70,23 +70,23 @@ def metric_names(cap: float) -> tuple[str, ...]:
 
 
 def finish_metrics(means: dict[str, float]) -> dict[str, float]:
-    """Means over tokens as they are recorded: the weights' moments become `sampler_ess`, the
+    """Means over tokens as they are recorded: the weights' moments become `ess`, the
     effective sample size as a share of the tokens."""
     if "weight" not in means:
         return means
     kept = {name: value for name, value in means.items() if not name.startswith("weight")}
     squares = means["weight_squared"]
-    return {**kept, "sampler_ess": means["weight"] ** 2 / squares if squares else 0.0}
+    return {**kept, "ess": means["weight"] ** 2 / squares if squares else 0.0}
 
 
 def _importance(log_weights: Tensor, cap: float) -> tuple[Tensor, dict[str, float]]:
-    """The capped weights of log(learner / sampler), and sums over tokens: `sampler_kl` estimates
-    KL(sampler | learner) in nats by w - 1 - log w, `sampler_capped` counts weights above `cap`."""
+    """The capped weights of log(learner / sampler), and sums over tokens: `mismatch_kl` estimates
+    KL(sampler | learner) in nats by w - 1 - log w, `is_clip_frac` counts weights above `cap`."""
     weights = log_weights.exp()
     capped = weights.clamp(max=cap)
     return capped, {
-        "sampler_kl": float((weights - 1 - log_weights).sum()),
-        "sampler_capped": float((weights > cap).sum()),
+        "mismatch_kl": float((weights - 1 - log_weights).sum()),
+        "is_clip_frac": float((weights > cap).sum()),
         "weight": float(capped.sum()),
         "weight_squared": float(capped.square().sum()),
     }

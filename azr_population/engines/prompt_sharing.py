@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from azr_population.engines import shared_prefix
 from azr_population.engines.attention import is_strided
-from azr_population.engines.engine import Completion, Sample
-from azr_population.engines.micro_batches import Unit, collate
+from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.engines.micro_batches import PromptGroup, collate
 from azr_population.engines.sharding import is_shared_out
 
 _TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
@@ -48,10 +48,10 @@ def _agrees(model: Any) -> bool:
     alone = _log_probs(model, input_ids=rows)[:, 5:]
 
     samples = tuple(
-        Sample(Completion(0, tuple(prompt.tolist()), tuple(one), (0.0,) * 3, True), 1.0)
+        TrainingSample(Completion(0, tuple(prompt.tolist()), tuple(one), (0.0,) * 3, True), 1.0)
         for one in own.tolist()
     )
-    batch = collate([Unit(samples)], weight.device, share=True)
+    batch = collate([PromptGroup(samples)], weight.device, share=True)
     laid_out = _log_probs(
         model,
         input_ids=batch.input_ids,

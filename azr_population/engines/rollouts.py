@@ -32,7 +32,7 @@ class RolloutSettings:
     """Of the torch rollout: most rows in a batch, most tokens in its KV cache."""
     vllm: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of `vllm.LLM` as the user gave them."""
-    share_prompts: bool = True
+    share_prefix: bool = True
     """Of the torch rollout: see `LearnerConfig`."""
 
     @property
@@ -87,7 +87,7 @@ class TorchKind(RolloutKind):
             served.stop_ids,
             settings.rows,
             settings.tokens,
-            settings.share_prompts,
+            settings.share_prefix,
         )
 
 

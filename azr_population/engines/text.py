@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from azr_population.engines.engine import Completion, Engine, Sample, Sampling, Updates
+from azr_population.engines.engine import Completion, Engine, Sampling, TrainingSample, Updates
 from azr_population.weights.adapter import Adapter
 
 
@@ -49,7 +49,7 @@ class TextEngine:
         return [float(one.double().sum().exp()) for one in chosen]
 
     def update(
-        self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
+        self, samples: Mapping[int, Sequence[TrainingSample]], learning_rates: Mapping[int, float]
     ) -> Updates:
         return self.engine.update(samples, learning_rates)
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.engine import Ids, Sample, Updates
+from azr_population.engines.engine import Ids, TrainingSample, Updates
 from azr_population.engines.log_probs import log_probs
 from azr_population.engines.micro_batches import collate, length, nothing, pieces
 from azr_population.engines.policy_gradient import finish_metrics, metric_names, policy_loss
@@ -36,21 +36,21 @@ class TorchLearner:
         self.model = model
         self.bank = bank
         self.config = config or LearnerConfig()
-        self.shares_prompts = self.config.share_prompts and shares_prompts(model)
+        self.shares_prompts = self.config.share_prefix and shares_prompts(model)
         """Whether a prompt goes through an update once for all its completions."""
         self._products = self._dtype_of_products()
-        self._importance_cap = self.config.importance_cap or 0.0
+        self._importance_cap = self.config.importance_sampling_cap or 0.0
         if self.config.gradient_checkpointing:
             to_checkpoint: Any = model
             to_checkpoint.gradient_checkpointing_enable({"use_reentrant": False})
         self._optimizers = {slot: self._new_optimizer(slot) for slot in range(bank.slots)}
 
     def update(
-        self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
+        self, samples: Mapping[int, Sequence[TrainingSample]], learning_rates: Mapping[int, float]
     ) -> Updates:
-        """See `Learner`. Metrics: loss, entropy, approx_kl, clip_fraction (means over tokens),
+        """See `Learner`. Metrics: loss, entropy, approx_kl, clip_frac (means over tokens),
         grad_norm (before clipping), tokens, updates (0 when the member had no samples); with an
-        importance cap also sampler_kl, sampler_ess and sampler_capped."""
+        importance cap also mismatch_kl, ess and is_clip_frac."""
         try:
             return {
                 slot: self._update_member(slot, rows, learning_rates[slot])
@@ -117,7 +117,7 @@ class TorchLearner:
                 group["weight_decay"] = self.config.weight_decay
 
     def _update_member(
-        self, slot: int, samples: Sequence[Sample], learning_rate: float
+        self, slot: int, samples: Sequence[TrainingSample], learning_rate: float
     ) -> dict[str, float]:
         tokens, whole = self._sum_over_ranks(
             [sum(len(s.completion.token_ids) for s in samples), sum(map(length, samples))]
@@ -138,7 +138,7 @@ class TorchLearner:
             self.model.train(self._checkpoints(batch.input_ids.numel()))
             routes = torch.full((len(batch.input_ids),), slot, device=device)
             # Backward too, because gradient checkpointing runs the layers again there.
-            with self.bank.routed(routes, self._products):
+            with self.bank.adapters_active(routes, self._products):
                 loss, metrics = policy_loss(
                     self.model, batch, self.config.clip_ratio, self._importance_cap
                 )
@@ -166,15 +166,17 @@ class TorchLearner:
 
     def _checkpoints(self, tokens: int) -> bool:
         """Whether the layers are run again for a piece of so many tokens."""
-        return self.config.gradient_checkpointing and tokens > (self.config.keep_tokens or 0)
+        return self.config.gradient_checkpointing and tokens > (
+            self.config.recompute_above_tokens or 0
+        )
 
     def _passes(self, own: int) -> int:
         """How often the model runs where this rank has `own` batches."""
         return own
 
     def _dtype_of_products(self) -> torch.dtype:
-        if self.config.products:
-            dtype: torch.dtype = getattr(torch, self.config.products)
+        if self.config.lora_dtype:
+            dtype: torch.dtype = getattr(torch, self.config.lora_dtype)
             return dtype
         on_gpu = self.bank.device.type == "cuda"
         return next(self.model.parameters()).dtype if on_gpu else self.bank.dtype

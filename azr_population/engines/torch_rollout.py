@@ -29,14 +29,14 @@ class TorchRollout:
         stop_ids: frozenset[int],
         rows: int = ROWS,
         tokens: int = TOKENS,
-        share_prompts: bool = True,
+        share_prefix: bool = True,
     ) -> None:
         self.model = model
         self.bank = bank
         self.stop_ids = stop_ids
         self._rows = rows
         self._tokens = tokens
-        self._share_prompts = share_prompts
+        self._share_prompts = share_prefix
 
     def generate(
         self,

@@ -17,7 +17,7 @@ import torch
 
 from azr_population.engines import vllm_versions as versions
 from azr_population.engines.base_config import rope_overrides
-from azr_population.engines.engine import BASE, Completion, Ids, Sampling
+from azr_population.engines.engine import NO_ADAPTER, Completion, Ids, Sampling
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.peft_folder import peft_config, peft_tensors, save_adapter
@@ -116,8 +116,8 @@ class VllmRollout:
     def push(self, slot: int, adapter: Adapter) -> None:
         """See `Rollout`. Raises UserError: vLLM refuses the adapter, or has dropped another
         member's for it."""
-        if BASE not in self._requests and slot != BASE:
-            self.push(BASE, _zeros(adapter))
+        if NO_ADAPTER not in self._requests and slot != NO_ADAPTER:
+            self.push(NO_ADAPTER, _zeros(adapter))
         self._pushed += 1
         name = f"slot_{slot}_version_{self._pushed}"
         path = Path(self._folder.name) / name

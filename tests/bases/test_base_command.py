@@ -24,15 +24,15 @@ def seeds(tmp_path):
 
 def test_a_folder_is_warmed_up_with_a_card_and_measured(base_folder, tmp_path, seeds, capsys):
     out = tmp_path / "warm"
-    words = ["base", "warm", str(base_folder), "--out", str(out), "--seeds", str(seeds)]
+    words = ["base", "sft", str(base_folder), "--out", str(out), "--seeds", str(seeds)]
     assert main([*words, "--tokens", "3000", "--threads", "1"]) == 0
     card = (out / "README.md").read_text()
-    assert "base.format=short" in card and "seed files: seeds.jsonl" in card
+    assert "base.prompt_format=short" in card and "seed files: seeds.jsonl" in card
     assert "| warm-up | finished |" in card and str(tmp_path) not in card
     assert "2 valid tasks" in capsys.readouterr().out
     figures = tmp_path / "figures.json"
-    asked = ["--tasks", "2", "--attempts", "1", "--json", str(figures)]
-    assert main(["base", "accept", str(out), *asked]) == 1
+    asked = ["--tasks", "2", "--samples", "1", "--json", str(figures)]
+    assert main(["base", "validate", str(out), *asked]) == 1
     assert json.loads(figures.read_text())["code_o"]["valid"]["mean"] == 0.0
     assert "missed: code_o valid" in capsys.readouterr().out
 
@@ -49,7 +49,7 @@ def test_a_folder_is_warmed_up_with_a_card_and_measured(base_folder, tmp_path, s
 def test_mistakes_are_told_in_one_line(base_folder, tmp_path, capsys, words, said):
     told = [word.format(base=base_folder, tmp=tmp_path) for word in words]
     out = [] if "--out" in told else ["--out", str(tmp_path / "warm")]
-    assert main(["base", "warm", str(base_folder), *out, *told]) == 2
+    assert main(["base", "sft", str(base_folder), *out, *told]) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
     assert not (tmp_path / "warm").exists()
@@ -57,13 +57,13 @@ def test_mistakes_are_told_in_one_line(base_folder, tmp_path, capsys, words, sai
 
 def test_a_broken_seed_line_is_named(base_folder, tmp_path, seeds, capsys):
     seeds.write_text(seeds.read_text() + "{broken\n")
-    words = ["base", "warm", str(base_folder), "--out", str(tmp_path / "w"), "--seeds", str(seeds)]
+    words = ["base", "sft", str(base_folder), "--out", str(tmp_path / "w"), "--seeds", str(seeds)]
     assert main(words) == 2
     assert "seeds.jsonl, line 2" in capsys.readouterr().err
 
 
 def test_no_room_and_no_template(base_folder, tmp_path, monkeypatch, capsys):
-    words = ["base", "warm", str(base_folder), "--out", str(tmp_path / "warm"), "--tokens", "500"]
+    words = ["base", "sft", str(base_folder), "--out", str(tmp_path / "warm"), "--tokens", "500"]
     monkeypatch.setattr(
         base_command.shutil, "disk_usage", lambda path: type("U", (), {"free": 1000})
     )
@@ -78,7 +78,7 @@ def test_no_room_and_no_template(base_folder, tmp_path, monkeypatch, capsys):
 
 
 def test_threads_wait_without_spinning(tmp_path):
-    words = ["base", "warm", str(tmp_path / "none"), "--out", str(tmp_path / "warm")]
+    words = ["base", "sft", str(tmp_path / "none"), "--out", str(tmp_path / "warm")]
     variables = {**os.environ, "OMP_DISPLAY_ENV": "true"}
     variables.pop("OMP_WAIT_POLICY", None)
     done = subprocess.run(
@@ -98,9 +98,9 @@ def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp
 
     monkeypatch.setattr(base_command, "_stop_requests", stopped_at_once)
     out = tmp_path / "warm"
-    assert main(["base", "warm", str(base_folder), "--out", str(out), "--threads", "1"]) == 130
+    assert main(["base", "sft", str(base_folder), "--out", str(out), "--threads", "1"]) == 130
     assert "the same command goes on" in (out / "README.md").read_text()
-    assert main(["base", "accept", str(out), "--tasks", "1", "--attempts", "1"]) == 1
+    assert main(["base", "validate", str(out), "--tasks", "1", "--samples", "1"]) == 1
 
 
 def test_a_second_warm_up_knows_the_first(base_folder, tmp_path):
@@ -108,7 +108,7 @@ def test_a_second_warm_up_knows_the_first(base_folder, tmp_path):
     write_digests(base_folder, first)
     out = tmp_path / "warm"
     words = ["--out", str(out), "--tokens", "500", "--seed", "2", "--threads", "1"]
-    assert main(["base", "warm", str(base_folder), *words]) == 0
+    assert main(["base", "sft", str(base_folder), *words]) == 0
     assert first < read_digests(out)
 
 
@@ -126,14 +126,14 @@ def test_a_stop_that_comes_after_the_last_step_is_none(base_folder, tmp_path, mo
     monkeypatch.setattr(base_command, "_stop_requests", requests)
     monkeypatch.setattr(warmup, "_save", stopped_while_saving)
     words = ["--out", str(tmp_path / "warm"), "--tokens", "500", "--threads", "1"]
-    assert main(["base", "warm", str(base_folder), *words]) == 0
+    assert main(["base", "sft", str(base_folder), *words]) == 0
     said = capsys.readouterr().out
     assert "is warmed up" in said and "the same command" not in said
 
 
-@pytest.mark.parametrize("action", ["warm", "accept"])
+@pytest.mark.parametrize("action", ["sft", "validate"])
 def test_what_is_no_base_is_named_as_it_was_typed(action, tmp_path, monkeypatch, capsys):
-    words = ["base", action, "{}"] + ["--out", str(tmp_path / "warm")] * (action == "warm")
+    words = ["base", action, "{}"] + ["--out", str(tmp_path / "warm")] * (action == "sft")
     (tmp_path / "empty").mkdir()
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     for path, said in (
@@ -150,7 +150,7 @@ def test_faults_are_told_before_anything_is_run(base_folder, tmp_path, monkeypat
     for place in ("accept.accept", "seeds.Referee"):
         monkeypatch.setattr(f"azr_population.bases.{place}", None)
     figures = str(tmp_path / "nowhere" / "x.json")
-    assert main(["base", "accept", str(base_folder), "--json", figures]) == 2
+    assert main(["base", "validate", str(base_folder), "--json", figures]) == 2
     assert "x.json: its folder is not there; make it" in capsys.readouterr().err
     words = ["--out", str(tmp_path / "warm"), "--seeds", str(tmp_path / "none.jsonl")]
     assert main(["base", "smollm2", "--file", str(tmp_path / "no.whl"), *words]) == 2
@@ -169,6 +169,6 @@ def test_without_a_format_a_base_is_asked_in_its_own(base_folder, monkeypatch, c
     for log in (None, "short", "azr"):
         if log:
             (base_folder / "warmup.json").write_text(json.dumps({"settings": {"format": log}}))
-        main(["base", "accept", str(base_folder)])
+        main(["base", "validate", str(base_folder)])
     assert asked == ["chat", "short"]
     assert "name one by --format" in capsys.readouterr().err

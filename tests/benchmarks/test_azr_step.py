@@ -16,8 +16,8 @@ def run(path: Path, *steps: tuple[dict[str, float], float]) -> str:
     made = RunDirectory(path)
     made.create("seed: 1\n", {})
     for number, (tokens, seconds) in enumerate(steps, 1):
-        roles = {role: {"tokens": drawn} for role, drawn in tokens.items()}
-        made.append("metrics", [{"step": number, "roles": roles, "seconds": seconds}])
+        drawn = {f"{role}/generated_tokens": count for role, count in tokens.items()}
+        made.append("metrics", [{"step": number, **drawn, "time/step": seconds}])
     return str(path)
 
 

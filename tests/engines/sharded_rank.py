@@ -19,7 +19,7 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.base_model import load_base
 from azr_population.engines.data_parallel import DataParallelLearner
-from azr_population.engines.engine import Completion, Sample
+from azr_population.engines.engine import Completion, TrainingSample
 from azr_population.engines.torch_engine import make_bank
 from azr_population.weights.adapter import LoraSpec
 
@@ -92,12 +92,12 @@ def play(rank: int, shard: bool, checkpointing: bool, keep: int) -> dict[str, An
         LearnerConfig(
             micro_batch_tokens=60,
             gradient_checkpointing=checkpointing,
-            keep_tokens=keep,
-            shard=shard,
+            recompute_above_tokens=keep,
+            shard_base=shard,
         ),
     )
     for _ in range(STEPS):
-        samples: dict[int, list[Sample]] = {}
+        samples: dict[int, list[TrainingSample]] = {}
         for slot, shares in SHARES.items():
             numbers = shares[rank]
             rows = [row(number) for number in numbers]
@@ -105,7 +105,7 @@ def play(rank: int, shard: bool, checkpointing: bool, keep: int) -> dict[str, An
                 [prompt for prompt, _ in rows], [ids for _, ids in rows], [slot] * len(rows)
             )
             samples[slot] = [
-                Sample(
+                TrainingSample(
                     Completion(slot, tuple(prompt), tuple(ids), tuple(told.tolist()), True),
                     1.0 - 2 * (number % 2),
                 )

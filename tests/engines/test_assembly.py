@@ -1,6 +1,6 @@
 import pytest
 
-from azr_population.engines.assembly import importance_cap
+from azr_population.engines.assembly import importance_sampling_cap
 
 
 @pytest.mark.parametrize(
@@ -14,4 +14,4 @@ from azr_population.engines.assembly import importance_cap
     ],
 )
 def test_a_sampler_that_is_not_quite_the_learner_is_corrected_for(wanted, rollout, dtype, cap):
-    assert importance_cap(wanted, rollout, dtype) == cap
+    assert importance_sampling_cap(wanted, rollout, dtype) == cap

@@ -130,3 +130,19 @@ def test_special_tokens_as_transformers_5_lists_them(tmp_path):
     assert extra[0] in read.all_special_tokens
     text = "def f(x):\n    return x"
     assert read(text)["input_ids"] == made(text)["input_ids"]
+
+
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
+def test_a_general_fast_tokenizer_is_one_whichever_file_names_it(tmp_path, file):
+    from azr_population.bases.nano import nano_base_path
+
+    for name in ("config.json", "tokenizer_config.json", "tokenizer.json"):
+        (tmp_path / name).write_bytes((nano_base_path() / name).read_bytes())
+    for name in ("config.json", "tokenizer_config.json"):
+        fields = json.loads((tmp_path / name).read_text())
+        fields.pop("tokenizer_class", None)
+        named = {"tokenizer_class": "PreTrainedTokenizerFast"} if name == file else {}
+        (tmp_path / name).write_text(json.dumps(fields | named))
+    text = "def f(x):\n    return x"
+    tokenizer = load_tokenizer(tmp_path)
+    assert tokenizer.decode(tokenizer(text)["input_ids"]) == text

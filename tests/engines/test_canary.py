@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from azr_population.engines.canary import Canary
-from azr_population.engines.engine import BASE, Sample, Sampling
+from azr_population.engines.engine import NO_ADAPTER, Sampling, TrainingSample
 from azr_population.engines.local import LocalEngine
 from azr_population.engines.torch_rollout import TorchRollout
 from azr_population.errors import UserError
@@ -47,7 +47,7 @@ def test_pushed_members_are_found_to_be_the_learners_and_others_are_named(pair):
     for slot in (0, 2):
         rollout.push(slot, learner.read(slot))
     differences = canary.check(rollout, learner, [0, 2])
-    assert sorted(differences) == [BASE, 0, 2] and max(differences.values()) < 1e-5
+    assert sorted(differences) == [NO_ADAPTER, 0, 2] and max(differences.values()) < 1e-5
     with pytest.raises(UserError, match=r"does not serve teacher_1 .* apart, and "):
         canary.check(rollout, learner, [0, 1])
 
@@ -80,7 +80,7 @@ def test_an_engine_checks_what_changed_before_it_samples(pair, monkeypatch):
     prompts, slots = [[3, 4, 5]] * 6, [0, 0, 1, 1, 2, 2]
     written = [one for (one,) in engine.generate(prompts, slots, Sampling(8), 1)]
     monkeypatch.setattr(rollout, "push", lambda slot, adapter: None)
-    samples = {2: [Sample(one, 1.0 - 2 * i) for i, one in enumerate(written[4:])]}
+    samples = {2: [TrainingSample(one, 1.0 - 2 * i) for i, one in enumerate(written[4:])]}
     # Nothing that was pushed is checked twice, and a member without an update is not pushed.
     engine.update({0: []}, {0: 1.0})
     engine.generate(prompts, slots, Sampling(8), 1)
@@ -144,7 +144,7 @@ def test_the_learner_computes_only_while_the_sampler_sleeps(pair, monkeypatch):
     checked = ["generate", "sleep", "log_probs", "wake"]
     assert happened == [*checked, "generate"]
     engine.log_probs([one.prompt_ids], [one.token_ids], [2])
-    engine.update({2: [Sample(one, 1.0), Sample(other, -1.0)]}, {2: 1e-3})
+    engine.update({2: [TrainingSample(one, 1.0), TrainingSample(other, -1.0)]}, {2: 1e-3})
     engine.generate([[3, 4, 5]], [2], Sampling(8), 2)
     assert happened[5:] == [
         *("sleep", "log_probs", "wake", "sleep", "update", "wake", "push"), *checked, "generate",

@@ -21,7 +21,7 @@ def alone(engine, prompt, slot):
     ids = engine.tokenizer(prompt, add_special_tokens=False)["input_ids"]
     tokens, logprobs = [], []
     while len(tokens) < GREEDY.max_new_tokens:
-        with torch.inference_mode(), engine.bank.routed(torch.tensor([slot])):
+        with torch.inference_mode(), engine.bank.adapters_active(torch.tensor([slot])):
             logits = engine.model(input_ids=torch.tensor([ids + tokens])).logits[0, -1]
         tokens.append(int(logits.argmax()))
         logprobs.append(float(torch.log_softmax(logits, -1).max()))

@@ -6,7 +6,7 @@ import torch
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.data_parallel import DataParallelLearner
-from azr_population.engines.engine import Completion, Sample
+from azr_population.engines.engine import Completion, TrainingSample
 from azr_population.engines.torch_engine import make_bank
 from azr_population.weights.adapter import LoraSpec
 
@@ -46,7 +46,7 @@ def test_rows_in_one_batch_are_as_rows_alone() -> None:
             assert len(together[row]) == 0
             continue
         ids = torch.tensor([PROMPTS[row] + RESPONSES[row]])
-        with torch.no_grad(), made.bank.routed(torch.tensor([SLOTS[row]])):
+        with torch.no_grad(), made.bank.adapters_active(torch.tensor([SLOTS[row]])):
             logits = made.model(input_ids=ids).logits[0, len(PROMPTS[row]) - 1 : -1]
         every = torch.log_softmax(logits, -1)
         expected = every.gather(1, torch.tensor(RESPONSES[row]).unsqueeze(1)).squeeze(1)
@@ -59,13 +59,13 @@ def test_rows_in_one_batch_are_as_rows_alone() -> None:
 def test_gradient_checkpointing_changes_no_update() -> None:
     plain, saving = learner(), learner(checkpointing=True)
     chosen, _ = plain.log_probs(PROMPTS, RESPONSES, SLOTS)
-    samples: dict[int, list[Sample]] = {0: [], 1: [], 2: []}
+    samples: dict[int, list[TrainingSample]] = {0: [], 1: [], 2: []}
     for row in (0, 1, 3):
         completion = Completion(
             SLOTS[row], tuple(PROMPTS[row]), tuple(RESPONSES[row]), tuple(chosen[row].tolist()),
             True,
         )  # fmt: skip
-        samples[SLOTS[row]].append(Sample(completion, 1.0 - row))
+        samples[SLOTS[row]].append(TrainingSample(completion, 1.0 - row))
     before = plain.digest()
     for one in (plain, saving):
         updates = one.update(samples, dict.fromkeys(range(3), 1e-3))

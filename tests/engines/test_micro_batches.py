@@ -5,8 +5,8 @@ import random
 import pytest
 import torch
 
-from azr_population.engines.engine import Completion, Sample
-from azr_population.engines.micro_batches import Unit, collate, length, pieces
+from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.engines.micro_batches import PromptGroup, collate, length, pieces
 
 CPU = torch.device("cpu")
 
@@ -15,7 +15,7 @@ def sample(prompt, tokens, advantage=1.0):
     done = Completion(
         0, tuple(prompt), tuple(tokens), tuple(-0.1 * token for token in tokens), finished=True
     )
-    return Sample(done, advantage)
+    return TrainingSample(done, advantage)
 
 
 def drawn(seed, prompts=7, samples=40):
@@ -61,7 +61,10 @@ def test_pieces_put_together_and_cut_again_are_the_same_pieces(share, seed):
 
 
 def test_a_plain_batch_is_padded_on_the_right():
-    batch = collate([Unit((sample([1, 2], [3], 2.0),)), Unit((sample([4], [5, 6, 7], -1.0),))], CPU)
+    batch = collate(
+        [PromptGroup((sample([1, 2], [3], 2.0),)), PromptGroup((sample([4], [5, 6, 7], -1.0),))],
+        CPU,
+    )
     assert batch.input_ids.tolist() == [[1, 2, 3, 0], [4, 5, 6, 7]]
     assert batch.mask.tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
     assert batch.completion.tolist() == [[False, False, True, False], [False, True, True, True]]
@@ -71,8 +74,8 @@ def test_a_plain_batch_is_padded_on_the_right():
 
 
 def test_a_shared_prompt_stands_once_before_its_completions():
-    unit = Unit((sample([1, 2, 3], [4], 2.0), sample([1, 2, 3], [5, 6], -1.0)))
-    other = Unit((sample([7], [8]),))
+    unit = PromptGroup((sample([1, 2, 3], [4], 2.0), sample([1, 2, 3], [5, 6], -1.0)))
+    other = PromptGroup((sample([7], [8]),))
     batch = collate([other, unit], CPU, share=True)
     assert batch.input_ids.tolist() == [[1, 2, 3, 4, 3, 5, 6, 7, 8]]
     assert batch.positions.tolist() == [[0, 1, 2, 3, 2, 3, 4, 0, 1]]

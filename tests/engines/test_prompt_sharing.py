@@ -9,7 +9,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForC
 from azr_population.engines import shared_prefix
 from azr_population.engines.attention import use_strided_attention
 from azr_population.engines.decoding import decode
-from azr_population.engines.engine import Sample, Sampling
+from azr_population.engines.engine import Sampling, TrainingSample
 from azr_population.engines.prompt_sharing import shares_prompts
 
 PROMPTS = ["abc de fgh", "hello", "x", "a longer prompt 12"]
@@ -106,10 +106,12 @@ def test_completions_in_bfloat16_score_as_well_as_without(another_engine):
 
 
 def test_an_update_is_the_one_without(another_engine):
-    engines = [another_engine(share_prompts=share) for share in (False, True)]
+    engines = [another_engine(share_prefix=share) for share in (False, True)]
     groups = engines[0].generate(PROMPTS[:2] * 3, [0] * 6, Sampling(12, n=4), 5)
     samples = [
-        Sample(one, float(number % 3) - 1) for group in groups for number, one in enumerate(group)
+        TrainingSample(one, float(number % 3) - 1)
+        for group in groups
+        for number, one in enumerate(group)
     ]
     plain, shared = (engine.update({0: samples}, {0: 1e-3})[0] for engine in engines)
     assert plain["tokens"] == shared["tokens"]
@@ -120,14 +122,14 @@ def test_an_update_is_the_one_without(another_engine):
 def test_an_update_shares_where_it_may_and_not_where_it_must_not(another_engine):
     rows = {}
     for share in (False, True):
-        engine = another_engine(share_prompts=share)
+        engine = another_engine(share_prefix=share)
         (group,) = engine.generate(["a longer prompt"], [0], Sampling(4, n=8), 5)
         layer = engine.model.model.layers[0].input_layernorm
         seen = rows[share] = []
         layer.register_forward_hook(
             lambda module, given, told, seen=seen: seen.append(given[0].shape[:2].numel())
         )
-        engine.update({0: [Sample(replace(one), 1.0) for one in group]}, {0: 1e-3})
+        engine.update({0: [TrainingSample(replace(one), 1.0) for one in group]}, {0: 1e-3})
     assert sum(rows[True]) < 0.5 * sum(rows[False])
 
 

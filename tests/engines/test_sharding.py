@@ -41,7 +41,7 @@ def test_members_on_a_shared_base_are_those_on_whole_ones(tmp_path: Path) -> Non
 def test_a_sampler_on_the_learners_own_base_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azr_population.engines.assembly.ranks", lambda: 2)
     settings = EngineSettings(
-        str(nano_base_path()), ("a",), LoraSpec(4, 8.0), learner=LearnerConfig(shard=True)
+        str(nano_base_path()), ("a",), LoraSpec(4, 8.0), learner=LearnerConfig(shard_base=True)
     )
     with pytest.raises(UserError, match=r"shard=true needs .* and rollout=torch has none"):
         make_engine(settings, [torch.Generator()])

@@ -29,7 +29,7 @@ def batch() -> tuple[torch.Tensor, ...]:
 
 def scored(engine: Any, weights: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Both results, and the gradient of a member under a weighted sum of the first."""
-    with engine.bank.routed(torch.zeros(ROWS, dtype=torch.long)):
+    with engine.bank.adapters_active(torch.zeros(ROWS, dtype=torch.long)):
         chosen, entropies = token_log_probs(engine.model, *batch())
         (chosen * weights).sum().backward()
     parameters = engine.bank.parameters_of(0)
@@ -49,7 +49,7 @@ def test_pieces_give_the_numbers_and_gradients_of_the_whole(engine, monkeypatch,
         # float32's rounding: sums over the vocabulary and the tokens in another order.
         assert (ours - theirs).norm() < 1e-5 * theirs.norm()
     assert "forward" not in vars(engine.model.lm_head)
-    with torch.no_grad(), engine.bank.routed(torch.zeros(ROWS, dtype=torch.long)):
+    with torch.no_grad(), engine.bank.adapters_active(torch.zeros(ROWS, dtype=torch.long)):
         assert torch.equal(token_log_probs(engine.model, *batch())[0], pieces[0])
 
 

@@ -3,7 +3,7 @@ import torch
 
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.base_model import load_base
-from azr_population.engines.engine import Sample, Sampling
+from azr_population.engines.engine import Sampling, TrainingSample
 from azr_population.errors import UserError
 
 RATES = {0: 1e-2, 1: 1e-2, 2: 1e-2}
@@ -24,7 +24,7 @@ def sampled(engine, member, rows=8, seed=3):
 
 def logprob(engine, completion):
     ids = torch.tensor([completion.prompt_ids + completion.token_ids])
-    with torch.inference_mode(), engine.bank.routed(torch.tensor([completion.slot])):
+    with torch.inference_mode(), engine.bank.adapters_active(torch.tensor([completion.slot])):
         logits = engine.model(input_ids=ids).logits[0, :-1]
     chosen = torch.log_softmax(logits, -1).gather(1, ids[0, 1:, None])[:, 0]
     return float(chosen[len(completion.prompt_ids) - 1 :].sum())
@@ -34,7 +34,7 @@ def test_an_update_makes_rewarded_completions_likelier_and_others_less_likely(en
     good, bad = sampled(engine, 1)[:2]
     before = logprob(engine, good), logprob(engine, bad)
     for _ in range(3):
-        engine.update({1: [Sample(good, 1.0), Sample(bad, -1.0)]}, RATES)
+        engine.update({1: [TrainingSample(good, 1.0), TrainingSample(bad, -1.0)]}, RATES)
     assert logprob(engine, good) > before[0]
     assert logprob(engine, bad) < before[1]
 
@@ -42,7 +42,7 @@ def test_an_update_makes_rewarded_completions_likelier_and_others_less_likely(en
 def test_an_update_of_one_member_leaves_the_others_bit_for_bit(engine):
     others = factors(engine, 0), factors(engine, 2)
     mine = factors(engine, 1)
-    samples = [Sample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
+    samples = [TrainingSample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
     metrics = engine.update({1: samples}, RATES)
     assert same(others[0], factors(engine, 0)) and same(others[1], factors(engine, 2))
     assert not same(mine, factors(engine, 1))
@@ -52,18 +52,18 @@ def test_an_update_of_one_member_leaves_the_others_bit_for_bit(engine):
 
 def test_the_gradient_does_not_depend_on_the_micro_batches(engine, another_engine):
     other = another_engine(micro_batch_tokens=1)
-    samples = [Sample(one, float(i % 3) - 1) for i, one in enumerate(sampled(engine, 0))]
+    samples = [TrainingSample(one, float(i % 3) - 1) for i, one in enumerate(sampled(engine, 0))]
     one, two = (e.update({0: samples}, RATES)[0] for e in (engine, other))
     for name in ("loss", "grad_norm", "entropy", "approx_kl"):
         assert one[name] == pytest.approx(two[name], rel=1e-4, abs=1e-6)
 
 
 def test_a_piece_that_keeps_its_activations_runs_no_layer_twice(engine, another_engine):
-    samples = [Sample(one, float(i % 3) - 1) for i, one in enumerate(sampled(engine, 0))]
+    samples = [TrainingSample(one, float(i % 3) - 1) for i, one in enumerate(sampled(engine, 0))]
     told = []
     for keep, passes in ((0, 2), (1000, 1)):
         other = another_engine(
-            gradient_checkpointing=True, keep_tokens=keep, micro_batch_tokens=1000
+            gradient_checkpointing=True, recompute_above_tokens=keep, micro_batch_tokens=1000
         )
         runs = []
         first = other.model.model.layers[0].input_layernorm
@@ -74,7 +74,7 @@ def test_a_piece_that_keeps_its_activations_runs_no_layer_twice(engine, another_
 
 
 def test_pieces_are_cut_to_what_is_kept(engine, another_engine):
-    other = another_engine(gradient_checkpointing=True, keep_tokens=9)
+    other = another_engine(gradient_checkpointing=True, recompute_above_tokens=9)
     assert other.engine.learner.config.most_tokens == 9
     assert (
         engine.engine.learner.config.most_tokens == engine.engine.learner.config.micro_batch_tokens
@@ -82,15 +82,17 @@ def test_pieces_are_cut_to_what_is_kept(engine, another_engine):
 
 
 def test_on_policy_log_ratios_are_nil(engine):
-    samples = [Sample(one, 1.0 - i % 2 * 2) for i, one in enumerate(sampled(engine, 2))]
+    samples = [TrainingSample(one, 1.0 - i % 2 * 2) for i, one in enumerate(sampled(engine, 2))]
     metrics = engine.update({2: samples}, RATES)[2]
     assert metrics["approx_kl"] == pytest.approx(0, abs=1e-6)
-    assert metrics["clip_fraction"] == 0
+    assert metrics["clip_frac"] == 0
 
 
 def test_gradients_are_clipped_to_the_norm(another_engine, monkeypatch):
     engine = another_engine(max_grad_norm=1e-3)
-    samples = [Sample(one, 100.0 * (i % 2) - 50) for i, one in enumerate(sampled(engine, 0))]
+    samples = [
+        TrainingSample(one, 100.0 * (i % 2) - 50) for i, one in enumerate(sampled(engine, 0))
+    ]
     norms = []
 
     def spy(optimizer, *ignored):
@@ -111,7 +113,7 @@ def test_chat_prompts_go_through_the_tokenizers_template(another_engine):
 
 def test_a_non_finite_gradient_is_not_applied(engine):
     before = factors(engine, 0)
-    samples = [Sample(one, float("inf")) for one in sampled(engine, 0)]
+    samples = [TrainingSample(one, float("inf")) for one in sampled(engine, 0)]
     metrics = engine.update({0: samples}, RATES)
     assert metrics[0]["updates"] == 0
     assert same(before, factors(engine, 0))
@@ -124,7 +126,7 @@ def test_a_member_without_samples_is_left_alone(engine):
 
 
 def test_going_on_from_a_saved_state_is_bit_identical(engine, another_engine):
-    samples = [Sample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
+    samples = [TrainingSample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
     engine.update({1: samples}, RATES)
     state = engine.state_dict()
     other = another_engine()
@@ -135,7 +137,7 @@ def test_going_on_from_a_saved_state_is_bit_identical(engine, another_engine):
 
 
 def test_a_written_member_starts_with_a_fresh_optimizer(engine):
-    samples = [Sample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
+    samples = [TrainingSample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
     start = engine.read(1)
     engine.update({1: samples}, RATES)
     first = factors(engine, 1)

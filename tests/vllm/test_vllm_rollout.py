@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from azr_population.engines.engine import BASE, Sampling
+from azr_population.engines.engine import NO_ADAPTER, Sampling
 from azr_population.engines.torch_rollout import TorchRollout
 from azr_population.errors import UserError
 
 pytestmark = pytest.mark.slow
 
 PROMPTS = [list(range(20, 20 + length)) for length in (5, 9, 17, 40, 33, 12)]
-SLOTS = [2, BASE, 0, 3, BASE, 1]
+SLOTS = [2, NO_ADAPTER, 0, 3, NO_ADAPTER, 1]
 
 
 def furthest(pair, groups):
@@ -67,7 +67,7 @@ def test_members_are_served_as_they_were_pushed_last(pair, monkeypatch):
     monkeypatch.setattr(pair.rollout, "in_memory", False)
     pair.change(3, 103)
     differences = pair.check()
-    assert sorted(differences) == [BASE, 0, 1, 2, 3]
+    assert sorted(differences) == [NO_ADAPTER, 0, 1, 2, 3]
     assert max(differences.values()) < 1e-3
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from azr_population.engines.batching import deal
 from azr_population.engines.data_parallel import piece_tokens
-from azr_population.engines.engine import Completion, Ids, Sample, Sampling, Updates
+from azr_population.engines.engine import Completion, Ids, Sampling, TrainingSample, Updates
 from azr_population.engines.micro_batches import length, pieces
 from azr_population.engines.workers.lost_workers import watched
 from azr_population.engines.workers.placement import PlacedGroup
@@ -67,11 +67,11 @@ class RayEngine:
         return groups
 
     def update(
-        self, samples: Mapping[int, Sequence[Sample]], learning_rates: Mapping[int, float]
+        self, samples: Mapping[int, Sequence[TrainingSample]], learning_rates: Mapping[int, float]
     ) -> Updates:
         """See `Learner`; each member's rows are dealt out in the pieces in which they go through
         the model, so that the number of ranks changes no piece."""
-        hands: list[dict[int, list[Sample]]] = [{} for _ in range(self._ranks)]
+        hands: list[dict[int, list[TrainingSample]]] = [{} for _ in range(self._ranks)]
         if self._share is None:
             self._share = bool(self._call("shares_prompts")[0])
         for slot, own in samples.items():

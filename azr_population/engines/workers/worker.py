@@ -19,6 +19,7 @@ from azr_population.engines.assembly import EngineSettings, make_engine
 from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, Updates
 from azr_population.engines.local import LocalEngine
+from azr_population.registry import trust
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.breeding import Making, bred
@@ -45,6 +46,7 @@ class EngineWorker(Worker):
 
     def __init__(self, settings: WorkerSettings) -> None:
         super().__init__()
+        trust(settings.rollout.name)  # a process of a run: its driver has checked the name
         self.settings = settings
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)

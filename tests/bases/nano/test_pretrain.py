@@ -3,13 +3,14 @@ import json
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 
 from azr_population.bases.nano import corpus
 from azr_population.bases.nano.forward import logits, may_attend, rotary_table
 from azr_population.bases.nano.packing import pack, read_document
 from azr_population.bases.nano.pretrain import ROPE_THETA, BuildRecipe, Phase, build, new_model
 from azr_population.bases.nano.tokenizer import build_tokenizer
+from azr_population.engines.base_model import load_tokenizer
 
 PHASES = (
     Phase(tokens=28_000, minutes=0.8, learning_rate=1e-2, strict=False),
@@ -76,9 +77,7 @@ def test_twenty_steps_reduce_the_loss_and_the_folder_loads(built):
     model = AutoModelForCausalLM.from_pretrained(folder)
     assert model.config.hidden_size == 32
     text = "<SO>def f(n):\n    return n + 12<in>''.join(sorted(s))"
-    assert (
-        AutoTokenizer.from_pretrained(folder)(text).input_ids == build_tokenizer()(text).input_ids
-    )
+    assert load_tokenizer(folder)(text).input_ids == build_tokenizer()(text).input_ids
 
 
 def test_a_build_goes_on_from_another_with_its_last_phase(built, tmp_path):

@@ -1,7 +1,6 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoTokenizer
 
 from azr_population.bases.nano.pretrain import BuildRecipe, new_model
 from azr_population.bases.nano.tokenizer import (
@@ -10,6 +9,7 @@ from azr_population.bases.nano.tokenizer import (
     save_tokenizer,
     vocabulary,
 )
+from azr_population.engines.base_model import load_tokenizer
 
 TOKENIZER = build_tokenizer()
 
@@ -40,12 +40,12 @@ def test_other_characters_are_unknown():
 
 
 @pytest.mark.parametrize("text", ["<SO>a<in>[1, 20]<out>[]", "''.join(sorted(s))"])
-def test_a_saved_tokenizer_loads_with_auto_tokenizer(tmp_path, text):
+def test_a_saved_tokenizer_is_read_again(tmp_path, text):
     save_tokenizer(tmp_path)
     new_model(BuildRecipe(hidden=16, layers=1, heads=2, mlp=16), seed=0).config.save_pretrained(
         tmp_path
     )
-    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    loaded = load_tokenizer(tmp_path)
     assert loaded(text).input_ids == TOKENIZER(text).input_ids
     # Marks are words, not special tokens: engines that skip special tokens keep them.
     assert loaded.decode(loaded(text + "<eos>").input_ids, skip_special_tokens=True) == text

@@ -1,15 +1,16 @@
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.domains.code.nano_format import NanoFormat
 from azr_population.domains.code.task import Task, TaskType
+from azr_population.engines.base_model import load_tokenizer
 
 
 def test_the_shipped_folder_loads_is_small_and_can_add():
     folder = nano_base_path()
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 6 * 1024**2
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = load_tokenizer(folder)
     model = AutoModelForCausalLM.from_pretrained(folder)
     assert model.config.model_type == "qwen2"
     assert model.config.eos_token_id == tokenizer.eos_token_id == 1

@@ -16,14 +16,16 @@ from pathlib import Path
 import pytest
 from ray_heads import environment, ray_head
 
+from azr_population.runs.records import metrics_of_members
 from azr_population.weights.peft_folder import load_adapter
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 SMALL = [
-    "population=2t2s", "population.rows=6", "population.attempts=2", "population.student_lr=1e-3",
-    "task=code_o", "evolution.interval=2", "evolution.ready=0", "exam.every=0", "seed=3",
-    "run.checkpoint_every=1", "referee.accept_unconfined=true", "engine.threads=1",
+    "population=2t2s", "population.batch_size=6", "population.samples_per_task=2",
+    "population.student_lr=1e-3",
+    "task=code_o", "evolution.interval=2", "evolution.grace_period=0", "eval.every=0", "seed=3",
+    "run.checkpoint_every=1", "referee.allow_unsandboxed=true", "engine.threads=1",
 ]  # fmt: skip
 
 
@@ -169,6 +171,6 @@ def test_workers_sample_with_vllm(tmp_path: Path) -> None:
         "engine.vllm.max_num_seqs=16",
     )  # fmt: skip
     for line in (run / "metrics.jsonl").read_text().splitlines():
-        for name, member in json.loads(line)["members"].items():
+        for name, member in metrics_of_members(json.loads(line)).items():
             if member.get("updates"):
-                assert member["sampler_kl"] < 1e-5 and member["sampler_ess"] > 0.999, name
+                assert member["engine/mismatch_kl"] < 1e-5 and member["engine/ess"] > 0.999, name

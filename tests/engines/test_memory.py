@@ -11,10 +11,10 @@ import torch
 from counted import Counted
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines import costs
-from azr_population.engines.costs import Architecture, Load
+from azr_population.engines import memory
 from azr_population.engines.data_parallel import DataParallelLearner
-from azr_population.engines.engine import Completion, Sample
+from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.engines.memory import Architecture, Load
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import Bank
 
@@ -76,7 +76,7 @@ def learner(sizes: dict[str, int], checkpointing: bool) -> DataParallelLearner:
         model = Qwen2ForCausalLM(config("qwen2", **sizes)).eval()
     finally:
         torch.set_default_dtype(before)
-    settings = LearnerConfig(products="bfloat16", gradient_checkpointing=checkpointing)
+    settings = LearnerConfig(lora_dtype="bfloat16", gradient_checkpointing=checkpointing)
     return DataParallelLearner(model, Bank(model, LoraSpec(32, 64.0), 8), settings)
 
 
@@ -104,18 +104,18 @@ def test_the_learner_takes_what_was_worked_out(
         products=2,
     )
     ids, answer = (1,) * prompt, (1,) * response
-    sample = Sample(Completion(0, ids, answer, (0.0,) * response, True), 1.0)
+    sample = TrainingSample(Completion(0, ids, answer, (0.0,) * response, True), 1.0)
     with Counted() as counted:
         made = learner(sizes, checkpointing)
-        held = costs.phases(load, H100)["score"]
+        held = memory.phases(load, H100)["score"]
         assert counted.live == pytest.approx(held["base"] + held["members, float32"], rel=0.001)
         # Two rows, so that there is a sum of gradients beside the second one's work.
         update = counted.of(lambda: made.update({0: [sample] * 2}, {0: 1e-5}))
         score = counted.of(lambda: made.log_probs([ids], [answer], [0]))
     told = {
         "moments of a member": (update["kept"], held["AdamW's moments"] / 8),
-        "update": (update["peak"], costs.update_peak(load)),
-        "score": (score["peak"], costs.score_peak(load) + held["their copies"]),
+        "update": (update["peak"], memory.update_peak(load)),
+        "score": (score["peak"], memory.score_peak(load) + held["their copies"]),
     }
     for name, (found, expected) in told.items():
         print(f"{name}: counted {found / 1e9:.2f} GB, worked out {expected / 1e9:.2f}")
@@ -127,28 +127,30 @@ def test_vllms_share_is_its_own_whatever_its_version_counts() -> None:
     """AZR's 0.4 holds a 7B base and 14 rows of full length; passed on as it is, the V1 engine of
     0.8.5 would find no room beside the learner."""
     load = Load(architecture(), 8, 32, 6144, 8096, share=0.4)
-    whole = costs.vllm_utilisation(load, H100, whole_process=True)
+    whole = memory.vllm_utilisation(load, H100, whole_process=True)
     assert whole == pytest.approx(0.4 + (15.23e9 + 2.58e9) / H100, abs=0.001)
-    assert costs.vllm_utilisation(load, H100, whole_process=False) == 0.4
-    assert 10 < costs.cache_tokens(load, H100) / load.row < 20
-    learners = costs.base_bytes(load) + 4 * load.slots * load.member
-    assert costs.cache_bytes(load, H100) - learners < -4e9
+    assert memory.vllm_utilisation(load, H100, whole_process=False) == 0.4
+    assert 10 < memory.cache_tokens(load, H100) / load.row < 20
+    learners = memory.base_bytes(load) + 4 * load.slots * load.member
+    assert memory.cache_bytes(load, H100) - learners < -4e9
 
 
 def test_what_is_kept_fits_beside_the_rest_and_more_room_keeps_more() -> None:
     load = Load(architecture(), 8, 32, 6144, 8096, products=2)
-    kept = [costs.kept_tokens(load, total) for total in (60e9, H100, 200e9)]
+    kept = [memory.kept_tokens(load, total) for total in (60e9, H100, 200e9)]
     assert 0 == kept[0] < kept[1] < kept[2] == load.piece
     keeping = replace(load, keep=kept[1])
-    assert costs.update_peak(keeping) > costs.update_peak(load)
-    assert sum(costs.phases(keeping, H100)["update"].values()) < 0.8 * H100
-    assert costs.kept_tokens(replace(load, checkpointing=False), H100) == 0
+    assert memory.update_peak(keeping) > memory.update_peak(load)
+    assert sum(memory.phases(keeping, H100)["update"].values()) < 0.8 * H100
+    assert memory.kept_tokens(replace(load, checkpointing=False), H100) == 0
 
 
 def test_a_sharded_base_and_a_parallel_vllm_take_their_part() -> None:
     load = Load(architecture(), 8, 32, 6144, 8096, ranks=8)
-    assert costs.base_bytes(replace(load, shard=True)) == costs.base_bytes(load) / 8
-    one, two = (costs.vllm_bytes(replace(load, parallel=n)) for n in (1, 2))
+    assert memory.base_bytes(replace(load, shard=True)) == memory.base_bytes(load) / 8
+    one, two = (memory.vllm_bytes(replace(load, parallel=n)) for n in (1, 2))
     assert two["vLLM: base"] == one["vLLM: base"] / 2
     assert one["vLLM: slots"] / 2 < two["vLLM: slots"] < one["vLLM: slots"]
-    assert costs.cache_tokens(replace(load, parallel=2), H100) > 2 * costs.cache_tokens(load, H100)
+    assert memory.cache_tokens(replace(load, parallel=2), H100) > 2 * memory.cache_tokens(
+        load, H100
+    )

@@ -1,9 +1,9 @@
 """MBPP+ through our judge: every canonical solution, and each with one operator changed.
 
-    python benchmarks/evaluation_mutants.py --data DIR [--json FILE]
+    python benchmarks/evals_mutants.py --data DIR [--json FILE]
 
 All canonical solutions are to pass. Of each the first mutant is judged: operators first, constants
-and returned values where there is no operator (`evaluation_samples.mutants`). One that passes is
+and returned values where there is no operator (`mutants`). One that passes is
 listed with the reason: it is equivalent, or the benchmark's tests do not tell; then an input on
 which the two differ is given to the same judge, which is to fail it.
 """
@@ -11,20 +11,19 @@ which the two differ is given to the same judge, which is to fail it.
 from __future__ import annotations
 
 import argparse
+import ast
+import copy
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluation_samples import mutants
-
 from azr_population import versions
-from azr_population.measuring.evaluation.benchmark import chosen
-from azr_population.measuring.evaluation.data import read
-from azr_population.measuring.evaluation.grading.functions import FunctionJudge
-from azr_population.measuring.evaluation.grading.references import References
-from azr_population.measuring.evaluation.problem import FunctionProblem
+from azr_population.evals.benchmarks import FunctionProblem, read_benchmark
+from azr_population.evals.grading.functions import FunctionJudge
+from azr_population.evals.grading.references import References
 
 EQUIVALENT = {
     "Mbpp/62": "changes the assert on []: it raises either way",
@@ -50,6 +49,88 @@ WITNESSES: dict[str, list[Any]] = {
     "Mbpp/763": [(1, 1000), 2],
 }
 """Arguments that tell a first mutant apart where no test of MBPP+ does."""
+
+
+_COMPARE = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+_BINARY = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
+}  # fmt: skip
+
+
+def mutants(source: str) -> Iterator[tuple[str, str]]:
+    """Every program with one operator changed: (what was done, the program).
+
+    Operators first; then, where a program has none or for more of them, its integers and constants.
+    """
+    tree = ast.parse(source)
+    sites = [node for node in ast.walk(tree) if _changes(node)]
+    for kind in (_is_operator, lambda node: not _is_operator(node)):
+        for site in filter(kind, sites):
+            for number in range(len(_changes(site))):
+                changed = copy.deepcopy(tree)
+                twin = next(
+                    new
+                    for old, new in zip(ast.walk(tree), ast.walk(changed), strict=True)
+                    if old is site
+                )
+                what = _changes(twin)[number]()
+                ast.fix_missing_locations(changed)
+                yield f"line {site.lineno}: {what}", ast.unparse(changed)
+
+
+def _is_operator(node: ast.AST) -> bool:
+    return not isinstance(node, (ast.Constant, ast.Return))
+
+
+def _changes(node: ast.AST) -> list:
+    """What may be done to a node; each is a function that does it in place and says what."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARE:
+        return [lambda: _set(node.ops, 0, _COMPARE[type(node.ops[0])]())]
+    if isinstance(node, (ast.BinOp, ast.AugAssign)) and type(node.op) in _BINARY:
+        return [lambda: _put(node, _BINARY[type(node.op)]())]
+    if isinstance(node, ast.BoolOp):
+        return [lambda: _put(node, ast.Or() if isinstance(node.op, ast.And) else ast.And())]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return [lambda: _put(node, ast.UAdd())]
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return [lambda: _constant(node, node.value + 1)]
+    if isinstance(node, ast.Constant) and type(node.value) is bool:
+        return [lambda: _constant(node, not node.value)]
+    if isinstance(node, ast.Return) and not _is_none(node.value):
+        return [lambda: _nothing(node)]
+    return []
+
+
+def _is_none(value: ast.AST | None) -> bool:
+    return value is None or (isinstance(value, ast.Constant) and value.value is None)
+
+
+def _set(ops: list, place: int, new: ast.AST) -> str:
+    said = f"{type(ops[place]).__name__} -> {type(new).__name__}"
+    ops[place] = new
+    return said
+
+
+def _put(node: ast.AST, new: ast.AST) -> str:
+    said = f"{type(node.op).__name__} -> {type(new).__name__}"
+    node.op = new
+    return said
+
+
+def _constant(node: ast.Constant, new: object) -> str:
+    said = f"{node.value} -> {new}"
+    node.value = new
+    return said
+
+
+def _nothing(node: ast.Return) -> str:
+    node.value = ast.Constant(None)
+    return "returns None"
 
 
 def first_mutants(problems: list[FunctionProblem]) -> list[tuple[FunctionProblem, str, str]]:
@@ -96,7 +177,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=0)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    data = read(chosen("mbpp_plus")[0], arguments.data)
+    data = read_benchmark("mbpp_plus", str(arguments.data))
     found = measured(data.problems, arguments.processes)  # type: ignore[arg-type]
     for line in (f"{key}: {found[key]}" for key in ("problems", "canonical", "mutants")):
         print(line)

@@ -2,7 +2,7 @@
 
 Pure functions: nothing is loaded, and nobody is asked but the base's config.json. The learner's
 bytes are held against its own code, run on tensors without contents
-(`tests/engines/test_costs.py`); those of vLLM follow its sources and have an allowance.
+(`tests/engines/test_memory.py`); those of vLLM follow its sources and have an allowance.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from typing import Any
 
 from azr_population.engines.token_log_probs import NUMBERS
 
-CARD = 0.9887
-"""Usable bytes of a card over its nominal GiB: of an H100 with 80 of them torch sees 84.9 GB."""
+GIB = 0.9887 * 2**30
+"""Usable bytes for each GiB that a card is sold with: of an H100's 80 torch sees 84.9 GB."""
+MARGIN = 1.5e9
+"""Bytes that have to stay free on a GPU: these sums are off by as much."""
 CONTEXT, GRAPHS = 1.5e9, 1.0e9
 """Bytes that no tensor explains, assumed: CUDA's context, NCCL and workspaces; vLLM's graphs."""
 FORWARD = {2: (6.0, 8.0), 4: (8.0, 12.0)}
@@ -173,6 +175,9 @@ class Load:
     sequences: int = 1024
     generate_tokens: int = 393_216
     """Most tokens in the KV cache where torch samples."""
+    on_gpu: bool = True
+    past: int = 0
+    """Slots of past opponents, which do not learn."""
 
     @property
     def row(self) -> int:
@@ -257,7 +262,7 @@ def cache_tokens(load: Load, total: float) -> int:
     """Tokens in the KV cache of a vLLM (over all GPUs that share it), or of the torch rollout."""
     if not load.vllm:
         return load.generate_tokens
-    token = load.architecture.cache * load.size / min(load.parallel, load.architecture.kv_heads)
+    token = load.architecture.cache * load.size / (_kv_parts(load) or 1)
     return int(cache_bytes(load, total) / token)
 
 
@@ -277,8 +282,8 @@ def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
         "base": base_bytes(load),
         "members, float32": 4.0 * load.slots * load.member,
         "their copies": copies_bytes(load),
-        "AdamW's moments": 8.0 * load.slots * load.member,
-        "CUDA, NCCL, graphs": CONTEXT + (GRAPHS if load.vllm else 0.0),
+        "AdamW's moments": 8.0 * (load.slots - load.past) * load.member,
+        "CUDA, NCCL, graphs": (CONTEXT + GRAPHS * load.vllm) * load.on_gpu,
     }
     cache = {"KV cache": cache_bytes(load, total)}
     if load.vllm:
@@ -287,14 +292,54 @@ def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
         work = served.pop("vLLM: work")
         wake = held | served | cache | {"work": min(work, (4.0 + load.size) * load.member)}
     else:
-        work = PREFILL * _widths(load.architecture, FORWARD[2]) + gathered_bytes(load)
+        work = min(PREFILL, load.generate_tokens) * _widths(
+            load.architecture, FORWARD[2]
+        ) + gathered_bytes(load)
         generate, wake = held | cache | {"work": work}, {}
-    told = {
+    parts = {
         "generate": generate,
         "score": held | {"work": score_peak(load)},
         "update": held | {"work": update_peak(load)},
     }
-    return told | ({"wake": wake} if wake else {})
+    return parts | ({"wake": wake} if wake else {})
+
+
+def check_memory(load: Load, total: float) -> str | None:
+    """What does not fit a device of `total` bytes, in words; None where all does."""
+    a, margin = load.architecture, MARGIN if load.on_gpu else 0.0
+    if load.vllm and (a.heads % load.parallel or _kv_parts(load) is None):
+        return (
+            f"tensor_model_parallel_size={load.parallel} does not divide the base's {a.heads} "
+            f"attention heads ({a.kv_heads} of keys and values)"
+        )
+    if load.vllm and (tokens := cache_tokens(load, total)) < load.row:
+        need = sum(vllm_bytes(load).values()) + CONTEXT
+        return (
+            f"vLLM's share of {load.share:.2f} is {load.share * total / 1e9:.1f} GB a GPU, it "
+            f"takes {need / 1e9:.1f} without a KV cache, and what is left holds "
+            f"{max(0, tokens):,} tokens where a row has up to {load.row:,}"
+        )
+    for phase, parts in phases(load, total).items():
+        if (needed := sum(parts.values())) > total - margin:
+            kept = f", of which {margin / 1e9:.1f} have to stay free" if margin else ""
+            return (
+                f"to {phase} takes {needed / 1e9:.1f} GB a GPU, and it has {total / 1e9:.1f}{kept} "
+                f"(the base {parts['base'] / 1e9:.1f}, members and moments "
+                f"{12e-9 * load.slots * load.member:.1f})"
+            )
+    return None
+
+
+def size(amount: float) -> str:
+    """Bytes as people read them."""
+    return f"{amount / 1e9:.1f} GB" if amount >= 1e9 else f"{amount / 1e6:.0f} MB"
+
+
+def _kv_parts(load: Load) -> int | None:
+    """Parts that keys and values are cut into by a tensor-parallel vLLM, which copies heads where
+    it has more GPUs; None where it can do neither."""
+    heads, parallel = load.architecture.kv_heads, load.parallel
+    return min(heads, parallel) if heads % parallel == 0 or parallel % heads == 0 else None
 
 
 def _learned(load: Load, tokens: int, checkpointing: bool) -> float:

@@ -1,0 +1,74 @@
+"""Seconds of a step's phases, where the sums have an exact answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from azr_population.engines.memory import Architecture, Load
+from azr_population.engines.throughput import (
+    DEVICES,
+    Device,
+    Rows,
+    Work,
+    device_of,
+    execute_seconds,
+    generate_seconds,
+    single,
+    step_seconds,
+)
+
+SMALL = Architecture(1000, 96, 200, 3, 6, 2, 16)
+
+
+def test_gpus_that_share_a_vllm_write_the_rows_of_all_of_them() -> None:
+    load, rows = Load(SMALL, 8, 32, 100, 1000), Rows(100, 100, 1000, 1000)
+    # Of a decoding step nothing is left but what the host takes: seconds are steps.
+    device = Device(flops=math.inf, bandwidth=math.inf, overhead=1.0)
+    cache = 10 * (100 + 1000)
+    alone = generate_seconds(load, rows, cache, device)
+    assert alone == pytest.approx(100 * 1000 / 10)
+    two = replace(load, parallel=2)
+    assert generate_seconds(two, rows, cache, device) == pytest.approx(2 * alone)
+    assert generate_seconds(two, rows, 2 * cache, device) == pytest.approx(alone)
+
+
+@pytest.mark.parametrize(
+    ("gib", "product", "name"),
+    [
+        (79.6, "NVIDIA H100 80GB HBM3", "H100"),
+        (80, "", "H100"),
+        (40, "NVIDIA A100-SXM4-40GB", "A100-40"),
+        (80, "NVIDIA A100-SXM4-80GB", "A100"),
+        (24, "NVIDIA GeForce RTX 4090", "4090"),
+        (24, "a card nobody knows", "4090"),
+        (140, "", "H200"),
+    ],
+)
+def test_a_device_is_known_by_its_name_or_its_memory(gib: float, product: str, name: str) -> None:
+    assert device_of(gib, product).name == name
+
+
+def test_a_slower_device_takes_longer_and_the_single_agent_less() -> None:
+    load = Load(SMALL, 8, 32, 100, 1000, ranks=8)
+    work = Work(3, 512, 2731, 512, 8, 100, 300, 1000)
+    for name in ("4090", "A100", "H100"):
+        assert set(step_seconds(load, work, 80e9, DEVICES[name])) == {
+            "propose", "estimate", "solve", "update", "execute",
+        }  # fmt: skip
+    sums = [
+        sum(step_seconds(load, work, 80e9, DEVICES[name]).values())
+        for name in ("L40S", "A100", "H100")
+    ]
+    assert sums == sorted(sums, reverse=True)
+    alone, less = single(load, work, 8)
+    assert alone.slots == 1 and less.proposals == 64 and less.solved == 64
+    assert sum(step_seconds(alone, less, 80e9, DEVICES["H100"]).values()) < sums[-1]
+
+
+def test_as_many_loops_wait_at_once_as_there_are_processes() -> None:
+    work = Work(3, 512, 2731, 512, 8, 1500, 1000, 8096)
+    assert execute_seconds(work) == pytest.approx(70.5, abs=0.1)
+    assert execute_seconds(replace(work, timeout=5.0)) == pytest.approx(35.5, abs=0.1)
