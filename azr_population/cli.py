@@ -14,6 +14,8 @@ from pathlib import Path
 from azr_population import __version__
 from azr_population.arguments import Parser
 from azr_population.errors import UserError
+from azr_population.printable import printable
+from azr_population.registry import EVERYTHING, trust
 
 _TRAIN = """\
 Co-evolve populations of LoRA adapters by self-play. Overrides are Hydra's:
@@ -26,14 +28,16 @@ several seeds:
 
   for seed in 1 2 3; do azr-population train seed=$seed run.dir=runs/4t4s/seed_$seed; done
 
-Any field can be set (population.rows=96); `azr-population train --config` prints them all. Groups:
+Any field can be set (population.batch_size=96); `azr-population train --config` prints them all.
+Groups:
 
 """
 
 _COMPARE = """\
-Verdicts with 95% intervals over seeds against the first arm, in the terminal and on one page, which
-also has what differs between the runs, the budget of each, and the curves overlaid. Skill comes
-first: AZR's validation, benchmarks, the exam.
+Which arm is better, by how much, at what cost: a sentence for each pair of arms, with 95% intervals
+over seeds, and a table, in the terminal and on one page, which also has what differs between the
+runs, the budget of each, and the curves. Skill is the first of AZR's validation, the benchmarks and
+the held-out tasks that both arms have and measured alike.
 
   azr-population compare runs/single runs/4t4s
   azr-population compare runs/recipes/nano/single runs/recipes/nano/4t4s     folders of seed_*
@@ -42,8 +46,8 @@ first: AZR's validation, benchmarks, the exam.
   azr-population compare stock=azr.log stock=evaluations/azr/figures.json ours=runs/4t4s
 
 A RUN is a run's folder, a folder of runs named seed_*, a stock AZR log (console output, or an
-export from Weights & Biases as JSON or CSV, one run per file), or the figures.json that evaluate
-left.
+export from Weights & Biases as JSON or CSV, one run per file), or the figures.json that
+benchmark left.
 """
 
 
@@ -56,12 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     when the reader of its output went away (both as shells count signals)."""
     try:
         arguments = _parser().parse_args(argv)
+        if arguments.trust:
+            trust(EVERYTHING)
         code: int = arguments.run(arguments)
         if sys.stdout:  # None where it was closed before we came
             sys.stdout.flush()
         return code
     except UserError as error:
-        print(f"azr-population: {str(error)[:LONGEST_LINE]}", file=sys.stderr)
+        print(f"azr-population: {printable(str(error)[:LONGEST_LINE])}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("azr-population: stopped", file=sys.stderr)
@@ -91,6 +97,9 @@ def _parser() -> Parser:
         description="Co-evolving populations of LoRA adapters for reasoning self-play.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.add_argument(
+        "--trust", action="store_true", help="run the code that a run's folder names as its own"
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     train = commands.add_parser(
@@ -135,9 +144,9 @@ def _parser() -> Parser:
     recipe = commands.add_parser(
         "recipe", help="run a recipe for one of the paper's tables or figures, and draw it"
     )
-    from azr_population.experiments.recipe_command import add_arguments
+    from azr_population.analysis.recipe_command import add_arguments
+    from azr_population.evals import benchmark_command
     from azr_population.measuring import crossplay_command, exam_command
-    from azr_population.measuring.evaluation import evaluate_command
     from azr_population.measuring.play import play_command
     from azr_population.pages.show import show_command
     from azr_population.sharing import export_command, push_command
@@ -164,13 +173,13 @@ def _parser() -> Parser:
 
     for name, module, summary in (
         ("show", show_command, "what the members of a run wrote, and what became of it"),
-        ("play", play_command, "try a member by hand: prompts, proposals, tasks of yours"),
+        ("sample", play_command, "try a member by hand: prompts, proposals, tasks of yours"),
         (
-            "evaluate",
-            evaluate_command,
+            "benchmark",
+            benchmark_command,
             "the paper's benchmarks for members, PEFT folders or a server's models",
         ),
-        ("exam", exam_command, "a held-out exam for the members that a run has stored"),
+        ("eval", exam_command, "a held-out exam for the members that a run has stored"),
         (
             "crossplay",
             crossplay_command,
@@ -194,29 +203,6 @@ def _parser() -> Parser:
     from azr_population.bases.base_command import add_arguments as add_base_arguments
 
     add_base_arguments(base)
-
-    nano = commands.add_parser("nano", help="build or examine the embedded base model")
-    actions = nano.add_subparsers(metavar="ACTION", required=True)
-    build = actions.add_parser("build", help="make corpus, tokenizer and weights from a seed")
-    build.add_argument("out", metavar="FOLDER", help="a new folder")
-    build.add_argument("--minutes", type=float, default=50.0, help="of pre-training")
-    build.add_argument("--seed", type=int, default=1, help="of corpus and weights")
-    build.add_argument("--threads", type=int, default=2, help="of the processor")
-    build.set_defaults(run=_nano_build)
-    accept = actions.add_parser("accept", help="measure a nano base and print the table")
-    accept.add_argument("path", metavar="FOLDER", nargs="?", help="default: the one that ships")
-    accept.add_argument("--tasks", type=int, default=500, help="proposals per task type")
-    accept.add_argument("--seed", type=int, default=1, help="of the draws")
-    accept.add_argument(
-        "--gate",
-        type=int,
-        default=3,
-        metavar="SEEDS",
-        help="of the gate, from --seed + 1 on; 0: no gate",
-    )
-    accept.add_argument("--gate-steps", type=int, default=100, help="of each of the gate's arms")
-    accept.add_argument("--jobs", type=int, default=1, help="of the gate's runs at a time")
-    accept.set_defaults(run=_nano_accept)
 
     completion = commands.add_parser(
         "completion", help="a script that completes commands in a shell"
@@ -253,6 +239,7 @@ def _train(arguments: argparse.Namespace) -> int:
         config = load_fork(arguments.overrides)
     from azr_population.hosts.local.check import check_config
 
+    trust(config)
     check_config(config)
     if arguments.config:
         from azr_population.config.explained import explained
@@ -276,8 +263,8 @@ def _resume(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from azr_population.pages.report.listing import run_lines, runs_in
-    from azr_population.pages.report.run_page import write_report
+    from azr_population.analysis.listing import run_lines, runs_in
+    from azr_population.analysis.report import write_report
 
     folder = Path(arguments.path)
     if not (folder / "config.yaml").exists() and (runs := runs_in(folder)):
@@ -289,21 +276,22 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _recipe(arguments: argparse.Namespace) -> int:
-    from azr_population.experiments.recipe_command import run
+    from azr_population.analysis.recipe_command import run
 
     return run(arguments)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from azr_population.pages.comparison.compared import compare
-    from azr_population.pages.comparison.comparison_page import write_comparison
+    from azr_population.analysis.comparison import compare_arms
+    from azr_population.analysis.comparison_page import print_comparison, write_comparison
 
-    compared = compare(arguments.runs)
+    compared = compare_arms(arguments.runs)
     page = str(write_comparison(compared, Path(arguments.out)))
     if arguments.json:
         print(json.dumps({**compared.to_json(), "page": page}, indent=2, allow_nan=False))
     else:
-        print(*compared.lines(), f"page: {page}", sep="\n")
+        print_comparison(compared)
+        print(f"page: {page}")
     return 0
 
 
@@ -311,29 +299,6 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from azr_population.hosts.local.doctor import doctor
 
     return doctor()
-
-
-def _nano_build(arguments: argparse.Namespace) -> int:
-    from azr_population.bases.nano.pretrain import build
-
-    build(arguments.out, minutes=arguments.minutes, seed=arguments.seed, threads=arguments.threads)
-    return 0
-
-
-def _nano_accept(arguments: argparse.Namespace) -> int:
-    from azr_population.bases.base_command import accept_base
-    from azr_population.bases.nano import nano_base_path
-
-    path = arguments.path or nano_base_path()
-    code = accept_base(path, n=arguments.tasks, seed=arguments.seed)
-    if arguments.gate > 0:
-        from azr_population.measuring.gate import gate, print_gate
-
-        # Settings were chosen on other seeds: the card tells which.
-        seeds = range(arguments.seed + 1, arguments.seed + 1 + arguments.gate)
-        found = gate(path, arguments.gate_steps, seeds, jobs=arguments.jobs)
-        code |= not print_gate(found)
-    return code
 
 
 def _completion(arguments: argparse.Namespace) -> int:
@@ -352,9 +317,10 @@ def _evolve(arguments: argparse.Namespace) -> int:
 
 
 def _referee(arguments: argparse.Namespace) -> int:
+    from azr_population.domains.piped import TYPES
     from azr_population.referee.pipe import main as referee
 
-    return referee(arguments.rest)
+    return referee(arguments.rest, TYPES)
 
 
 if __name__ == "__main__":

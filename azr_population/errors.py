@@ -8,8 +8,13 @@ class UserError(Exception):
     """Something the user can mend.
 
     The message is one line that names the thing, the value and the way out. The command line prints
-    it without a traceback and exits with code 2.
+    it without a traceback and exits with code 2. `key` is the configuration key that is refused,
+    such as `population.batch_size`; None where it is something else.
     """
+
+    def __init__(self, message: str = "", *, key: str | None = None) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

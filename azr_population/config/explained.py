@@ -1,69 +1,95 @@
-"""A configuration as YAML with the meaning and the bounds of every field, from its declaration."""
+"""A configuration as YAML with the meaning and the bounds of every field; the reference page."""
 
-import ast
-import dataclasses
-import inspect
 import textwrap
+import typing
 from collections.abc import Iterator
-from typing import Any
 
+from pydantic.fields import FieldInfo
+
+from azr_population.config.differences import affects
 from azr_population.config.load import to_yaml
-from azr_population.config.schema import Config
-from azr_population.config.setting import bounds_of
+from azr_population.config.schema import Config, Section
+
+BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 
 
 def explained(config: Config) -> str:
-    """As `to_yaml`, with a comment behind every field; `config_from_file` reads it too."""
-    told = dict(_told(config, ""))
+    """As `to_yaml`, with a comment above every field; `config_from_file` reads it too."""
+    meanings = {
+        key: "; ".join(filter(None, (meaning, bounds)))
+        for key, meaning, bounds in (*_sections(Config), *described(Config))
+    }
     lines: list[str] = []
     path: list[str] = []
     for line in to_yaml(config).splitlines():
         name, colon, _ = line.strip().partition(":")
-        if not colon or name.startswith(("- ", "'", '"')):
-            lines.append(line)
-            continue
-        depth = (len(line) - len(line.lstrip())) // 2
-        path[depth:] = [name]
-        indent = "  " * depth
-        comment = told.get(".".join(path), "")
-        lines += textwrap.wrap(
-            comment, 100, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# "
-        )
+        if colon and not name.startswith(("- ", "'", '"')):
+            depth = (len(line) - len(line.lstrip())) // 2
+            path[depth:] = [name]
+            start = "  " * depth + "# "
+            meaning = meanings.get(".".join(path), "")
+            lines += textwrap.wrap(meaning, 100, initial_indent=start, subsequent_indent=start)
         lines.append(line)
     return "\n".join(lines) + "\n"
 
 
-def _told(node: Any, prefix: str) -> Iterator[tuple[str, str]]:
-    """Dotted keys with meaning and bounds, where there are any."""
-    meanings = _meanings(type(node))
-    for field in dataclasses.fields(node):
-        key, value = f"{prefix}{field.name}", getattr(node, field.name)
-        parts = [meanings.get(field.name, ""), " and ".join(bounds_of(field.metadata))]
-        yield key, "; ".join(part.rstrip(".") for part in parts if part)
-        if dataclasses.is_dataclass(value):
-            yield from _told(value, f"{key}.")
+def reference() -> str:
+    """`docs/reference.md`: a table for each section."""
+    config, changes = Config().model_dump(), affects(Config)
+    lines = [
+        "# Configuration",
+        "",
+        "Made from `azr_population/config/schema.py` by `python -m azr_population.config.explained "
+        "> docs/reference.md`. Defaults are those of the models; groups such as `base=nano` set "
+        "their own (`azr-population train --config`).",
+    ]
+    section = None
+    for key, meaning, bounds in described(Config):
+        parent, _, name = key.rpartition(".")
+        if parent != section:
+            section = parent
+            lines += ["", f"## {parent or 'run as a whole'}", ""]
+            lines += ["| key | default | meaning | accepted | affects |", "|---|---|---|---|---|"]
+        value: typing.Any = config
+        for part in key.split("."):
+            value = value[part]
+        cells = (f"`{name}`", f"`{value}`", meaning, bounds, changes[key])
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
-def _meanings(kind: type) -> dict[str, str]:
-    """The strings below the fields of a dataclass and of those that it extends; of a field that
-    holds a dataclass that one's own first line."""
-    found: dict[str, str] = {}
-    for one in reversed([one for one in kind.__mro__ if dataclasses.is_dataclass(one)]):
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
-        assert isinstance(definition, ast.ClassDef)
-        name = ""
-        for statement in definition.body:
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                name = statement.target.id
-            elif name and isinstance(statement, ast.Expr):
-                text = getattr(statement.value, "value", None)
-                if isinstance(text, str):
-                    found[name] = " ".join(text.split())
-                name = ""
-            else:
-                name = ""
-    for field in dataclasses.fields(kind):
-        held = field.default_factory
-        if isinstance(held, type) and dataclasses.is_dataclass(held):
-            found.setdefault(field.name, (held.__doc__ or "").partition("\n")[0])
-    return found
+def described(kind: type[Section], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """Of every field that is not a section: dotted key, meaning, bounds in words."""
+    sections = kind.sections()
+    for name, field in kind.model_fields.items():
+        if name not in sections:
+            yield f"{prefix}{name}", _meaning(kind, name), _bounds(field)
+    for name, section in sections.items():
+        yield from described(section, f"{prefix}{name}.")
+
+
+def _sections(kind: type[Section], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    for name, section in kind.sections().items():
+        yield f"{prefix}{name}", (section.__doc__ or "").partition("\n")[0].rstrip("."), ""
+        yield from _sections(section, f"{prefix}{name}.")
+
+
+def _meaning(kind: type[Section], name: str) -> str:
+    """A field that a section declares anew, for another default, keeps the description."""
+    fields = (base.model_fields.get(name) for base in kind.__mro__ if issubclass(base, Section))
+    texts = (field.description for field in fields if field)
+    return " ".join(next(filter(None, texts), "").split()).rstrip(".")
+
+
+def _bounds(field: FieldInfo) -> str:
+    for option in (field.annotation, *typing.get_args(field.annotation)):
+        if typing.get_origin(option) is typing.Literal:
+            return "one of " + ", ".join(typing.get_args(option))
+    limits = (
+        (word, getattr(m, name, None)) for m in field.metadata for name, word in BOUNDS.items()
+    )
+    return " and ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

@@ -3,23 +3,24 @@
 Values marked *ours* are neither in the paper nor in AZR.
 """
 
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from hydra.core.config_store import ConfigStore
+from pydantic import Field
 
 from azr_population.config.schema import (
-    DTYPES,
+    NONE,
+    PERFORMANCE,
     ComputeConfig,
+    Dtype,
     EvolutionConfig,
     LoggerConfig,
     LoraConfig,
     MatchmakingConfig,
     MembersConfig,
 )
-from azr_population.config.setting import Effect, setting
 
 CALLBACK = {"_target_": "azr_population.hosts.azr.activation.ActivatePopulation"}
 """What Hydra calls before AZR's main function."""
@@ -28,56 +29,58 @@ STOCK = {"single": {"teacher_reward": "stock"}}
 """Where an arm differs inside AZR: its single agent is stock AZR's, as one adapter."""
 
 
-@dataclass
 class PopulationSettings(MembersConfig, ComputeConfig):
     """Who plays and how, inside AZR; everything else stays AZR's own configuration."""
 
-    rows: int | None = setting(None, least=1)
+    batch_size: int | None = Field(default=None, ge=1)
     """Training rows per member per step, the same in every arm. Empty: what stock AZR's agent has,
     that is 2 * data.train_batch_size for each problem type."""
-    student_lr: float | None = setting(None, least=0)
+    student_lr: float | None = Field(default=None, ge=0)
     """AdamW step of students. Empty: 10 times actor.optim.lr, which AZR chose for full weights."""
-    teacher_lr: float | None = setting(None, least=0)
+    teacher_lr: float | None = Field(default=None, ge=0)
     """Empty: 0.15 of the students'; at 0.3 teachers ran away (ours, recipes/RESULTS.md)."""
-    agent_lr: float | None = setting(None, least=0)
+    agent_lr: float | None = Field(default=None, ge=0)
     """Of the single agent. Empty: as students."""
-    buffer_size: int = setting(4096, least=1)
+    buffer_size: int = Field(default=4096, ge=1)
     """Tasks remembered, so that one that comes again counts as a copy."""
-    placement: str = setting("colocated", among=("colocated", "split"))
+    placement: Literal["colocated", "split"] = "colocated"
     """`colocated`: one worker group serves both roles; `split`: half of the workers for each."""
-    referee: str = setting("azr", among=("azr", "sandbox"))
+    referee: Literal["azr", "sandbox"] = "azr"
     """`azr`: AZR's executor, without its in-process evals; `sandbox`: ours."""
-    seed: int = setting(1, least=0)
-    completions: int = setting(16, least=0, effect=Effect.NOTHING)
-    """Completions of each step that are kept, as `run.completions` of a local run."""
-    dry_run: bool = setting(False, effect=Effect.NOTHING)
+    seed: int = Field(default=1, ge=0)
+    log_completions: int = Field(default=16, ge=0, json_schema_extra=NONE)
+    """Completions of each step that are kept, as `run.log_completions` of a local run."""
+    dry_run: bool = Field(default=False, json_schema_extra=NONE)
     """Tells what the run is going to be, and ends before anything is loaded."""
-    gpu_memory: float | None = setting(None, above=0, effect=Effect.NOTHING)
+    gpu_memory: float | None = Field(default=None, gt=0, json_schema_extra=NONE)
     """GiB of each GPU, for the sums made beforehand. Empty: what this machine's GPUs have."""
-    run_dir: str | None = setting(None, effect=Effect.NOTHING)
+    gpu: str | None = Field(default=None, json_schema_extra=NONE)
+    """The kind of GPU, for the seconds that are estimated beforehand: H100, H200, A100, A100-40,
+    L40S or 4090. Empty: the one that is here, or that has as much memory."""
+    run_dir: str | None = Field(default=None, json_schema_extra=NONE)
     """Where the run is recorded. Empty: `population` in AZR's trainer.default_local_dir."""
-    dtype: str | None = setting(None, among=DTYPES)
+    dtype: Dtype | None = None
     """Of the frozen base. Empty: bfloat16 on GPUs, float32 on CPUs. Adapters are float32."""
     worker: str = "azr_population.hosts.azr.worker.PopulationWorker"
     """The class of the workers, by its path; for engines of one's own."""
-    threads: int = setting(0, least=0, most=1024, effect=Effect.SPEED)
+    threads: int = Field(default=0, ge=0, le=1024, json_schema_extra=PERFORMANCE)
     """Torch threads of each worker; 0 leaves torch's own choice."""
     rollout: str = "auto"
     """What samples: as `engine.rollout` of a local run, or `auto`: vLLM on GPUs, torch on CPUs.
     vLLM takes its own settings from actor_rollout_ref.rollout."""
-    generate_rows: int = setting(256, least=1, effect=Effect.SPEED)
+    generate_batch_size: int = Field(default=256, ge=1, json_schema_extra=PERFORMANCE)
     """Most rows decoded in one batch on each worker."""
-    generate_tokens: int = setting(393_216, least=1, effect=Effect.SPEED)
+    generate_tokens: int = Field(default=393_216, ge=1, json_schema_extra=PERFORMANCE)
     """Most tokens that a batch's KV cache can grow to on each worker (docs/azr.md, Memory)."""
-    micro_batch_tokens: int = setting(8192, least=1, effect=Effect.SPEED)
+    micro_batch_tokens: int = Field(default=8192, ge=1, json_schema_extra=PERFORMANCE)
     """Tokens (with padding) in one forward and backward on each worker."""
-    lora: LoraConfig = field(default_factory=lambda: LoraConfig(rank=32, alpha=64.0))
-    matchmaking: MatchmakingConfig = field(default_factory=MatchmakingConfig)
-    evolution: EvolutionConfig = field(default_factory=EvolutionConfig)
-    logger: LoggerConfig = setting(factory=LoggerConfig, effect=Effect.NOTHING)
+    lora: LoraConfig = Field(default_factory=lambda: LoraConfig(rank=32, alpha=64.0))
+    matchmaking: MatchmakingConfig = Field(default_factory=MatchmakingConfig)
+    evolution: EvolutionConfig = Field(default_factory=EvolutionConfig)
+    logger: LoggerConfig = Field(default_factory=LoggerConfig, json_schema_extra=NONE)
     """Who gets the population's figures beside AZR's own logger."""
-    view: str = setting("lines", effect=Effect.NOTHING)
-    """Who shows the steps, as `run.view` of a local run."""
+    console: str = Field(default="lines", json_schema_extra=NONE)
+    """Who shows the steps, as `run.console` of a local run."""
 
 
 def arms() -> dict[str, dict[str, Any]]:
@@ -94,7 +97,7 @@ def register_arms() -> None:
     store = ConfigStore.instance()
     evolution = Path(__file__).parent / "evolution" / "pbt.yaml"
     # Plain values: read_settings tells mistakes in one line, and Hydra over several.
-    settings = asdict(PopulationSettings())
+    settings = PopulationSettings().model_dump()
     settings["evolution"] |= yaml.safe_load(evolution.read_text(encoding="utf-8"))
     hydra = {"callbacks": {"azr_population": CALLBACK}}
     nodes: dict[tuple[str, str], dict[str, Any]] = {

@@ -12,16 +12,16 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from azr_population.config.differences import flat
-from azr_population.config.overrides import known_keys, read_override, unknown
-from azr_population.config.schema import COMPARING, Config, RunConfig
-from azr_population.config.setting import check_fields
+from azr_population.config.overrides import read_override
+from azr_population.config.schema import Config, unknown_key
 from azr_population.errors import UserError
 from azr_population.files import read_yaml
+from azr_population.versions import refuse_older_format
 
 GROUPS = Path(__file__).parent
 """A folder per group of the configuration, with a file per choice."""
 
-ConfigStore.instance().store(name="schema", node=Config)
+ConfigStore.instance().store(name="schema", node=Config().model_dump())
 
 
 def load_config(overrides: Sequence[str]) -> Config:
@@ -32,10 +32,9 @@ def load_config(overrides: Sequence[str]) -> Config:
             composed = compose(
                 "local", [read_override(text).input_line or text for text in overrides]
             )
-        # Once more, as if from a file: `++run={stepz: 3}` gets past Hydra.
-        return _to_config(_checked(OmegaConf.to_container(composed, resolve=True)))
+        return _to_config(composed)
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(_one_line(error)) from error
+        raise _in_one_line(error) from error
 
 
 def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -43,9 +42,9 @@ def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
     the groups that are chosen anew (`population=1t1s`), then fields. Raises UserError: as
     `load_config`; or no such file, or no YAML."""
     try:
-        loaded = _checked(_values_only(path))
+        loaded = _with_defaults(_values_only(path))
     except OmegaConfBaseException as error:
-        raise UserError(f"{path}: {_one_line(error)}") from error
+        raise UserError(f"{path}: {_in_one_line(error)}") from error
     try:
         read = [(one.key_or_group, one.value()) for one in map(read_override, overrides)]
         for group, choice in read:
@@ -57,24 +56,24 @@ def config_from_file(path: Path, overrides: Sequence[str] = ()) -> Config:
                 OmegaConf.update(loaded, key, value)
         return _to_config(loaded)
     except OmegaConfBaseException as error:
-        raise UserError(_one_line(error)) from error
+        raise _in_one_line(error) from error
 
 
 def load_fork(overrides: Sequence[str]) -> Config:
-    """As `load_config`, but where `run.fork=RUN@STEP` is among the overrides they change the
+    """As `load_config`, but where `run.init_from=RUN@STEP` is among the overrides they change the
     settings of that run. The folder is not taken over."""
-    forks = [text.partition("=")[2] for text in overrides if text.startswith("run.fork=")]
+    forks = [text.partition("=")[2] for text in overrides if text.startswith("run.init_from=")]
     parent = Path(forks[-1].strip("'\"").rpartition("@")[0]) if forks else Path()
     if not forks or not (parent / "config.yaml").is_file():
         return load_config(overrides)  # what is wrong with the fork is told by who opens it
-    own = f"run.dir={RunConfig.dir}"
+    own = f"run.dir={Config().run.dir}"
     return config_from_file(parent / "config.yaml", (own, "run.resume=false", *overrides))
 
 
 def _chosen(group: str, choice: str) -> dict[str, Any]:
     """What a choice of a group sets: every field that any of its choices sets."""
-    composed = OmegaConf.structured(load_config([f"{group}={choice}"]))
-    known, keys = set(known_keys()), set()
+    composed = OmegaConf.create(load_config([f"{group}={choice}"]).model_dump())
+    known, keys = set(Config.keys()), set()
     for file in (GROUPS / group).glob("*.yaml"):
         text = file.read_text(encoding="utf-8")
         prefix = "" if "@package _global_" in text else f"{group}."
@@ -92,6 +91,7 @@ def _values_only(path: Path) -> dict[str, Any]:
     Whoever sent it could otherwise have it read the environment or run a resolver.
     """
     settings = read_yaml(path)
+    refuse_older_format(path, settings)
     for key, value in flat(settings).items():
         if "${" in str(value):
             raise UserError(
@@ -103,38 +103,33 @@ def _values_only(path: Path) -> dict[str, Any]:
 
 def to_yaml(config: Config) -> str:
     """The resolved configuration as YAML; the inverse of `config_from_file`."""
-    return OmegaConf.to_yaml(OmegaConf.structured(config))
+    return OmegaConf.to_yaml(OmegaConf.create(config.model_dump()))
 
 
-def _checked(settings: Any) -> DictConfig:
-    """Settings by name over the schema's defaults; OmegaConf raises where it has no such key."""
-    merged = OmegaConf.merge(OmegaConf.structured(Config), settings)
+def _with_defaults(settings: Any) -> DictConfig:
+    """Settings by name over the defaults; unknown ones stay, to be refused by the models."""
+    merged = OmegaConf.merge(OmegaConf.create(Config().model_dump()), settings)
     assert isinstance(merged, DictConfig)
     return merged
 
 
-def _to_config(composed: DictConfig) -> Config:
-    config = OmegaConf.to_object(composed)
-    assert isinstance(config, Config)
-    check(config)
-    return config
+def _to_config(composed: Any) -> Config:
+    return Config.checked(OmegaConf.to_container(composed, resolve=True))
 
 
-def _one_line(error: BaseException) -> str:
+def _in_one_line(error: BaseException) -> UserError:
     """Hydra's and OmegaConf's messages, without their markup and line breaks."""
     choice = re.search(r"Could not find '(\w+)/(\w+)'", str(error))
     if choice:
         options = re.findall(r"^\t(\w+)$", str(error), flags=re.MULTILINE)
-        return f"{choice[1]}={choice[2]} is unknown; choose one of: {', '.join(options)}"
+        text = f"{choice[1]}={choice[2]} is unknown; choose one of: {', '.join(options)}"
+        return UserError(text, key=choice[1])
     told = f"{error.__cause__}\n{error}"
     key = re.search(r"Key .* not in .*\s+full_key: ([\w.]+)", told) or re.search(
         r"Could not override '([\w.]+)'", told
     )
     if key:
-        return str(unknown(key[1]))
-    whole = re.search(r"Invalid type assigned: \w+ is not .*?full_key: ([\w.]+)", told, re.DOTALL)
-    if whole and (fields := [key for key in known_keys() if key.startswith(f"{whole[1]}.")]):
-        return f"{whole[1]} is a section and takes no value; set a field of it, such as {fields[0]}"
+        return unknown_key(Config, key[1])
     root: BaseException = error
     while isinstance(root, ConfigCompositionException) and root.__cause__ is not None:
         root = root.__cause__
@@ -147,28 +142,4 @@ def _one_line(error: BaseException) -> str:
         if not line.startswith(("object_type", "reference_type", "Config search path", "provider="))
         and not line.startswith("Check that your config directory")
     ]
-    return "; ".join(dict.fromkeys(kept)).replace("\t", " ")
-
-
-def check(config: Config) -> None:
-    """Refuses values out of their bounds, and those that contradict each other. Names are looked up
-    by who knows them: `hosts.local.check`, `hosts.azr.settings`. Raises UserError: naming the key,
-    the value and what would be accepted."""
-    check_fields(config)
-    if config.task.types == []:
-        raise UserError("task.types is empty; name at least one, or leave it out for all")
-    if config.population.solver_baseline in COMPARING and config.population.attempts < 2:
-        raise UserError(
-            f"population.attempts={config.population.attempts} leaves nothing to compare an "
-            "attempt with; give at least 2, or population.solver_baseline=type"
-        )
-    if config.base.name != "nano" and not config.base.path:
-        raise UserError(
-            "base.path has no value; give the folder of a Hugging Face causal LM, or its name on "
-            "the Hub"
-        )
-    if config.matchmaking.past and not (config.run.snapshot_every and config.population.students):
-        raise UserError(
-            f"matchmaking.past={config.matchmaking.past} takes students of earlier snapshots, and "
-            "this run has none; set run.snapshot_every=10, and a population with students"
-        )
+    return UserError("; ".join(dict.fromkeys(kept)).replace("\t", " "))

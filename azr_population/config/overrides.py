@@ -4,16 +4,13 @@ Hydra takes any key behind a `+`, any key of its own, and lists of values for a 
 a run here has a use for.
 """
 
-import difflib
 import re
-from typing import get_type_hints
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
 
-from azr_population.config.schema import Config
+from azr_population.config.schema import Config, Section, unknown_key
 from azr_population.errors import UserError
 
 _DICTIONARIES = (
@@ -37,47 +34,27 @@ def read_override(text: str) -> Override:
             "\"run.dir='runs/a=b'\""
         ) from error
     key = override.key_or_group
-    field = OmegaConf.select(OmegaConf.structured(Config), key, default=None)
-    if not _ENTRIES.fullmatch(text) and key not in known_keys():
-        raise unknown(key)
+    if not _ENTRIES.fullmatch(text) and key not in set(Config.keys()):
+        raise unknown_key(Config, key)
     if override.is_delete():
         raise UserError(f"{text}: no key can be taken away; leave it out for its default")
     if override.is_sweep_override():
         raise UserError(_several(text, key, _is_list(key)))
-    chooses = isinstance(field, DictConfig) and isinstance(override.value(), str)
+    chooses = key in Config.sections() and isinstance(override.value(), str)
     if override.is_add() or (override.is_force_add() and chooses):
         bare = text.lstrip("+")
         raise UserError(f"{text}: leave out the plus, which only AZR's command needs: {bare}")
     return override
 
 
-def unknown(key: str) -> UserError:
-    """What is said of a key that the schema does not have."""
-    near = difflib.get_close_matches(key, known_keys(), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else "see azr-population train --config"
-    return UserError(f"{key} is unknown; {hint}")
-
-
-def known_keys() -> list[str]:
-    """All dotted keys of a configuration, those of its groups among them."""
-    return list(_keys(OmegaConf.structured(Config), ""))
-
-
-def _keys(node: DictConfig, prefix: str) -> list[str]:
-    keys: list[str] = []
-    for key in map(str, node):
-        keys.append(f"{prefix}{key}")
-        if isinstance(node[key], DictConfig):
-            keys += _keys(node[key], f"{prefix}{key}.")
-    return keys
-
-
 def _is_list(key: str) -> bool:
-    """Whether the field takes a list; its default may be None."""
-    section, _, name = key.rpartition(".")
-    node = OmegaConf.select(OmegaConf.structured(Config), section) if section else None
-    kind = OmegaConf.get_type(node) if node is not None else Config
-    return "list[" in str(get_type_hints(kind).get(name)).lower()
+    """Whether the field takes a list."""
+    kind: type[Section] = Config
+    *sections, name = key.split(".")
+    for section in sections:
+        kind = kind.sections().get(section, Section)
+    field = kind.model_fields.get(name)
+    return field is not None and "list[" in str(field.annotation)
 
 
 def _several(text: str, key: str, is_list: bool) -> str:

@@ -1,31 +1,108 @@
-"""The configuration of a run, one dataclass per room: each field with its default, its meaning, its
-bounds and what it changes. The YAML groups beside this file fill them.
+"""The configuration of a run, one pydantic model per section: each field with its default, its
+meaning, its bounds and what it affects. The YAML groups beside this file fill them.
 
 The groups of members, matches, evolution and adapters are those of both hosts; `inside_azr.py` has
 what only AZR's needs. Values marked *ours* are not in the paper or in AZR: they are what held the
 dynamics at nano scale.
 """
 
+import difflib
 import re
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
-from azr_population.config.setting import Effect, setting
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    ValidationError,
+    model_validator,
+)
+from typing_extensions import Self
 
-COMPARING = ("task", "right", "rare")
+from azr_population.errors import UserError
+
+COMPARING = ("rloo", "positive_only", "positive_only_weighted")
 """Baselines that compare the attempts at one task: they need two."""
 
-DTYPES = ("float32", "bfloat16", "float16")
+Dtype = Literal["float32", "bfloat16", "float16"]
+
+TRAINING: dict[str, Any] = {"affects": "training"}
+"""What changes with a field, where its section does not say it: what is trained on. Two runs that
+differ in it are different experiments."""
+EVALUATION: dict[str, Any] = {"affects": "evaluation"}
+"""How what was learned is measured."""
+DURATION: dict[str, Any] = {"affects": "duration"}
+"""How long it goes on, how often it is looked at."""
+PERFORMANCE: dict[str, Any] = {"affects": "performance"}
+"""How fast it goes; sums may be rounded otherwise."""
+NONE: dict[str, Any] = {"affects": "none"}
+"""Where it is recorded, and who looks on."""
 
 
-@dataclass
-class MembersConfig:
+class Section(BaseModel):
+    """A part of the configuration. Descriptions of fields are the strings below them."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        allow_inf_nan=False,
+        coerce_numbers_to_str=True,
+        use_attribute_docstrings=True,
+    )
+
+    @classmethod
+    def checked(cls, values: Any, prefix: str = "") -> Self:
+        """The section with these plain values. Raises UserError: for the first value that cannot be
+        taken, naming its key (`prefix` and the dotted name) and what is accepted."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise _refusal(cls, prefix, error.errors()[0]) from error
+
+    @classmethod
+    def sections(cls) -> dict[str, type["Section"]]:
+        """The fields that are sections themselves."""
+        kinds = ((name, field.annotation) for name, field in cls.model_fields.items())
+        return {n: k for n, k in kinds if isinstance(k, type) and issubclass(k, Section)}
+
+    @classmethod
+    def keys(cls, prefix: str = "") -> Iterator[str]:
+        """All dotted keys, those of sections before those in them."""
+        sections = cls.sections()
+        for name in cls.model_fields:
+            yield f"{prefix}{name}"
+            if name in sections:
+                yield from sections[name].keys(f"{prefix}{name}.")
+
+
+def unknown_key(kind: type[Section], key: str, prefix: str = "") -> UserError:
+    """What is said of a key that a configuration does not have."""
+    near = difflib.get_close_matches(key, kind.keys(prefix), n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else "see azr-population train --config"
+    return UserError(f"{key} is unknown; {hint}", key=key)
+
+
+def _refusal(kind: type[Section], prefix: str, error: Any) -> UserError:
+    key = prefix + ".".join(part for part in error["loc"] if isinstance(part, str))
+    if error["type"] == "extra_forbidden":
+        return unknown_key(kind, key, prefix)
+    if error["type"] == "model_type":
+        inside = [other for other in kind.keys(prefix) if other.startswith(f"{key}.")]
+        first = f", such as {inside[0]}" if inside else ""
+        text = f"{key} is a section and takes no value; set a field of it{first}"
+        return UserError(text, key=key)
+    message = error["msg"].removeprefix("Input ")
+    return UserError(f"{key}={error['input']!s:.60} is refused: it {message}", key=key)
+
+
+class MembersConfig(Section):
     """Who plays and what for, in both hosts."""
 
-    name: str = setting("4t4s", effect=Effect.NOTHING)
+    name: str = Field(default="4t4s", json_schema_extra=NONE)
     """What pages and consoles call it. A name that tells numbers is made to tell the true ones."""
-    teachers: int = setting(4, least=0, most=128)
-    students: int = setting(4, least=0, most=128)
+    teachers: int = Field(default=4, ge=0, le=128)
+    students: int = Field(default=4, ge=0, le=128)
     """0 teachers and 0 students is the single agent, which proposes and solves (stock AZR)."""
     teacher_reward: str = "adversarial"
     """adversarial, learnability, stock, or the path of a function of yours: `module.function`."""
@@ -33,12 +110,14 @@ class MembersConfig:
     """azr (1, -0.5 wrong, -1 no answer), or the path of yours."""
     advantage: str = "task_relative"
     """task_relative (TRR++), or the path of yours."""
-    duplicate_price: float = setting(0.0, least=0)
+    duplicate_penalty: float = Field(default=0.0, ge=0)
     """Taken off a proposal's reward for each other copy of it in the step or buffer; ours."""
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _name_the_true_numbers(self) -> Self:
         if re.fullmatch(r"single|\d+t\d+s", self.name):
             self.name = "single" if self.single else f"{self.teachers}t{self.students}s"
+        return self
 
     @property
     def members(self) -> int:
@@ -51,85 +130,86 @@ class MembersConfig:
         return self.teachers == 0 and self.students == 0
 
 
-@dataclass
 class PopulationConfig(MembersConfig):
     """Who plays, what for, and with what budget per step, in a local run."""
 
-    rows: int = setting(48, least=2, most=100_000)
+    batch_size: int = Field(default=48, ge=2, le=100_000)
     """Training rows per member per step, equal in every arm; the single agent splits its rows."""
-    attempts: int = setting(4, least=1, most=1000)
+    samples_per_task: int = Field(default=4, ge=1, le=1000)
     """Answers drawn per valid task to estimate its solve rate (AZR's n_samples)."""
-    solver_baseline: str = "type"
-    """What an attempt is worth. `type`: against all attempts at that type of task (TRR++, as AZR);
-    against the others at its task, where not all agree: `task` (RLOO), `right` (right answers
-    only), `rare` (the same, worth more where few are right); or the path of yours."""
-    duplicate_price: float = setting(0.3, least=0)
-    teacher_lr: float = setting(1.5e-4, least=0)
+    student_advantage: str = "batch"
+    """What a student's attempt is worth. `batch`: compared with all attempts at that type of task
+    (TRR++, as AZR). Compared with the others at its task: `rloo`, `positive_only` (right answers
+    only), `positive_only_weighted` (the same, worth more where few are right). Or the path of
+    yours."""
+    replay_fraction: float = Field(default=0.0, ge=0, lt=1)
+    """Share of a student's attempts that are at tasks drawn evenly from all valid tasks so far
+    (`task.buffer_size` of them are kept), as AZR's solver trains. Inside AZR it is AZR's own."""
+    duplicate_penalty: float = Field(default=0.3, ge=0)
+    teacher_lr: float = Field(default=1.5e-4, ge=0)
     """AdamW step of teachers; bases set their own. Near their students' they ran away (ours,
     RESULTS.md)."""
-    student_lr: float = setting(1e-3, least=0)
-    agent_lr: float = setting(1e-3, least=0)
+    student_lr: float = Field(default=1e-3, ge=0)
+    agent_lr: float = Field(default=1e-3, ge=0)
 
 
-@dataclass
-class EvolutionConfig:
+class EvolutionConfig(Section):
     """Replacement of the worst members by children of better ones (PBT)."""
 
-    interval: int = setting(5, least=0)
+    interval: int = Field(default=5, ge=0)
     """Steps between replacements; 0 switches evolution off."""
-    fraction: float = setting(0.25, least=0, most=1)
+    replace_fraction: float = Field(default=0.25, ge=0, le=1)
     """Share of each sub-population replaced at an interval, at least one member."""
-    elites: int = setting(1, least=1)
+    elites: int = Field(default=1, ge=1)
     """The best members of each sub-population that can never be replaced."""
-    ready: int = setting(8, least=0)
+    grace_period: int = Field(default=8, ge=0)
     """Steps in which a child cannot be replaced. Its rating is widened, so mu - 3 sigma would send
     it away first at the next interval. Longer than interval x members, and nobody is left to choose
     a victim from."""
     fitness: str = "conservative_rating"
-    """conservative_rating, mu, mean_reward, blind; in local runs also crossplay (every student at
-    the step's tasks of every teacher) and exam_validation (a held-out exam that nobody reports)."""
-    validation_seed: int = setting(3011, least=0)
-    """Of the exam of `exam_validation`, which leaves out the tasks of the reported one."""
-    validation_tasks: int = setting(200, least=1, most=2000)
+    """conservative_rating, mu, mean_reward, constant; in local runs also crossplay (every student
+    at the step's tasks of every teacher) and validation_eval (held-out tasks that nobody
+    reports)."""
+    validation_seed: int = Field(default=3011, ge=0)
+    """Of the exam of `validation_eval`, which leaves out the tasks of the reported one."""
+    validation_tasks: int = Field(default=200, ge=1, le=2000)
     """Of each type in it, answered once, greedily: at 40 tasks students' scores were mostly noise
     (reliability .06 to .21). `fitness_reliability` tells what they are worth."""
     selection: str = "truncation"
     replacement: str = "worst"
-    selection_options: dict[str, float] = field(default_factory=dict)
+    selection_options: dict[str, float] = Field(default_factory=dict)
     """Options of the selection: `top` (truncation), `size` (tournament), `base` (proportional)."""
-    widen: float = setting(25.0 / 6.0, least=0)
+    child_sigma_increase: float = Field(default=25.0 / 6.0, ge=0)
     """What a child's rating deviation gains over its parents', in TrueSkill points."""
-    operators: dict[str, float] = field(default_factory=dict)
+    operators: dict[str, float] = Field(default_factory=dict)
     """Operator name -> weight in the draw; 0 or absent switches an operator off. A sequence is a
     name too: `svd_subspace+full_gaussian` mutates what the crossover made."""
-    options: dict[str, dict[str, float]] = field(default_factory=dict)
+    options: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Operator name -> its options, such as `dare: {p: 0.5}`; `azr-population evolve --list`."""
     adaptive: bool = False
     """Log-normal self-adaptation of the operators' step sizes: children inherit and vary them."""
-    adaptive_tau: float = setting(0.3, above=0)
+    adaptive_tau: float = Field(default=0.3, gt=0)
     """Standard deviation of the logarithm of a step size's change per child; ours."""
 
 
-@dataclass
-class MatchmakingConfig:
+class MatchmakingConfig(Section):
     """Who meets whom."""
 
     weighting: str = "balanced"
-    options: dict[str, float] = field(default_factory=dict)
+    options: dict[str, float] = Field(default_factory=dict)
     """Options of the weighting, such as `k` of `hard`."""
-    forfeit: bool = True
+    invalid_counts_as_loss: bool = True
     """An invalid proposal counts as a game that its teacher lost."""
-    draw_probability: float = setting(0.1, least=0, below=1)
+    draw_probability: float = Field(default=0.1, ge=0, lt=1)
     """Chance that a game between equals is a draw, as TrueSkill assumes."""
-    tau: float = setting(25.0 / 300.0, least=0)
+    tau: float = Field(default=25.0 / 300.0, ge=0)
     """Drift of a skill per match, in TrueSkill points."""
-    past: float = setting(0.0, least=0, below=1)
+    past_opponent_fraction: float = Field(default=0.0, ge=0, lt=1)
     """Share of each teacher's tasks that goes to, and is paid by, a student of an earlier snapshot
     (local runs with run.snapshot_every)."""
 
 
-@dataclass
-class TaskConfig:
+class TaskConfig(Section):
     """Which tasks are asked for and which count as valid."""
 
     domain: str = "code"
@@ -137,143 +217,135 @@ class TaskConfig:
     `module.Class`."""
     types: list[str] | None = None
     """Of the domain's types of task (of `code` code_o, code_i, code_f); not given: all."""
-    refuse: list[str] | None = None
+    reject: list[str] | None = None
     """Rules that make a task invalid, of `code` any of boolean, constant, identity, which refuse
     guessable answers; not given: all."""
-    max_program_chars: int = setting(600, least=1)
-    max_output_chars: int = setting(200, least=1)
-    references: int = setting(0, least=0)
+    max_program_chars: int = Field(default=600, ge=1)
+    max_output_chars: int = Field(default=200, ge=1)
+    example_tasks: int = Field(default=0, ge=0)
     """Tasks from the buffer shown to a proposing teacher (AZR: 6); the nano format uses none."""
-    buffer_size: int = setting(4096, least=1)
+    buffer_size: int = Field(default=4096, ge=1)
     seed_file: str | None = None
     """AZR seed tasks (`*_seed_io.jsonl`) that fill the buffer before the first step."""
 
 
-@dataclass
-class RefereeConfig:
+class RefereeConfig(Section):
     """Limits of the sandbox; see `azr_population.referee.RefereeSettings`."""
 
-    workers: int = setting(2, least=0, most=256, effect=Effect.NOTHING)
-    deadline: float = setting(10.0, least=0.01, most=3600)
+    workers: int = Field(default=2, ge=0, le=256, json_schema_extra=NONE)
+    timeout: float = Field(default=10.0, ge=0.01, le=3600)
     """Wall-clock seconds for one execution: the last resort."""
-    cpu_seconds: float = setting(0.5, least=0, most=3600)
+    cpu_seconds: float = Field(default=0.5, ge=0, le=3600)
     """CPU seconds of one execution: ends endless loops alike on a busy and on an idle machine."""
-    share: int = setting(16, least=1, most=256)
+    share: int = Field(default=16, ge=1, le=256)
     """Tasks that may share a child when their programs are plain; 1: none, see RefereeSettings."""
-    memory_mb: int = setting(256, least=16, most=1 << 20)
-    accept_unconfined: bool = False
+    memory_mb: int = Field(default=256, ge=16, le=1 << 20)
+    allow_unsandboxed: bool = False
 
 
-@dataclass
-class LoraConfig:
+class LoraConfig(Section):
     """Shape of every adapter; fields as in `peft.LoraConfig`."""
 
-    rank: int = setting(8, least=1, most=512)
-    alpha: float = setting(16.0, above=0)
-    target_modules: list[str] = field(default_factory=lambda: ["all-linear"])
+    rank: int = Field(default=8, ge=1, le=512)
+    alpha: float = Field(default=16.0, gt=0)
+    target_modules: list[str] = Field(default_factory=lambda: ["all-linear"])
 
 
-@dataclass
-class BaseConfig:
+class BaseConfig(Section):
     """The frozen base model and the way it is talked to."""
 
     name: str = "nano"
     path: str | None = None
     """A Hugging Face folder, or a name on the Hub; empty means the nano base that ships."""
-    format: str = "nano"
+    prompt_format: str = "nano"
     """`nano` (special tokens), `chat` (instructions and fenced blocks) or `short` (a sentence; for
     bases warmed up by `azr-population base`)."""
-    dtype: str = setting("float32", among=DTYPES)
-    lora: LoraConfig = field(default_factory=LoraConfig)
+    dtype: Dtype = "float32"
+    lora: LoraConfig = Field(default_factory=LoraConfig)
 
 
-@dataclass
-class ComputeConfig:
+class ComputeConfig(Section):
     """How members are trained, as far as both hosts take it from the user."""
 
-    importance_cap: float | None = setting(None, least=0)
+    importance_sampling_cap: float | None = Field(default=None, ge=0)
     """Cap of the importance weights learner / sampler in an update; 0 switches them off. Empty: 2
     where vLLM samples, or where a local run's base is not float32, 0 otherwise."""
-    micro_batch_tokens: int = setting(1024, least=1, effect=Effect.SPEED)
+    micro_batch_tokens: int = Field(default=1024, ge=1, json_schema_extra=PERFORMANCE)
     """Tokens (with padding) in one forward and backward of an update."""
-    products: str | None = setting(None, among=DTYPES)
+    lora_dtype: Dtype | None = None
     """The dtype in which adapters are multiplied in updates and scoring; their weights and AdamW
     stay float32. Empty: the base's on GPUs, float32 on CPUs."""
-    keep_tokens: int | None = setting(None, least=0, effect=Effect.SPEED)
+    recompute_above_tokens: int | None = Field(default=None, ge=0, json_schema_extra=PERFORMANCE)
     """With gradient checkpointing: pieces of at most so many tokens keep their activations all the
     same, so that no layer is run twice for them. 0: none do. Empty: inside AZR as many as fit
     beside the rest on each GPU, else none."""
-    shard: bool | None = setting(None, effect=Effect.SPEED)
+    shard_base: bool | None = Field(default=None, json_schema_extra=PERFORMANCE)
     """Whether workers share the frozen base out (FSDP2), each holding a part; what samples needs
     weights of its own then. Empty: inside AZR where the base does not fit otherwise, else not."""
 
 
-@dataclass
 class LearnerConfig(ComputeConfig):
     """How members are trained; inside AZR the rest comes from `actor_rollout_ref.actor`."""
 
-    max_grad_norm: float = setting(1.0, above=0)
-    weight_decay: float = setting(0.0, least=0)
-    clip_ratio: float = setting(0.2, least=0)
-    gradient_checkpointing: bool = setting(False, effect=Effect.SPEED)
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    weight_decay: float = Field(default=0.0, ge=0)
+    clip_ratio: float = Field(default=0.2, ge=0)
+    gradient_checkpointing: bool = Field(default=False, json_schema_extra=PERFORMANCE)
     """Whether an update runs the layers again in its backward pass and keeps no activations."""
-    share_prompts: bool = setting(True, effect=Effect.SPEED)
+    share_prefix: bool = Field(default=True, json_schema_extra=PERFORMANCE)
     """Whether a prompt is computed once for all its completions, in sampling and in updates: on
     CPUs, where the base allows it. It changes rounding."""
 
     @property
     def most_tokens(self) -> int:
         """In one forward and backward of an update, but for a longer row, which goes alone."""
-        kept = self.keep_tokens if self.gradient_checkpointing else None
+        kept = self.recompute_above_tokens if self.gradient_checkpointing else None
         return min(self.micro_batch_tokens, kept or self.micro_batch_tokens)
 
 
-@dataclass
 class EngineConfig(LearnerConfig):
     """The engine that generates and trains."""
 
-    name: str = setting("torch", among=("torch", "ray"))
+    name: Literal["torch", "ray"] = "torch"
     """`torch` computes in this process, `ray` in `workers` processes."""
-    workers: int = setting(1, least=1, most=1024)
+    workers: int = Field(default=1, ge=1, le=1024)
     """Processes, each with the whole base (and a GPU of its own where `device` is cuda)."""
     rollout: str = "torch"
     """What samples: `torch`, `vllm` where it is installed, or `module.class`: a `RolloutKind` of
     yours (`engines/rollouts.py`)."""
-    vllm: dict[str, Any] = field(default_factory=dict)
+    vllm: dict[str, Any] = Field(default_factory=dict)
     """Arguments of `vllm.LLM`, such as gpu_memory_utilization or max_model_len."""
-    device: str = setting("cpu", among=("cpu", "cuda"))
-    threads: int = setting(0, least=0, most=1024, effect=Effect.SPEED)
+    device: Literal["cpu", "cuda"] = "cpu"
+    threads: int = Field(default=0, ge=0, le=1024, json_schema_extra=PERFORMANCE)
     """Torch threads; 0 leaves torch's own choice (one per core)."""
-    temperature: float = setting(1.0, above=0)
-    propose_tokens: int = setting(0, least=0)
+    temperature: float = Field(default=1.0, gt=0)
+    max_proposal_tokens: int = Field(default=0, ge=0)
     """Longest proposal in tokens; 0 takes the format's own limit."""
-    solve_tokens: int = setting(0, least=0)
-    generate_rows: int = setting(512, least=1, effect=Effect.SPEED)
+    max_answer_tokens: int = Field(default=0, ge=0)
+    generate_batch_size: int = Field(default=512, ge=1, json_schema_extra=PERFORMANCE)
     """Rows decoded in one batch."""
 
 
-@dataclass
-class ExamConfig:
+class EvalConfig(Section):
     """A fixed exam on held-out tasks, so that student skill can be told from task drift."""
 
-    every: int = setting(10, least=0, effect=Effect.SPAN)
+    every: int = Field(default=10, ge=0, json_schema_extra=DURATION)
     """Steps between exams, also after the first and after the last step; 0: none."""
-    tasks_per_type: int = setting(20, least=1, most=2000)
-    attempts: int = setting(4, least=1, most=1000)
+    tasks_per_type: int = Field(default=20, ge=1, le=2000)
+    samples: int = Field(default=4, ge=1, le=1000)
     """Samples at each task whose chance to be solved cannot be had exactly; temperature 1."""
-    final_attempts: int = setting(0, least=0, most=1000)
-    """The same after the first and the last step, where gains are measured; 0: `attempts`."""
-    seed: int = setting(1121, least=0)
-    own_tasks: int = setting(0, least=0, most=2000, effect=Effect.PLAY)
+    final_samples: int = Field(default=0, ge=0, le=1000)
+    """The same after the first and the last step, where gains are measured; 0: `samples`."""
+    seed: int = Field(default=1121, ge=0)
+    self_proposed_tasks: int = Field(default=0, ge=0, le=2000, json_schema_extra=TRAINING)
     """Tasks of a second exam: of the teacher before step 1, kept in `exam_own.jsonl`, sat greedily;
     0: none. Copies of their programs are refused, so it is a part of what is played."""
 
 
-@dataclass
-class LoggerConfig:
+class LoggerConfig(Section):
     """Who else gets the figures of every step; the run does not depend on it."""
 
-    names: list[str] = field(default_factory=list)
+    names: list[str] = Field(default_factory=list)
     """Any of tensorboard, wandb, trackio, and the paths of yours."""
     project: str = "azr-population"
     """Of Weights & Biases and trackio, as the fields below."""
@@ -281,53 +353,80 @@ class LoggerConfig:
     group: str | None = None
     """Empty: the population's name, so that seeds of an arm are one group."""
     run_name: str | None = None
-    mode: str | None = setting(None, among=("online", "offline", "disabled"))
+    mode: Literal["online", "offline", "disabled"] | None = None
     """Empty leaves it to WANDB_MODE."""
 
 
-@dataclass
-class RunConfig:
+class RunConfig(Section):
     """Where the run is recorded and how long it goes on."""
 
     dir: str = "runs/demo"
-    steps: int = setting(20, least=0, effect=Effect.SPAN)
-    checkpoint_every: int = setting(5, least=1)
-    keep_checkpoints: int = setting(2, least=1)
+    steps: int = Field(default=20, ge=0, json_schema_extra=DURATION)
+    checkpoint_every: int = Field(default=5, ge=1)
+    save_total_limit: int = Field(default=2, ge=1)
     """The newest ones."""
-    keep_every: int = setting(0, least=0)
-    """Steps between checkpoints that stay besides, for `run.fork`; 0: none. Each holds the members
-    and their optimizers: 3 times a snapshot."""
-    snapshot_every: int = setting(0, least=0)
-    """Steps between snapshots of the members (`snapshots/step_<n>`), for `azr-population exam` and
+    permanent_checkpoint_every: int = Field(default=0, ge=0)
+    """Steps between checkpoints that stay besides, for `run.init_from`; 0: none. Each holds the
+    members and their optimizers: 3 times a snapshot."""
+    snapshot_every: int = Field(default=0, ge=0)
+    """Steps between snapshots of the members (`snapshots/step_<n>`), for `azr-population eval` and
     `crossplay`; 0: none. A member of the nano base takes 0.5 MB."""
-    snapshot_early: list[int] = setting(factory=list, least=0)
+    snapshot_steps: list[NonNegativeInt] = Field(default_factory=list)
     """Further steps after which there is one; 0 is before the first: most is learned early."""
-    completions: int = setting(16, least=0)
+    log_completions: int = Field(default=16, ge=0)
     """Completions of each step that `completions.jsonl` keeps, of the first step all (1000 at
     most); 0: none. Spread over verdicts, members, task types and reasons."""
-    view: str = "auto"
+    console: str = "auto"
     """Who shows it: auto (tables in a terminal, lines elsewhere), live, plain, lines, or the path
     of yours."""
     resume: bool = False
-    fork: str | None = setting(None, effect=Effect.PLAY)
-    """RUN@STEP: go on from a checkpoint of another run (`keep_every`) under this configuration.
-    Members, optimizers, ratings, lineage and buffer are those of the checkpoint, and its records up
-    to there are copied. Draws depend on (seed, step): with the seed of the other run both draw the
-    same random numbers from there on (a pair), with another seed others."""
+    init_from: str | None = Field(default=None, json_schema_extra=TRAINING)
+    """RUN@STEP: go on from a checkpoint of another run (`permanent_checkpoint_every`) under this
+    configuration. Members, optimizers, ratings, lineage and buffer are those of the
+    checkpoint, and its records up to there are copied. Draws depend on
+    (seed, step): with the seed of the other run both draw the same random numbers from there on (a
+    pair), with another seed others."""
 
 
-@dataclass
-class Config:
+class Config(Section):
     """A whole run."""
 
-    seed: int = setting(1, least=0)
-    population: PopulationConfig = field(default_factory=PopulationConfig)
-    evolution: EvolutionConfig = field(default_factory=EvolutionConfig)
-    matchmaking: MatchmakingConfig = field(default_factory=MatchmakingConfig)
-    task: TaskConfig = field(default_factory=TaskConfig)
-    referee: RefereeConfig = field(default_factory=RefereeConfig)
-    base: BaseConfig = field(default_factory=BaseConfig)
-    engine: EngineConfig = field(default_factory=EngineConfig)
-    exam: ExamConfig = setting(factory=ExamConfig, effect=Effect.MEASURE)
-    logger: LoggerConfig = setting(factory=LoggerConfig, effect=Effect.NOTHING)
-    run: RunConfig = setting(factory=RunConfig, effect=Effect.NOTHING)
+    seed: int = Field(default=1, ge=0)
+    population: PopulationConfig = Field(default_factory=PopulationConfig)
+    evolution: EvolutionConfig = Field(default_factory=EvolutionConfig)
+    matchmaking: MatchmakingConfig = Field(default_factory=MatchmakingConfig)
+    task: TaskConfig = Field(default_factory=TaskConfig)
+    referee: RefereeConfig = Field(default_factory=RefereeConfig)
+    base: BaseConfig = Field(default_factory=BaseConfig)
+    engine: EngineConfig = Field(default_factory=EngineConfig)
+    eval: EvalConfig = Field(default_factory=EvalConfig, json_schema_extra=EVALUATION)
+    logger: LoggerConfig = Field(default_factory=LoggerConfig, json_schema_extra=NONE)
+    run: RunConfig = Field(default_factory=RunConfig, json_schema_extra=NONE)
+
+    @model_validator(mode="after")
+    def _refuse_contradictions(self) -> Self:
+        population, matchmaking, run = self.population, self.matchmaking, self.run
+        if self.task.types == []:
+            raise UserError(
+                "task.types is empty; name at least one, or leave it out for all", key="task.types"
+            )
+        if population.student_advantage in COMPARING and population.samples_per_task < 2:
+            raise UserError(
+                f"population.samples_per_task={population.samples_per_task} leaves nothing to "
+                "compare an attempt with; give at least 2, or population.student_advantage=batch",
+                key="population.samples_per_task",
+            )
+        if self.base.name != "nano" and not self.base.path:
+            raise UserError(
+                "base.path has no value; give the folder of a Hugging Face causal LM, or its name "
+                "on the Hub",
+                key="base.path",
+            )
+        past = matchmaking.past_opponent_fraction
+        if past and not (run.snapshot_every and population.students):
+            raise UserError(
+                f"matchmaking.past_opponent_fraction={past} takes students of earlier snapshots, "
+                "and this run has none; set run.snapshot_every=10, and a population with students",
+                key="matchmaking.past_opponent_fraction",
+            )
+        return self

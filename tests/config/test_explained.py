@@ -8,7 +8,7 @@ def test_a_printed_configuration_has_meanings_and_bounds_and_is_read_back(tmp_pa
     config = load_config(["population=2t2s", "evolution.operators.dare=2"])
     text = explained(config)
     lines = text.splitlines()
-    place = lines.index("  attempts: 8")
+    place = lines.index("  samples_per_task: 8")
     assert lines[place - 2].startswith(
         "  # Answers drawn per valid task to estimate its solve rate"
     )

@@ -18,14 +18,16 @@ def test_defaults_are_4t4s_on_the_nano_base_with_all_eight_operators():
 def test_arms_differ_in_members_but_not_in_rows(arm, teachers, students):
     population = load_config([f"population={arm}"]).population
     assert (population.name, population.teachers, population.students) == (arm, teachers, students)
-    assert population.rows == load_config([]).population.rows
+    assert population.batch_size == load_config([]).population.batch_size
 
 
 def test_overrides_of_groups_and_fields():
-    config = load_config(["evolution=none", "task=code_i", "run.steps=7", "population.rows=96"])
+    config = load_config(
+        ["evolution=none", "task=code_i", "run.steps=7", "population.batch_size=96"]
+    )
     assert config.evolution.interval == 0
     assert config.task.types == ["code_i"]
-    assert (config.run.steps, config.population.rows) == (7, 96)
+    assert (config.run.steps, config.population.batch_size) == (7, 96)
 
 
 def test_single_operators_can_be_weighed():
@@ -55,55 +57,54 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
 
 
 @pytest.mark.parametrize(
-    ("override", "said"),
+    ("override", "key"),
     [
-        ("population=5t5s", r"population=5t5s is unknown; choose one of: 1t1s, 2t2s, 4t4s"),
-        ("run.stepz=3", r"stepz"),
-        ("nonsense=1", r"nonsense"),
-        ("run.steps=many", r"many.*run\.steps"),
-        ("run.steps=-1", r"run\.steps=-1 is out of range; it must be at least 0"),
-        ("population.rows=1", r"population\.rows=1 is out of range; it must be at least 2"),
-        ("population.teacher_reward=kind", r"kind.*adversarial"),
-        ("matchmaking.weighting=fair", r"fair.*balanced"),
-        ("evolution.fitness=height", r"height.*conservative_rating"),
-        ("evolution.selection=lottery", r"lottery.*truncation"),
-        ("evolution.operators.svd=1", r"svd.*svd_subspace"),
-        ("+evolution.operators.svd=1", r"svd.*svd_subspace"),
-        ("evolution.fraction=1.5", r"evolution\.fraction=1\.5 .* at least 0 and at most 1"),
-        ("evolution.elites=0", r"evolution\.elites=0 .* at least 1"),
-        ("evolution.ready=-1", r"evolution\.ready=-1 .* at least 0"),
-        ("matchmaking.tau=-1", r"matchmaking\.tau=-1\.0 .* at least 0"),
-        ("matchmaking.draw_probability=1", r"draw_probability=1\.0 .* at least 0 and below 1"),
-        ("population.student_lr=inf", r"population\.student_lr=inf is no number"),
-        ("logger.mode=loud", r"logger\.mode=loud is unknown; choose from online, offline"),
-        ("task.types=[code_x]", r"task\.types=code_x is unknown; choose from code_f, code_i"),
-        ("task.types=[]", r"task\.types is empty"),
-        ("task.refuse=[hard]", r"task\.refuse=hard is unknown"),
-        ("referee=mine", r"^referee is a section and takes no value; .* such as referee\.workers$"),
-        ("base=gpt5", r"base=gpt5 is unknown; choose one of: hf, nano"),
-        ("run={stepz: 3}", r"run\.stepz is unknown; did you mean run\.steps"),
-        ("base=hf", r"base\.path has no value"),
-        ("base.dtype=int8", r"base\.dtype=int8 is unknown"),
-        ("population.students=0", r"population\.teachers=4, population\.students=0: give at least"),
-        ("run.steps", r"run\.steps"),
-        ("evolution.operators.dare+layer_wise=1", r"layer_wise needs two parents"),
-        ("evolution.operators.dare=much", r"'much'.*could not be converted"),
-        ("evolution.options.svd.k=1", r"operator=svd is unknown.*svd_subspace"),
-        ("evolution.options.dare.q=0.5", r"dare has no option q; its options: p"),
-        ("evolution.options.dare.p=7", r"p=7\.0 must be a number between 0 and 0\.99"),
-        ("evolution.options.svd_subspace.k=8", r"k=8 must be a whole number in 1\.\.7"),
-        ("evolution.options.dare+full_gaussian.p=1", r"given by operator"),
-        ("evolution.selection_options.size=3", r"truncation has no such option; it has: top"),
-        ("matchmaking.options.k=2", r"balanced has no such option; it has: none"),
-        ("evolution.adaptive_tau=0", r"adaptive_tau=0\.0 .* above 0"),
-        ("evolution.operators.dare=-1", r"evolution\.operators\.dare=-1\.0 must be a number"),
-        ("base.lora.rank=1", r"svd_subspace needs rank 2 or more.*this is rank 1"),
+        ("population=5t5s", "population"),
+        ("run.stepz=3", "run.stepz"),
+        ("nonsense=1", "nonsense"),
+        ("run.steps=many", "run.steps"),
+        ("run.steps=-1", "run.steps"),
+        ("population.teacher_reward=kind", "population.teacher_reward"),
+        ("matchmaking.weighting=fair", "matchmaking.weighting"),
+        ("evolution.fitness=height", "evolution.fitness"),
+        ("evolution.selection=lottery", "evolution.selection"),
+        ("evolution.operators.svd=1", "operator"),
+        ("+evolution.operators.svd=1", "operator"),
+        ("evolution.elites=0", "evolution.elites"),
+        ("evolution.grace_period=-1", "evolution.grace_period"),
+        ("matchmaking.tau=-1", "matchmaking.tau"),
+        ("matchmaking.draw_probability=1", "matchmaking.draw_probability"),
+        ("population.student_lr=inf", "population.student_lr"),
+        ("logger.mode=loud", "logger.mode"),
+        ("task.types=[code_x]", "task.types"),
+        ("task.types=[]", "task.types"),
+        ("task.reject=[hard]", "task.reject"),
+        ("referee=mine", "referee"),
+        ("base=gpt5", "base"),
+        ("run={stepz: 3}", "run.stepz"),
+        ("base=hf", "base.path"),
+        ("base.dtype=int8", "base.dtype"),
+        ("population.students=0", "population.teachers"),
+        ("run.steps", None),
+        ("evolution.operators.dare+layer_wise=1", None),
+        ("evolution.operators.dare=much", "evolution.operators.dare"),
+        ("evolution.options.svd.k=1", "evolution.options"),
+        ("evolution.options.dare.q=0.5", "evolution.options"),
+        ("evolution.options.dare.p=7", "evolution.options"),
+        ("evolution.options.svd_subspace.k=8", "evolution.options"),
+        ("evolution.options.dare+full_gaussian.p=1", None),
+        ("evolution.selection_options.size=3", "evolution.selection_options.size"),
+        ("matchmaking.options.k=2", "matchmaking.options.k"),
+        ("evolution.adaptive_tau=0", "evolution.adaptive_tau"),
+        ("evolution.operators.dare=-1", "evolution.operators.dare"),
+        ("base.lora.rank=1", "evolution.options"),
+        ("evolution.replace_fraction=1.5", "evolution.replace_fraction"),
     ],
 )
-def test_a_mistake_is_told_in_one_line_that_names_it(override, said):
-    with pytest.raises(UserError, match=said) as caught:
+def test_a_mistake_is_refused_in_one_line_by_its_key(override, key):
+    with pytest.raises(UserError) as caught:
         check_config(load_config([override]))
-    assert "\n" not in str(caught.value)
+    assert caught.value.key == key and "\n" not in str(caught.value)
 
 
 def test_a_mix_that_no_survivor_can_use_is_refused_before_the_run():
@@ -117,8 +118,8 @@ def test_a_mix_that_no_survivor_can_use_is_refused_before_the_run():
 
 
 def test_a_larger_base_brings_limits_that_suit_it():
-    config = load_config(["base=hf", "base.path=somewhere", "task.references=2"])
-    assert (config.task.max_program_chars, config.task.references) == (4000, 2)
+    config = load_config(["base=hf", "base.path=somewhere", "task.example_tasks=2"])
+    assert (config.task.max_program_chars, config.task.example_tasks) == (4000, 2)
     assert config.base.lora.rank == 32 and config.base.lora.target_modules == ["all-linear"]
 
 

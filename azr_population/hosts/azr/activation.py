@@ -49,19 +49,19 @@ class ActivatePopulation(Callback):
 def activate(config: DictConfig) -> None:
     """Replaces `__main__.CodeIORayPPOTrainer`, which AZR's TaskRunner takes with it to its process.
     Raises UserError: the host, the configuration or the base is not one that we can work with."""
-    from azr_population.hosts.azr import fitting, overrides, preflight, rehearsal
+    from azr_population.hosts.azr import dry_run, fitting, overrides, preflight
     from azr_population.hosts.azr.settings import read_settings
 
     settings = read_settings(config.population)
     main = sys.modules["__main__"]
     preflight.check_host(main)
     if settings.dry_run:
-        lines, ready = rehearsal.rehearse(config, settings)
+        lines, ready = dry_run.dry_run(config, settings)
         print("\n".join(lines), flush=True)
         raise SystemExit(0 if ready else 1)
     preflight.check_config(config, settings)
     preflight.check_worker(settings)
-    preflight.check_surroundings(config, settings)
+    preflight.check_environment(config, settings)
     preflight.check_base(config, settings)
     fitting.fit(config, settings)
     for reason, keys in overrides.unused(overrides.given(config)).items():

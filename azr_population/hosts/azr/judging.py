@@ -17,6 +17,7 @@ from azr_population.hosts.azr.ahead import Ahead
 from azr_population.hosts.azr.step import Step, completions
 from azr_population.hosts.azr.verdicts import Verdicts
 from azr_population.method.matchmaking import Match
+from azr_population.method.phases import describe
 from azr_population.method.rewards import UNPARSABLE, student_reward_of
 from azr_population.method.rows import Answer, Practice, Row
 from azr_population.referee import Reason
@@ -223,6 +224,7 @@ class Judge:
                 Answer(completion, text, solved, _reason(text is not None, solved))
                 for completion, (text, solved) in zip(written, verdicts, strict=True)
             ]
+        describe(self._batch, self._step.population.domain)
         self._step.population.reward(self._batch)
         for row, one in zip(self._batch, data_dicts, strict=True):
             rewards[one["uid"]]["accuracy"] = 0.0 if row.task is None else row.reward

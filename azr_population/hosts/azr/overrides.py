@@ -47,7 +47,9 @@ class Only:
 Fate = Azrs | Ours | Unused | Only
 
 AZRS = Azrs()
-FROZEN = Unused("the base is frozen: population.shard says whether each GPU holds a part or all")
+FROZEN = Unused(
+    "the base is frozen: population.shard_base says whether each GPU holds a part or all"
+)
 PIECES = Unused("population.micro_batch_tokens says what goes through the learner at once")
 ON_POLICY = Unused(
     "members have one update on rows just sampled: the ratio is 1, nothing is clipped"
@@ -211,7 +213,8 @@ def refuse(config: Any) -> None:
         if value not in found.values:
             raise UserError(
                 f"{key}={value} is not supported with +population ({found.reason}); set "
-                f"{key}={found.values[0]}"
+                f"{key}={found.values[0]}",
+                key=key,
             )
 
 

@@ -20,7 +20,7 @@ from azr_population.config.inside_azr import PopulationSettings
 from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import check_rollout, check_shard, resolve
 from azr_population.errors import UserError, first_line
-from azr_population.hosts.azr import overrides, surroundings
+from azr_population.hosts.azr import environment, overrides
 from azr_population.hosts.azr.vllm_options import rollout_settings
 from azr_population.versions import installed
 
@@ -107,7 +107,8 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
         raise UserError(
             f"population.placement=split halves the workers of each node, and "
             f"trainer.n_gpus_per_node={config.trainer.n_gpus_per_node} is odd; make it even, or "
-            "use population.placement=colocated"
+            "use population.placement=colocated",
+            key="population.placement",
         )
     device = OmegaConf.select(config, "trainer.device", default="cuda")
     check_rollout(resolve(settings.rollout, device), settings.lora.rank)
@@ -123,18 +124,19 @@ def agent_rows(config: Any, settings: PopulationSettings) -> int:
     student solves) twice as many, which makes the rows per member equal in all arms.
 
     Raises:
-        UserError: `population.rows` cannot be split evenly over problem types and halves.
+        UserError: `population.batch_size` cannot be split evenly over problem types and halves.
     """
-    if settings.rows is None:
+    if settings.batch_size is None:
         return int(config.data.train_batch_size)
     parts = 2 * len(config.azr.problem_types)
-    if settings.rows < parts or settings.rows % parts:
+    if settings.batch_size < parts or settings.batch_size % parts:
         raise UserError(
-            f"population.rows={settings.rows} cannot be split evenly: it must be a multiple of "
-            f"{parts} (2 * {len(config.azr.problem_types)} problem types), so that every member of "
-            "every arm has as many"
+            f"population.batch_size={settings.batch_size} cannot be split evenly: it must be a "
+            f"multiple of {parts} (2 * {len(config.azr.problem_types)} problem types), so that "
+            "every member of every arm has as many",
+            key="population.batch_size",
         )
-    return settings.rows // parts
+    return settings.batch_size // parts
 
 
 def check_base(config: Any, settings: PopulationSettings) -> None:
@@ -173,13 +175,13 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
         )
 
 
-def check_surroundings(config: Any, settings: PopulationSettings) -> None:
+def check_environment(config: Any, settings: PopulationSettings) -> None:
     """Refuses a run whose base, GPUs, vLLM or files are not there.
 
     Raises:
         UserError: the first of them, and the way out.
     """
-    for told in surroundings.missing(config, settings):
+    for told in environment.missing(config, settings):
         raise UserError(told)
 
 
@@ -195,7 +197,9 @@ def check_worker(settings: PopulationSettings) -> None:
         get_class(settings.worker)
     except (ImportError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"population.worker={settings.worker} is no class: {reason}") from error
+        raise UserError(
+            f"population.worker={settings.worker} is no class: {reason}", key="population.worker"
+        ) from error
 
 
 def _check_matches(settings: PopulationSettings, rows: int) -> None:
@@ -207,15 +211,16 @@ def _check_matches(settings: PopulationSettings, rows: int) -> None:
         raise UserError(
             f"population.teachers={settings.teachers} and population.students={settings.students}: "
             f"each teacher meets {meets} students in a step and proposes {2 * rows} rows of each "
-            "problem type; raise data.train_batch_size (or population.rows), or make the numbers "
-            "of teachers and students equal"
+            "problem type; raise data.train_batch_size (or population.batch_size), or make the "
+            "numbers of teachers and students equal",
+            key="population.teachers",
         )
 
 
 def check_parallel(config: Any, settings: PopulationSettings) -> None:
     """GPUs that share a vLLM are of one node and one group; a shared base needs such a sampler."""
     sampler = rollout_settings(config, settings)
-    if settings.shard:
+    if settings.shard_base:
         check_shard(sampler.name)
     group = config.trainer.n_gpus_per_node // (2 if settings.placement == "split" else 1)
     if group % sampler.together:
@@ -223,7 +228,8 @@ def check_parallel(config: Any, settings: PopulationSettings) -> None:
         fitting = max(n for n in range(1, sampler.together) if group % n == 0)
         raise UserError(
             f"{key}={sampler.together} does not divide the {group} GPUs of a node that hold the "
-            f"same members; set {key}={fitting}"
+            f"same members; set {key}={fitting}",
+            key=key,
         )
 
 
@@ -254,11 +260,13 @@ def _check_seeds(config: Any, rows: int) -> None:
             with open(path, encoding="utf-8") as file:
                 lines = sum(1 for line in file if line.strip())
         except OSError as error:
-            raise UserError(f"{key}={path} cannot be read: {error.strerror}") from error
+            raise UserError(f"{key}={path} cannot be read: {error.strerror}", key=key) from error
         if lines < needed:
             raise UserError(
                 f"{key}={path} holds {lines} tasks, and {needed} different ones are drawn for a "
-                "step; lower data.train_batch_size (or population.rows), or give more seed tasks"
+                "step; lower data.train_batch_size (or population.batch_size), or give more seed "
+                "tasks",
+                key=key,
             )
 
 

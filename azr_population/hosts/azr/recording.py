@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
-from azr_population.hosts.loggers.scalars import section_figures
+from azr_population.hosts.loggers.scalars import step_figures
 from azr_population.runs import RunDirectory
 from azr_population.versions import environment
 
@@ -50,13 +50,8 @@ def validation(figures: Mapping[str, Any], step: int, member: str) -> dict[str, 
     return {"step": step, "member": member, "shares": shares}
 
 
-def figures(step: Mapping[str, Any], births: int) -> dict[str, float]:
-    """The numbers of a step for AZR's logger: `population/<member, role or task type>/<name>`.
-
-    Times are left out, since AZR logs its own.
-    """
-    types = {
-        kind: {key: counts.get(key) for key in ("validity", "solve_rate", "unique")}
-        for kind, counts in step["types"].items()
+def figures(step: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a step for AZR's logger, without times, since AZR logs its own."""
+    return {
+        name: value for name, value in step_figures(step).items() if not name.startswith("time/")
     }
-    return section_figures({**step["roles"], **step["members"], **types}, births)

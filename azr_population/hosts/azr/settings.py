@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from typing import Any
 
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.config.schema import (
@@ -16,9 +14,8 @@ from azr_population.config.schema import (
     MembersConfig,
     PopulationConfig,
 )
-from azr_population.config.setting import check_fields
 from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import importance_cap, resolve
+from azr_population.engines.assembly import importance_sampling_cap, resolve
 from azr_population.errors import UserError
 from azr_population.hosts.azr import preflight
 from azr_population.hosts.loggers import check_loggers
@@ -26,13 +23,14 @@ from azr_population.method.check import check_population
 from azr_population.method.evolution.fitness import MEASURED
 from azr_population.method.population import Population
 from azr_population.pages.console.view import VIEWS
+from azr_population.registry import trust
 
 
 def population_of(settings: PopulationSettings, actor_lr: float) -> Population:
     """The population that the settings describe, with what they leave to AZR's `actor_lr`."""
     student = 10.0 * actor_lr if settings.student_lr is None else settings.student_lr
     config = PopulationConfig(
-        **{field.name: getattr(settings, field.name) for field in fields(MembersConfig)},
+        **settings.model_dump(include=set(MembersConfig.model_fields)),
         student_lr=student,
         teacher_lr=0.15 * student if settings.teacher_lr is None else settings.teacher_lr,
         agent_lr=student if settings.agent_lr is None else settings.agent_lr,
@@ -51,9 +49,14 @@ def learner_config(config: Any, settings: PopulationSettings) -> LearnerConfig:
     """How members are trained in an AZR run: by the settings, and by AZR's own of its actor."""
     model, actor = config.actor_rollout_ref.model, config.actor_rollout_ref.actor
     rollout = resolve(settings.rollout, OmegaConf.select(config, "trainer.device", default="cuda"))
-    ours = {field.name: getattr(settings, field.name) for field in fields(ComputeConfig)}
+    ours = settings.model_dump(include=set(ComputeConfig.model_fields))
     return LearnerConfig(
-        **ours | {"importance_cap": importance_cap(settings.importance_cap, rollout)},
+        **ours
+        | {
+            "importance_sampling_cap": importance_sampling_cap(
+                settings.importance_sampling_cap, rollout
+            )
+        },
         max_grad_norm=actor.grad_clip,
         weight_decay=actor.optim.weight_decay,
         clip_ratio=actor.clip_ratio,
@@ -67,39 +70,39 @@ def read_settings(node: Any) -> PopulationSettings:
     Raises:
         UserError: an unknown key, a value of the wrong type, or one that no run can work with.
     """
-    try:
-        merged = OmegaConf.merge(OmegaConf.structured(PopulationSettings), node)
-        settings = OmegaConf.to_object(merged)
-    except OmegaConfBaseException as error:
-        lines = str(error).strip().splitlines()
-        raise UserError(f"population: {lines[0]}") from error
-    assert isinstance(settings, PopulationSettings)
-    check_fields(settings, "population.")
+    plain = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+    settings = PopulationSettings.checked(plain, "population.")
+    trust(settings)
     try:
         check_population(settings, settings.matchmaking, settings.evolution, settings.lora.rank)
     except UserError as error:
-        raise UserError(as_typed(str(error))) from error
+        key = error.key and as_typed(error.key)
+        raise UserError(as_typed(str(error)), key=key) from error
     check_loggers(settings.logger.names)
-    VIEWS.find(settings.view)
+    VIEWS.find(settings.console)
     if settings.evolution.fitness in MEASURED:
         raise UserError(
             f"population.evolution.fitness={settings.evolution.fitness} is measured in local runs "
-            "only; choose conservative_rating, mu or mean_reward"
+            "only; choose conservative_rating, mu or mean_reward",
+            key="population.evolution.fitness",
         )
-    if settings.matchmaking.past:
+    if settings.matchmaking.past_opponent_fraction:
         raise UserError(
-            f"population.matchmaking.past={settings.matchmaking.past} is for local runs only; "
-            "leave it out"
+            "population.matchmaking.past_opponent_fraction="
+            f"{settings.matchmaking.past_opponent_fraction} is for local runs only; "
+            "leave it out",
+            key="population.matchmaking.past_opponent_fraction",
         )
     if settings.placement == "split" and settings.single:
         raise UserError(
             "population.placement=split needs teachers and students; the single agent is one "
-            "member, use population.placement=colocated"
+            "member, use population.placement=colocated",
+            key="population.placement",
         )
     return settings
 
 
 def as_typed(message: str) -> str:
-    """A message about a local run's keys (`evolution.ready`), with the keys that AZR's command
-    takes (`population.evolution.ready`)."""
+    """A message about a local run's keys (`evolution.grace_period`), with the keys that AZR's
+    command takes (`population.evolution.grace_period`)."""
     return re.sub(r"(?<![\w.])(?=(evolution|matchmaking|logger)[.:])", "population.", message)

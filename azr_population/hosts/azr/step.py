@@ -108,9 +108,9 @@ class Step:
         learned = {slot: {**own, "rows": self._learning[slot]} for slot, own in updates.items()}
         records = population.record(rows, learned, matches, births, self.practice)
         observers.recorded(rows, records)
-        timed = {name.replace("/", " "): seconds for name, seconds in timing.items()}
-        seconds = time.perf_counter() - self._started
-        records.metrics |= {"seconds": seconds, "phases": timed | clock.phases}
+        records.metrics |= {f"time/{name}": seconds for name, seconds in timing.items()}
+        records.metrics |= clock.metrics()
+        records.metrics["time/step"] = time.perf_counter() - self._started
         return records
 
 

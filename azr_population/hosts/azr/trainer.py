@@ -34,12 +34,11 @@ from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.export import export_members
 from azr_population.method.transcript import Transcript
 from azr_population.pages.console.view import VIEWS, show_step
-from azr_population.pages.report.run_page import write_report
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.breeding import Making
 
 _SPREAD = ("max", "mean", "std")
-"""AZR's figures of how far the sampler is from the learner; ours are `sampler_kl` and its like."""
+"""AZR's figures of how far the sampler is from the learner; ours begin with `engine/`."""
 
 
 class PopulationTrainer(CodeIORayPPOTrainer):
@@ -64,7 +63,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             strategy.data_len = config.data.train_batch_size * strategy.update_iteration
         super().__init__(*args, **kwargs)
         self.population = population_of(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
-        transcript = Transcript(self.settings.completions, self.tokenizer)
+        transcript = Transcript(self.settings.log_completions, self.tokenizer)
         self.step = Step(self.population, [transcript])
         folder = Path(self.config.trainer.default_local_dir) / "population"
         self.directory = recording.open_run(
@@ -73,7 +72,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             self._patches,
             resumes=self.config.trainer.resume_mode != "disable",
         )
-        self.view = VIEWS.find(self.settings.view).function()
+        self.console = VIEWS.find(self.settings.console).function()
         self.loggers = Loggers({}, self.view.on_note)
         self._timing: Mapping[str, float] = {}
 
@@ -138,6 +137,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             with self.directory.locked():
                 super().fit()
             self._export_members()
+            from azr_population.analysis.report import write_report  # pandas and Altair: seconds
+
             result |= {"status": "finished", "report": str(write_report(self.directory.path))}
         finally:
             self.loggers.close()
@@ -256,8 +257,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         step = records.metrics
         records.append_to(self.directory)
         show_step(self.view, step, records.matches, records.lineage, records.notes)
-        self.loggers.log(records.metrics["step"], step_figures(step, len(records.lineage)))
-        return recording.figures(step, len(records.lineage))
+        self.loggers.log(step["step"], step_figures(step))
+        return recording.figures(step)
 
     def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
         parents = [parent.slot for parent in replacement.parents]

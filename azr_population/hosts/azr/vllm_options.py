@@ -19,7 +19,7 @@ def rollout_settings(config: Any, settings: PopulationSettings) -> RolloutSettin
     name = resolve(settings.rollout, device)
     return RolloutSettings(
         name,
-        settings.generate_rows,
+        settings.generate_batch_size,
         settings.generate_tokens,
         vllm_options(config, device) if name == "vllm" else {},
     )

@@ -17,7 +17,7 @@ import torch
 from verl import DataProto
 from verl.single_controller.base.decorator import Dispatch, register
 
-from azr_population.engines.engine import Completion, Sample, Sampling
+from azr_population.engines.engine import Completion, Sampling, TrainingSample
 from azr_population.engines.workers.placement import Room
 from azr_population.engines.workers.worker import EngineWorker, WorkerSettings
 from azr_population.errors import UserError
@@ -72,7 +72,7 @@ class PopulationWorker(EngineWorker):
             responses[row] = completion.token_ids
         width = self.settings.response_length
         tensors = with_responses(data.batch, responses, width, self.pad_id)
-        if self.settings.learner.importance_cap:
+        if self.settings.learner.importance_sampling_cap:
             logprobs = [torch.empty(0) for _ in prompts]
             for row, (completion,) in zip(wanted, completions, strict=True):
                 logprobs[row] = torch.tensor(completion.logprobs[:width])
@@ -118,9 +118,13 @@ class PopulationWorker(EngineWorker):
         """
         prompts, responses = _rows(data)
         # With importance weights the learner works out its own log-probabilities.
-        sampled = "rollout_log_probs" if self.settings.learner.importance_cap else "old_log_probs"
+        sampled = (
+            "rollout_log_probs"
+            if self.settings.learner.importance_sampling_cap
+            else "old_log_probs"
+        )
         rates: dict[int, float] = data.meta_info["learning_rates"]
-        samples: dict[int, list[Sample]] = {slot: [] for slot in sorted(rates)}
+        samples: dict[int, list[TrainingSample]] = {slot: [] for slot in sorted(rates)}
         for row, slot in enumerate(_slots(data)):
             length = len(responses[row])
             if slot == FILLER or not length:
@@ -132,7 +136,9 @@ class PopulationWorker(EngineWorker):
                 logprobs=tuple(data.batch[sampled][row, :length].tolist()),
                 finished=True,
             )
-            samples[slot].append(Sample(completion, float(data.batch["advantages"][row, 0])))
+            samples[slot].append(
+                TrainingSample(completion, float(data.batch["advantages"][row, 0]))
+            )
         updates = self.engine.update(samples, rates)
         # A row on each rank, because collecting concatenates; the figures are in the meta data.
         return DataProto.from_dict(

@@ -15,8 +15,8 @@ def check_config(config: Config) -> None:
     UserError: naming the key, the value and what would be accepted."""
     check_playing(config)
     check_loggers(config.logger.names)
-    VIEWS.find(config.run.view)
-    BASELINES.find(config.population.solver_baseline)
+    VIEWS.find(config.run.console)
+    BASELINES.find(config.population.student_advantage)
     check_population(config.population, config.matchmaking, config.evolution, config.base.lora.rank)
 
 
@@ -26,7 +26,7 @@ def check_playing(config: Config) -> None:
     check_engine(config.engine.name, config.engine.workers)
     check_rollout(config.engine.rollout, config.base.lora.rank)
     domain = find_domain(config.task.domain)
-    domain.format(config.base.format)
+    domain.format(config.base.prompt_format)
     domain.wanted(config.task.types)
     domain.check(config.task)
 
@@ -35,4 +35,4 @@ def fill_in(config: Config) -> None:
     """Writes out what a configuration leaves to its domain: all of its types, all of its rules."""
     domain, tasks = find_domain(config.task.domain), config.task
     tasks.types = domain.wanted(tasks.types)
-    tasks.refuse = list(domain.rules) if tasks.refuse is None else tasks.refuse
+    tasks.reject = list(domain.rules) if tasks.reject is None else tasks.reject

@@ -60,7 +60,7 @@ def doctor() -> int:
         console.print(f"no     {use} (needs {missing})" if missing else f"works  {use}")
     if not seccomp:
         console.print(
-            "The sandbox needs Linux with seccomp; referee.accept_unconfined=true runs "
+            "The sandbox needs Linux with seccomp; referee.allow_unsandboxed=true runs "
             "model-written code without it, at your own risk."
         )
     return 0 if seccomp and nano else 1

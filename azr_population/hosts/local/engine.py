@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
+from azr_population.engines import torch_rollout
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.base_folder import base_folder, context_of, meta_model
 from azr_population.engines.base_model import load_tokenizer
+from azr_population.engines.memory import Architecture, Load, phases, size
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.text import TextEngine, encode
 from azr_population.errors import UserError, first_line
-from azr_population.hosts.local.memory import check_memory, lora_of, row_limits, slot_names
 from azr_population.method.check import check_made
+from azr_population.method.members import Roster
+from azr_population.method.shares import proposal_rows
 from azr_population.method.tools import domain_of, format_of
 from azr_population.runs.streams import Streams
+from azr_population.weights.adapter import LoraSpec
+from azr_population.weights.bank import target_layers
 
 if TYPE_CHECKING:
     from azr_population.engines.workers.worker import WorkerSettings
@@ -60,16 +68,17 @@ def meta_base(config: Config) -> tuple[Any, Any]:
     except (OSError, ValueError, KeyError) as error:
         reason = first_line(error).partition(". ")[0]
         raise UserError(
-            f"base.path={base_of(config)} does not load as a causal LM: {reason}"
+            f"base.path={base_of(config)} does not load as a causal LM: {reason}",
+            key="base.path",
         ) from error
 
 
 def longest_row(config: Config, tokenizer: Any, references: int | None = None) -> int:
     """Tokens of the longest row: a prompt that proposes and the proposal, or a prompt that holds a
     proposal and what is written in answer. The chat template counts, and so do `references`
-    (`task.references` of them), as what they can be at most: far more than they mostly are."""
+    (`task.example_tasks` of them), as what they can be at most: far more than they mostly are."""
     format = format_of(config)
-    references = config.task.references if references is None else references
+    references = config.task.example_tasks if references is None else references
 
     def tokens(prompt: str) -> int:
         return len(encode(tokenizer, [prompt], format.chat)[0])
@@ -97,9 +106,112 @@ def check_context(model: Any, longest: int) -> None:
     context = context_of(model)
     if context is not None and longest > context:
         raise UserError(
-            f"rows of {longest} tokens (prompt, engine.propose_tokens, engine.solve_tokens) do not "
-            f"fit the base's context of {context}; lower the two, or take another base"
+            f"rows of {longest} tokens (prompt, engine.max_proposal_tokens, max_answer_tokens)"
+            f" do not fit the base's context of {context}; lower the two, or take another base"
         )
+
+
+def memory(config: Config, model: Any, longest: int) -> dict[str, float]:
+    """Bytes by what needs them, in the phase of a step that takes most, with rows of at most
+    `longest` tokens; `model` may be the base's outline. Empty where its kind is not known.
+
+    Raises UserError: the base has no layers of the names in `base.lora.target_modules`.
+    """
+    engine, dtype = config.engine, getattr(torch, config.base.dtype)
+    lora = lora_of(config)
+    target_layers(model, lora)
+    architecture = Architecture.of(model.config)
+    if architecture is None:
+        return {}
+    types = domain_of(config).wanted(config.task.types)
+    written = max(max(row_limits(config, kind)) for kind in types)
+    rows = min(engine.generate_batch_size, max(proposals(config), attempts(config)))
+    on_gpu = engine.device.startswith("cuda")
+    load = Load(
+        architecture,
+        len(slot_names(config)),
+        lora.rank,
+        longest - written,
+        written,
+        tuple(lora.target_modules),
+        size=dtype.itemsize,
+        products=dtype.itemsize if on_gpu and engine.lora_dtype is None else 4,
+        piece=engine.micro_batch_tokens,
+        checkpointing=engine.gradient_checkpointing,
+        vllm=on_gpu and engine.rollout == "vllm",
+        share=float(engine.vllm.get("gpu_memory_utilization", 0.9)),
+        generate_tokens=min(rows * longest, torch_rollout.TOKENS),
+        on_gpu=on_gpu,
+        past=len(slot_names(config)) - config.population.members,
+    )
+    return max(phases(load, room_on(engine.device)).values(), key=lambda one: sum(one.values()))
+
+
+def check_memory(config: Config, model: Any, longest: int) -> None:
+    """Refuses a run that this machine has no room for.
+
+    The processes of a Ray share this machine's memory, and have a GPU each. A Ray that runs
+    elsewhere (RAY_ADDRESS) is not looked at.
+
+    Raises UserError: with the sum and its parts.
+    """
+    workers = 1
+    if config.engine.name == "ray":
+        if os.environ.get("RAY_ADDRESS"):
+            return
+        workers = config.engine.workers if config.engine.device == "cpu" else 1
+    parts, room = memory(config, model, longest), room_on(config.engine.device)
+    total = workers * sum(parts.values())
+    if total > room:
+        listed = ", ".join(f"{name} {size(amount)}" for name, amount in parts.items() if amount)
+        each = f", in each of {workers} processes" if workers > 1 else ""
+        raise UserError(
+            f"engine.device={config.engine.device} has {size(room)} of memory, and the run takes "
+            f"up to {size(total)} ({listed}{each}); lower population.teachers, "
+            "population.students, base.lora.rank, engine.generate_batch_size, "
+            "engine.micro_batch_tokens or engine.workers",
+            key="engine.device",
+        )
+
+
+def room_on(device: str) -> int:
+    """Bytes of memory that the device has, used or not."""
+    if device == "cuda" and torch.cuda.is_available():
+        return int(torch.cuda.get_device_properties(0).total_memory)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def row_limits(config: Config, kind: str) -> tuple[int, int]:
+    """Tokens of the longest proposal of such a task, and of the longest answer to it."""
+    format, engine = format_of(config), config.engine
+    return (
+        engine.max_proposal_tokens or format.max_new_tokens(kind, "propose"),
+        engine.max_answer_tokens or format.max_new_tokens(kind, "solve"),
+    )
+
+
+def slot_names(config: Config) -> list[str]:
+    """Of the slots: the members, and behind them the place of past opponents if there are any."""
+    roster = Roster.make(config.population.teachers, config.population.students)
+    return [member.name for member in roster] + ["past"] * (
+        config.matchmaking.past_opponent_fraction > 0
+    )
+
+
+def lora_of(config: Config) -> LoraSpec:
+    lora = config.base.lora
+    return LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules))
+
+
+def proposals(config: Config) -> int:
+    roster = Roster.make(config.population.teachers, config.population.students)
+    return sum(
+        proposal_rows(config.population.batch_size, member.role) for member in roster.teachers
+    )
+
+
+def attempts(config: Config) -> int:
+    return proposals(config) * config.population.samples_per_task
 
 
 def _engine_settings(config: Config) -> EngineSettings:
@@ -112,9 +224,9 @@ def _engine_settings(config: Config) -> EngineSettings:
         dtype=config.base.dtype,
         rollout=RolloutSettings(
             engine.rollout,
-            engine.generate_rows,
+            engine.generate_batch_size,
             vllm=dict(engine.vllm),
-            share_prompts=engine.share_prompts,
+            share_prefix=engine.share_prefix,
         ),
         learner=engine,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from azr_population.hosts.local.memory import slot_names
+from azr_population.hosts.local.engine import slot_names
 from azr_population.method.evolution.fitness import MEASURED
 from azr_population.method.exam import Exam
 from azr_population.method.observers import (
@@ -24,14 +24,16 @@ def observers(
     """All that this run wants; `validation` is the exam that fitness goes by, `own` that of
     the untrained teacher's tasks, if it has them."""
     config, tools = play.config, play.tools
-    found: list[Observer] = [Transcript(config.run.completions, tools.engine.tokenizer)]
-    if config.matchmaking.past:
+    found: list[Observer] = [Transcript(config.run.log_completions, tools.engine.tokenizer)]
+    if config.matchmaking.past_opponent_fraction:
         snapshots, last = RunDirectory(config.run.dir).snapshots, len(slot_names(config)) - 1
-        found.append(PastStudents(snapshots, last, config.matchmaking.past, tools.engine))
+        found.append(
+            PastStudents(snapshots, last, config.matchmaking.past_opponent_fraction, tools.engine)
+        )
     if config.evolution.fitness in MEASURED:
         found.append(MeasureSkill(tools, validation, config.seed))
     if exam:
-        found.append(SitExam(tools, exam, config.exam, config.run.steps, config.seed, own))
+        found.append(SitExam(tools, exam, config.eval, config.run.steps, config.seed, own))
         found.append(WeightSimilarity(tools))
-        found.append(HeldOutCounts(play.held_out))
+        found.append(HeldOutCounts())
     return found

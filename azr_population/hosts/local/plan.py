@@ -4,9 +4,17 @@ import torch
 
 from azr_population.config.schema import Config
 from azr_population.engines.base_folder import context_of
+from azr_population.engines.memory import size
 from azr_population.hosts.local.check import check_config
-from azr_population.hosts.local.engine import check_context, longest_row, meta_base
-from azr_population.hosts.local.memory import attempts, check_memory, memory, proposals, size
+from azr_population.hosts.local.engine import (
+    attempts,
+    check_context,
+    check_memory,
+    longest_row,
+    memory,
+    meta_base,
+    proposals,
+)
 from azr_population.method.check import turnover_line
 from azr_population.method.members import Roster
 from azr_population.method.tools import domain_of
@@ -23,7 +31,7 @@ def plan(config: Config) -> list[str]:
     least = longest_row(config, tokenizer, references=0)
     check_context(model, least)
     check_memory(config, model, least)
-    population, exam = config.population, config.exam
+    population, exam = config.population, config.eval
     roster = Roster.make(population.teachers, population.students)
     weights = sum(parameter.numel() for parameter in model.parameters())
     lines = [
@@ -32,7 +40,8 @@ def plan(config: Config) -> list[str]:
         f"{config.run.steps} steps from seed {config.seed}, into {config.run.dir}, a checkpoint "
         f"every {config.run.checkpoint_every}",
         f"a step: {proposals(config)} proposals, at most {attempts(config)} attempts at them; at "
-        f"most {population.rows * len(roster)} rows trained on ({population.rows} a member)",
+        f"most {population.batch_size * len(roster)} rows trained on "
+        f"({population.batch_size} a member)",
         turnover_line(config.evolution, population.teachers, population.students),
     ]
     if exam.every:
@@ -44,14 +53,14 @@ def plan(config: Config) -> list[str]:
     context, longest = context_of(model), longest_row(config, tokenizer)
     if context is not None and longest > context:
         lines.append(
-            f"a row with {config.task.references} references of the greatest length would have "
-            f"{longest} tokens, the base's context is {context}: fewer task.references are safer"
+            f"a row with {config.task.example_tasks} references of the greatest length would have "
+            f"{longest} tokens, the base's context is {context}: fewer task.example_tasks are safer"
         )
     parts = memory(config, model, longest)
-    told = ", ".join(f"{name} {size(amount)}" for name, amount in parts.items() if amount)
+    listed = ", ".join(f"{name} {size(amount)}" for name, amount in parts.items() if amount)
     each = f" in each of {config.engine.workers} processes" if config.engine.workers > 1 else ""
     lines.append(
         f"memory on {config.engine.device}{each}: at most {size(sum(parts.values()))} beside "
-        f"Python and its libraries ({told})"
+        f"Python and its libraries ({listed})"
     )
     return lines

@@ -38,8 +38,7 @@ from azr_population.method.step import SelfPlay
 from azr_population.method.tools import Tools, domain_of, format_of, open_referee
 from azr_population.pages.console.stopping import stop_requests
 from azr_population.pages.console.view import VIEWS, View, show_step
-from azr_population.pages.report.refusals import nothing_valid
-from azr_population.pages.report.run_page import closing_words, write_report
+from azr_population.registry import trust
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import (
     last_step,
@@ -47,7 +46,6 @@ from azr_population.runs.checkpoint import (
     members_digest,
     steps,
 )
-from azr_population.runs.records import steps_of
 from azr_population.versions import environment
 
 
@@ -71,14 +69,15 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
         refuse_changes(stored, config)
         free = [text for text in typed if touches_only(text.split("=")[0], RESUMABLE)]
         return resume(directory.path, free, view)
+    trust(config)
     check_config(config)
-    view = view or VIEWS.find(config.run.view).function()
+    view = view or VIEWS.find(config.run.console).function()
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
     proposals = _seed_proposals(config)
     base = fingerprint(base_of(config))
-    origin = open_fork(config, base) if config.run.fork else None
+    origin = open_fork(config, base) if config.run.init_from else None
     with _selfplay(config) as play:
         seeds = seed_tasks(proposals, play.tools.domain, play.tools.referee, config.task)
         known = {**_environment(), "base": base}
@@ -94,17 +93,20 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
     `overrides` may change what does not rewrite the past: `run.` and `exam.`, e.g. `run.steps=40`.
     """
     directory = RunDirectory(path)
-    directory.refuse_curves()
+    directory.refuse_results_only()
+    directory.refuse_older_format()
     stored = config_from_file(directory.config_file)
     config = config_from_file(directory.config_file, overrides)
     refuse_changes(stored, config)
+    trust(config, outside=directory.path)
     if config.run.steps < (done := last_step(directory.checkpoints)):
         raise UserError(
             f"run.steps={config.run.steps} is less than the {done} steps that {path} has played; "
-            "give more, or start a run of its own"
+            "give more, or start a run of its own",
+            key="run.steps",
         )
     check_config(config)
-    view = view or VIEWS.find(config.run.view).function()
+    view = view or VIEWS.find(config.run.console).function()
     config.run.dir = str(path)
     proposals = _seed_proposals(config)
     with directory.locked(), _selfplay(config) as play:
@@ -119,7 +121,7 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             local_state.export(play, directory)
         else:
             base = fingerprint(base_of(config))
-            origin = open_fork(config, base) if config.run.fork else None
+            origin = open_fork(config, base) if config.run.init_from else None
             seeds = seed_tasks(proposals, play.tools.domain, play.tools.referee, config.task)
             local_state.start(play, directory, seeds, origin, view)
         directory.truncate(play.step)
@@ -133,7 +135,8 @@ def refuse_changes(stored: Config, wanted: Config) -> None:
     for key, one, other in differences(stored, wanted):
         raise UserError(
             f"{key}={other} differs from the run's own {key}={one}; "
-            "leave it out, or start a new run in another run.dir"
+            "leave it out, or start a new run in another run.dir",
+            key=key,
         )
 
 
@@ -146,7 +149,7 @@ def _seed_proposals(config: Config) -> list[Proposal]:
 def _selfplay(config: Config) -> Iterator[SelfPlay]:
     """Loads the base, starts the referee and puts the population on it."""
     torch.set_num_threads(config.engine.threads or torch.get_num_threads())
-    exam = held_out_exam(config) if config.exam.every else None
+    exam = held_out_exam(config) if config.eval.every else None
     validation = fitness_exam(config, exam)
     with open_referee(config) as referee, open_engine(config) as engine:
         tools = Tools(engine, referee, domain_of(config), format_of(config))
@@ -179,13 +182,16 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         view.on_note(note)
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}
     stopped_by: list[int] = []
+    # Imported late: pandas and Altair take seconds, and a run is to start at once.
+    from azr_population.analysis.report import closing, write_report
+
     try:
         with stop_requests(stopped_by, lambda: play.step, view):
             while play.step < steps and not stopped_by:
                 records = play.play_step()
                 records.append_to(directory)
                 show_step(view, records.metrics, records.matches, records.lineage, records.notes)
-                loggers.log(play.step, step_figures(records.metrics, len(records.lineage)))
+                loggers.log(play.step, step_figures(records.metrics))
                 # Before the checkpoint, so that no resume goes on behind a missing one.
                 local_state.take_snapshot(play, directory)
                 due = play.step % play.config.run.checkpoint_every == 0
@@ -196,8 +202,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
             "status": "interrupted" if stopped else "finished",
             "members": f"{directory.members} (SHA-256 {members_digest(directory.members)[:16]})",
             "report": str(write_report(directory.path)),
-            "wrong": (wrong := nothing_valid(steps_of(directory))),
-            "changed": [] if wrong else closing_words(directory.path),
+            **closing(directory.path),
         }
     except KeyboardInterrupt:
         result["status"] = "interrupted"

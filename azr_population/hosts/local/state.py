@@ -33,8 +33,9 @@ def start(
         view.on_note(origin.line)
         _put_in_place(play, origin.checkpoint, origin.run)
         directory.copy_records(origin.run, origin.checkpoint.step)
+    generator = play.population.streams.numpy("seed_tasks")
     for task in () if origin else seeds:
-        play.population.buffer.add(task)
+        play.population.buffer.add(task, generator)
     save(play, directory)
     take_snapshot(play, directory)
 
@@ -46,8 +47,8 @@ def save(play: SelfPlay, directory: RunDirectory) -> None:
         play.step,
         _state_of_members(play),
         {**play.population.state(), "config": replay_settings(play.config)},
-        play.config.run.keep_checkpoints,
-        play.config.run.keep_every,
+        play.config.run.save_total_limit,
+        play.config.run.permanent_checkpoint_every,
     )
     export(play, directory)
 
@@ -67,7 +68,7 @@ def export(play: SelfPlay, directory: RunDirectory) -> None:
 
 
 def take_snapshot(play: SelfPlay, directory: RunDirectory) -> None:
-    """Stores the members if this step is one of `run.snapshot_every`'s or `run.snapshot_early`."""
+    """Stores the members if this step is one of `run.snapshot_every`'s or `run.snapshot_steps`."""
     if play.step in _snapshot_steps(play.config.run):
         write_snapshot(play.population, play.tools.engine.read, directory, base_of(play.config))
 
@@ -89,7 +90,7 @@ def size_of_snapshots(play: SelfPlay) -> str | None:
 def _snapshot_steps(run: RunConfig) -> set[int]:
     every = run.snapshot_every
     regular = range(every, run.steps + 1, every) if every else ()
-    return {*regular, *(step for step in run.snapshot_early if step <= run.steps)}
+    return {*regular, *(step for step in run.snapshot_steps if step <= run.steps)}
 
 
 def load(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:

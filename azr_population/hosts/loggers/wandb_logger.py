@@ -39,7 +39,7 @@ class WandbLogger:
             entity=settings.entity,
             name=settings.run_name or f"{arm['name']} seed {arm.get('seed', config.get('seed'))}",
             group=settings.group or arm["name"],
-            mode=settings.mode or None,  # type: ignore[arg-type]
+            mode=settings.mode or None,
             config=config,
             settings=wandb.Settings(console="off", silent=True, init_timeout=INIT_SECONDS),
         )

@@ -91,7 +91,7 @@ class Script:
 
 @pytest.fixture(scope="module")
 def referee() -> Any:
-    with Referee(RefereeSettings(workers=1, deadline=5.0, accept_unconfined=True)) as referee:
+    with Referee(RefereeSettings(workers=1, timeout=5.0, allow_unsandboxed=True)) as referee:
         yield referee
 
 
@@ -143,7 +143,7 @@ def play_in_azr(step: Step, local: Local, config: Config) -> tuple[StepRecords, 
             data=batch,
             problem_type=f"gen_{kind}",
             executor=azr_stand_in.Executor(rows),
-            n_samples=config.population.attempts,
+            n_samples=config.population.samples_per_task,
         )
         batches.append((proposals(rows), batch.with_rewards(tensor.sum(dim=1).tolist()), "gen"))
         step.credit(batch, f"gen_{kind}")  # type: ignore[arg-type]
@@ -174,8 +174,8 @@ def settings_of(config: Config, **more: Any) -> PopulationSettings:
 
 
 def told(records: StepRecords) -> dict[str, Any]:
-    """The records without the clock's part, and without `phases`, which are each host's own."""
-    metrics = {k: v for k, v in records.metrics.items() if k not in ("seconds", "phases")}
+    """The records without the clock's part, and without the phases, which are each host's own."""
+    metrics = {k: v for k, v in records.metrics.items() if not k.startswith("time/")}
     return {
         "metrics": metrics,
         "matches": records.matches,
@@ -196,9 +196,9 @@ def test_both_hosts_tell_the_same(
 ) -> None:
     config = Config()
     config.population.teachers, config.population.students = teachers, students
-    config.population.rows, config.population.attempts = 18, 3
-    config.population.teacher_reward, config.population.duplicate_price = reward, 0.0
-    config.evolution.interval, config.evolution.ready = 2, 0
+    config.population.batch_size, config.population.samples_per_task = 18, 3
+    config.population.teacher_reward, config.population.duplicate_penalty = reward, 0.0
+    config.evolution.interval, config.evolution.grace_period = 2, 0
     config.evolution.operators = {"full_gaussian": 1.0}
     local = Local(referee, config)
     population = population_of(settings_of(config, teacher_reward=reward), 1e-6)

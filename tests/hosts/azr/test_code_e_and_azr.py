@@ -20,7 +20,7 @@ from azr_population.referee import Referee
 AZR_HOME = os.environ.get("AZR_HOME", "")
 pytestmark = [pytest.mark.azr, needs.azr_checkout]
 
-RULES = TaskConfig(refuse=[], max_program_chars=20_000)
+RULES = TaskConfig(reject=[], max_program_chars=20_000)
 GENERATED = 240
 
 

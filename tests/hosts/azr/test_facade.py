@@ -48,10 +48,10 @@ def make(ray_session: None, tiny_base: Path) -> Make:
                 names=NAMES,
                 lora=LoraSpec(4, 8.0, ("all-linear",)),
                 learner=LearnerConfig(
-                    importance_cap=0,
+                    importance_sampling_cap=0,
                     micro_batch_tokens=200,
                     gradient_checkpointing=placement == "split",
-                    shard=shard,
+                    shard_base=shard,
                 ),
                 rollout=RolloutSettings("own_weights.OwnWeights" if shard else "torch"),
                 seed=1,

@@ -10,7 +10,7 @@ import torch
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.data_parallel import DataParallelLearner
-from azr_population.engines.engine import Sample, Sampling
+from azr_population.engines.engine import Sampling, TrainingSample
 from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_rollout import TorchRollout
 from azr_population.weights.adapter import LoraSpec
@@ -43,19 +43,19 @@ def learner(dtype: torch.dtype, checkpointing: bool = False) -> DataParallelLear
     return made
 
 
-def written(made: DataParallelLearner) -> dict[int, list[Sample]]:
+def written(made: DataParallelLearner) -> dict[int, list[TrainingSample]]:
     """Rows that the members wrote, with log-probabilities as AZR's step computes them."""
     slots = [0, 0, 0, 1, 1, 1]
     prompts = [[5, 6, 7][: 1 + row % 3] for row in range(6)]
     rollout = TorchRollout(made.model, made.bank, frozenset({1}))
     written = [one for (one,) in rollout.generate(prompts, slots, Sampling(12), 3)]
     chosen, _ = made.log_probs(prompts, [one.token_ids for one in written], slots)
-    samples: dict[int, list[Sample]] = {0: [], 1: []}
+    samples: dict[int, list[TrainingSample]] = {0: [], 1: []}
     for row, one in enumerate(written):
         # The decoder's own, from its cache, are the same within bfloat16's rounding.
         assert torch.allclose(chosen[row], torch.tensor(one.logprobs), atol=0.15)
         completion = replace(one, logprobs=tuple(chosen[row].tolist()))
-        samples[one.slot].append(Sample(completion, 1.0 if row % 2 else -1.0))
+        samples[one.slot].append(TrainingSample(completion, 1.0 if row % 2 else -1.0))
     return samples
 
 
@@ -68,7 +68,7 @@ def test_members_learn_in_float32_on_a_bfloat16_base(checkpointing: bool) -> Non
     for figures in updates.values():
         assert figures["updates"] == 1.0 and 0 < figures["grad_norm"] < 100
         # On-policy: the ratio is 1 but for rounding, whatever the batches' shapes.
-        assert abs(figures["approx_kl"]) < 1e-2 and figures["clip_fraction"] < 0.1
+        assert abs(figures["approx_kl"]) < 1e-2 and figures["clip_frac"] < 0.1
     assert {p.dtype for p in made.model.parameters()} == {torch.bfloat16}
     for slot in range(2):
         assert {p.dtype for p in made.bank.parameters_of(slot)} == {torch.float32}

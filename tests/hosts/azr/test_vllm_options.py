@@ -61,6 +61,6 @@ def test_azrs_tensor_parallelism_is_ours_on_gpus() -> None:
 
 
 def test_torch_needs_none_of_them() -> None:
-    settings = PopulationSettings(rollout="torch", generate_rows=7)
+    settings = PopulationSettings(rollout="torch", generate_batch_size=7)
     told = rollout_settings(command("cpu"), settings)
     assert (told.name, told.rows, dict(told.vllm)) == ("torch", 7, {})

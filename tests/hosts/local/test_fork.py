@@ -16,8 +16,8 @@ def train(path, *overrides):
 @pytest.fixture(scope="module")
 def parent(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "parent"
-    kept = ["run.keep_checkpoints=1", "run.keep_every=2", "run.snapshot_every=2"]
-    kept.append("run.snapshot_early=[0,1,9]")
+    kept = ["run.save_total_limit=1", "run.permanent_checkpoint_every=2", "run.snapshot_every=2"]
+    kept.append("run.snapshot_steps=[0,1,9]")
     assert train(path, "run.steps=4", *kept) == 0
     return path
 
@@ -46,7 +46,7 @@ def test_a_resumed_run_has_the_snapshots_of_a_whole_one(parent, tmp_path):
 
 def test_a_fork_without_a_change_is_the_run_itself(parent, tmp_path, capsys):
     path = tmp_path / "same"
-    assert train(path, "run.steps=4", f"run.fork={parent}@2") == 0
+    assert train(path, "run.steps=4", f"run.init_from={parent}@2") == 0
     assert "the same draws from there on; no setting differs" in capsys.readouterr().out
     assert records(path) == records(parent)
     assert members_digest(path / "members") == members_digest(parent / "members")
@@ -55,8 +55,8 @@ def test_a_fork_without_a_change_is_the_run_itself(parent, tmp_path, capsys):
 
 def test_a_fork_shares_the_past_and_goes_its_own_way(parent, tmp_path, capsys):
     path = tmp_path / "other"
-    changed = ["population.teacher_lr=0", "seed=4", "run.steps=3", "population.rows=24"]
-    assert train(path, f"run.fork={parent}@2", *changed) == 0
+    changed = ["population.teacher_lr=0", "seed=4", "run.steps=3", "population.batch_size=24"]
+    assert train(path, f"run.init_from={parent}@2", *changed) == 0
     told = capsys.readouterr().out
     assert "seed 4, not 3: other draws" in told and "population.teacher_lr=0" in told
     ours, theirs = records(path), records(parent)
@@ -79,7 +79,7 @@ def test_a_fork_shares_the_past_and_goes_its_own_way(parent, tmp_path, capsys):
     assert same == [True, True, False, False]
 
 
-PAST = ["matchmaking.past=0.5", "run.snapshot_every=1"]
+PAST = ["matchmaking.past_opponent_fraction=0.5", "run.snapshot_every=1"]
 
 
 def test_past_opponents_come_again_on_resume_and_a_fork_may_do_without_them(tmp_path):
@@ -88,14 +88,22 @@ def test_past_opponents_come_again_on_resume_and_a_fork_may_do_without_them(tmp_
     assert train(parts, *PAST, "run.steps=2") == 0
     assert main(["resume", str(parts), "run.steps=4"]) == 0
     assert records(parts) == records(whole)
-    guests = [row.get("past", {}).get("student", "") for row in RunDirectory(whole).metrics()]
+    guests = [row.get("past/student", "") for row in RunDirectory(whole).metrics()]
     assert guests[0] == "" and all("@" in name for name in guests[1:])
-    assert train(tmp_path / "fork", f"run.fork={whole}@3", "run.steps=4", "matchmaking.past=0") == 0
-    assert "past" not in list(RunDirectory(tmp_path / "fork").metrics())[3]
+    assert (
+        train(
+            tmp_path / "fork",
+            f"run.init_from={whole}@3",
+            "run.steps=4",
+            "matchmaking.past_opponent_fraction=0",
+        )
+        == 0
+    )
+    assert "past/student" not in list(RunDirectory(tmp_path / "fork").metrics())[3]
 
 
 def test_past_opponents_need_snapshots_and_students(tmp_path, capsys):
-    for typed in (["matchmaking.past=0.2"], [*PAST, "population=single"]):
+    for typed in (["matchmaking.past_opponent_fraction=0.2"], [*PAST, "population=single"]):
         assert train(tmp_path / "none", *typed) == 2
         assert (
             "set run.snapshot_every=10, and a population with students" in capsys.readouterr().err
@@ -105,11 +113,11 @@ def test_past_opponents_need_snapshots_and_students(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        (["run.fork={parent}"], "names no step"),
-        (["run.fork={parent}@3"], "has no checkpoint of step 3, but of 2, 4"),
-        (["run.fork={parent}@4", "run.steps=4"], "leaves nothing to play after step 4"),
-        (["run.fork={parent}@2", "population=1t1s"], "population.teachers=1 does not fit"),
-        (["run.fork={parent}@2", "base.lora.rank=4"], "base.lora.rank=4 does not fit"),
+        (["run.init_from={parent}"], "names no step"),
+        (["run.init_from={parent}@3"], "has no checkpoint of step 3, but of 2, 4"),
+        (["run.init_from={parent}@4", "run.steps=4"], "leaves nothing to play after step 4"),
+        (["run.init_from={parent}@2", "population=1t1s"], "population.teachers=1 does not fit"),
+        (["run.init_from={parent}@2", "base.lora.rank=4"], "base.lora.rank=4 does not fit"),
     ],
 )
 def test_a_fork_that_cannot_be_is_told(parent, tmp_path, capsys, typed, told):

@@ -20,14 +20,15 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
+from azr_population.runs.records import metrics_of_members
 
 SMALL = [
     "population=2t2s",
-    "population.rows=6",
-    "population.attempts=2",
+    "population.batch_size=6",
+    "population.samples_per_task=2",
     "evolution.interval=2",
-    "evolution.ready=0",
-    "exam.every=0",
+    "evolution.grace_period=0",
+    "eval.every=0",
     "run.checkpoint_every=1",
     "engine.threads=1",
     "referee.workers=1",
@@ -50,9 +51,7 @@ def finished(tmp_path_factory):
 def records(path):
     """The records of a run without the times, which differ between equal runs."""
     run = RunDirectory(path)
-    metrics = [
-        {k: v for k, v in row.items() if k not in ("seconds", "phases")} for row in run.metrics()
-    ]
+    metrics = [{k: v for k, v in row.items() if not k.startswith("time/")} for row in run.metrics()]
     others = (run.matches(), run.lineage(), run.tasks(), run.completions())
     return metrics, *map(list, others)
 
@@ -95,7 +94,7 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(finished, tmp
 
 
 def test_keeping_completions_changes_nothing_else(finished, tmp_path):
-    assert train(tmp_path / "none", "run.steps=4", "run.completions=0") == 0
+    assert train(tmp_path / "none", "run.steps=4", "run.log_completions=0") == 0
     assert not (tmp_path / "none" / "completions.jsonl").exists()
     assert records(tmp_path / "none")[:4] == records(finished)[:4]
     assert members_digest(tmp_path / "none" / "members") == members_digest(finished / "members")
@@ -188,7 +187,7 @@ def test_a_crash_before_the_first_checkpoint_keeps_the_seed_tasks(tmp_path, monk
             train(path, f"task.seed_file={seeds}", "run.steps=0")
     assert main(["resume", str(path)]) == 0
     state = json.loads((path / "checkpoints" / "step_0" / "state.json").read_text())
-    assert len(state["buffer"]) == 2
+    assert len(state["buffer"]["tasks"]) == 2
 
 
 def test_resuming_remembers_more_steps_and_refuses_to_rewrite_the_past(finished, tmp_path, capsys):
@@ -199,8 +198,8 @@ def test_resuming_remembers_more_steps_and_refuses_to_rewrite_the_past(finished,
     for key in ("population.teachers=1", "seed=9", "engine.threads=2"):
         assert main(["resume", str(path), key]) == 2
         assert f"{key} differs from the run's own" in capsys.readouterr().err
-    assert train(path, "run.resume=true", "population.rows=8") == 2
-    assert "population.rows=8 differs" in capsys.readouterr().err
+    assert train(path, "run.resume=true", "population.batch_size=8") == 2
+    assert "population.batch_size=8 differs" in capsys.readouterr().err
     # Without run.steps, what the run was to reach stands.
     assert train(path, "run.resume=true") == 0
     assert RunDirectory(path).config()["run"]["steps"] == 5
@@ -279,9 +278,12 @@ def test_the_second_signal_stops_at_once_and_the_checkpoint_is_sound(
 
 
 def test_the_single_agent_runs_too(tmp_path):
-    assert train(tmp_path / "single", "population=single", "population.rows=6", "run.steps=1") == 0
+    assert (
+        train(tmp_path / "single", "population=single", "population.batch_size=6", "run.steps=1")
+        == 0
+    )
     (metrics,) = RunDirectory(tmp_path / "single").metrics()
-    assert list(metrics["members"]) == ["agent_0"]
+    assert list(metrics_of_members(metrics)) == ["agent_0"]
 
 
 def test_a_base_that_writes_nothing_valid_is_told_of_at_every_step(tmp_path, capsys):
@@ -298,7 +300,12 @@ def test_a_base_that_writes_nothing_valid_is_told_of_at_every_step(tmp_path, cap
 
 
 def test_any_hugging_face_folder_can_be_the_base(tmp_path):
-    base = ["base=hf", f"base.path={nano_base_path()}", "base.format=nano", "base.dtype=float32"]
+    base = [
+        "base=hf",
+        f"base.path={nano_base_path()}",
+        "base.prompt_format=nano",
+        "base.dtype=float32",
+    ]
     assert train(tmp_path / "hf", "population=1t1s", *base, "base.lora.rank=4", "run.steps=1") == 0
     config = json.loads((tmp_path / "hf/members/student_0/adapter_config.json").read_text())
     assert config["r"] == 4 and config["base_model_name_or_path"] == str(nano_base_path())
@@ -315,7 +322,7 @@ def test_seed_tasks_are_checked_and_fill_the_buffer(tmp_path):
     assert train(path, f"task.seed_file={seeds}", "run.steps=0") == 0
     state = json.loads((path / "checkpoints" / "step_0" / "state.json").read_text())
     # The second is an identity, which the nano rules refuse.
-    assert [task["type"] for task in state["buffer"]] == ["code_o", "code_i"]
+    assert [task["type"] for task in state["buffer"]["tasks"]] == ["code_o", "code_i"]
 
 
 @pytest.mark.parametrize(
@@ -372,7 +379,7 @@ def test_help_is_quick_and_needs_neither_torch_nor_rich_nor_yaml():
 
 def test_the_untrained_teachers_exam_is_kept_and_taken_up_again(tmp_path):
     path = tmp_path / "run"
-    own = ["exam.every=1", "exam.tasks_per_type=6", "exam.attempts=1", "exam.own_tasks=6"]
+    own = ["eval.every=1", "eval.tasks_per_type=6", "eval.samples=1", "eval.self_proposed_tasks=6"]
     assert train(path, *own, "run.steps=1") == 0
     kept = (path / "exam_own.jsonl").read_text()
     assert [json.loads(line)["type"] for line in kept.splitlines()] == [
@@ -382,5 +389,5 @@ def test_the_untrained_teachers_exam_is_kept_and_taken_up_again(tmp_path):
     ]
     assert main(["resume", str(path), "run.steps=2"]) == 0
     assert (path / "exam_own.jsonl").read_text() == kept
-    assert all(len(row["own"]) == 6 for row in RunDirectory(path).exams())
-    assert main(["resume", str(path), "exam.own_tasks=0"]) == 2
+    assert all(len(row["self_proposed"]) == 6 for row in RunDirectory(path).evals())
+    assert main(["resume", str(path), "eval.self_proposed_tasks=0"]) == 2

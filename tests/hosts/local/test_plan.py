@@ -5,16 +5,21 @@ import pytest
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.config.load import load_config
+from azr_population.engines.memory import size
 from azr_population.errors import UserError
-from azr_population.hosts.local.memory import memory, size
+from azr_population.hosts.local.engine import memory
 from azr_population.hosts.local.plan import plan
 from azr_population.runs import RunDirectory
+from azr_population.runs.records import metrics_of_members
 
 
 def test_a_dry_run_tells_the_run_and_starts_none(tmp_path, capsys):
     path = tmp_path / "run"
     assert (
-        main(["train", "--dry-run", "population=2t2s", "population.rows=6", f"run.dir={path}"]) == 0
+        main(
+            ["train", "--dry-run", "population=2t2s", "population.batch_size=6", f"run.dir={path}"]
+        )
+        == 0
     )
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith(
@@ -28,7 +33,12 @@ def test_a_dry_run_tells_the_run_and_starts_none(tmp_path, capsys):
 
 
 def test_it_tells_as_many_rows_as_a_step_trains_on(tmp_path):
-    small = ["population.rows=4", "population.attempts=2", "exam.every=0", "referee.workers=1"]
+    small = [
+        "population.batch_size=4",
+        "population.samples_per_task=2",
+        "eval.every=0",
+        "referee.workers=1",
+    ]
     for arm, proposals in (("1t1s", 4), ("single", 2)):
         run = RunDirectory(tmp_path / arm)
         overrides = [f"population={arm}", *small, "run.steps=1", f"run.dir={run.path}"]
@@ -36,11 +46,11 @@ def test_it_tells_as_many_rows_as_a_step_trains_on(tmp_path):
         assert f"{proposals} proposals, at most {2 * proposals} attempts" in told
         assert main(["train", *overrides]) == 0
         (step,) = run.metrics()
-        rollouts = {name: member["rollouts"] for name, member in step["members"].items()}
+        rollouts = {name: member["rollouts"] for name, member in metrics_of_members(step).items()}
         # An invalid proposal is not attempted.
         assert rollouts.get("teacher_0", proposals) == proposals
         assert proposals < sum(rollouts.values()) <= 3 * proposals
-        assert sum(member["trained_rows"] for member in step["members"].values()) <= 8
+        assert sum(member["trained_samples"] for member in metrics_of_members(step).values()) <= 8
 
 
 @pytest.mark.parametrize("past", [0, 1])
@@ -49,7 +59,9 @@ def test_the_memory_is_that_of_the_tensors(past):
     from azr_population.hosts.local.engine import open_engine
 
     overrides = ["population=2t2s", "base.dtype=bfloat16", "base.lora.rank=4"]
-    config = load_config([*overrides, f"matchmaking.past={0.2 * past}", "run.snapshot_every=1"])
+    config = load_config(
+        [*overrides, f"matchmaking.past_opponent_fraction={0.2 * past}", "run.snapshot_every=1"]
+    )
     with open_engine(config) as text:
         model = text.engine.learner.model
         parts = memory(config, model, 512)
@@ -59,14 +71,14 @@ def test_the_memory_is_that_of_the_tensors(past):
             for factor in text.engine.learner.bank.parameters_of(slot)
         ]
     assert parts["base"] == sum(p.numel() * 2 for p in model.parameters())
-    assert parts["members"] == sum(factor.numel() * 4 for factor in factors)
-    assert parts["AdamW"] == 2 * parts["members"] * 4 / (4 + past)
+    assert parts["members, float32"] == sum(factor.numel() * 4 for factor in factors)
+    assert parts["AdamW's moments"] == 2 * parts["members, float32"] * 4 / (4 + past)
 
 
 def test_a_row_beyond_the_context_is_refused_before_workers_are_started(tmp_path):
     from azr_population.hosts.local.engine import open_engine
 
-    config = load_config(["engine.propose_tokens=500", f"run.dir={tmp_path}"])
+    config = load_config(["engine.max_proposal_tokens=500", f"run.dir={tmp_path}"])
     config.engine.name = "ray"  # which needs not be installed for this
     with (
         pytest.raises(UserError, match="do not fit the base's context of 512"),
@@ -80,20 +92,20 @@ def test_references_and_the_chat_template_are_part_of_a_row():
     from azr_population.hosts.local.engine import longest_row
 
     tokenizer = load_tokenizer(nano_base_path())
-    chat = ["base=hf", f"base.path={nano_base_path()}", "engine.propose_tokens=100"]
+    chat = ["base=hf", f"base.path={nano_base_path()}", "engine.max_proposal_tokens=100"]
     few, many = (
         longest_row(
-            load_config([*chat, "engine.solve_tokens=1", f"task.references={n}"]), tokenizer
+            load_config([*chat, "engine.max_answer_tokens=1", f"task.example_tasks={n}"]), tokenizer
         )
         for n in (1, 3)
     )
     fences = len(tokenizer("```python\n\n```\n", add_special_tokens=False)["input_ids"])
     assert abs(many - few - 2 * (100 + fences)) <= 4
     # A seed task may be as long as a task may be.
-    config = load_config([*chat, "task.references=3", "task.seed_file=tasks.jsonl"])
+    config = load_config([*chat, "task.example_tasks=3", "task.seed_file=tasks.jsonl"])
     assert longest_row(config, tokenizer) > 3 * config.task.max_program_chars == 12_000
     # Other formats show none.
-    nano = [longest_row(load_config([f"task.references={n}"]), tokenizer) for n in (0, 6)]
+    nano = [longest_row(load_config([f"task.example_tasks={n}"]), tokenizer) for n in (0, 6)]
     assert nano[0] == nano[1] <= 512
     plain = longest_row(load_config(chat), tokenizer)
     tokenizer.chat_template = (
@@ -111,13 +123,13 @@ def test_references_that_may_be_too_long_are_told_and_not_refused(tmp_path, monk
         ["base=hf", f"base.path={nano_base_path()}", f"run.dir={tmp_path / 'run'}"]
     )
     tokenizer = load_tokenizer(nano_base_path())
-    for references, told in [(0, True), (config.task.references, False)]:
+    for references, told in [(0, True), (config.task.example_tasks, False)]:
         context = longest_row(config, tokenizer, references)
         for module in ("plan", "engine"):
             monkeypatch.setattr(
                 f"azr_population.hosts.local.{module}.context_of", lambda model, c=context: c
             )
-        assert any("task.references are safer" in line for line in plan(config)) == told
+        assert any("task.example_tasks are safer" in line for line in plan(config)) == told
 
 
 def test_the_defaults_for_a_larger_base_fit_the_context_of_qwen():
@@ -140,7 +152,7 @@ def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
     with torch.device("meta"):
         model = Qwen2ForCausalLM(Qwen2Config(**sizes, **heads)).to(torch.bfloat16)
     parts = memory(load_config(["base=hf", f"base.path={nano_base_path()}"]), model, 32_768)
-    assert [size(parts[name]) for name in ("base", "members", "AdamW")] == [
+    assert [size(parts[name]) for name in ("base", "members, float32", "AdamW's moments")] == [
         "15.2 GB",
         "2.6 GB",
         "5.2 GB",
@@ -154,7 +166,7 @@ def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
         (["base=smollm2", "base.path=./none"], "make it by `azr-population base smollm2`"),
         (["base.lora.target_modules=[w_q]"], "w_q"),
         (["run.dir={tmp}"], "is not empty"),
-        (["engine.propose_tokens=500"], "do not fit the base's context of 512; lower the two"),
+        (["engine.max_proposal_tokens=500"], "do not fit the base's context of 512; lower the two"),
     ],
 )
 def test_what_would_stop_the_run_stops_the_dry_run(tmp_path, overrides, said):

@@ -11,9 +11,9 @@ from azr_population.runs.checkpoint import members_digest
 
 SMALL = [
     "population=1t1s",
-    "population.rows=6",
-    "population.attempts=2",
-    "exam.every=0",
+    "population.batch_size=6",
+    "population.samples_per_task=2",
+    "eval.every=0",
     "run.checkpoint_every=1",
     "run.steps=2",
     "referee.workers=1",
@@ -40,10 +40,10 @@ def test_a_logger_does_not_change_what_is_played(digest, tmp_path):
     assert members_digest(tmp_path / "run" / "members") == digest
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     events.Reload()
-    assert [event.step for event in events.Scalars("population/seconds")] == [1, 2]
+    assert [event.step for event in events.Scalars("time/step")] == [1, 2]
     names = set(events.Tags()["scalars"])
-    assert {"population/teacher/validity", "population/student_0/mu"} <= names
-    assert "population/phases/update" in names
+    assert {"teacher/valid_frac", "student_0/mu"} <= names
+    assert "time/update" in names
 
 
 def test_a_logger_that_fails_at_every_step_stops_nothing(digest, tmp_path, monkeypatch, capsys):

@@ -23,26 +23,26 @@ def read(folder):
 
 def test_figures_are_scalars_by_step(tmp_path):
     logger = TensorBoardLogger(tmp_path / "tensorboard", 0)
-    logger.log(1, {"population/seconds": 2.0, "population/exam/mean": 0.25})
-    logger.log(2, {"population/seconds": 3.0})
+    logger.log(1, {"time/step": 2.0, "eval/greedy": 0.25})
+    logger.log(2, {"time/step": 3.0})
     logger.close()
     assert read(tmp_path / "tensorboard") == {
-        "population/seconds": [(1, 2.0), (2, 3.0)],
-        "population/exam/mean": [(1, 0.25)],
+        "time/step": [(1, 2.0), (2, 3.0)],
+        "eval/greedy": [(1, 0.25)],
     }
 
 
 def test_a_resumed_run_goes_on_in_the_same_folder_without_a_step_twice(tmp_path):
     first = TensorBoardLogger(tmp_path, 0)
     for step in (1, 2, 3, 4):
-        first.log(step, {"population/seconds": float(step)})
+        first.log(step, {"time/step": float(step)})
     first.close()
     # Killed after step 4, resumed from the checkpoint of step 2.
     second = TensorBoardLogger(tmp_path, 2)
     for step in (3, 4, 5):
-        second.log(step, {"population/seconds": 10.0 * step})
+        second.log(step, {"time/step": 10.0 * step})
     second.close()
-    assert read(tmp_path)["population/seconds"] == [
+    assert read(tmp_path)["time/step"] == [
         (1, 1.0),
         (2, 2.0),
         (3, 30.0),
@@ -76,6 +76,6 @@ def test_a_disk_that_fills_up_is_told_of_once(tmp_path, monkeypatch):
     notes = []
     loggers = Loggers({"tensorboard": logger}, notes.append)
     for step in range(1, 5):
-        loggers.log(step, {"population/seconds": 1.0})
+        loggers.log(step, {"time/step": 1.0})
     writer._worker.join()
     assert len(notes) == 1 and "No space left on device" in notes[0]

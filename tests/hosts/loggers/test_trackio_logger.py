@@ -22,13 +22,13 @@ def test_a_resumed_run_is_one_run_with_every_step_once(tmp_path, monkeypatch):
     for steps in ((1, 2), (2, 3)):
         loggers = open_loggers(config.logger, directory, steps[0] - 1, notes.append)
         for step in steps:
-            loggers.log(step, {"population/student/mu": float(step)})
+            loggers.log(step, {"student/solve_rate": float(step)})
         loggers.close()
     assert notes == []
     (name,) = SQLiteStorage.get_runs("p")
     assert name.startswith("1t1s-seed-1-")
     rows = SQLiteStorage.get_logs("p", name)
-    assert [(row["step"], row["population/student/mu"]) for row in rows] == [
+    assert [(row["step"], row["student/solve_rate"]) for row in rows] == [
         (1, 1.0),
         (2, 2.0),
         (3, 3.0),

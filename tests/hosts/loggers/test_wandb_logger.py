@@ -42,7 +42,7 @@ def history(path):
             {
                 name: json.loads(item.value_json)
                 for item in record.history.item
-                if (name := item.key or "/".join(item.nested_key)).startswith("population")
+                if (name := item.key or "/".join(item.nested_key)).startswith("eval/")
             },
         )
         for record in records(path)
@@ -62,7 +62,7 @@ def play(tmp_path, monkeypatch):
         (tmp_path / "config.yaml").write_text(to_yaml(config))
         loggers = open_loggers(config.logger, RunDirectory(tmp_path), resumed, notes.append)
         for step in numbers:
-            loggers.log(step, {"population/exam/mean": step / 10})
+            loggers.log(step, {"eval/greedy": step / 10})
         loggers.close()
         # Ends W&B's own process, as the end of ours would: only then is all of its file written.
         wandb.teardown()
@@ -77,7 +77,7 @@ def test_a_resumed_run_keeps_its_id_and_has_no_step_twice(play, tmp_path):
     assert play([3, 4], resumed=2) == []
     files = sorted((tmp_path / "wandb").glob("offline-run-*/*.wandb"))
     assert [step for path in files for step, _ in history(path)] == [1, 2, 3, 4]
-    assert history(files[0])[1][1] == {"population/exam/mean": 0.2}
+    assert history(files[0])[1][1] == {"eval/greedy": 0.2}
     runs = [
         record.run
         for path in files

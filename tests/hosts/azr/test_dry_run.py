@@ -12,13 +12,13 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from azr_population.engines import vllm_versions
-from azr_population.engines.costs import Architecture, Load
+from azr_population.engines.memory import Architecture, Load, check_memory, phases
 from azr_population.errors import UserError
-from azr_population.hosts.azr import fitting, surroundings
-from azr_population.hosts.azr.fitting import mend, too_much
+from azr_population.hosts.azr import environment, fitting
+from azr_population.hosts.azr.dry_run import dry_run
+from azr_population.hosts.azr.fitting import suggest_fix
 from azr_population.hosts.azr.overrides import Ours, fate
 from azr_population.hosts.azr.preflight import check_parallel
-from azr_population.hosts.azr.rehearsal import rehearse
 from azr_population.hosts.azr.settings import PopulationSettings, read_settings
 
 QWEN_7B = {
@@ -65,7 +65,7 @@ def command(path: Path | str, *dots: str) -> tuple[DictConfig, PopulationSetting
 
 @pytest.fixture
 def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surroundings, "missing", lambda config, settings: iter(()))
+    monkeypatch.setattr(environment, "missing", lambda config, settings: iter(()))
     monkeypatch.setattr(vllm_versions, "version", lambda: (0, 8, 5))
     monkeypatch.setattr(vllm_versions, "is_installed", lambda: True)
 
@@ -73,7 +73,7 @@ def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_tells_who_plays_what_it_takes_and_what_is_not_used(
     tmp_path: Path, all_there: None
 ) -> None:
-    lines, ready = rehearse(*command(base(tmp_path)))
+    lines, ready = dry_run(*command(base(tmp_path)))
     told = "\n".join(lines)
     assert ready and "teacher_3, student_0" in told and "every 5 steps 1 of 4 teachers" in told
     assert "384 rows a member, 3,072 in all, 384 on each of 8 GPUs, of up to 14,240" in told
@@ -97,7 +97,7 @@ def test_more_members_take_more_and_the_single_agent_less(tmp_path: Path, all_th
     eight = ["population.teachers=8", "population.students=8"]
     sums = []
     for dots in (one, [], eight):
-        lines, _ = rehearse(*command(base(tmp_path), *dots))
+        lines, _ = dry_run(*command(base(tmp_path), *dots))
         line = next(line for line in lines if line.startswith("  in all"))
         sums.append(float(line.split()[2]))
     assert sums[0] < sums[1] < sums[2]
@@ -111,20 +111,20 @@ def test_what_cannot_fit_is_refused_with_the_setting_that_mends_it(
         fitting.fit(config, settings)
     told = str(caught.value)
     assert "\n" not in told
-    lines, ready = rehearse(config, settings)
+    lines, ready = dry_run(config, settings)
     assert not ready and f"refused: {told}" in lines
     # The way out is one.
     dots = re.findall(r"[\w.]+=[\w.]+", told.rpartition("; set ")[2])
     mended = command(base(tmp_path, QWEN_14B), *dots)
     fitting.fit(*mended)
-    assert rehearse(*mended)[1]
+    assert dry_run(*mended)[1]
 
 
 def test_azrs_own_7b_command_fits_and_a_start_without_gpus_to_look_at_is_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fitting.fit(*command(base(tmp_path)))
-    monkeypatch.setattr(surroundings, "gpu_bytes", lambda settings: None)
+    monkeypatch.setattr(environment, "gpu", lambda settings: None)
     fitting.fit(*command(base(tmp_path, QWEN_14B)))
     fitting.fit(*command(base(tmp_path, QWEN_14B), "trainer.device=cpu"))
 
@@ -135,13 +135,13 @@ def test_a_way_out_that_is_named_is_one(gib: int) -> None:
     assert architecture is not None
     load = Load(architecture, 8, 32, 6144, 8096, ranks=8)
     total = gib * 1.06e9
-    if too_much(load, total) is None:
+    if check_memory(load, total) is None:
         assert gib == 80
         return
-    way = mend(load, total)
+    way = suggest_fix(load, total)
     assert way.startswith(("set ", "take GPUs"))
     names = {
-        "shard": "shard",
+        "shard_base": "shard",
         "tensor_model_parallel_size": "parallel",
         "gpu_memory_utilization": "share",
         "max_num_seqs": "sequences",
@@ -153,7 +153,7 @@ def test_a_way_out_that_is_named_is_one(gib: int) -> None:
         number = value == "true" or (float(value) if "." in value else int(value))
         changed[names[key.rpartition(".")[2]]] = number
     if changed:
-        assert too_much(replace(load, **changed), total) is None
+        assert check_memory(replace(load, **changed), total) is None
 
 
 def test_every_setting_that_a_way_out_can_name_is_one(
@@ -168,8 +168,8 @@ def test_every_setting_that_a_way_out_can_name_is_one(
         same = [name for name in offered if getattr(changed, name) == getattr(load, name)]
         return "too much" if same else None
 
-    monkeypatch.setattr(fitting, "too_much", fits_with_all)
-    dots = mend(load, H100).removeprefix("set ").split()
+    monkeypatch.setattr(fitting, "check_memory", fits_with_all)
+    dots = suggest_fix(load, H100).removeprefix("set ").split()
     assert len(dots) == len(offered)
     config, settings = command(base(tmp_path), *dots)
     changed = fitting.load_of(config, settings, architecture, 8)
@@ -181,7 +181,7 @@ def test_every_setting_that_a_way_out_can_name_is_one(
 
 @pytest.mark.parametrize(
     ("dots", "size"),
-    [([], 2), (["population.products=float32"], 4), (["population.dtype=float32"], 4)],
+    [([], 2), (["population.lora_dtype=float32"], 4), (["population.dtype=float32"], 4)],
 )
 def test_members_are_multiplied_in_the_dtype_that_is_set(
     tmp_path: Path, dots: list[str], size: int
@@ -195,10 +195,10 @@ def test_what_is_missing_is_told_line_by_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(surroundings, "_there", lambda *modules: False)
+    monkeypatch.setattr(environment, "_there", lambda *modules: False)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     config, settings = command(base(tmp_path), "data.val_files=no/such.parquet")
-    told = list(surroundings.missing(config, settings))
+    told = list(environment.missing(config, settings))
     assert [line.split("=")[0].split(" ")[0] for line in told] == [
         "actor_rollout_ref.model.path", "trainer.n_gpus_per_node", "AZR", "data.val_files",
     ]  # fmt: skip
@@ -206,11 +206,11 @@ def test_what_is_missing_is_told_line_by_line(
     assert "rollout.name=hf" in told[2]
     # Asked for by name, torch samples; then nobody needs vLLM.
     cured = ["population.rollout=torch", "actor_rollout_ref.rollout.name=hf"]
-    kept = list(surroundings.missing(*command(base(tmp_path), *cured)))
+    kept = list(environment.missing(*command(base(tmp_path), *cured)))
     assert [line for line in kept if "vLLM" in line] == []
     # On CPUs there are no GPUs to want.
     assert (
-        len(list(surroundings.missing(*command(base(tmp_path), *cured, "trainer.device=cpu")))) == 1
+        len(list(environment.missing(*command(base(tmp_path), *cured, "trainer.device=cpu")))) == 1
     )
 
 
@@ -225,11 +225,11 @@ def test_a_lost_hub_is_one_line_with_the_way_out(
 
     monkeypatch.setattr(HfApi, "model_info", lost)
     config, settings = command("nobody/has-this-base")
-    told = next(surroundings.missing(config, settings))
+    told = next(environment.missing(config, settings))
     assert "cannot be had from the Hub (OSError)" in told and "hf download" in told
     with pytest.raises(UserError, match="hf download nobody/has-this-base"):
-        surroundings.describe("nobody/has-this-base")
-    lines, ready = rehearse(config, settings)
+        environment.describe("nobody/has-this-base")
+    lines, ready = dry_run(config, settings)
     assert not ready and any("not worked out" in line for line in lines)
 
 
@@ -238,25 +238,27 @@ def test_a_base_is_shared_out_where_only_that_makes_it_fit(
 ) -> None:
     share = "actor_rollout_ref.rollout.gpu_memory_utilization=0.65"
     config, settings = command(base(tmp_path, QWEN_14B), share)
-    lines, ready = rehearse(config, settings)
-    assert ready and any("population.shard: the learner's base cut over 8" in one for one in lines)
+    lines, ready = dry_run(config, settings)
+    assert ready and any(
+        "population.shard_base: the learner's base cut over 8" in one for one in lines
+    )
     fitting.fit(config, settings)
-    assert config.population.shard is True and settings.shard
-    assert "population.shard=true" in capsys.readouterr().out
+    assert config.population.shard_base is True and settings.shard_base
+    assert "population.shard_base=true" in capsys.readouterr().out
     # Whoever says no is not overruled, and is told.
-    config, settings = command(base(tmp_path, QWEN_14B), share, "population.shard=false")
-    with pytest.raises(UserError, match=r"set population\.shard=true"):
+    config, settings = command(base(tmp_path, QWEN_14B), share, "population.shard_base=false")
+    with pytest.raises(UserError, match=r"set population\.shard_base=true"):
         fitting.fit(config, settings)
-    assert settings.shard is False
+    assert settings.shard_base is False
     # A 7B base stays whole.
     config, settings = command(base(tmp_path))
     fitting.fit(config, settings)
-    assert settings.shard is config.population.shard is False
+    assert settings.shard_base is config.population.shard_base is False
     # And what is kept is told to the workers, unless the user has said it.
-    assert 0 < settings.keep_tokens == config.population.keep_tokens <= 8192
-    config, settings = command(base(tmp_path), "population.keep_tokens=0")
+    assert 0 < settings.recompute_above_tokens == config.population.recompute_above_tokens <= 8192
+    config, settings = command(base(tmp_path), "population.recompute_above_tokens=0")
     fitting.fit(config, settings)
-    assert settings.keep_tokens == 0
+    assert settings.recompute_above_tokens == 0
 
 
 def test_gpus_that_share_a_vllm_are_of_one_group_and_a_shared_base_needs_such_a_sampler(
@@ -268,7 +270,57 @@ def test_gpus_that_share_a_vllm_are_of_one_group_and_a_shared_base_needs_such_a_
         ([f"{key}=3"], f"{key}=3 does not divide the 8 GPUs .* set {key}=2"),
         ([f"{key}=2", "trainer.n_gpus_per_node=1"], f"does not divide the 1 GPUs .* set {key}=1"),
         ([f"{key}=8", "population.placement=split"], f"the 4 GPUs .* set {key}=4"),
-        (["population.shard=true", "population.rollout=torch"], "use rollout=vllm"),
+        (["population.shard_base=true", "population.rollout=torch"], "use rollout=vllm"),
     ):
         with pytest.raises(UserError, match=way_out):
             check_parallel(*command(base(tmp_path), *dots))
+
+
+def test_a_vllm_that_cannot_cut_the_heads_is_refused_with_one_that_can(
+    tmp_path: Path, all_there: None
+) -> None:
+    key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
+    lines, ready = dry_run(*command(base(tmp_path), f"{key}=8"))
+    assert not ready and any("28 attention heads" in one and f"set {key}=" in one for one in lines)
+
+
+def test_activations_that_are_kept_though_they_do_not_fit_are_recomputed(
+    tmp_path: Path, all_there: None
+) -> None:
+    key = "actor_rollout_ref.model.enable_gradient_checkpointing"
+    with pytest.raises(UserError, match=rf"set {key}=true$"):
+        fitting.fit(*command(base(tmp_path), f"{key}=False"))
+
+
+def test_a_start_that_leaves_too_little_is_refused(tmp_path: Path) -> None:
+    architecture = Architecture.of(OmegaConf.create(QWEN_7B))
+    assert architecture is not None
+    load = Load(architecture, 8, 32, 6144, 8096, vllm=False, generate_tokens=1)
+    taken = max(sum(parts.values()) for parts in phases(load, H100).values())
+    assert check_memory(load, taken + 1e9)
+    assert check_memory(load, taken + 2e9) is None
+
+
+def test_memory_that_stays_free_is_offered_to_vllm(tmp_path: Path, all_there: None) -> None:
+    dots = ["trainer.n_gpus_per_node=1"]
+    lines, ready = dry_run(*command(base(tmp_path), *dots))
+    (offer,) = [line for line in lines if line.startswith("memory stays free")]
+    assert ready and "gpu_memory_utilization=0." in offer and "s in place of" in offer
+    named = re.findall(r"actor_rollout_ref[\w.]+=[\w.]+", offer)
+    lines, ready = dry_run(*command(base(tmp_path), *dots, *named))
+    assert ready and not any(line.startswith("memory stays free") for line in lines)
+
+
+def test_the_kind_of_gpu_is_named_or_the_one_with_such_a_memory(
+    tmp_path: Path, all_there: None
+) -> None:
+    seconds = {}
+    for dots in (["population.gpu=H200"], ["population.gpu=A100"], []):
+        lines, ready = dry_run(*command(base(tmp_path), *dots))
+        assert ready
+        seconds[" ".join(dots)] = float(
+            next(line for line in lines if "  long " in line).split()[-2]
+        )
+    assert seconds["population.gpu=H200"] < seconds[""] < seconds["population.gpu=A100"]
+    with pytest.raises(UserError, match=r"population\.gpu=B9000 .*H100"):
+        dry_run(*command(base(tmp_path), "population.gpu=B9000"))

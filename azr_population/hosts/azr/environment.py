@@ -10,7 +10,8 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from azr_population.config.inside_azr import PopulationSettings
-from azr_population.engines.costs import CARD
+from azr_population.engines.memory import GIB
+from azr_population.engines.throughput import DEVICES, Device, device_of, gpu_bytes
 from azr_population.errors import UserError, first_line
 
 HUB_SECONDS = 5.0
@@ -54,20 +55,29 @@ def describe(path: str) -> Any:
                 raise UserError(told) from None
             return AutoConfig.from_pretrained(path)
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{key} is no causal LM: {first_line(error)}") from error
+        raise UserError(f"{key} is no causal LM: {first_line(error)}", key=key) from error
 
 
-def gpu_bytes(settings: PopulationSettings) -> float | None:
-    """What each GPU has for torch: as `population.gpu_memory` says, or as this machine's smallest
-    has; None where neither tells."""
-    if settings.gpu_memory is not None:
-        return settings.gpu_memory * CARD * 2**30
-    command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+def gpu(settings: PopulationSettings) -> tuple[Device, float] | None:
+    """The kind of each GPU and what it has for torch, in bytes: as `population.gpu` and
+    `population.gpu_memory` say, or as this machine's smallest is; None where neither is known.
+
+    Raises UserError: no such kind.
+    """
+    name, gib = settings.gpu, settings.gpu_memory
+    if name is not None and name not in DEVICES:
+        raise UserError(f"population.gpu={name} is unknown; choose from {', '.join(DEVICES)}")
+    if name is not None or gib is not None:
+        device = DEVICES[name] if name is not None else device_of(gib or 0.0)
+        return device, gpu_bytes(device) if gib is None else gib * GIB
+    command = ["nvidia-smi", "--query-gpu=memory.total,name", "--format=csv,noheader,nounits"]
     try:
         told = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-        return min(float(line) for line in told.stdout.split()) * _DRIVER * 2**20
+        lines = [line.partition(", ") for line in told.stdout.splitlines()]
+        mib, product = min((float(mib), product) for mib, _, product in lines)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
+    return device_of(mib / 1024, product), mib * _DRIVER * 2**20
 
 
 def _base(path: str) -> Iterator[str]:

@@ -1,56 +1,62 @@
-"""What an AZR run is going to be, told and judged before anything is loaded.
+"""What an AZR run would be: members, memory, seconds, and what is in its way.
 
 `population.dry_run=true` prints it and ends. It needs the base's config.json and no GPU.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from azr_population.config.inside_azr import PopulationSettings
-from azr_population.engines import costs, pace
-from azr_population.engines.assembly import importance_cap
-from azr_population.engines.costs import Architecture, Load
+from azr_population.engines import memory
+from azr_population.engines.assembly import importance_sampling_cap
+from azr_population.engines.memory import Architecture, Load, check_memory
+from azr_population.engines.throughput import LOOPS, Work, single, step_seconds
 from azr_population.errors import UserError
-from azr_population.hosts.azr import overrides, preflight, surroundings
-from azr_population.hosts.azr.fitting import Machine, load_of, machine_of, mend, planned, too_much
+from azr_population.hosts.azr import environment, overrides, preflight
+from azr_population.hosts.azr.fitting import (
+    Machine,
+    choose,
+    faster,
+    load_of,
+    machine_of,
+    suggest_fix,
+)
 from azr_population.hosts.azr.settings import population_of
 from azr_population.method.check import turnover_line
 
 PROMPT, RESPONSE, VALID = 1500, 1000, 2 / 3
 """Tokens that a prompt and a response have on average, and the share of proposals that are valid:
 assumed, for times only."""
-EXECUTION, LOOPS = 1 / 1500, 0.001
-"""Seconds of one of AZR's executions (measured), and the share that runs into its limit."""
 
 
-def rehearse(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]:
+def dry_run(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]:
     """The run in lines, and whether it could be started as it is."""
     lines = list(_who(config, settings))
     refused = list(_refused(config, settings))
-    told = list(surroundings.missing(config, settings))
+    missing = list(environment.missing(config, settings))
     try:
-        architecture = Architecture.of(surroundings.describe(config.actor_rollout_ref.model.path))
+        architecture = Architecture.of(environment.describe(config.actor_rollout_ref.model.path))
     except UserError:
         architecture = None  # `missing` has said why.
     if architecture is None:
         lines.append("memory and time: not worked out, for want of a config.json of a known kind")
     else:
         machine = machine_of(config, settings)
-        asked = load_of(config, settings, architecture, machine.gpus)
-        load = planned(asked, machine.bytes_each, settings)
+        total = machine.bytes_each
+        load = choose(load_of(config, settings, architecture, machine.gpus), total, settings)
         lines += _memory(load, machine)
-        if words := too_much(load, machine.bytes_each):
-            refused.append(f"{words}; {mend(load, machine.bytes_each)}")
+        if lacking := check_memory(load, total):
+            refused.append(f"{lacking}; {suggest_fix(load, total)}")
         else:
-            lines += _time(config, settings, load, machine)
+            lines += _time(_work(config, settings), load, machine, settings)
     for reason, keys in overrides.unused(overrides.given(config)).items():
         lines.append(f"set and not used: {', '.join(map(_short, keys))} ({reason})")
-    lines += [f"missing: {one}" for one in told]
+    lines += [f"missing: {one}" for one in missing]
     lines += [f"refused: {one}" for one in refused]
-    ready = not told and not refused
+    ready = not missing and not refused
     lines.append(
         "nothing was started; leave out population.dry_run to play"
         if ready
@@ -88,12 +94,12 @@ def _who(config: Any, settings: PopulationSettings) -> Iterator[str]:
     )
     rates = population.learning_rates()
     each = {f"{member.role}s": rates[member.slot] for member in roster}
-    cap = importance_cap(
-        settings.importance_cap, "vllm" if settings.rollout != "torch" else "torch"
+    cap = importance_sampling_cap(
+        settings.importance_sampling_cap, "vllm" if settings.rollout != "torch" else "torch"
     )
-    told = ", ".join(f"{role} {rate:.3g}" for role, rate in each.items())
+    listed = ", ".join(f"{role} {rate:.3g}" for role, rate in each.items())
     yield (
-        f"AdamW's steps: {told}; rank {settings.lora.rank}, alpha {settings.lora.alpha:g}, "
+        f"AdamW's steps: {listed}; rank {settings.lora.rank}, alpha {settings.lora.alpha:g}, "
         f"importance weights up to {cap:g}, {settings.placement}, seed {settings.seed}"
     )
 
@@ -109,11 +115,12 @@ def _rows(config: Any, settings: PopulationSettings) -> tuple[int, int, int]:
 
 def _memory(load: Load, machine: Machine) -> Iterator[str]:
     """The table by phase, in GB."""
-    total, phases = machine.bytes_each, costs.phases(load, machine.bytes_each)
-    cut = f", population.shard: the learner's base cut over {load.ranks}" if load.shard else ""
+    total, phases = machine.bytes_each, memory.phases(load, machine.bytes_each)
+    assumed = "" if machine.known else ", assumed: population.gpu_memory says what there will be"
+    cut = f", population.shard_base: the learner's base cut over {load.ranks}" if load.shard else ""
     cut += f", vLLM's over {load.parallel}" if load.parallel > 1 else ""
     yield (
-        f"memory of each of {machine.gpus} GPUs, {total / 1e9:.1f} GB usable{machine.told}{cut}; "
+        f"memory of each of {machine.gpus} GPUs, {total / 1e9:.1f} GB usable{assumed}{cut}; "
         f"rows of up to {load.row:,} tokens:"
     )
     names = list(dict.fromkeys(name for parts in phases.values() for name in parts))
@@ -123,7 +130,7 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
     sums = [sum(parts.values()) for parts in phases.values()]
     yield _cells("in all", map(_gigabytes, sums))
     yield _cells("left", [_gigabytes(total - one) for one in sums])
-    tokens = costs.cache_tokens(load, total)
+    tokens = memory.cache_tokens(load, total)
     if tokens > 0:
         yield (
             f"KV cache: {tokens:,} tokens, {tokens / load.row:.1f} rows of full length or "
@@ -132,11 +139,11 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
     if load.keep:
         yield (
             f"an update keeps the activations of pieces of up to {load.keep:,} tokens "
-            "(population.keep_tokens), and runs the layers of a longer row again"
+            "(population.recompute_above_tokens), and runs the layers of a longer row again"
         )
     if load.vllm:
-        share = costs.vllm_utilisation(load, total, whole_process=True)
-        host = sum(costs.vllm_bytes(load).values()) - costs.vllm_bytes(load)["vLLM: work"]
+        share = memory.vllm_utilisation(load, total, whole_process=True)
+        host = sum(memory.vllm_bytes(load).values()) - memory.vllm_bytes(load)["vLLM: work"]
         yield (
             f"gpu_memory_utilization={load.share:g} is vLLM's own share; vLLM 0.8.5 is "
             f"told {share:.2f}, as it counts the learner too; asleep it keeps {host / 1e9:.1f} GB "
@@ -144,43 +151,48 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
         )
 
 
-def _time(config: Any, settings: PopulationSettings, load: Load, machine: Machine) -> Iterator[str]:
-    """Seconds of a step by phase, when answers end early and when one is as long as it may be."""
-    device, kinds = pace.Device(), len(config.azr.problem_types)
+def _work(config: Any, settings: PopulationSettings) -> Work:
+    """What a step asks for; the longest answer is as long as it may be."""
     proposals, attempts, solved = _rows(config, settings)
-    valid = round(attempts * VALID)
-    cache = costs.cache_tokens(load, machine.bytes_each)
-    response = min(RESPONSE, load.response)
-    told = {}
-    for name, longest in (("short", 3 * response), ("long", load.response)):
-        parts = {}
-        for phase, rows, copies in (
-            ("propose", proposals, 1),
-            ("estimate", valid, config.azr.reward.n_samples),
-            ("solve", solved, 1),
-        ):
-            each = math.ceil(rows / load.ranks)
-            sampled = pace.Rows(each, PROMPT, response, min(longest, load.response), copies)
-            parts[phase] = kinds * pace.generate_seconds(load, sampled, max(1, cache), device)
-        trained = pace.Rows(
-            math.ceil((proposals + solved) * kinds / load.ranks), PROMPT, response, 0
-        )
-        parts["update"] = pace.update_seconds(load, trained, device)
-        executed = kinds * (proposals + valid + solved)
-        parts["execute"] = executed * (EXECUTION + LOOPS * config.azr.execute_max_timeout)
-        told[name] = parts
+    longest = int(config.data.max_response_length)
+    return Work(
+        len(config.azr.problem_types),
+        proposals,
+        round(attempts * VALID),
+        solved,
+        config.azr.reward.n_samples,
+        PROMPT,
+        min(RESPONSE, longest),
+        longest,
+        config.azr.execute_max_timeout,
+    )
+
+
+def _time(work: Work, load: Load, machine: Machine, settings: PopulationSettings) -> Iterator[str]:
+    """Seconds of a step by phase, when answers end early and when one is as long as it may be."""
+    device, total = machine.device, machine.bytes_each
+    tails = {"short": min(3 * work.response, work.longest), "long": work.longest}
+    alone, alone_work = single(load, work, settings.members)
+    table, ratios = {}, {}
+    for name, longest in tails.items():
+        table[name] = step_seconds(load, replace(work, longest=longest), total, device)
+        one = step_seconds(alone, replace(alone_work, longest=longest), total, device)
+        ratios[name] = sum(table[name].values()) / sum(one.values())
     yield (
-        f"seconds a step, estimated for an H100: bfloat16 at {device.computing:.0%} of "
+        f"seconds a step, estimated for {device.name}: bfloat16 at {device.computing:.0%} of "
         f"{device.flops / 1e12:.0f} TFLOPS, memory at {device.reading:.0%} of "
         f"{device.bandwidth / 1e12:.2f} TB/s, {1e3 * device.overhead:g} ms more a decoding step; "
-        f"prompts of {PROMPT:,} tokens, answers of {response:,}, the longest {3 * response:,} "
-        f"(short) or {load.response:,} (long); {VALID:.0%} of proposals valid, {LOOPS:.1%} of "
-        "executions an endless loop"
+        f"prompts of {PROMPT:,} tokens, answers of {work.response:,}, the longest "
+        f"{tails['short']:,} (short) or {tails['long']:,} (long); {VALID:.0%} of proposals valid, "
+        f"{LOOPS:.1%} of executions an endless loop"
     )
-    yield _cells("seconds", [*next(iter(told.values())), "in all"])
-    for name, parts in told.items():
+    yield _cells("seconds", [*table["short"], "in all", "to single"])
+    for name, parts in table.items():
         seconds = [*parts.values(), sum(parts.values())]
-        yield _cells(name, [f"{one:.0f}" for one in seconds])
+        yield _cells(name, [*(f"{one:.0f}" for one in seconds), f"{ratios[name]:.2f}"])
+    if found := faster(load, total, lambda it: sum(step_seconds(it, work, total, device).values())):
+        settings_line, better, now = found
+        yield f"memory stays free: {settings_line}: {better:,.0f} s in place of {now:,.0f} (long)"
 
 
 def _cells(name: str, values: Any) -> str:
