@@ -1,17 +1,24 @@
 """Named strategies: what a config picks by its name in the field, or by the path of one's own.
 
 A name with a dot is `module.function`: found in every process of a run, Ray's among them, and in
-the folder that the command was started in.
+the folder that the command was started in. Importing it runs it, and the name may come from a
+stranger's run directory. So nothing is imported before `trust` has been called for it, which the
+commands that play do for the configuration that the user typed; `--trust` does it for any.
 """
 
 import importlib
+import importlib.util
 import inspect
 import os
 import pkgutil
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
 
 from azr_population.errors import UserError, did_you_mean, first_line
 
@@ -37,7 +44,10 @@ class Entry(Generic[F]):
         for option in given:
             if option not in self.options:
                 known = ", ".join(self.options) or "none"
-                raise UserError(f"{key}.{option}: {self.name} has no such option; it has: {known}")
+                raise UserError(
+                    f"{key}.{option}: {self.name} has no such option; it has: {known}",
+                    key=f"{key}.{option}",
+                )
 
 
 class Registry(Generic[F]):
@@ -74,7 +84,8 @@ class Registry(Generic[F]):
             names = ", ".join(self._entries)
             raise UserError(
                 f"{self.kind}={name} is unknown{hint}; choose one of: {names}, or give the path of "
-                "yours: module.name"
+                "yours: module.name",
+                key=self.kind,
             ) from None
 
     def _import(self, path: str) -> F:
@@ -82,10 +93,13 @@ class Registry(Generic[F]):
         if self._of and not isinstance(found, self._of):
             raise UserError(
                 f"{self.kind}={path} is no {self._of.__name__.lower()}; decorate it by "
-                f"{self._made_by} (docs/extending.md)"
+                f"{self._made_by} (docs/extending.md)",
+                key=self.kind,
             )
         if not callable(found):
-            raise UserError(f"{self.kind}={path} is no function and no class, but {found!r:.60}")
+            raise UserError(
+                f"{self.kind}={path} is no function and no class, but {found!r:.60}", key=self.kind
+            )
         return found
 
     def __iter__(self) -> Iterator[Entry[F]]:
@@ -95,21 +109,72 @@ class Registry(Generic[F]):
         return name in self._entries
 
 
+_trusted: set[str] = set()
+_untrusted_folder: Path | None = None
+EVERYTHING = "*"
+
+
+def trust(typed: Any, outside: str | os.PathLike[str] | None = None) -> None:
+    """Lets this process import the dotted names in `typed`: text, or a configuration as nested
+    models, mappings and sequences; `EVERYTHING` stands for all. With `outside` a module in
+    that folder is refused all the same."""
+    global _untrusted_folder
+    _untrusted_folder = None if outside is None else Path(outside).resolve()
+    _trusted.update(_names(typed))
+
+
+def trusted(path: str) -> bool:
+    """Whether the user typed this dotted name, or trusts everything."""
+    return path in _trusted or EVERYTHING in _trusted
+
+
+def _names(typed: Any) -> Iterator[str]:
+    if isinstance(typed, str):  # operators and loggers may be joined: a.b+c.d
+        yield from [EVERYTHING] if typed == EVERYTHING else re.findall(r"[\w.]*\.[\w.]*", typed)
+    elif isinstance(typed, Mapping):
+        yield from (name for pair in typed.items() for part in pair for name in _names(part))
+    elif isinstance(typed, (list, tuple)):
+        yield from (name for part in typed for name in _names(part))
+    elif isinstance(typed, BaseModel) or is_dataclass(typed):
+        yield from _names(vars(typed))
+
+
+def _lies_in(module: str, folder: Path | None) -> bool:
+    """Whether the module would be found in this folder; found without being run."""
+    if folder is None or EVERYTHING in _trusted:
+        return False
+    spec = importlib.util.find_spec(module.partition(".")[0])
+    places = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
+    return any(Path(place).resolve().is_relative_to(folder) for place in places if place)
+
+
 def imported(key: str, path: str) -> Any:
     """What is at `module.name`; `key` is the config's, for messages. Raises UserError: there is no
     such thing, or its module does not run."""
     module, _, name = path.rpartition(".")
+    if not trusted(path):
+        raise UserError(
+            f"{key}={path} is code of somebody's own, which is not run for reading a folder; say "
+            "azr-population --trust COMMAND if you trust it",
+            key=key,
+        )
     # A console script has the folder of the script there, and not the one it was started in.
     if (here := os.getcwd()) not in sys.path and "" not in sys.path:
         sys.path.append(here)
         importlib.invalidate_caches()
+    if _lies_in(module, _untrusted_folder):
+        raise UserError(
+            f"{key}={path} lies in the run's own folder {_untrusted_folder}, so it is not run; "
+            "say azr-population --trust COMMAND if you trust it",
+            key=key,
+        )
     try:
         return getattr(importlib.import_module(module), name)
     except Exception as error:  # whatever a module of the user's raises when it is run
         what = first_line(error)
         if not isinstance(error, (ImportError, AttributeError)):
             what = f"{type(error).__name__}: {what}"
-        raise UserError(f"{key}={path} cannot be imported: {what}") from error
+        raise UserError(f"{key}={path} cannot be imported: {what}", key=key) from error
 
 
 def import_modules(package: str, first: Iterable[str] = ()) -> list[str]:

@@ -1,6 +1,6 @@
-"""The tasks that were found valid so far: references for proposals, and what counts as new."""
+"""The tasks that were valid so far: examples for proposals, what counts as new, and replay."""
 
-from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -10,39 +10,57 @@ from azr_population.domains.task import Task, task_from_dict
 
 
 class TaskBuffer:
-    """A bounded set of tasks, oldest out first. Equal tasks are kept once."""
+    """At most `capacity` different tasks. Each task ever added is among them with the same chance
+    (reservoir sampling, Vitter 1985, algorithm R), so a long run still holds its first steps."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._tasks: OrderedDict[Task, None] = OrderedDict()
+        self._tasks: list[Task] = []
+        self._known: set[Task] = set()
+        self.added = 0
+        """Tasks that were ever added, those that have left included."""
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def __contains__(self, task: Task) -> bool:
-        return task in self._tasks
+        return task in self._known
 
-    def add(self, task: Task) -> None:
-        """Puts a task in, as the newest."""
-        self._tasks[task] = None
-        self._tasks.move_to_end(task)
-        if len(self._tasks) > self._capacity:
-            self._tasks.popitem(last=False)
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self._tasks)
 
-    def sample(self, type: str, count: int, generator: np.random.Generator) -> list[Task]:
-        """Up to `count` different tasks of one type, uniformly."""
+    def add(self, task: Task, generator: np.random.Generator) -> None:
+        """Puts a new task in. Where the buffer is full, `generator` draws which task leaves it,
+        this one or an older one."""
+        if task in self._known:
+            return
+        self.added += 1
+        if len(self._tasks) < self._capacity:
+            self._tasks.append(task)
+        else:
+            place = int(generator.integers(self.added))
+            if place >= self._capacity:
+                return
+            self._known.remove(self._tasks[place])
+            self._tasks[place] = task
+        self._known.add(task)
+
+    def sample(
+        self, count: int, generator: np.random.Generator, type: str | None = None
+    ) -> list[Task]:
+        """Up to `count` different tasks, uniformly; of one type, where one is given."""
         if count == 0:
             return []
-        pool = [task for task in self._tasks if task.type == type]
+        pool = [task for task in self._tasks if type is None or task.type == type]
         chosen = generator.choice(len(pool), size=min(count, len(pool)), replace=False)
         return [pool[int(index)] for index in chosen]
 
-    def to_list(self) -> list[dict[str, Any]]:
-        """Plain data for a checkpoint, oldest first."""
-        return [asdict(task) for task in self._tasks]
+    def state(self) -> dict[str, Any]:
+        """Plain data for a checkpoint."""
+        return {"tasks": [asdict(task) for task in self._tasks], "added": self.added}
 
-    def load_list(self, rows: list[dict[str, Any]]) -> None:
-        """The inverse of `to_list`."""
-        self._tasks.clear()
-        for row in rows:
-            self.add(task_from_dict(row))
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """The inverse of `state`."""
+        self._tasks = [task_from_dict(fields) for fields in state["tasks"]]
+        self._known = set(self._tasks)
+        self.added = state["added"]

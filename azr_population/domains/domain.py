@@ -24,7 +24,7 @@ class Rules(Protocol):
     """What a run lets a task be; its `task` group has these fields."""
 
     @property
-    def refuse(self) -> Sequence[str] | None:
+    def reject(self) -> Sequence[str] | None:
         """Names of the domain's rules; None: all of them."""
         ...
 
@@ -77,9 +77,9 @@ class Domain(ABC):
     """Types of task by name, with what is asked of a solver in a few words. They are asked for in
     equal numbers, and each has a baseline of its own."""
     formats: ClassVar[Registry[Callable[[], Format]]]
-    """What `base.format` may be."""
+    """What `base.prompt_format` may be."""
     rules: ClassVar[tuple[str, ...]] = ()
-    """Rules that refuse a task, by the names that `task.refuse` takes."""
+    """Rules that refuse a task, by the names that `task.reject` takes."""
     measures: ClassVar[tuple[Measure, ...]] = ()
     """What `measure` gives, the size of a task first."""
     space: ClassVar[Space | None] = None
@@ -124,7 +124,7 @@ class Domain(ABC):
     def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
         """A valid task of this type that a rule makes up, of those kept for exams or of the others,
         on which a base may be warmed up. Raises UserError where there is no such rule."""
-        raise UserError("this task.domain has no exam; set exam.every=0")
+        raise UserError("this task.domain has no exam; set eval.every=0")
 
     def exam(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         """Held-out tasks, the same for the same numbers. Raises UserError where there are none."""
@@ -137,7 +137,8 @@ class Domain(ABC):
     def read_seeds(self, path: str | Path) -> list[Proposal]:
         """Proposals from a seed file. Raises UserError."""
         raise UserError(
-            f"task.seed_file={path}: this task.domain reads no seed files; leave it out"
+            f"task.seed_file={path}: this task.domain reads no seed files; leave it out",
+            key="task.seed_file",
         )
 
     def complete_seeds(self, seeds: Sequence[Proposal], referee: Referee) -> list[Proposal]:
@@ -156,7 +157,7 @@ class Domain(ABC):
         return f"{given} -> {output}" if given else output
 
     def format(self, name: str) -> Format:
-        """The format that `base.format` names. Raises UserError."""
+        """The format that `base.prompt_format` names. Raises UserError."""
         return self.formats.find(name).function()
 
     def wanted(self, types: Sequence[str] | None) -> list[str]:
@@ -165,19 +166,23 @@ class Domain(ABC):
         for name in chosen:
             _one_of("task.types", name, self.types)
         if not chosen:
-            raise UserError(f"task.types is empty; name at least one of {', '.join(self.types)}")
+            raise UserError(
+                f"task.types is empty; name at least one of {', '.join(self.types)}",
+                key="task.types",
+            )
         return chosen
 
     def check(self, rules: Rules) -> None:
         """Raises UserError for a rule that is not the domain's."""
-        for name in rules.refuse or ():
-            _one_of("task.refuse", name, self.rules)
+        for name in rules.reject or ():
+            _one_of("task.reject", name, self.rules)
 
 
 def _one_of(key: str, value: str, known: Iterable[str]) -> None:
     if value not in known:
         raise UserError(
-            f"{key}={value} is unknown; choose from {', '.join(sorted(known)) or 'none'}"
+            f"{key}={value} is unknown; choose from {', '.join(sorted(known)) or 'none'}",
+            key=key,
         )
 
 

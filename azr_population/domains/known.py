@@ -1,13 +1,17 @@
 """The domains, by name: the `task.domain` of a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import ClassVar
 
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code_e.domain import CodeE
-from azr_population.domains.domain import Domain
+from azr_population.domains.domain import Domain, Rules, Verdict
+from azr_population.domains.format import Format
 from azr_population.domains.puzzles.domain import Puzzles
+from azr_population.domains.task import Proposal, Task
 from azr_population.errors import UserError
+from azr_population.referee import Referee
 from azr_population.registry import Registry
 
 DOMAINS: Registry[Callable[[], Domain]] = Registry("task.domain")
@@ -23,6 +27,27 @@ def find_domain(name: str) -> Domain:
     if not isinstance(domain, Domain):
         raise UserError(
             f"task.domain={name} is no domain; give a class that is made from "
-            "azr_population.domains.domain.Domain"
+            "azr_population.domains.domain.Domain",
+            key="task.domain",
         )
     return domain
+
+
+class NotRun(Domain):
+    """In the place of a domain whose code is not run: its tasks are shown as the text they are."""
+
+    types: ClassVar[Mapping[str, str]] = {}
+    formats: ClassVar[Registry[Callable[[], Format]]] = Registry("base.prompt_format")
+
+    def judge(
+        self, proposals: Sequence[Proposal], referee: Referee, rules: Rules
+    ) -> list[Task | str]:
+        raise UserError(_NOT_RUN, key="task.domain")
+
+    def grade(
+        self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
+    ) -> list[list[Verdict]]:
+        raise UserError(_NOT_RUN, key="task.domain")
+
+
+_NOT_RUN = "task.domain is somebody's own and is not run; say azr-population --trust COMMAND"

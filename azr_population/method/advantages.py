@@ -14,13 +14,13 @@ ADVANTAGES: Registry[Callable[..., list[float | None]]] = Registry("population.a
 alike) to advantages; None for a row that teaches nothing."""
 
 BASELINES: Registry[Callable[[Sequence[float]], Sequence[float | None] | None]] = Registry(
-    "population.solver_baseline"
+    "population.student_advantage"
 )
 """From the rewards of all attempts at one task to what each is worth, which is then normalised by
 `population.advantage` unless it is one of `RAW`; None for an attempt that teaches nothing, or for
 all of them."""
 
-RAW = ("right", "rare")
+RAW = ("positive_only", "positive_only_weighted")
 """Baselines whose values are advantages already: normalised, half of the right answers would be
 pushed down."""
 
@@ -62,26 +62,30 @@ def task_relative(
     return advantages
 
 
-@BASELINES.register("type", "AZR: compared with all attempts at that type of task")
-def as_they_are(rewards: Sequence[float]) -> Sequence[float]:
+@BASELINES.register("batch", "AZR: compared with all attempts at that type of task")
+def batch(rewards: Sequence[float]) -> Sequence[float]:
     """The rewards."""
     return rewards
 
 
-@BASELINES.register("task", "RLOO: compared with the other attempts at the same task")
-def per_task(rewards: Sequence[float]) -> Sequence[float] | None:
+@BASELINES.register("rloo", "RLOO: compared with the other attempts at the same task")
+def rloo(rewards: Sequence[float]) -> Sequence[float] | None:
     """See `leave_one_out`; None where all agree."""
     return leave_one_out(rewards) if len(set(rewards)) > 1 else None
 
 
-@BASELINES.register("right", "ours: right answers only, all alike; expert iteration by the step")
-def right_only(rewards: Sequence[float]) -> list[float | None]:
+@BASELINES.register(
+    "positive_only", "ours: right answers only, all alike; expert iteration by the step"
+)
+def positive_only(rewards: Sequence[float]) -> list[float | None]:
     """1 for right answers where not all agree."""
     return [None if value is None else 1.0 for value in _of_right(rewards)]
 
 
-@BASELINES.register("rare", "ours: RLOO of right answers alone, which count more where few are")
-def right_by_rarity(rewards: Sequence[float]) -> list[float | None]:
+@BASELINES.register(
+    "positive_only_weighted", "ours: RLOO of right answers alone, which count more where few are"
+)
+def positive_only_weighted(rewards: Sequence[float]) -> list[float | None]:
     """`leave_one_out` of right answers where not all agree."""
     return _of_right(rewards)
 

@@ -40,34 +40,42 @@ def check_evolution(evolution: EvolutionConfig, smallest: int, rank: int) -> Non
     for name, weight in weights.items():
         get_operator(name)
         if not 0 <= weight < math.inf:
-            raise UserError(f"evolution.operators.{name}={weight} must be a number, at least 0")
+            raise UserError(
+                f"evolution.operators.{name}={weight} must be a number, at least 0",
+                key=f"evolution.operators.{name}",
+            )
     if evolution.interval == 0 or smallest < 2:
         dry_run(dict.fromkeys(weights, 0.0), evolution.options, rank)
         return
     used = [get_operator(name) for name, weight in weights.items() if weight > 0]
     if not used:
-        raise UserError("evolution.operators are all 0; weigh one, or set evolution.interval=0")
+        raise UserError(
+            "evolution.operators are all 0; weigh one, or set evolution.interval=0",
+            key="evolution.operators",
+        )
     survivors = max(smallest - max(1, step.replaced(smallest)), evolution.elites)
     if all(operator.parents > survivors for operator in used):
         raise UserError(
             f"evolution.operators: all of {', '.join(operator.name for operator in used)} need two "
-            f"parents, but of {smallest} members only {survivors} survive; weigh a mutation"
+            f"parents, but of {smallest} members only {survivors} survive; weigh a mutation",
+            key="evolution.operators",
         )
     try:
         dry_run(weights, evolution.options, rank)
     except UserError as error:
-        raise UserError(f"evolution: {error}") from error
+        raise UserError(f"evolution: {error}", key="evolution.options") from error
 
 
 def all_protected_note(evolution: EvolutionConfig, smallest: int) -> str | None:
     """A line for a run in which fitness chooses no victim, because at every replacement all members
     but one are too young to go. None for any other run. Arguments: see `check_evolution`."""
     lifetimes = evolution.interval * smallest
-    if not evolution.interval or smallest < 2 or lifetimes > evolution.ready:
+    if not evolution.interval or smallest < 2 or lifetimes > evolution.grace_period:
         return None
     return (
-        f"evolution.ready={evolution.ready} leaves no choice of a victim: with {smallest} members "
-        f"and evolution.interval={evolution.interval} it has to be below {lifetimes}"
+        f"evolution.grace_period={evolution.grace_period} leaves no choice of a victim: "
+        f"with {smallest} members and evolution.interval={evolution.interval} it has "
+        f"to be below {lifetimes}"
     )
 
 
@@ -92,5 +100,6 @@ def check_made(base: BaseConfig) -> None:
     if base.name == "smollm2" and path.startswith(".") and not Path(path).is_dir():
         raise UserError(
             f"base.path={path} is not there yet; make it by `azr-population base smollm2`, or give "
-            "the folder where it lies"
+            "the folder where it lies",
+            key="base.path",
         )

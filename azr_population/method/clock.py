@@ -19,9 +19,10 @@ class PhaseClock:
         self.phases: dict[str, float] = {}
         self._start = time.perf_counter()
 
-    def total(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self._start
+    def metrics(self) -> dict[str, float]:
+        """`time/<phase>` of each phase, and `time/step` since the start, in seconds."""
+        phases = {f"time/{name}": seconds for name, seconds in self.phases.items()}
+        return {**phases, "time/step": time.perf_counter() - self._start}
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:

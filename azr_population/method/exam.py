@@ -14,12 +14,15 @@ sittings share no noise, and two arms of one seed draw alike.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from statistics import correlation
 from typing import Any
 
 from azr_population.config.schema import Config
 from azr_population.domains.format import read_answer
 from azr_population.domains.task import Task
 from azr_population.engines.engine import Sampling
+from azr_population.method.evolution.reliability import reliability
 from azr_population.method.members import Member
 from azr_population.method.tools import Tools, domain_of
 from azr_population.runs.streams import Streams
@@ -61,28 +64,37 @@ class Sitting:
         """The headline: greedy decoding."""
         return {name: marks.greedy for name, marks in self.marks.items()}
 
-    def summary(self) -> dict[str, Any]:
-        """Means over tasks, all greedy where nothing else is said: `members` by name, their `mean`,
-        `best`, `worst`, by `types` and `strata`; and the means at the other `temperatures`."""
-        members = {name: _mean(scores) for name, scores in self.scores.items()}
-        every = list(self.marks.values())
-        return {
-            "decoding": "greedy",
-            "members": members,
-            "mean": _mean(list(members.values())),
-            "best": max(members.values()),
-            "worst": min(members.values()),
-            "attempts": self.attempts,
-            "types": self._by(self.types),
-            "strata": self._by(self.strata) if self.strata else {},
-            "temperatures": {
-                f"{COOL:g}": _mean([_mean(marks.cool) for marks in every]),
-                "1": _mean([_mean(marks.warm) for marks in every]),
-            },
-            f"pass@{self.k}": _mean([_mean(marks.passed) for marks in every]),
+    def metrics(self, members: Sequence[Member]) -> dict[str, float]:
+        """Means over tasks, `eval/...` in `metrics.jsonl`; greedy where nothing else is said.
+
+        `<member>/eval/greedy` is a member's, `eval/greedy/<type or stratum>` that of some tasks. If
+        two members took the eval, `member_std` is the standard deviation of their skill beyond the
+        eval's noise, `reliability` the share of their scores' variance that is skill, and
+        `disagreement` the mean absolute difference of two members' scores at a task (temperature
+        1). `rating_corr` is Pearson's r of rating mu and score, over three members or more.
+        """
+        greedy = {name: _mean(scores) for name, scores in self.scores.items()}
+        all_marks = list(self.marks.values())
+        values: dict[str, float | None] = {
+            "greedy": _mean(list(greedy.values())),
+            "best": max(greedy.values()),
+            "worst": min(greedy.values()),
+            f"t{COOL:g}": _mean([_mean(marks.cool) for marks in all_marks]),
+            "t1": _mean([_mean(marks.warm) for marks in all_marks]),
+            f"pass@{self.k}": _mean([_mean(marks.passed) for marks in all_marks]),
+            "samples": float(self.attempts),
+            "disagreement": _disagreement([marks.warm for marks in all_marks]),
+            "rating_corr": _correlation([(one.rating.mu, greedy[one.name]) for one in members]),
         }
+        if known := reliability(list(self.scores.values())):
+            values |= {"reliability": known[0], "member_std": max(0.0, known[1])}
+        for groups in (self.types, self.strata):
+            values |= {f"greedy/{group}": score for group, score in self._by(groups).items()}
+        metrics = {f"eval/{name}": value for name, value in values.items() if value is not None}
+        return metrics | {f"{name}/eval/greedy": score for name, score in greedy.items()}
 
     def _by(self, groups: Sequence[str]) -> dict[str, float]:
+        """Mean greedy score of each group; `groups` names one for each task."""
         return {
             group: _mean(
                 [
@@ -96,19 +108,16 @@ class Sitting:
         }
 
     def records(self, step: int, members: Sequence[Member]) -> list[dict[str, Any]]:
-        """The lines of `exams.jsonl`, one per member: what every later analysis starts from.
-
-        `scores` are those at temperature 1, as in runs of before there were others.
-        """
+        """The lines of `evals.jsonl`, one per member: its score at every task, by decoding."""
         return [
             {
                 "step": step,
                 "member": member.name,
                 "generation": member.generation,
-                "attempts": self.attempts,
-                "scores": _rounded(marks.warm),
+                "samples": self.attempts,
                 "greedy": _rounded(marks.greedy),
-                "cool": _rounded(marks.cool),
+                f"t{COOL:g}": _rounded(marks.cool),
+                "t1": _rounded(marks.warm),
                 f"pass@{self.k}": _rounded(marks.passed),
             }
             for member in members
@@ -202,11 +211,11 @@ def tasks_of(*exams: Exam | None) -> list[Task]:
 
 def held_out_exam(config: Config) -> Exam:
     """The exam that the run's `exam` group describes, of the task types that it plays."""
-    own = config.exam
+    own = config.eval
     domain = domain_of(config)
     groups = domain.strata(own.tasks_per_type) * len(domain.wanted(config.task.types))
     tasks = exam_tasks(config, own.tasks_per_type, own.seed)
-    return Exam(tasks, own.attempts, own.seed, groups)
+    return Exam(tasks, own.samples, own.seed, groups)
 
 
 def exam_tasks(config: Config, per_type: int, seed: int) -> list[Task]:
@@ -245,3 +254,17 @@ def _rounded(scores: Sequence[float]) -> list[float]:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
+
+
+def _disagreement(scores: Sequence[Sequence[float]]) -> float | None:
+    """Mean absolute difference of two members' scores [members][tasks]; None for one member."""
+    pairs = list(combinations(scores, 2))
+    gaps = [abs(a - b) for one, other in pairs for a, b in zip(one, other, strict=True)]
+    return _mean(gaps) if gaps else None
+
+
+def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
+    """Pearson's r; None for fewer than three pairs, or where one side does not vary."""
+    if len(pairs) < 3 or any(len(set(side)) < 2 for side in zip(*pairs, strict=True)):
+        return None
+    return correlation(*zip(*pairs, strict=True))

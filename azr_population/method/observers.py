@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from azr_population.config.schema import ExamConfig
-from azr_population.domains.domain import HeldOut
+from azr_population.config.schema import EvalConfig
 from azr_population.method.clock import PhaseClock
 from azr_population.method.evolution.reliability import reliability
 from azr_population.method.exam import Exam
 from azr_population.method.members import Member
-from azr_population.method.phases import HELD_OUT
 from azr_population.method.population import Population
-from azr_population.method.record import StepRecords, mean
+from azr_population.method.record import StepRecords, flatten
 from azr_population.method.rows import Practice, Row
 from azr_population.method.skill import by_crossplay, by_exam
 from azr_population.method.tools import Tools
@@ -27,7 +25,7 @@ class Observer:
     """Looks at a step where it wants to."""
 
     phase = "record"
-    """Its name in the records' `phases`."""
+    """Its name in `time/<phase>`."""
 
     def proposed(self, population: Population, rows: list[Row]) -> None:
         """After proposing: nothing has been read yet."""
@@ -74,13 +72,13 @@ class SitExam(Observer):
 
     tools: Tools
     exam: Exam
-    settings: ExamConfig
+    settings: EvalConfig
     last: int
     seed: int
     """The run's."""
     own: Exam | None = None
     """Tasks of the untrained teacher."""
-    phase = "exam"
+    phase = "eval"
 
     def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
         step, every = population.step, self.settings.every
@@ -89,16 +87,17 @@ class SitExam(Observer):
         if not every or (step % every and not first_or_last):
             return
         students = population.roster.students
-        attempts = self.settings.final_attempts if first_or_last else 0
+        attempts = self.settings.final_samples if first_or_last else 0
         sitting = self.exam.sit(self.tools, students, self.seed, step, attempts)
-        summary, lines = sitting.summary(), sitting.records(step, students)
+        metrics, lines = sitting.metrics(students), sitting.records(step, students)
         if self.own:
             scores = [self.own.greedy(self.tools, student) for student in students]
-            summary["own"] = mean(sum(row) / len(row) for row in scores)
+            means = [sum(row) / len(row) for row in scores]
+            metrics["eval/self_proposed"] = sum(means) / len(means)
             for line, row in zip(lines, scores, strict=True):
-                line["own"] = row
-        records.metrics["exam"] = summary
-        records.exams += lines
+                line["self_proposed"] = row
+        records.metrics |= metrics
+        records.evals += lines
 
 
 @dataclass
@@ -106,28 +105,21 @@ class WeightSimilarity(Observer):
     """How alike the members of a role are, at every exam."""
 
     tools: Tools
-    phase = "exam"
+    phase = "eval"
 
     def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
-        for role, members in population.roster.sub_populations.items() if records.exams else ():
+        for role, members in population.roster.sub_populations.items() if records.evals else ():
             adapters = [self.tools.engine.read(member.slot) for member in members]
-            records.metrics["roles"][str(role)]["weight_cosine"] = mean_cosine(adapters)
+            cosine = mean_cosine(adapters)
+            records.metrics |= flatten(str(role), {"weight_cosine": cosine})
 
 
-@dataclass
 class HeldOutCounts(Observer):
-    """How many proposals were programs of the exam, and how many nearly."""
-
-    held_out: HeldOut
+    """How many valid proposals are nearly programs of the eval; `reason/held_out` counts those that
+    are one."""
 
     def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
-        records.metrics["held_out"] = {
-            "refused": sum(row.reason == HELD_OUT for row in rows),
-            "near_copies": sum(
-                row.task is not None and self.held_out.is_near_copy(row.task.program)
-                for row in rows
-            ),
-        }
+        records.metrics["eval/near_copies"] = sum(row.near_copy for row in rows)
 
 
 @dataclass
@@ -165,12 +157,12 @@ class MeasureSkill(Observer):
         if self.exam:
             by_exam(self.exam, students, sit)
         else:
-            by_crossplay(rows, students, sit, population.config.attempts)
+            by_crossplay(rows, students, sit, population.config.samples_per_task)
 
     def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
         if self._reliability is None:
             return
-        records.metrics["fitness_reliability"] = self._reliability
+        records.metrics["evolution/fitness_reliability"] = self._reliability
         if self._reliability <= 0:
             records.notes.append(
                 "the students' measured skill differs by no more than noise "

@@ -2,7 +2,7 @@
 
 The held-out exam is drawn where the base was trained; a run's tasks are written by members. So what
 students can do is also asked on fixed tasks of the run's own kind: those of the teacher of step 0,
-which is the bare base, so that all arms on a base and exam.seed have the same ones. They are kept
+which is the bare base, so that all arms on a base and eval.seed have the same ones. They are kept
 in the run's folder, sat by greedy decoding, and refused as proposals.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from azr_population.config.schema import Config
 from azr_population.domains.format import read_proposal
 from azr_population.domains.task import Task, task_from_dict
-from azr_population.engines.engine import BASE, Sampling
+from azr_population.engines.engine import NO_ADAPTER, Sampling
 from azr_population.errors import UserError
 from azr_population.files import read_text, write_atomically
 from azr_population.method.exam import Exam
@@ -30,17 +30,17 @@ proposes too little that is valid for an exam."""
 
 
 def own_exam(config: Config, tools: Tools, reported: Sequence[Task]) -> Exam | None:
-    """The exam that the run has kept, or one drawn now; None without `exam.own_tasks`. `reported`
-    are tasks whose programs it leaves out.
+    """The exam that the run has kept, or one drawn now; None without `eval.self_proposed_tasks`.
+    `reported` are tasks whose programs it leaves out.
 
     Raises:
         UserError: the base proposes too little that is valid, or what was kept cannot be read.
     """
-    if not config.exam.own_tasks:
+    if not config.eval.self_proposed_tasks:
         return None
     kept = Path(config.run.dir) / FILE
     tasks = _read(kept) if kept.is_file() else _drawn(config, tools, reported)
-    return Exam(tasks, 1, config.exam.seed)
+    return Exam(tasks, 1, config.eval.seed)
 
 
 def write(exam: Exam, folder: Path) -> None:
@@ -59,9 +59,9 @@ def _read(path: Path) -> list[Task]:
 
 
 def _drawn(config: Config, tools: Tools, reported: Sequence[Task]) -> list[Task]:
-    count, types = config.exam.own_tasks, tools.domain.wanted(config.task.types)
+    count, types = config.eval.self_proposed_tasks, tools.domain.wanted(config.task.types)
     known = tools.domain.held_out(task.program for task in reported)
-    streams, found = Streams(config.exam.seed), dict.fromkeys(types, 0)
+    streams, found = Streams(config.eval.seed), dict.fromkeys(types, 0)
     programs: set[str] = set()
     tasks: list[Task] = []
     for turn in range(_ROUNDS):
@@ -76,8 +76,9 @@ def _drawn(config: Config, tools: Tools, reported: Sequence[Task]) -> list[Task]
         if len(tasks) == count:
             return sorted(tasks, key=lambda task: types.index(task.type))
     raise UserError(
-        f"exam.own_tasks={count}: of {_ROUNDS * count} proposals of the base only {len(tasks)} "
-        "make tasks; take fewer, or 0"
+        f"eval.self_proposed_tasks={count}: of {_ROUNDS * count} proposals of the base only "
+        f"{len(tasks)} make tasks; take fewer, or 0",
+        key="eval.self_proposed_tasks",
     )
 
 
@@ -88,11 +89,12 @@ def _proposed(
     format = tools.format
     asked = [types[number % len(types)] for number in range(count)]
     limits = [
-        config.engine.propose_tokens or format.max_new_tokens(type, "propose") for type in asked
+        config.engine.max_proposal_tokens or format.max_new_tokens(type, "propose")
+        for type in asked
     ]
     written = tools.engine.generate(
         [format.propose_prompt(type) for type in asked],
-        [BASE] * count,
+        [NO_ADAPTER] * count,
         Sampling(tuple(limits), config.engine.temperature),
         seed,
     )

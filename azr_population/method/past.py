@@ -17,7 +17,7 @@ from azr_population.method.matchmaking import Match
 from azr_population.method.members import Member, Role
 from azr_population.method.observers import Observer
 from azr_population.method.population import Population
-from azr_population.method.record import StepRecords, guest_metrics
+from azr_population.method.record import StepRecords, past_metrics
 from azr_population.method.rows import Row, matches_of
 from azr_population.runs.directory import steps
 from azr_population.weights.peft_folder import load_adapter
@@ -47,7 +47,7 @@ class PastStudents(Observer):
     def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
         """What it did with them."""
         if self._guest:
-            records.metrics["past"] = guest_metrics(self._guest, rows)
+            records.metrics |= past_metrics(self._guest, rows)
 
     def assign_past_opponent(
         self, rows: Sequence[Row], step: int, generator: np.random.Generator

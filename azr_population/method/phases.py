@@ -1,6 +1,8 @@
 """The phases of a step from proposing to grading. They fill `Row`s and change nothing else."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from azr_population.config.schema import EngineConfig, TaskConfig
 from azr_population.domains.domain import UNSTEADY, Domain, HeldOut
@@ -8,8 +10,8 @@ from azr_population.domains.format import read_answer, read_proposal
 from azr_population.domains.task import Proposal, Task
 from azr_population.engines.engine import Sampling
 from azr_population.method.population import Population
-from azr_population.method.rows import Answer, Row
-from azr_population.method.shares import proposal_rows, shares
+from azr_population.method.rows import Answer, Replay, Row
+from azr_population.method.shares import proposal_rows, replay_rows, shares
 from azr_population.method.tools import Tools
 from azr_population.referee import Referee
 
@@ -21,7 +23,7 @@ def propose(
     format, streams, step = tools.format, population.streams, population.step
     references = streams.numpy("references", step)
     teachers = population.roster.teachers
-    budget = proposal_rows(population.config.rows, teachers[0].role)
+    budget = proposal_rows(population.config.batch_size, teachers[0].role)
     types = tools.domain.wanted(tasks.types)
     wanted = [
         (match, type)
@@ -32,14 +34,14 @@ def propose(
     completions = tools.engine.generate(
         [
             format.propose_prompt(
-                type, population.buffer.sample(type, tasks.references, references)
+                type, population.buffer.sample(tasks.example_tasks, references, type)
             )
             for _, type in wanted
         ],
         [match.teacher.slot for match, _ in wanted],
         Sampling(
             tuple(
-                sampling.propose_tokens or format.max_new_tokens(type, "propose")
+                sampling.max_proposal_tokens or format.max_new_tokens(type, "propose")
                 for _, type in wanted
             ),
             sampling.temperature,
@@ -59,18 +61,23 @@ def propose(
 
 HELD_OUT = "held_out"
 """The reason why a program of the exam is no task."""
+INTERNAL_ERROR = "internal_error"
+"""The reason where the trainer failed to read a proposal: a fault of ours, and logged."""
+_log = logging.getLogger(__name__)
 
 
 def verify(
     rows: Sequence[Row], tools: Tools, tasks: TaskConfig, held_out: HeldOut | None = None
 ) -> None:
-    """Sets `task` and `reason` of every row whose completion parsed."""
+    """Sets `task` and `reason` of every row whose completion parsed, and what describes a task."""
     parsed = []
     for row in rows:
-        if row.proposal and held_out and held_out.is_copy(row.proposal.program):
-            row.reason = HELD_OUT
-        elif row.proposal:
-            parsed.append((row, row.proposal))
+        if row.proposal:
+            with invalid_if_unreadable(row):
+                if held_out and held_out.is_copy(row.proposal.program):
+                    row.reason = HELD_OUT
+                else:
+                    parsed.append((row, row.proposal))
     proposals = [proposal for _, proposal in parsed]
     verdicts = tools.domain.judge(proposals, tools.referee, tasks)
     for (row, _), verdict in zip(parsed, verdicts, strict=True):
@@ -78,6 +85,29 @@ def verify(
             row.task, row.reason = verdict, "ok"
         else:
             row.reason = verdict
+    describe(rows, tools.domain, held_out)
+
+
+def describe(rows: Sequence[Row], domain: Domain, held_out: HeldOut | None = None) -> None:
+    """Sets the measures of every task: all that the trainer computes of its text, once."""
+    for row in rows:
+        if row.task is not None:
+            with invalid_if_unreadable(row):
+                row.measures = domain.measure(row.task.program)
+                row.near_copy = held_out is not None and held_out.is_near_copy(row.task.program)
+
+
+@contextmanager
+def invalid_if_unreadable(row: Row) -> Iterator[None]:
+    """No text that a model writes ends a run: if our own reading of this row fails, its proposal is
+    invalid. The records count it as `internal_error`, and the log has the traceback."""
+    try:
+        yield
+    except Exception:  # of any kind, because it is a fault of ours or of the user's own domain
+        text = row.proposal.program if row.proposal else row.completion.text
+        _log.exception("reading a proposal of %s failed: %.2000r", row.match.teacher.name, text)
+        row.task, row.reason, row.measures, row.near_copy = None, INTERNAL_ERROR, {}, False
+        row.answers = []
 
 
 def seed_tasks(
@@ -91,22 +121,32 @@ def seed_tasks(
     return [verdict for verdict in verdicts if isinstance(verdict, Task)]
 
 
+def draw_replay(population: Population) -> list[Replay]:
+    """Tasks of earlier steps for every student: `population.replay_fraction` of its attempts."""
+    replays = []
+    for student in population.roster.students:
+        count = replay_rows(population.config, student.role)
+        generator = population.streams.numpy(f"replay_{student.slot}", population.step)
+        replays += [Replay(student, task) for task in population.buffer.sample(count, generator)]
+    return replays
+
+
 def solve(
-    rows: Sequence[Row], tools: Tools, population: Population, sampling: EngineConfig
+    rows: Sequence[Row | Replay], tools: Tools, population: Population, sampling: EngineConfig
 ) -> None:
-    """The matched student attempts every valid task `population.attempts` times."""
+    """The matched student attempts every valid task `population.samples_per_task` times."""
     format = tools.format
     chosen = [(row, row.task) for row in rows if row.task is not None]
     completions = tools.engine.generate(
         [format.solve_prompt(task) for _, task in chosen],
-        [row.match.student.slot for row, _ in chosen],
+        [row.student.slot for row, _ in chosen],
         Sampling(
             tuple(
-                sampling.solve_tokens or format.max_new_tokens(row.type, "solve")
+                sampling.max_answer_tokens or format.max_new_tokens(row.type, "solve")
                 for row, _ in chosen
             ),
             sampling.temperature,
-            n=population.config.attempts,
+            n=population.config.samples_per_task,
         ),
         population.streams.integer("solve", population.step),
     )
@@ -116,7 +156,7 @@ def solve(
         ]
 
 
-def grade(rows: Sequence[Row], tools: Tools) -> None:
+def grade(rows: Sequence[Row | Replay], tools: Tools) -> None:
     """The domain judges the attempts. Equal answers to a task are judged once.
 
     A task whose own answer is not right among them is none: it pays its teacher as any other

@@ -16,8 +16,8 @@ from azr_population.method import record
 from azr_population.method.matchmaking import Match, Matchmaker
 from azr_population.method.members import Member, RatingSystem, Role, Roster
 from azr_population.method.record import StepRecords
-from azr_population.method.rewards import count_copies, reward_rows
-from azr_population.method.rows import Practice, Row
+from azr_population.method.rewards import count_copies, reward_attempts, reward_rows
+from azr_population.method.rows import Practice, Replay, Row
 from azr_population.method.shares import Dealer
 from azr_population.method.turnover import MakeChild, Turnover, rate_matches
 from azr_population.runs.streams import Streams
@@ -28,7 +28,7 @@ def matchmaker_of(settings: MatchmakingConfig) -> Matchmaker:
     ratings = RatingSystem(
         tau=settings.tau,
         draw_probability=settings.draw_probability,
-        forfeit=settings.forfeit,
+        forfeit=settings.invalid_counts_as_loss,
     )
     return Matchmaker(ratings, settings.weighting, settings.options)
 
@@ -84,10 +84,11 @@ class Population:
         """The student with the best conservative rating."""
         return max(self.roster.students, key=lambda member: member.rating.conservative)
 
-    def reward(self, rows: Sequence[Row]) -> None:
+    def reward(self, rows: Sequence[Row], replays: Sequence[Replay] = ()) -> None:
         """Counts copies and sets rewards; `rows` are all of the step, or all of one task type."""
         count_copies(rows, self.buffer)
         reward_rows(rows, self.config)
+        reward_attempts(replays, self.config)
 
     def rate(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Rates the members by the step's rewarded rows; the lines of `matches.jsonl`."""
@@ -123,12 +124,16 @@ class Population:
             updates: what the engine says about each member's update, by slot.
             practice: attempts outside the matches.
         """
-        metrics = record.step_record(self.step, self.roster, rows, practice, updates, self.domain)
-        metrics |= self.turnover.operators(self.step)
+        wins = record.win_rates(matches, self.ratings.forfeit)
+        metrics = record.step_record(
+            self.step, self.roster, rows, practice, updates, wins, self.domain
+        )
+        metrics |= self.turnover.metrics(self.step, len(births))
+        generator = self.streams.numpy("buffer", self.step)
         for row in rows:
             if row.task is not None:
-                self.buffer.add(row.task)
-        tasks = record.task_records(self.step, rows, self.domain)
+                self.buffer.add(row.task, generator)
+        tasks = record.task_records(self.step, rows)
         return StepRecords(metrics, matches, births, tasks, record.nothing_valid(rows))
 
     def state(self) -> dict[str, Any]:
@@ -136,7 +141,7 @@ class Population:
         return {
             "step": self.step,
             "roster": self.roster.to_json(),
-            "buffer": self.buffer.to_list(),
+            "buffer": self.buffer.state(),
             **self.turnover.state(),
         }
 
@@ -151,6 +156,5 @@ class Population:
             )
         self.step = state["step"]
         self.roster = roster
-        # Checkpoints of runs inside AZR had no buffer at first.
-        self.buffer.load_list(state.get("buffer", []))
+        self.buffer.load_state(state["buffer"])
         self.turnover.load_state(state)

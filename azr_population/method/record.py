@@ -1,4 +1,18 @@
-"""From rows to the records of a run: one line of `metrics.jsonl`, and the tasks and matches."""
+"""From rows to the records of a run: one line of `metrics.jsonl`, and the tasks and matches.
+
+A line of `metrics.jsonl` is flat: `step`, and numbers under names with slashes, so that
+`pandas.read_json(lines=True)` is a table and loggers take the line as it is. A value that is not
+known is left out. Units: fractions in [0, 1], times in seconds, lengths in tokens.
+
+    <role>/<metric>, <member>/<metric>   teacher, student, agent; teacher_0, student_1, agent_0
+    type/<task type>/<metric>            of the proposals of one task type
+    reason/<reason>                      proposals with this verdict; `ok` is valid
+    total/..., eval/..., engine/..., evolution/..., past/..., time/<phase>, time/step
+
+A role has the means of its members, but sums of `generated_tokens`, `rollouts`, `trained_tokens`,
+`trained_samples` and `updates`, which `total/...` has over all members; `generation` is a member's
+alone. All names are in docs/records.md.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +35,7 @@ class StepRecords:
     tasks: list[dict[str, Any]]
     notes: list[str]
     """Lines for the person watching; they are not written down."""
-    exams: list[dict[str, Any]] = field(default_factory=list)
+    evals: list[dict[str, Any]] = field(default_factory=list)
     completions: list[dict[str, Any]] = field(default_factory=list)
 
     def append_to(self, directory: RunDirectory) -> None:
@@ -29,7 +43,7 @@ class StepRecords:
         directory.append("tasks", self.tasks)
         directory.append("matches", self.matches)
         directory.append("lineage", self.lineage)
-        directory.append("exams", self.exams)
+        directory.append("evals", self.evals)
         if self.completions:  # no empty file where none are wanted
             directory.append("completions", self.completions)
         directory.append("metrics", [self.metrics])
@@ -49,10 +63,10 @@ def share(flags: Iterable[bool]) -> float | None:
 def proposal_metrics(rows: Sequence[Row], domain: Domain) -> dict[str, float | None]:
     """How well these proposals did. Means over valid tasks, but for validity, reward and length."""
     valid = [row for row in rows if row.task is not None]
-    measured = [m for row in valid if row.task and (m := domain.measure(row.task.program))]
+    measured = [row.measures for row in valid if row.measures]
     return {
-        "validity": share(row.task is not None for row in rows),
-        "unique": share(row.copies == 0 for row in valid),
+        "valid_frac": share(row.task is not None for row in rows),
+        "unique_frac": share(row.copies == 0 for row in valid),
         "proposal_reward": mean(row.reward for row in rows),
         "solve_rate": mean(row.solve_rate for row in valid),
         "proposal_tokens": mean(len(row.completion.token_ids) for row in rows),
@@ -64,7 +78,7 @@ def answer_metrics(rows: Sequence[Row]) -> dict[str, float | None]:
     """How well the attempts at these proposals did."""
     answers = [answer for row in rows for answer in row.answers]
     return {
-        "parsed": share(answer.text is not None for answer in answers),
+        "parsed_frac": share(answer.text is not None for answer in answers),
         "answer_reward": mean(answer.reward for answer in answers),
         "answer_tokens": mean(len(answer.completion.token_ids) for answer in answers),
         "solve_rate": mean(row.solve_rate for row in rows),
@@ -78,19 +92,24 @@ def mean_reward(member: Member, rows: Sequence[Row]) -> float | None:
     return mean([*proposed, *(answer.reward for row in solved for answer in row.answers)])
 
 
+ENGINE_METRICS = frozenset({"mismatch_kl", "ess", "is_clip_frac"})
+"""How far the sampler is from the learner: recorded under `engine/`."""
+SUMMED = frozenset({"generated_tokens", "rollouts", "trained_tokens", "trained_samples", "updates"})
+
+
 def member_metrics(
     member: Member,
     rows: Sequence[Row],
     practice: Sequence[Practice],
-    updates: Mapping[str, float],
+    update: Mapping[str, float],
     domain: Domain,
-) -> dict[str, Any]:
+) -> dict[str, float | None]:
     """One member's step: what it did, what it cost and where it stands.
 
-    `tokens` and `rollouts` count what the member generated; `trained_tokens`, `trained_rows` and
-    `updates` what it learned from. They are what makes two arms comparable. A single agent meets
-    nobody, so it has no rating. Who trains on attempts outside the matches (`practice`) has
-    `trained_solve_rate` and `trained_reward` as well.
+    `generated_tokens` and `rollouts` count what the member generated; `trained_tokens`,
+    `trained_samples` and `updates` what it learned from. They make two arms comparable. A single
+    agent meets nobody, so it has no rating. A member that trains on attempts outside the matches
+    (`practice`) also has `buffer_solve_rate` and `buffer_reward`.
     """
     proposed = [row for row in rows if row.match.teacher is member]
     solved = [row for row in rows if row.match.student is member]
@@ -98,44 +117,66 @@ def member_metrics(
     written = [row.completion for row in proposed]
     written += [answer.completion for row in solved for answer in row.answers]
     written += [attempt.completion for attempt in practised]
-    figures: dict[str, Any] = {
-        "role": str(member.role),
+    metrics: dict[str, float | None] = {
         "generation": member.generation,
-        "tokens": sum(len(completion.token_ids) for completion in written),
+        "generated_tokens": sum(len(completion.token_ids) for completion in written),
         "rollouts": len(written),
     }
     if member.role is not Role.AGENT:
-        figures |= {"mu": member.rating.mu, "sigma": member.rating.sigma}
+        metrics |= {"mu": member.rating.mu, "sigma": member.rating.sigma}
     if member.role is not Role.STUDENT:
-        figures |= proposal_metrics(proposed, domain)
+        metrics |= proposal_metrics(proposed, domain)
     if member.role is not Role.TEACHER:
-        figures |= answer_metrics(solved)
+        metrics |= answer_metrics(solved)
     if practised:
-        figures["trained_solve_rate"] = share(attempt.solved for attempt in practised)
-        figures["trained_reward"] = mean(attempt.reward for attempt in practised)
-    figures["reward"] = mean_reward(member, rows)
-    for name, value in updates.items():
-        figures[f"trained_{name}" if name in ("tokens", "rows") else name] = value
-    return figures
+        metrics["buffer_solve_rate"] = share(attempt.solved for attempt in practised)
+        metrics["buffer_reward"] = mean(attempt.reward for attempt in practised)
+    metrics["reward"] = mean_reward(member, rows)
+    renamed = {"tokens": "trained_tokens", "rows": "trained_samples"}
+    for name, value in update.items():
+        prefix = "engine/" if name in ENGINE_METRICS else ""
+        metrics[prefix + renamed.get(name, name)] = value
+    return metrics
 
 
-def role_metrics(members: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Per role: the members' means, but sums of tokens, rollouts and updates."""
-    summed = ("tokens", "rollouts", "trained_tokens", "trained_rows", "updates")
-    left_out = ("role", "mu", "sigma", "generation")
-    roles: dict[str, dict[str, Any]] = {}
-    for role in dict.fromkeys(str(figures["role"]) for figures in members.values()):
-        of_role = [figures for figures in members.values() if figures["role"] == role]
-        names = dict.fromkeys(
-            name for figures in of_role for name in figures if name not in left_out
-        )
+def win_rates(matches: Sequence[Mapping[str, Any]], invalid_counts: bool) -> dict[str, float]:
+    """Each member's share of games won in these lines of `matches.jsonl`, a draw counting half.
+
+    An invalid proposal is a game that the teacher loses if `invalid_counts`, else none.
+    """
+    points: Counter[str] = Counter()
+    games: Counter[str] = Counter()
+    for match in matches:
+        draws = match["draws"] / 2
+        won = match["student_wins"] + (match["forfeits"] if invalid_counts else 0)
+        played = won + match["teacher_wins"] + match["draws"]
+        points.update({match["student"]: won + draws})
+        points.update({match["teacher"]: match["teacher_wins"] + draws})
+        games.update({match["student"]: played, match["teacher"]: played})
+    return {name: points[name] / count for name, count in games.items() if count}
+
+
+def role_metrics(
+    members: Mapping[str, Mapping[str, float | None]],
+) -> dict[str, dict[str, float | None]]:
+    """Of the members' metrics (by name) those of each role: means, and sums of what is `SUMMED`."""
+    roles: dict[str, dict[str, float | None]] = {}
+    for role in dict.fromkeys(name.rpartition("_")[0] for name in members):
+        of_role = [own for name, own in members.items() if name.rpartition("_")[0] == role]
+        names = dict.fromkeys(name for own in of_role for name in own)
         roles[role] = {
-            name: sum(figures.get(name, 0) or 0 for figures in of_role)
-            if name in summed
-            else mean(figures.get(name) for figures in of_role)
+            name: sum(own.get(name) or 0 for own in of_role)
+            if name in SUMMED
+            else mean(own.get(name) for own in of_role)
             for name in names
+            if name != "generation"
         }
     return roles
+
+
+def flatten(prefix: str, values: Mapping[str, float | None]) -> dict[str, float]:
+    """`<prefix>/<name>` of all values that are known."""
+    return {f"{prefix}/{name}": value for name, value in values.items() if value is not None}
 
 
 def step_record(
@@ -144,27 +185,33 @@ def step_record(
     rows: Sequence[Row],
     practice: Sequence[Practice],
     updates: Mapping[int, Mapping[str, float]],
+    wins: Mapping[str, float],
     domain: Domain,
 ) -> dict[str, Any]:
-    """What a step adds to the line of `metrics.jsonl`. Lengths in tokens, shares in [0, 1].
+    """What a step adds to its line of `metrics.jsonl`; see the module's docstring.
 
-    The host adds `seconds` and `phases` (seconds too), observers the rest.
+    `updates` are by slot, `wins` (see `win_rates`) by name. The host adds `time/...`, observers the
+    rest.
     """
     members = {
         m.name: member_metrics(m, rows, practice, updates.get(m.slot, {}), domain) for m in roster
     }
-    types = {
-        str(type): proposal_metrics([row for row in rows if row.type == type], domain)
-        for type in dict.fromkeys(row.type for row in rows)
-    }
-    return {
-        "step": step,
-        "roles": role_metrics(members),
-        "members": members,
-        "types": types,
-        "reasons": dict(Counter(row.reason for row in rows)),
-        "exam": None,
-    }
+    for member in roster:
+        if member.role is not Role.AGENT and member.name in wins:
+            members[member.name]["win_rate"] = wins[member.name]
+    line: dict[str, Any] = {"step": step}
+    for name, values in (*role_metrics(members).items(), *members.items()):
+        line |= flatten(name, values)
+    for type in dict.fromkeys(row.type for row in rows):
+        of_type = proposal_metrics([row for row in rows if row.type == type], domain)
+        line |= flatten(f"type/{type}", of_type)
+    line |= flatten("reason", Counter(str(row.reason) for row in rows))
+    for name in sorted(SUMMED):
+        line[f"total/{name}"] = sum(own.get(name) or 0 for own in members.values())
+    for name in sorted(ENGINE_METRICS):
+        value = mean(own.get(f"engine/{name}") for own in members.values())
+        line |= flatten("engine", {name: value})
+    return line
 
 
 def match_record(
@@ -193,7 +240,7 @@ def match_record(
     }
 
 
-def task_records(step: int, rows: Sequence[Row], domain: Domain) -> list[dict[str, Any]]:
+def task_records(step: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The lines of `tasks.jsonl`: every valid task with its attempts and verdicts."""
     return [
         {
@@ -212,18 +259,18 @@ def task_records(step: int, rows: Sequence[Row], domain: Domain) -> list[dict[st
             "reward": row.reward,
             "solve_rate": row.solve_rate,
             "copies": row.copies,
-            **domain.measure(row.task.program),
+            **row.measures,
         }
         for row in rows
         if row.task is not None
     ]
 
 
-def guest_metrics(student: str, rows: Sequence[Row]) -> dict[str, Any]:
-    """What a past opponent did with the tasks that it was given."""
+def past_metrics(student: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """What a past opponent (`student_1@25`) did with the tasks that it was given."""
     valid = [row for row in rows if row.match.student.name == student and row.task is not None]
     rate = mean(row.solve_rate for row in valid)
-    return {"student": student, "tasks": len(valid), "solve_rate": rate}
+    return {"past/student": student, **flatten("past", {"tasks": len(valid), "solve_rate": rate})}
 
 
 def nothing_valid(rows: Sequence[Row]) -> list[str]:

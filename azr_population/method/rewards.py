@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from azr_population.config.schema import MembersConfig, PopulationConfig
 from azr_population.domains.buffer import TaskBuffer
 from azr_population.errors import UserError
-from azr_population.method.rows import Row
+from azr_population.method.rows import Replay, Row
 from azr_population.registry import Registry
 
 INVALID = -0.5
@@ -55,19 +55,19 @@ def teacher_reward(
     parsed: bool,
     solve_rate: float | None,
     copies: int,
-    duplicate_price: float,
+    duplicate_penalty: float,
 ) -> float:
     """The reward of one proposal; `solve_rate` is None when it is invalid.
 
     Each of the `copies` (see `count_copies`) costs
-    `duplicate_price`; a valid task is never worth less than an unparsable completion. The price is
-    ours: without it teachers repeat the task that pays best.
+    `duplicate_penalty`; a valid task is never worth less than an unparsable completion. The price
+    is ours: without it teachers repeat the task that pays best.
     """
     if not parsed:
         return UNPARSABLE
     if solve_rate is None:
         return INVALID
-    return max(UNPARSABLE, reward(solve_rate) - duplicate_price * copies)
+    return max(UNPARSABLE, reward(solve_rate) - duplicate_penalty * copies)
 
 
 def count_copies(rows: Sequence[Row], known: TaskBuffer) -> None:
@@ -97,17 +97,23 @@ def student_reward_of(config: MembersConfig) -> Callable[[bool, bool], float]:
 def _number(key: str, value: float) -> float:
     """One NaN among rewards would make every advantage of its group one."""
     if not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise UserError(f"{key} gave {value!r:.60}, and a reward is a finite number")
+        raise UserError(f"{key} gave {value!r:.60}, and a reward is a finite number", key=key)
     return float(value)
 
 
 def reward_rows(rows: Sequence[Row], config: PopulationConfig) -> None:
     """Sets the rewards of the proposals and of every attempt."""
+    reward_attempts(rows, config)
     value = teacher_reward_of(config)
-    attempt = student_reward_of(config)
+    for row in rows:
+        row.reward = teacher_reward(
+            value, row.proposal is not None, row.solve_rate, row.copies, config.duplicate_penalty
+        )
+
+
+def reward_attempts(rows: Sequence[Row | Replay], config: PopulationConfig) -> None:
+    """Sets the rewards of every attempt."""
+    reward = student_reward_of(config)
     for row in rows:
         for answer in row.answers:
-            answer.reward = attempt(answer.text is not None, answer.solved)
-        row.reward = teacher_reward(
-            value, row.proposal is not None, row.solve_rate, row.copies, config.duplicate_price
-        )
+            answer.reward = reward(answer.text is not None, answer.solved)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from azr_population.domains.task import Proposal, Task
 from azr_population.engines.engine import Completion
 from azr_population.method.matchmaking import Match
+from azr_population.method.members import Member
 
 
 @dataclass
@@ -35,10 +36,19 @@ class Row:
     reason: str = "unparsable"
     """Why there is no task; `ok` when there is one."""
     copies: int = 0
+    measures: dict[str, float] = field(default_factory=dict)
+    """Of the task's program, as `Domain.measure` gives them."""
+    near_copy: bool = False
+    """Whether the task is one of the eval's but for its constants."""
     answers: list[Answer] = field(default_factory=list)
     reward: float = 0.0
     advantage: float | None = None
     """As of `Answer`."""
+
+    @property
+    def student(self) -> Member:
+        """Who attempts the task."""
+        return self.match.student
 
     @property
     def solve_rate(self) -> float | None:
@@ -46,6 +56,26 @@ class Row:
         if self.task is None or not self.answers:
             return None
         return sum(answer.solved for answer in self.answers) / len(self.answers)
+
+
+@dataclass
+class Replay:
+    """A task of an earlier step that a student attempts again (experience replay, Lin 1992).
+
+    AZR's solver trains on tasks of all earlier steps; without them a student forgets the tasks that
+    its teachers no longer propose.
+    """
+
+    student: Member
+    task: Task | None
+    """None where the referee no longer gives the task's own answer."""
+    answers: list[Answer] = field(default_factory=list)
+    reason: str = "ok"
+    type: str = ""
+
+    def __post_init__(self) -> None:
+        if self.task is not None:
+            self.type = self.task.type
 
 
 def matches_of(rows: Iterable[Row]) -> list[Match]:
@@ -74,3 +104,20 @@ class Practice:
     reward: float
     advantage: float | None = None
     """As of `Answer`."""
+
+
+def practice_of(replays: Iterable[Replay]) -> list[Practice]:
+    """The attempts at tasks of earlier steps."""
+    return [
+        Practice(
+            replay.student.slot,
+            replay.type,
+            answer.completion,
+            answer.solved,
+            answer.reason,
+            answer.reward,
+            answer.advantage,
+        )
+        for replay in replays
+        for answer in replay.answers
+    ]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from azr_population.config.schema import PopulationConfig
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Role
 
@@ -20,6 +21,11 @@ def proposal_rows(rows: int, role: Role) -> int:
 def solving_rows(rows: int, role: Role) -> int:
     """How many of a member's rows are attempts."""
     return rows // 2 if role is Role.AGENT else rows
+
+
+def replay_rows(config: PopulationConfig, role: Role) -> int:
+    """How many of a member's attempts are at tasks of earlier steps."""
+    return round(config.replay_fraction * solving_rows(config.batch_size, role))
 
 
 class Dealer:

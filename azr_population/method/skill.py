@@ -1,6 +1,6 @@
 """Skill measured for fitness, where members are about to be replaced.
 
-`exam_validation`: students answer greedily an exam of its own seed, without a reported task;
+`validation_eval`: students answer greedily an exam of its own seed, without a reported task;
 teachers have no exam and keep their rating. `crossplay`: every student attempts the step's tasks of
 every teacher, matched or not; a student is worth what it solves, a teacher what it leaves unsolved,
 an invalid proposal nothing.
@@ -22,7 +22,7 @@ def fitness_exam(config: Config, reported: Exam | None) -> Exam | None:
     """The exam that fitness goes by, without a task of the reported one; None for any other
     fitness."""
     evolution = config.evolution
-    if evolution.fitness != "exam_validation":
+    if evolution.fitness != "validation_eval":
         return None
     tasks = exam_tasks(config, evolution.validation_tasks, evolution.validation_seed)
     return validation_exam(config, tasks, reported)
@@ -32,7 +32,7 @@ def validation_exam(config: Config, tasks: Sequence[Task], reported: Exam | None
     """An exam of these tasks without those that are reported."""
     known = {task.program for task in reported.tasks} if reported else set()
     left = [task for task in tasks if task.program not in known]
-    return Exam(left, config.exam.attempts, config.evolution.validation_seed)
+    return Exam(left, config.eval.samples, config.evolution.validation_seed)
 
 
 def by_exam(exam: Exam, students: Sequence[Member], sit: Sit) -> None:

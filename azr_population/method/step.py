@@ -17,10 +17,10 @@ from azr_population.method.clock import PhaseClock
 from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.exam import Exam
 from azr_population.method.observers import Observer, Observers
-from azr_population.method.phases import grade, propose, solve, verify
+from azr_population.method.phases import draw_replay, grade, propose, solve, verify
 from azr_population.method.population import Population
 from azr_population.method.record import StepRecords
-from azr_population.method.rows import by_match
+from azr_population.method.rows import by_match, practice_of
 from azr_population.method.tools import Tools
 from azr_population.method.training import advantage, update
 from azr_population.weights.breeding import Making, bred
@@ -62,24 +62,26 @@ class SelfPlay:
         with clock("verify"):
             verify(rows, tools, self.config.task, self.held_out)
         with clock("solve"):
-            solve(rows, tools, population, self.config.engine)
+            replays = draw_replay(population)
+            solve([*rows, *replays], tools, population, self.config.engine)
         with clock("grade"):
-            grade(rows, tools)
+            grade([*rows, *replays], tools)
         with clock("reward"):
-            population.reward(rows)
+            population.reward(rows, replays)
         with clock("advantage"):
-            samples = advantage(rows, population)
+            samples = advantage(rows, population, replays)
         with clock("update"):
             updates = update(tools.engine, samples, population.learning_rates())
         rows = by_match(rows)
-        observers.updated(rows)
+        practice = practice_of(replays)
+        observers.updated(rows, practice)
         with clock("rate"):
             matches = population.rate(rows)
         with clock("evolve"):
             births = population.evolve(rows, self._make_child)
-        records = population.record(rows, updates, matches, births)
+        records = population.record(rows, updates, matches, births, practice)
         observers.recorded(rows, records)
-        records.metrics |= {"seconds": clock.total(), "phases": clock.phases}
+        records.metrics |= clock.metrics()
         return records
 
     def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:

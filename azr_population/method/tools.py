@@ -28,7 +28,7 @@ def domain_of(config: Config) -> Domain:
 
 def format_of(config: Config) -> Format:
     """How the run's members are asked. Raises UserError."""
-    return domain_of(config).format(config.base.format)
+    return domain_of(config).format(config.base.prompt_format)
 
 
 def open_referee(config: Config) -> Referee:
@@ -37,10 +37,10 @@ def open_referee(config: Config) -> Referee:
     return Referee(
         RefereeSettings(
             workers=own.workers,
-            deadline=own.deadline,
+            timeout=own.timeout,
             cpu_seconds=own.cpu_seconds,
             share=own.share,
             memory_mb=own.memory_mb,
-            accept_unconfined=own.accept_unconfined,
+            allow_unsandboxed=own.allow_unsandboxed,
         )
     )

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from azr_population.config.schema import MembersConfig, PopulationConfig
-from azr_population.engines.engine import Completion, Sample
+from azr_population.engines.engine import Completion, TrainingSample
 from azr_population.engines.text import TextEngine
 from azr_population.method.advantages import ADVANTAGES, BASELINES, RAW
 from azr_population.method.population import Population
-from azr_population.method.rows import Answer, Practice, Row, matches_of
-from azr_population.method.shares import shares, solving_rows
+from azr_population.method.rows import Answer, Practice, Replay, Row, matches_of
+from azr_population.method.shares import replay_rows, shares, solving_rows
 
 
 class TrainingRow(NamedTuple):
@@ -39,40 +39,58 @@ def proposals(rows: Iterable[Row]) -> list[TrainingRow]:
 
 
 def attempts(
-    rows: Sequence[Row], config: PopulationConfig, generator: np.random.Generator
+    rows: Sequence[Row],
+    replays: Sequence[Replay],
+    config: PopulationConfig,
+    generator: np.random.Generator,
 ) -> list[TrainingRow]:
-    """Students train on `config.rows` attempts, their share of each match taken evenly over the
-    task types: first one attempt of every task in random order, then a second of each, and so on,
-    because different tasks teach more than repeated ones."""
-    baseline = BASELINES.find(config.solver_baseline).function
-    raw = config.solver_baseline in RAW
+    """Students train on `config.batch_size` attempts: first at tasks of earlier steps, as many as
+    `replay_fraction` asks for and as teach something; the rest evenly from each match and over the
+    task types."""
     matches = matches_of(rows)
     played = Counter(match.student.name for match in matches)
-    met: Counter[str] = Counter()
-    drawn: list[TrainingRow] = []
+    rest: dict[str, list[int]] = {}
+    chosen: list[TrainingRow] = []
+    for student in {match.student.name: match.student for match in matches}.values():
+        mine = [replay for replay in replays if replay.student is student and replay.answers]
+        repeated = _attempts(mine, replay_rows(config, student.role), config, generator)
+        fresh = solving_rows(config.batch_size, student.role) - len(repeated)
+        rest[student.name] = shares(fresh, played[student.name])
+        chosen += repeated
     for match in matches:
-        student = match.student
-        share = shares(solving_rows(config.rows, student.role), played[student.name])
-        count = share[met[student.name]]
-        met[student.name] += 1
         answered = [row for row in rows if row.match is match and row.answers]
-        values = [
-            baseline([answer.reward for answer in row.answers]) or [None] * len(row.answers)
-            for row in answered
-        ]
-        teaching = [[k for k, value in enumerate(of_row) if value is not None] for of_row in values]
-        for number, attempt in choose_attempts(answered, teaching, count, generator):
-            row, value = answered[number], values[number][attempt]
-            assert value is not None
-            answer = row.answers[attempt]
-            drawn.append(
-                TrainingRow(student.slot, "solve", row.type, answer.completion, value, answer, raw)
-            )
-    return drawn
+        chosen += _attempts(answered, rest[match.student.name].pop(0), config, generator)
+    return chosen
+
+
+def _attempts(
+    rows: Sequence[Row | Replay],
+    count: int,
+    config: PopulationConfig,
+    generator: np.random.Generator,
+) -> list[TrainingRow]:
+    """Up to `count` attempts at these rows' tasks: first one attempt of every task in random order,
+    then a second of each, and so on, because different tasks teach more than repeated ones."""
+    baseline = BASELINES.find(config.student_advantage).function
+    raw = config.student_advantage in RAW
+    values = [
+        baseline([answer.reward for answer in row.answers]) or [None] * len(row.answers)
+        for row in rows
+    ]
+    teaching = [[k for k, value in enumerate(of_row) if value is not None] for of_row in values]
+    chosen = []
+    for number, attempt in choose_attempts(rows, teaching, count, generator):
+        row, value = rows[number], values[number][attempt]
+        assert value is not None
+        answer = row.answers[attempt]
+        chosen.append(
+            TrainingRow(row.student.slot, "solve", row.type, answer.completion, value, answer, raw)
+        )
+    return chosen
 
 
 def choose_attempts(
-    rows: Sequence[Row],
+    rows: Sequence[Row | Replay],
     teaching: Sequence[Sequence[int]],
     count: int,
     generator: np.random.Generator,
@@ -124,26 +142,28 @@ def advantages(
     return values
 
 
-def samples(rows: Sequence[TrainingRow], config: MembersConfig) -> dict[int, list[Sample]]:
+def samples(rows: Sequence[TrainingRow], config: MembersConfig) -> dict[int, list[TrainingSample]]:
     """Each member's rows with their advantages, by slot; rows that teach nothing are left out."""
-    kept: dict[int, list[Sample]] = {}
+    kept: dict[int, list[TrainingSample]] = {}
     for row, value in zip(rows, advantages(rows, config), strict=True):
         of_member = kept.setdefault(row.slot, [])
         if value is not None:
-            of_member.append(Sample(row.completion, value))
+            of_member.append(TrainingSample(row.completion, value))
     return kept
 
 
-def advantage(rows: Sequence[Row], population: Population) -> dict[int, list[Sample]]:
+def advantage(
+    rows: Sequence[Row], population: Population, replays: Sequence[Replay] = ()
+) -> dict[int, list[TrainingSample]]:
     """What each member learns from in a local step, by slot. Past opponents learn nothing."""
     generator = population.streams.numpy("attempts", population.step)
     matched = [row for row in rows if row.match in population.matches]
-    drawn = attempts(matched, population.config, generator)
+    drawn = attempts(matched, replays, population.config, generator)
     return samples([*proposals(rows), *drawn], population.config)
 
 
 def update(
-    engine: TextEngine, credited: Mapping[int, list[Sample]], rates: Mapping[int, float]
+    engine: TextEngine, credited: Mapping[int, list[TrainingSample]], rates: Mapping[int, float]
 ) -> dict[int, dict[str, float]]:
     """Trains every member; what the engine says of each, by slot, and how many `rows` it had."""
     figures = engine.update(credited, rates)

@@ -55,7 +55,9 @@ class Turnover:
                 continue
             fitness = self._training.fitness_of(members, self.rewards)
             names = (member.name for member in members)
-            self.credit.judge(step, dict(zip(names, fitness, strict=True)), self.settings.ready)
+            self.credit.judge(
+                step, dict(zip(names, fitness, strict=True)), self.settings.grace_period
+            )
             generator = self._streams.numpy(f"select {role}", step)
             plans += self._training.plan(members, self.rewards, generator, step)
         self.rewards = {}
@@ -63,10 +65,13 @@ class Turnover:
         moved = roster.anchor(self._initial.mu) if births else 0.0
         return [replace(birth, mu=birth.mu + moved).to_json() for birth in births]
 
-    def operators(self, step: int) -> dict[str, Any]:
-        """What a step adds to its line of `metrics.jsonl`: the operators' credit when members were
-        replaced, otherwise nothing."""
-        return {"operators": self.credit.summary(step)} if self.is_due(step) else {}
+    def metrics(self, step: int, births: int) -> dict[str, float]:
+        """What a step adds to its line of `metrics.jsonl`: how many members were replaced,
+        and at a replacement step the operators' credit."""
+        metrics = {"evolution/replaced": float(births)}
+        for operator, values in self.credit.summary(step).items() if self.is_due(step) else ():
+            metrics |= record.flatten(f"evolution/{operator}", values)
+        return metrics
 
     def state(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""

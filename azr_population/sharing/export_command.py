@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from azr_population.printable import printable
+
 DESCRIPTION = """\
 A run's tasks as a data set or as an environment to train on, its figures as a table.
 
@@ -77,18 +79,20 @@ def _csv(run: Any, folder: Path, name: str) -> str:
 
 def _latex(run: Any, folder: Path, name: str) -> str:
     from azr_population.errors import UserError
+    from azr_population.runs.records import metrics_of_roles
 
     steps = list(run.metrics())
     if not steps:
         raise UserError(f"{run.path} has no steps yet, so there is no table to write")
-    roles: dict[str, dict[str, Any]] = steps[-1].get("roles") or {}
+    roles = metrics_of_roles(steps[-1])
     names = [
         name
         for name in dict.fromkeys(name for figures in roles.values() for name in figures)
         if any(isinstance(figures.get(name), (int, float)) for figures in roles.values())
     ]
     lines = [
-        rf"% step {steps[-1].get('step')} of {run.path.name}; needs \usepackage{{booktabs}}",
+        rf"% step {_escaped(steps[-1].get('step'))} of {_escaped(run.path.name)}",
+        r"% needs \usepackage{booktabs}",
         rf"\begin{{tabular}}{{l{'r' * len(roles)}}}",
         r"\toprule",
         " & ".join(["", *map(_escaped, roles)]) + r" \\",
@@ -106,8 +110,9 @@ def _latex(run: Any, folder: Path, name: str) -> str:
 
 
 def _verifiers(run: Any, folder: Path, name: str) -> str:
-    from azr_population.sharing.verifiers_package import write_package
+    from azr_population.sharing.verifiers_package import module_name, write_package
 
+    module_name(name)  # before the work begins
     rows = _tasks(run, folder, None)
     module = write_package(folder, name, rows)
     return f"{len(rows)} tasks; pip install it, then: eval {module}"
@@ -138,21 +143,29 @@ def _figures(run: Any) -> list[dict[str, Any]]:
     from azr_population.errors import UserError
     from azr_population.hosts.loggers import step_figures
 
-    births: dict[int, int] = {}
-    for row in run.lineage():
-        births[row.get("step", 0)] = births.get(row.get("step", 0), 0) + 1
     rows = [
         {"step": step["step"], "name": name, "value": value}
         for step in run.metrics()
-        for name, value in step_figures(step, births.get(step["step"], 0)).items()
+        for name, value in step_figures(step).items()
     ]
     if not rows:
         raise UserError(f"{run.path} has no steps yet, so there are no figures to export")
     return rows
 
 
-def _escaped(text: str) -> str:
-    return text.replace("_", r"\_").replace("%", r"\%")
+_LATEX = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    }
+)
+
+
+def _escaped(text: object) -> str:
+    """Text for LaTeX, on one line; names in a run's records may be anybody's."""
+    return printable(text).replace("\n", " ").translate(_LATEX)
 
 
 def _cell(value: Any) -> str:

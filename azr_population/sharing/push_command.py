@@ -34,8 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     from azr_population.errors import UserError
     from azr_population.runs import RunDirectory
-    from azr_population.sharing.repository import upload, write_repository
+    from azr_population.sharing.repository import ON_THE_HUB, upload, write_repository
 
+    if arguments.repo and not ON_THE_HUB.fullmatch(arguments.repo):
+        raise UserError(f"--repo {arguments.repo} is not a name on the Hub; give OWNER/NAME")
     source = RunDirectory(arguments.path)
     _ = source.config_file
     about = (source, arguments.members, arguments.base, arguments.license)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -10,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError, first_line
-from azr_population.files import check_name, read_json, read_text, replacing_folder
+from azr_population.evals.hub import write_eval_results
+from azr_population.files import read_text, refuse_unplain, replacing_folder
+from azr_population.printable import printable, shareable
 from azr_population.runs.directory import RunDirectory
+from azr_population.runs.records import number
 from azr_population.weights.model_card import NANO
-from azr_population.weights.peft_folder import CONFIG_FILE, WEIGHTS_FILE
+from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
 ON_THE_HUB = re.compile(r"\w[\w.-]*/[\w.-]+")
 """OWNER/NAME."""
@@ -27,17 +29,23 @@ def write_repository(
     license: str | None = None,
 ) -> None:
     """Writes what would be pushed: one member's files at the top of `folder`, of several in a
-    folder each. Paths of this machine are left out of configuration and card. Raises UserError: the
-    run has no such member, or nobody knows the base's name on the Hub."""
+    folder each. One member alone has its benchmarks in `.eval_results/`. Paths of this machine are
+    left out of configuration and card. Raises UserError: the run has no such member, or nobody
+    knows the base's name on the Hub."""
+    for name in members:
+        if not run.member(name).is_dir():
+            raise UserError(f"{run.path} has no member {name}")
+    if len(set(members)) < len(members):
+        raise UserError(f"a member is named twice: {', '.join(members)}")
+    refuse_unplain(run.path, below=(run.members.name,))  # what a link leads to is not a member
     folder.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(folder) as place:
-        place.mkdir()
         alone = len(members) == 1
         for name in members:
-            target = place if alone else place / check_name(name)
-            target.mkdir(exist_ok=True)
-            _write_member(target, run, name, base, license)
-        if not alone:
+            _write_member(place if alone else place / name, run, name, base, license)
+        if alone:
+            write_eval_results(run, members[0], place)
+        else:
             listed = "".join(f"- [{name}]({name})\n" for name in members)
             header = _header(None, license)
             (place / "README.md").write_text(
@@ -70,19 +78,35 @@ def upload(folder: Path, repo: str, private: bool = False) -> str:
 def _write_member(
     target: Path, run: RunDirectory, name: str, base: str | None, license: str | None
 ) -> None:
+    """Reads the member as an adapter, with all checks of that, and writes it anew: no file of the
+    run is copied."""
     source = run.member(name)
-    config = read_json(source / CONFIG_FILE)
-    base = _base(str(config.get("base_model_name_or_path") or ""), base)
-    config["base_model_name_or_path"] = base or "nano"
-    (target / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    shutil.copyfile(source / WEIGHTS_FILE, target / WEIGHTS_FILE)
-    _, _, text = read_text(source / "README.md").removeprefix("---\n").partition("---\n")
-    exam = _last_exam(run, name)
-    told = f"- exam: {exam['mean']:.1%} at step {exam['step']}\n" if exam else ""
-    text = re.sub(r"(?m)^(- run: ).*\n", rf"\g<1>{run.path.resolve().name}\n{told}", text, count=1)
-    if base:
-        text = re.sub(r"(?m)^base = .*$", f"base = {json.dumps(base)}", text, count=1)
-    (target / "README.md").write_text(f"{_header(base, license)}{text}", encoding="utf-8")
+    stored = str(read_config(source).get("base_model_name_or_path") or "")
+    base = _base(stored, base)
+    save_adapter(load_adapter(source), target, base or "nano", _facts(run, name))
+    card = target / "README.md"
+    _, _, text = read_text(card).removeprefix("---\n").partition("---\n")
+    card.write_text(f"{_header(base, license)}{text}", encoding="utf-8")
+
+
+def _facts(run: RunDirectory, name: str) -> dict[str, object]:
+    """What the records say of a member, for its card: one line each, fit to be published."""
+    last: dict[str, tuple[Any, float]] = {}
+    for step in run.metrics():
+        for field in ("eval/greedy", "mu", "sigma", "generation"):
+            if (value := number(step.get(f"{name}/{field}"))) is not None:
+                last[field] = (step.get("step"), value)
+    facts: dict[str, object] = {"name": name, "run": run.path.resolve().name}
+    if "eval/greedy" in last:
+        facts["eval"] = f"{last['eval/greedy'][1]:.1%} at step {last['eval/greedy'][0]}"
+    if "mu" in last and "sigma" in last:
+        facts["rating"] = f"mu {last['mu'][1]:.2f}, sigma {last['sigma'][1]:.2f} (TrueSkill)"
+    if "generation" in last:
+        facts["generation"] = f"{last['generation'][1]:.0f}"
+    for birth in [birth for birth in run.lineage() if birth.get("child") == name][-1:]:
+        parents = ", ".join(map(str, birth.get("parents") or ()))
+        facts["lineage"] = f"{birth.get('operator')}({parents}) at step {birth.get('step')}"
+    return {key: shareable(printable(fact)).replace("\n", " ") for key, fact in facts.items()}
 
 
 def _base(path: str, given: str | None) -> str | None:
@@ -100,13 +124,3 @@ def _header(base: str | None, license: str | None) -> str:
     fields = {"base_model": base, "license": license, "library_name": "peft"}
     lines = [f"{key}: {json.dumps(value)}" for key, value in fields.items() if value]
     return "\n".join(["---", *lines, "tags: [lora, population-based-training]", "---", ""])
-
-
-def _last_exam(run: RunDirectory, name: str) -> dict[str, Any] | None:
-    """The member's mean at the last sitting of the run's exam, None where it never sat."""
-    last: dict[str, Any] | None = None
-    for step in run.metrics():
-        score = ((step.get("exam") or {}).get("members") or {}).get(name)
-        if isinstance(score, (int, float)):
-            last = {"step": step["step"], "mean": float(score)}
-    return last

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
+from azr_population.printable import printable, shareable
 from azr_population.runs.directory import RunDirectory
 
 IDENTITY = ("type", "program", "inputs", "outputs", "message")
@@ -48,9 +49,11 @@ def write_tasks(file: Path, rows: list[dict[str, Any]]) -> None:
 def data_set_card(run: RunDirectory, rows: list[dict[str, Any]], file: str) -> str:
     """The README.md of the data set, with the header that the Hub reads; `file` holds the rows."""
     counts = {kind: sum(row["type"] == kind for row in rows) for kind in {r["type"] for r in rows}}
-    listed = "\n".join(f"- {kind}: {count} tasks" for kind, count in sorted(counts.items()))
+    listed = "\n".join(
+        f"- {shareable(printable(kind))}: {count} tasks" for kind, count in sorted(counts.items())
+    )
     environment = run.environment()
-    base = environment.get("base")
+    base = shareable(environment.get("base"))
     return f"""\
 ---
 task_categories: [text-generation]

@@ -5,7 +5,9 @@ are those of this package (`verifiers_taskset.py`), so that an answer is worth w
 run.
 """
 
+import keyword
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +45,20 @@ __all__ = ["{title}Taskset"]
 """
 
 
+def module_name(name: str) -> str:
+    """The package that a folder of this name makes. Raises UserError: it could not be imported."""
+    module = re.sub(r"[-. ]+", "_", name).lower()
+    if not re.fullmatch(r"[a-z]\w*", module, re.ASCII) or keyword.iskeyword(module):
+        raise UserError(f"--out {name}: a package needs a name of letters, digits and _")
+    if module in sys.stdlib_module_names:
+        raise UserError(f"--out {name}: {module} is a module of Python's own; take another name")
+    return module
+
+
 def write_package(folder: Path, name: str, rows: list[dict[str, Any]]) -> str:
     """Fills an empty folder with the package of these tasks (`distinct_tasks`); returns its module,
     which is the taskset's id. Raises UserError: `name` makes no name of a module."""
-    module = re.sub(r"[-. ]+", "_", name).lower()
-    if not module.isidentifier():
-        raise UserError(f"--out {name}: a package needs a name of letters, digits and _")
+    module = module_name(name)
     title = "".join(part.title() for part in module.split("_"))
     (folder / module).mkdir()
     (folder / "pyproject.toml").write_text(

@@ -68,7 +68,7 @@ def refuse_unsound(adapter: Adapter, where: str) -> None:
     if (layer := first_not_finite(adapter)) is not None:
         raise UserError(f"{where} holds a value that is not finite (NaN or Inf) in {layer}")
     for layer, pair in adapter.factors.items():
-        largest = max(float(factor.abs().max()) for factor in (pair.A, pair.B) if factor.numel())
+        largest = max(float(factor.abs().max()) for factor in (pair.A, pair.B))
         if largest > LARGEST:
             raise UserError(
                 f"{where} holds {largest:.3g} in {layer}; values beyond {LARGEST:g} come from no "

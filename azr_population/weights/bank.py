@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -72,17 +72,21 @@ class Bank:
                 B.zero_()
 
     @contextmanager
-    def routed(self, members: Tensor, dtype: torch.dtype | None = None) -> Iterator[None]:
+    def adapters_active(self, members: Tensor, dtype: torch.dtype | None = None) -> Iterator[None]:
         """Inside, row i of every forward is treated by the adapter of slot `members[i]`.
 
         With `dtype` a copy of the factors in it is applied, without gradients one that is made once
         after they changed: a base in bfloat16 need not cast up and down in every layer.
-        `members` is a long tensor [rows], ascending. Without this block the base runs plain.
+        `members` is a long tensor [rows], ascending; -1 in all of it is the bare base, as is the
+        model outside this block.
         Gradient checkpointing recomputes during backward: call backward inside the block then.
         """
         listed = members.tolist()
         if members.dim() != 1 or not listed or listed != sorted(listed):
             raise ValueError("members must be a non-empty ascending vector, one slot per row")
+        if listed[-1] < 0:
+            yield
+            return
         if listed[0] < 0 or listed[-1] >= self.slots:
             raise ValueError(f"members {listed[0]}..{listed[-1]} are not in 0..{self.slots - 1}")
         before = self._route
@@ -91,12 +95,6 @@ class Bank:
             yield
         finally:
             self._route = before
-
-    def routed_or_bare(
-        self, slots: Tensor, dtype: torch.dtype | None = None
-    ) -> AbstractContextManager[None]:
-        """`routed`, but nothing is routed when all of `slots` are -1: the rows of the bare base."""
-        return nullcontext() if bool((slots < 0).all()) else self.routed(slots, dtype)
 
     def parameters_of(self, slot: int) -> list[nn.Parameter]:
         """The member's factors as leaf parameters, A then B for each name in order.

@@ -12,6 +12,7 @@ import torch
 
 from azr_population.arguments import Parser, positive
 from azr_population.errors import UserError
+from azr_population.registry import trust
 from azr_population.weights.adapter import Adapter
 from azr_population.weights.breeding import (
     Operator,
@@ -45,6 +46,7 @@ def main(argv: Sequence[str]) -> int:
         raise UserError("name an operator and its parents, or --list the operators")
     if arguments.out is None:
         raise UserError("name the child's folder: --out FOLDER")
+    trust(arguments.operator)
     operator = get_operator(arguments.operator)
     options = operator.resolve(_settings(arguments.set))
     if len(arguments.parents) != operator.parents:

@@ -5,7 +5,6 @@ adapter_model.safetensors with `base_model.model.<layer>.lora_A.weight`, and a R
 """
 
 import json
-import math
 import os
 import shutil
 from collections.abc import Mapping
@@ -36,8 +35,22 @@ UNSUPPORTED: dict[str, str] = {
     "modules_to_save": "members hold LoRA factors only, no full modules",
     "layer_replication": "members fit the base as it is",
     "trainable_token_indices": "members hold LoRA factors only, no embeddings",
+    "fan_in_fan_out": "members store A and B for layers that hold [out, in]",
+    "use_qalora": "members' A takes every input, ungrouped",
+    "target_parameters": "members hold factors of linear layers, not of bare parameters",
+    "lora_ga_config": "members are dW = B A on the base as it is",
+    "corda_config": "members are dW = B A on the base as it is",
+    "eva_config": "members are initialised by their run",
+    "megatron_config": "members fit the base as transformers has it",
+    "alora_invocation_tokens": "members act on every token",
+    "arrow_config": "members are not routed within one prompt",
+    "use_bdlora": "members' factors are not block-diagonal",
 }
 """LoraConfig fields that must be empty or false, and why."""
+
+LARGEST_SETTINGS = {"r": 4096, "lora_alpha": 1e6}
+LARGEST_SCALING = 1e4
+"""Far above what anybody trains with; beyond, a product of factors is soon no number at all."""
 
 
 def save_adapter(
@@ -87,6 +100,8 @@ def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
                 f"{folder}: {name} holds {pair.A.dtype} and {pair.B.dtype}; factors are floats "
                 "of 16 bits or more, so save the adapter without quantisation"
             )
+        if not pair.A.numel() or not pair.B.numel():
+            raise UserError(f"{folder}: {name} holds an empty factor")
         if pair.A.shape[0] != rank or pair.B.shape[1] != rank:
             raise UserError(f"{folder}: {name} has rank {pair.A.shape[0]}, its config says {rank}")
     targets = config.get("target_modules")
@@ -111,10 +126,12 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
             raise UserError(f"{folder} uses {field}, which is not supported: {reason}")
     if config.get("bias", "none") != "none":
         raise UserError(f"{folder} trains biases (bias={config['bias']}); members have none")
-    for field in ("r", "lora_alpha"):
+    for field, most in LARGEST_SETTINGS.items():
         value = config.get(field)
-        if not isinstance(value, (int, float)) or type(value) is bool or not 0 < value < math.inf:
-            raise UserError(f"{path}: {field}={value!r} is not a positive number")
+        if not isinstance(value, (int, float)) or type(value) is bool or not 0 < value <= most:
+            raise UserError(f"{path}: {field}={_shown(value)} is not a number from 0 to {most:g}")
+    if config["lora_alpha"] / config["r"] > LARGEST_SCALING:
+        raise UserError(f"{path}: lora_alpha / r is above {LARGEST_SCALING:g}")
     if config["r"] != int(config["r"]):
         raise UserError(f"{path}: r={config['r']} is not a whole number")
     targets = config.get("target_modules")
@@ -122,6 +139,12 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in listed):
         raise UserError(f"{path}: target_modules={targets} are not all names")
     return config
+
+
+def _shown(value: object) -> str:
+    """The value for a message; Python does not write out integers of over 4,300 digits."""
+    huge = isinstance(value, int) and value.bit_length() > 64
+    return "a huge integer" if huge else f"{value!r:.60}"
 
 
 def _write_files(

@@ -55,7 +55,7 @@ class Stack:
 
 class Route:
     """Which rows belong to which member, and the dtype in which factors are applied; built once per
-    `Bank.routed` block."""
+    `Bank.adapters_active` block."""
 
     def __init__(self, members: Sequence[int], device: torch.device, dtype: torch.dtype) -> None:
         self.dtype = dtype

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from azr_population import registry
 from azr_population.cli import main
 from azr_population.domains.known import find_domain
 from azr_population.errors import UserError
+from azr_population.registry import trust
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -19,8 +22,8 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(
 ) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     run = tmp_path / "sums"
-    settings = ["population=1t1s", "population.rows=24", "run.steps=2", f"run.dir={run}"]
-    own = ["task.domain=arithmetic.Arithmetic", "base.format=sums", "exam.tasks_per_type=4"]
+    settings = ["population=1t1s", "population.batch_size=24", "run.steps=2", f"run.dir={run}"]
+    own = ["task.domain=arithmetic.Arithmetic", "base.prompt_format=sums", "eval.tasks_per_type=4"]
     assert main(["train", *settings, *own]) == 0
     tasks = [json.loads(line) for line in (run / "tasks.jsonl").read_text().splitlines()]
     assert tasks, "the base completes such programs"
@@ -29,9 +32,9 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(
         assert task["digits"] == sum(char.isdigit() for char in task["program"])
         assert set(task["reasons"]) <= {"solved", "wrong", "unparsable"}
     steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    teacher, exam = steps[0]["roles"]["teacher"], steps[0]["exam"]
-    assert set(steps[0]["types"]) == {"calculate"} and "ast_nodes" not in teacher
-    assert teacher["digits"] > 1 and exam["types"]["calculate"] > 0
+    assert {key.split("/")[1] for key in steps[0] if key.startswith("type/")} == {"calculate"}
+    assert "teacher/ast_nodes" not in steps[0]
+    assert steps[0]["teacher/digits"] > 1 and steps[0]["eval/greedy/calculate"] > 0
     page = (run / "report.html").read_text()
     assert "find the value" in page and '"Digits"' in page
     assert "digits" in page and "AST nodes" not in page.split("<main")[-1].split("<script")[0]
@@ -39,10 +42,25 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(
     assert main(["show", str(run), "--valid", "--type", "calculate", "--limit", "1"]) == 0
     assert "proposes calculate" in capsys.readouterr().out
     assert main(["show", str(run), "--type", "code_o"]) != 0
+    # Somebody else reads the run: nothing of the domain is run, and its tasks are there as text.
+    monkeypatch.setattr(registry, "_trusted", set())
+    monkeypatch.delitem(sys.modules, "arithmetic")
+    find_domain.cache_clear()
+    out = tmp_path / "out"
+    assert main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
+    assert main(["show", str(run), "--valid", "--limit", "1"]) == 0
+    assert main(["compare", f"one={run}", f"two={run}", "--out", str(tmp_path / "both.html")]) == 0
+    assert main(["export", str(run), "--to", "jsonl", "--out", str(out)]) == 0
+    assert len((out / "tasks.jsonl").read_text().splitlines()) > 0
+    assert main(["sample", str(run), "student_0"]) == 2
+    assert "arithmetic" not in sys.modules
+    assert main(["--trust", "show", str(run), "--valid", "--limit", "1"]) == 0
+    assert "arithmetic" in sys.modules
 
 
 def test_what_is_no_domain_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
+    trust(["arithmetic.Sums", "arithmetic.Arithmetic"])
     with pytest.raises(UserError, match=r"task\.domain=arithmetic\.Sums is no domain"):
         find_domain("arithmetic.Sums")
     with pytest.raises(UserError, match=r"task\.domain=cod is unknown \(did you mean code\?\)"):

@@ -122,16 +122,16 @@ class ScriptedEngine:
 
 @pytest.fixture(scope="session")
 def referee():
-    with Referee(RefereeSettings(workers=1, deadline=2.0, accept_unconfined=True)) as referee:
+    with Referee(RefereeSettings(workers=1, timeout=2.0, allow_unsandboxed=True)) as referee:
         yield referee
 
 
 @pytest.fixture
 def config():
     config = Config()
-    config.base.format = "chat"
-    config.population.rows = 12
-    config.population.attempts = 2
+    config.base.prompt_format = "chat"
+    config.population.batch_size = 12
+    config.population.samples_per_task = 2
     config.evolution.operators = {"layer_wise": 1.0, "full_gaussian": 1.0}
     config.evolution.interval = 3
     config.run.steps = 6

@@ -32,7 +32,9 @@ def test_leave_one_out():
 
 
 def test_right_answers_alone_count_and_more_where_few_are_right():
-    right, rare = (BASELINES.find(name).function for name in ("right", "rare"))
+    right, rare = (
+        BASELINES.find(name).function for name in ("positive_only", "positive_only_weighted")
+    )
     mixed = [1.0, -0.5, -0.5, -1.0]
     assert right(mixed) == [1.0, None, None, None]
     assert rare(mixed)[0] > rare([1.0, 1.0, 1.0, -0.5])[0] > 0

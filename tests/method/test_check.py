@@ -15,10 +15,10 @@ from azr_population.method.check import all_protected_note
     ],
 )
 def test_a_run_without_a_choice_of_victims_is_told(interval, ready, members, said):
-    overrides = [f"evolution.interval={interval}", f"evolution.ready={ready}"]
+    overrides = [f"evolution.interval={interval}", f"evolution.grace_period={ready}"]
     line = all_protected_note(load_config(overrides).evolution, members)
     assert (line is None) == (said is None)
-    assert said is None or (said in line and f"evolution.ready={ready}" in line)
+    assert said is None or (said in line and f"evolution.grace_period={ready}" in line)
 
 
 @pytest.mark.parametrize("arm", ["2t2s", "4t4s", "8t8s"])

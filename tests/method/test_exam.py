@@ -26,29 +26,32 @@ def exam():
 @pytest.fixture
 def populations(config):
     config.population.teachers = config.population.students = 2
-    config.exam.every = 2
+    config.eval.every = 2
     config.run.steps = 5
 
 
 def exams(game, steps):
     records = [game.play_step() for _ in range(steps)]
-    return {played.metrics["step"]: played for played in records if played.metrics["exam"]}
+    return {played.metrics["step"]: played for played in records if played.evals}
 
 
 def test_students_sit_it_and_their_scores_are_their_skills(play, exam, populations):
     sitting = exams(play([1.0, 1.0, 1.0, 0.0], exam), 1)[1]
-    summary = sitting.metrics["exam"]
-    assert summary["members"] == {"student_0": 1.0, "student_1": 0.0}
-    assert (summary["mean"], summary["best"], summary["worst"]) == (0.5, 1.0, 0.0)
-    assert summary["types"] == {"code_o": 0.5}
-    assert [(row["member"], row["attempts"], row["scores"]) for row in sitting.exams] == [
+    metrics = sitting.metrics
+    assert (metrics["student_0/eval/greedy"], metrics["student_1/eval/greedy"]) == (1.0, 0.0)
+    assert [metrics[f"eval/{name}"] for name in ("greedy", "best", "worst")] == [0.5, 1.0, 0.0]
+    assert metrics["eval/greedy/code_o"] == 0.5
+    assert [(row["member"], row["samples"], row["t1"]) for row in sitting.evals] == [
         ("student_0", 2, [1.0] * 20),
         ("student_1", 2, [0.0] * 20),
     ]
-    for row in sitting.exams:
-        assert row["greedy"] == row["cool"] == row["pass@2"] == row["scores"]
-    assert summary["decoding"] == "greedy"
-    assert summary["temperatures"] == {"0.4": 0.5, "1": 0.5} and summary["pass@2"] == 0.5
+    for row in sitting.evals:
+        assert row["greedy"] == row["t0.4"] == row["pass@2"] == row["t1"]
+    assert {metrics[f"eval/{name}"] for name in ("t0.4", "t1", "pass@2")} == {0.5}
+    # One solves every task and the other none: they differ by skill alone.
+    assert metrics["eval/disagreement"] == metrics["eval/reliability"] == 1.0
+    assert metrics["eval/member_std"] == pytest.approx(0.5**0.5)
+    assert "eval/rating_corr" not in metrics, "two students"
 
 
 def test_it_is_sat_at_the_start_every_so_often_and_at_the_end(play, exam, populations):
@@ -56,13 +59,13 @@ def test_it_is_sat_at_the_start_every_so_often_and_at_the_end(play, exam, popula
 
 
 def test_the_first_and_the_last_sitting_are_equally_long(play, exam, populations, config):
-    config.exam.final_attempts = 10
+    config.eval.final_samples = 10
     sittings = exams(play([1.0, 1.0, 0.5, 0.5], exam), 5)
-    attempts = {step: played.metrics["exam"]["attempts"] for step, played in sittings.items()}
+    attempts = {step: played.metrics["eval/samples"] for step, played in sittings.items()}
     assert attempts == {1: 10, 2: 2, 4: 2, 5: 10}
     for step, played in sittings.items():
-        for row in played.exams:
-            for score in row["scores"]:
+        for row in played.evals:
+            for score in row["t1"]:
                 assert score * attempts[step] == pytest.approx(round(score * attempts[step]))
 
 
@@ -125,7 +128,9 @@ def test_strata_have_means_of_their_own(play, exam, config):
     solve = game.tools.engine._solve
     game.tools.engine._solve = lambda prompt, good: solve(prompt, "return a + 2\n" in prompt)
     sitting = exam.sit(game.tools, [game.population.roster["student_0"]], 1, 1)
-    assert sitting.summary()["strata"] == {"core": pytest.approx(1 / 12), "tail": 0.0}
+    metrics = sitting.metrics([game.population.roster["student_0"]])
+    assert metrics["eval/greedy/core"] == pytest.approx(1 / 12)
+    assert metrics["eval/greedy/tail"] == 0.0 and "eval/member_std" not in metrics
 
 
 def test_arms_of_one_seed_draw_alike_by_role_and_place(play, exam, config):
@@ -144,9 +149,8 @@ def test_programs_of_the_exam_are_no_tasks(play, populations):
     )
     game.config.task.types = ["code_o"]
     metrics = game.play_step().metrics
-    refused = metrics["reasons"]["held_out"]
-    assert 0 < refused < 24 and metrics["held_out"]["refused"] == refused
-    assert metrics["held_out"]["near_copies"] == 24 - refused
+    refused = metrics["reason/held_out"]
+    assert 0 < refused < 24 and metrics["eval/near_copies"] == 24 - refused
 
 
 def test_the_same_numbers_give_the_same_scores(play, exam, config):
@@ -163,8 +167,8 @@ def test_the_base_scores_the_same_in_every_layout():
         [
             "population=8t8s",
             "task.types=[code_o,code_i]",
-            "exam.tasks_per_type=6",
-            "exam.attempts=2",
+            "eval.tasks_per_type=6",
+            "eval.samples=2",
         ]
     )
     torch.set_num_threads(1)

@@ -16,7 +16,7 @@ def tools(play):
 
 @pytest.fixture
 def wanted(config, tmp_path):
-    config.exam.own_tasks, config.run.dir = 11, str(tmp_path)
+    config.eval.self_proposed_tasks, config.run.dir = 11, str(tmp_path)
     config.task.types = ["code_o", "code_i"]
     return config
 
@@ -27,9 +27,9 @@ def test_the_bases_valid_tasks_are_drawn_alike_whoever_plays(wanted, tools):
     assert len({task.program for task in exam.tasks}) == 11
     wanted.seed += 1
     assert own_exam(wanted, tools(0.3), []).tasks == exam.tasks
-    wanted.exam.seed += 1
+    wanted.eval.seed += 1
     assert own_exam(wanted, tools(0.3), []).tasks != exam.tasks
-    wanted.exam.own_tasks = 0
+    wanted.eval.self_proposed_tasks = 0
     assert own_exam(wanted, tools(0.3), []) is None
 
 
@@ -42,7 +42,7 @@ def test_it_leaves_out_what_is_reported(wanted, tools):
 def test_what_is_kept_is_read_and_damage_is_told(wanted, tools, tmp_path):
     exam = own_exam(wanted, tools(1.0), [])
     write(exam, tmp_path)
-    wanted.exam.seed += 1
+    wanted.eval.seed += 1
     assert own_exam(wanted, tools(1.0), []).tasks == exam.tasks
     (tmp_path / FILE).write_text('{"type": "code_o"}\n')
     with pytest.raises(UserError, match=r"exam_own\.jsonl is damaged .*move it away"):
@@ -52,17 +52,17 @@ def test_what_is_kept_is_read_and_damage_is_told(wanted, tools, tmp_path):
 def test_a_base_that_proposes_too_little_is_told(wanted, tools):
     own = tools(1.0)
     own.engine.skill[-1] = 0.0
-    with pytest.raises(UserError, match=r"exam\.own_tasks=11: of 220 .* only 0 make"):
+    with pytest.raises(UserError, match=r"eval\.self_proposed_tasks=11: of 220 .* only 0 make"):
         own_exam(wanted, own, [])
 
 
 def test_students_sit_it_beside_the_exam(wanted, tools):
     wanted.population.teachers = wanted.population.students = 2
-    wanted.exam.every = 1
+    wanted.eval.every = 1
     own = own_exam(wanted, tools(1.0), [])
     game = SelfPlay(wanted, tools(1.0, 1.0, 1.0, 0.0), own.tasks)
     game.observers = observers(game, own, None, own)
     step = game.play_step()
-    assert step.metrics["exam"]["own"] == 0.5
-    assert [row["own"] for row in step.exams] == [[1.0] * 11, [0.0] * 11]
+    assert step.metrics["eval/self_proposed"] == 0.5
+    assert [row["self_proposed"] for row in step.evals] == [[1.0] * 11, [0.0] * 11]
     assert game.held_out.is_copy(own.tasks[0].program)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from azr_population.method.past import PastStudents
+from azr_population.runs.records import grouped
 from azr_population.weights.peft_folder import save_adapter
 
 SKILLS = [1.0, 1.0, 1.0, 1.0, 0.0]
@@ -40,12 +41,16 @@ def test_a_share_of_every_match_goes_to_an_earlier_student_and_pays_the_teacher(
     store(game, tmp_path, 1)
     store(game, tmp_path, 2)  # of the step being played: not yet past
     records = game.play_step()
-    assert records.metrics["past"] == {"student": "student_1@1", "tasks": 12, "solve_rate": 0.0}
+    assert grouped(records.metrics)["past"] == {
+        "student": "student_1@1",
+        "tasks": 12,
+        "solve_rate": 0.0,
+    }
     by_student = [(task["teacher"], task["student"]) for task in records.tasks]
     for teacher in ("teacher_0", "teacher_1"):
         assert by_student.count((teacher, "student_1@1")) == 6
         # Half of its tasks are solved by nobody (1), half by everybody (0).
-        assert records.metrics["members"][teacher]["proposal_reward"] == pytest.approx(0.5, abs=0.1)
+        assert records.metrics[f"{teacher}/proposal_reward"] == pytest.approx(0.5, abs=0.1)
     assert (
         game.tools.engine.weights[4]
         .factors["layer"]
@@ -62,7 +67,7 @@ def test_past_opponents_are_neither_trained_nor_rated(game, tmp_path):
     assert {match["student"] for match in records.matches} == {"student_0", "student_1"}
     assert [match["proposed"] for match in records.matches] == [6, 6]
     assert [match["teacher_wins"] for match in records.matches] == [0, 0]
-    assert records.metrics["roles"]["student"]["solve_rate"] == 1.0
+    assert records.metrics["student/solve_rate"] == 1.0
 
 
 def test_all_earlier_students_are_drawn(game, tmp_path):

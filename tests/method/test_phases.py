@@ -6,6 +6,7 @@ import pytest
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code
+from azr_population.domains.code.held_out import HeldOutPrograms
 from azr_population.domains.code.task import Proposal, TaskType
 from azr_population.method import phases
 from azr_population.method.training import attempts, choose_attempts, proposals, samples
@@ -13,7 +14,7 @@ from azr_population.referee import Referee, RefereeSettings
 
 
 def credited(rows, config):
-    drawn = attempts(rows, config.population, np.random.default_rng(0))
+    drawn = attempts(rows, [], config.population, np.random.default_rng(0))
     return samples([*proposals(rows), *drawn], config.population)
 
 
@@ -113,7 +114,7 @@ def test_teachers_train_on_proposals_and_students_on_attempts(play, config):
 
 
 def test_the_single_agent_has_separate_baselines_for_both_roles(play, config):
-    config.population.rows = 48
+    config.population.batch_size = 48
     rows = played(play, config, [0.7], 0, 0)
     assert all(row.match.teacher is row.match.student for row in rows)
     samples = credited(rows, config)[0]
@@ -124,9 +125,9 @@ def test_the_single_agent_has_separate_baselines_for_both_roles(play, config):
 
 
 def test_a_baseline_per_task_leaves_out_tasks_on_which_all_attempts_agree(play, config):
-    config.population.rows = 48
-    config.population.attempts = 4
-    config.population.solver_baseline = "task"
+    config.population.batch_size = 48
+    config.population.samples_per_task = 4
+    config.population.student_advantage = "rloo"
     rows = played(play, config, [1.0, 0.5], 1, 1)
     samples = credited(rows, config)[1]
     mixed = [r for r in rows if r.answers and len({a.reward for a in r.answers}) > 1]
@@ -163,11 +164,11 @@ def test_the_hidden_inputs_of_a_function_must_be_literals():
     ]
 
 
-@pytest.mark.parametrize("baseline", ["right", "rare"])
+@pytest.mark.parametrize("baseline", ["positive_only", "positive_only_weighted"])
 def test_right_answers_alone_are_learned_where_not_all_agree(play, config, baseline):
-    config.population.rows = 48
-    config.population.attempts = 4
-    config.population.solver_baseline = baseline
+    config.population.batch_size = 48
+    config.population.samples_per_task = 4
+    config.population.student_advantage = baseline
     rows = played(play, config, [1.0, 0.5], 1, 1)
     samples = credited(rows, config)[1]
     learned = {id(sample.completion): sample.advantage for sample in samples}
@@ -176,6 +177,37 @@ def test_right_answers_alone_are_learned_where_not_all_agree(play, config, basel
     assert len(learned) == 48 < len(right)  # its rows and no more
     for row, answer in right:
         others = 1.5 * sum(not a.solved for a in row.answers) / 3
-        expected = 1.0 if baseline == "right" else others
+        expected = 1.0 if baseline == "positive_only" else others
         assert learned.pop(id(answer.completion), expected) == pytest.approx(expected)
     assert not learned
+
+
+def test_what_we_cannot_read_is_invalid_and_logged_and_the_run_goes_on(play, config, caplog):
+    class Failing(Code):
+        def measure(self, program):
+            if "+ 1" in program:
+                raise ArithmeticError("ours")
+            return super().measure(program)
+
+    config.population.teachers = config.population.students = 1
+    game = play([1.0, 1.0])
+    game.tools = replace(game.tools, domain=Failing())
+    records = game.play_step()
+    failed = records.metrics["reason/internal_error"]
+    assert 0 < failed < 12 and records.metrics["reason/ok"] == 12 - failed
+    assert len(records.tasks) == 12 - failed
+    assert [record.exc_info[0] for record in caplog.records] == [ArithmeticError] * int(failed)
+
+
+def test_a_proposal_with_text_in_an_f_string_is_an_ordinary_one(play, config, monkeypatch):
+    config.population.teachers = config.population.students = 1
+    game = play([1.0, 1.0], exam=None)
+    game.held_out = HeldOutPrograms(["def f(a):\n    return f'{a} pears'"])
+    program = "def f(a):\n    return f'{a} apples'"
+    text = f"```python\n{program}\n```\n" + "".join(f"```input\n{i}\n```\n" for i in range(6))
+    monkeypatch.setattr(game.tools.engine, "_propose", lambda prompt, number, good: text)
+    game.population.begin_step(1)
+    rows = phases.propose(game.tools, game.population, config.task, config.engine)
+    phases.verify(rows, game.tools, config.task, game.held_out)
+    assert {(row.reason, row.near_copy) for row in rows} == {("ok", True)}
+    assert all(row.measures["ast_nodes"] > 0 for row in rows)

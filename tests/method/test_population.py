@@ -16,6 +16,7 @@ from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.population import Population
 from azr_population.method.record import StepRecords, nothing_valid
 from azr_population.method.rows import Answer, Practice, Row
+from azr_population.runs.records import metrics_of_members
 from azr_population.weights.breeding import Making
 
 WRITTEN = Completion(0, (), (1, 2), (), True)
@@ -69,7 +70,7 @@ def test_the_single_agent_meets_itself_and_is_not_rated() -> None:
     before = agent.rating
     records = finish(one, rows(one, {"agent_0": True}), {}, Nursery())
     assert agent.rating == before and records.matches[0]["proposed"] == 2
-    assert "mu" not in records.metrics["members"]["agent_0"]
+    assert "agent_0/mu" not in records.metrics
     assert one.learning_rates() == {0: 1e-3}
 
 
@@ -107,7 +108,7 @@ def test_the_worst_of_each_role_are_replaced_at_the_interval() -> None:
     one, nursery = population(), Nursery()
     one.begin_step(1)
     first = finish(one, rows(one, {"student_0": False, "student_1": True}), {}, nursery)
-    assert first.lineage == [] == nursery.asked and "operators" not in first.metrics
+    assert first.lineage == [] == nursery.asked and first.metrics["evolution/replaced"] == 0
     one.begin_step(2)
     second = finish(one, rows(one, {"student_0": False, "student_1": True}), {}, nursery)
     assert [birth["child"] for birth in second.lineage][-1] == "student_0"
@@ -115,9 +116,11 @@ def test_the_worst_of_each_role_are_replaced_at_the_interval() -> None:
     assert second.lineage[-1]["parents"] == ["student_1"]
     assert second.lineage[-1]["seed"] == nursery.asked[-1][2]
     assert one.roster["student_0"].generation == 1 and one.roster["student_0"].born == 2
-    figures = second.metrics["members"]["student_0"]
-    assert (figures["generation"], figures["mu"]) == (1, one.roster["student_0"].rating.mu)
-    assert second.metrics["operators"]["full_gaussian"]["born"] == 2
+    assert second.metrics["student_0/generation"] == 1
+    assert second.metrics["student_0/mu"] == one.roster["student_0"].rating.mu
+    assert (
+        second.metrics["evolution/full_gaussian/born"] == 2 == second.metrics["evolution/replaced"]
+    )
 
 
 def test_copies_are_counted_within_the_step_and_against_earlier_ones() -> None:
@@ -129,7 +132,7 @@ def test_copies_are_counted_within_the_step_and_against_earlier_ones() -> None:
         assert [row.copies for row in same] == [copies, copies]
         assert [row.reward for row in same] == pytest.approx([1.0 - 0.3 * copies] * 2)
         metrics = finish(one, same, {}, Nursery()).metrics
-        assert metrics["types"]["code_o"]["unique"] == 0.0
+        assert metrics["type/code_o/unique_frac"] == 0.0
 
 
 def test_practice_counts_as_written_and_not_as_played() -> None:
@@ -141,12 +144,13 @@ def test_practice_counts_as_written_and_not_as_played() -> None:
         for solved, reason, reward in ((True, "solved", 1.0), (False, "wrong", -0.5))
     ]
     metrics = finish(one, played, {1: {"rows": 2.0, "tokens": 4.0}}, Nursery(), practice).metrics
-    student, teacher = (metrics["members"][name] for name in ("student_0", "teacher_0"))
-    assert (student["rollouts"], student["tokens"]) == (4, 8)
-    assert (student["trained_rows"], student["trained_tokens"]) == (2.0, 4.0)
-    assert (student["trained_solve_rate"], student["trained_reward"]) == (0.5, 0.25)
+    student, teacher = (metrics_of_members(metrics)[name] for name in ("student_0", "teacher_0"))
+    assert (student["rollouts"], student["generated_tokens"]) == (4, 8)
+    assert (student["trained_samples"], student["trained_tokens"]) == (2.0, 4.0)
+    assert (student["buffer_solve_rate"], student["buffer_reward"]) == (0.5, 0.25)
     assert student["solve_rate"] == 0.0 and student["reward"] == -0.5
-    assert (teacher["rollouts"], "trained_reward" in teacher) == (2, False)
+    assert (teacher["rollouts"], "buffer_reward" in teacher) == (2, False)
+    assert (student["win_rate"], teacher["win_rate"]) == (0.0, 1.0)
 
 
 def test_a_state_brings_back_ratings_and_draws_go_on() -> None:
@@ -160,15 +164,6 @@ def test_a_state_brings_back_ratings_and_draws_go_on() -> None:
     assert drawn[0] == drawn[1] and other.state() == one.state()
     with pytest.raises(UserError, match="resume with the same population"):
         population(2, 2).load_state(one.state())
-
-
-def test_a_state_from_before_there_was_a_buffer_is_taken() -> None:
-    one, other = population(), population()
-    one.begin_step(3)
-    state = one.state()
-    del state["buffer"]
-    other.load_state(state)
-    assert other.step == 3 and len(other.buffer) == 0
 
 
 def test_a_step_without_a_valid_proposal_says_so_with_an_example() -> None:

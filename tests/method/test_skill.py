@@ -11,7 +11,7 @@ from azr_population.method.skill import validation_exam
 def four(config):
     config.population.teachers = config.population.students = 4
     config.evolution.interval = 2
-    config.evolution.ready = 0
+    config.evolution.grace_period = 0
     config.task.types = ["code_o"]
 
 
@@ -30,7 +30,7 @@ def victims(game):
 
 
 def test_a_validation_exam_replaces_who_scores_least_whatever_the_ratings(play, config, four):
-    config.evolution.fitness = "exam_validation"
+    config.evolution.fitness = "validation_eval"
     game = play([1.0] * 4 + [0.9, 0.1, 0.9, 0.9], validation=Exam(tasks(*range(2, 32)), 2, 5))
     found = victims(game)
     assert found["student_1"]["victim"] < 0.4 and found["student_1"]["parents"][0] > 0.7
@@ -47,7 +47,7 @@ def test_cross_play_knows_teachers_whose_tasks_do_not_run(play, config, four):
 
 
 def test_the_validation_exam_shares_no_program_with_the_reported_one(config):
-    config.exam.attempts, config.evolution.validation_seed = 2, 9
+    config.eval.samples, config.evolution.validation_seed = 2, 9
     exam = validation_exam(config, tasks(2, 3, 4), Exam(tasks(3), 1, 1))
     assert [task.program[-1] for task in exam.tasks] == ["2", "4"] and exam.attempts == 2
 
@@ -59,14 +59,14 @@ def test_its_programs_are_held_out_too(play, config, four):
 
 
 def test_it_is_told_how_reliable_measured_fitness_was(play, config, four):
-    config.evolution.fitness = "exam_validation"
+    config.evolution.fitness = "validation_eval"
     exam = Exam(tasks(*range(2, 102)), 2, 5)
     told = {}
     for name, skill in (("unlike", [0.9, 0.1, 0.9, 0.9]), ("alike", [0.5] * 4)):
         game = play([1.0] * 4 + skill, validation=exam)
-        assert "fitness_reliability" not in game.play_step().metrics
+        assert "evolution/fitness_reliability" not in game.play_step().metrics
         step = game.play_step()
-        told[name] = step.metrics["fitness_reliability"], step.notes
+        told[name] = step.metrics["evolution/fitness_reliability"], step.notes
     (unlike, nothing), (alike, notes) = told["unlike"], told["alike"]
     assert unlike > 0.9 and not nothing
     # Scripted members of one skill draw alike by greedy decoding, so there is nothing to tell.

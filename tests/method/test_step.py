@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -19,11 +20,11 @@ def test_ratings_find_the_weak_members_and_evolution_replaces_them(play, config,
     assert game.population.roster["teacher_3"].generation == 1
     assert all(birth["child"] not in birth["parents"] for birth in births)
     assert all(birth["parents"][0][:7] == birth["child"][:7] for birth in births)
-    assert metrics["members"]["student_3"]["generation"] == 1
+    assert metrics["student_3/generation"] == 1
     assert [r.lineage for r in records[:2]] == [[], []]
-    before = records[1].metrics["members"]
-    students = {name: figures["mu"] for name, figures in before.items() if "student" in name}
-    assert min(students, key=students.get) == "student_3"
+    before = {f"student_{n}": records[1].metrics[f"student_{n}/mu"] for n in range(4)}
+    assert min(before, key=before.get) == "student_3"
+    assert metrics["evolution/replaced"] == 2
 
 
 def test_every_match_is_recorded_with_what_came_of_it(play, config, population):
@@ -40,10 +41,11 @@ def test_every_match_is_recorded_with_what_came_of_it(play, config, population):
 
 
 def test_the_budget_of_every_member_is_recorded(play, config, population):
-    members = play([1.0] * 8).play_step().metrics["members"]
-    assert {figures["rollouts"] for name, figures in members.items() if "teacher" in name} == {12}
-    assert {figures["rollouts"] for name, figures in members.items() if "student" in name} == {24}
-    assert {figures["updates"] for figures in members.values()} == {1.0}
+    metrics = play([1.0] * 8).play_step().metrics
+    assert {metrics[f"teacher_{n}/rollouts"] for n in range(4)} == {12}
+    assert {metrics[f"student_{n}/rollouts"] for n in range(4)} == {24}
+    assert {v for key, v in metrics.items() if re.match(r"\w+_\d/updates", key)} == {1.0}
+    assert (metrics["teacher/rollouts"], metrics["student/rollouts"]) == (48, 96)
 
 
 def test_roles_learn_at_their_own_rates(play, config, population):
@@ -59,8 +61,8 @@ def test_the_single_agent_plays_itself_and_is_never_rated_or_replaced(play, conf
     records = [game.play_step() for _ in range(3)]
     assert all(record.lineage == [] for record in records)
     assert game.population.roster["agent_0"].rating == game.population.ratings.initial
-    assert records[0].metrics["roles"]["agent"]["rollouts"] > 6
-    assert "mu" not in records[0].metrics["members"]["agent_0"]
+    assert records[0].metrics["agent/rollouts"] > 6
+    assert "agent_0/mu" not in records[0].metrics
 
 
 def whole_and_resumed(play):
@@ -96,19 +98,24 @@ def test_without_an_interval_nobody_is_replaced(play, config, population):
     assert [game.play_step().lineage for _ in range(3)] == [[], [], []]
 
 
+def credit_of(record):
+    """The operators' part of a step's metrics."""
+    return {k: v for k, v in record.metrics.items() if re.match(r"evolution/\w.*/", k)}
+
+
 def test_adapted_step_sizes_and_credit_go_on_from_a_saved_state(play, config, population):
     evolution = config.evolution
     evolution.operators = {"full_gaussian": 1.0, "layer_wise+svd_structured": 1.0}
     evolution.options = {"svd_structured": {"eps": 0.2}}
-    evolution.adaptive, evolution.interval, evolution.ready = True, 2, 0
+    evolution.adaptive, evolution.interval, evolution.grace_period = True, 2, 0
     expected, again = whole_and_resumed(play)
     assert [record.lineage for record in again] == [record.lineage for record in expected[4:]]
-    assert again[1].metrics["operators"] == expected[5].metrics["operators"]
+    assert credit_of(again[1]) == credit_of(expected[5])
     born = [birth for record in expected for birth in record.lineage]
     sizes = {key: size for birth in born for key, size in birth["step_sizes"].items()}
     assert sizes.keys() == {"full_gaussian.eps", "svd_structured.eps"}
     assert sizes["full_gaussian.eps"] != 0.15 and sizes["svd_structured.eps"] != 0.2
-    assert [record.metrics.get("operators") is None for record in expected] == [True, False] * 3
-    credit = expected[5].metrics["operators"]
-    assert sum(own["born"] for own in credit.values()) == len(born) == 6
-    assert sum(own["judged"] for own in credit.values()) == 4
+    assert [not credit_of(record) for record in expected] == [True, False] * 3
+    credit = credit_of(expected[5])
+    assert sum(v for key, v in credit.items() if key.endswith("/born")) == len(born) == 6
+    assert sum(v for key, v in credit.items() if key.endswith("/judged")) == 4

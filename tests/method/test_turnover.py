@@ -15,7 +15,9 @@ from azr_population.weights.breeding import Making
 
 
 def turnover(**settings):
-    config = EvolutionConfig(interval=2, ready=0, operators={"full_gaussian": 1.0}, **settings)
+    config = EvolutionConfig(
+        interval=2, grace_period=0, operators={"full_gaussian": 1.0}, **settings
+    )
     return Turnover(config, Streams(1), Rating())
 
 
@@ -42,7 +44,7 @@ class Nursery:
 def test_nobody_is_replaced_between_the_intervals():
     one, nursery = turnover(), Nursery()
     assert one.replace(1, rated(), nursery) == [] == nursery.asked
-    assert one.operators(1) == {}
+    assert one.metrics(1, 0) == {"evolution/replaced": 0}
 
 
 def test_the_recipe_holds_what_the_run_was_told():
@@ -80,7 +82,12 @@ def test_credit_of_a_step_compares_child_victim_and_parent():
     roster["teacher_2"].rating = Rating(27.0, 1.0)  # its victim had 24, its parent less than 26
     roster["student_2"].rating = Rating(24.0, 1.0)
     one.replace(4, roster, nursery)
-    credit = one.operators(4)["operators"]["full_gaussian"]
+    metrics = one.metrics(4, 2)
+    credit = {
+        key.rpartition("/")[2]: value
+        for key, value in metrics.items()
+        if key.startswith("evolution/full_gaussian/")
+    }
     assert (credit["born"], credit["alive"], credit["judged"], credit["passed"]) == (4, 3, 2, 1)
     assert credit["gain_over_victim"] == pytest.approx((3.0 + 0.0) / 2)
     assert credit["mean_life"] == 1.0
@@ -89,7 +96,8 @@ def test_credit_of_a_step_compares_child_victim_and_parent():
 def test_an_old_checkpoint_without_credit_is_taken():
     one = turnover()
     one.load_state({"rewards": {"teacher_0": [0.5]}})
-    assert one.rewards == {"teacher_0": [0.5]} and one.operators(2) == {"operators": {}}
+    assert one.rewards == {"teacher_0": [0.5]}
+    assert one.metrics(2, 1) == {"evolution/replaced": 1}
 
 
 def test_wrong_names_are_refused_when_a_run_is_put_together():

@@ -30,6 +30,6 @@ def run(tmp_path):
     again = {**TASK, "step": 2, "teacher": "teacher_1", "solved": [True], "answers": ["2"]}
     other = {**TASK, "type": "code_i", "solved": [], "answers": []}
     run.append("tasks", [TASK, again, other])
-    roles = {"teacher": {"validity": 0.5, "role": "teacher"}, "student": {"solve_rate": 0.25}}
-    run.append("metrics", [{"step": 1, "roles": roles, "seconds": 2.0}])
+    metrics = {"teacher/valid_frac": 0.5, "student/solve_rate": 0.25, "time/step": 2.0}
+    run.append("metrics", [{"step": 1, **metrics}])
     return run

@@ -39,20 +39,20 @@ def test_parquet_holds_the_same_rows(run, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     out = export(run, tmp_path, "parquet")
     assert parquet.read_table(out / "tasks.parquet").to_pylist()[0]["outputs"] == ["2"]
-    assert parquet.read_table(out / "metrics.parquet").num_rows == 4
+    assert parquet.read_table(out / "metrics.parquet").num_rows == 3
 
 
 def test_figures_are_a_long_table(run, tmp_path):
     with (export(run, tmp_path, "csv") / "metrics.csv").open() as file:
         rows = {row["name"]: row["value"] for row in csv.DictReader(file)}
-    assert rows["population/teacher/validity"] == "0.5"
-    assert rows["population/seconds"] == "2.0"
+    assert rows["teacher/valid_frac"] == "0.5"
+    assert rows["time/step"] == "2.0"
 
 
 def test_the_last_step_is_a_table_in_latex(run, tmp_path):
     text = (export(run, tmp_path, "latex") / "metrics.tex").read_text()
     assert r" & teacher & student \\" in text
-    assert r"solve\_rate & -- & 0.25 \\" in text and r"validity & 0.5 & -- \\" in text
+    assert r"solve\_rate & -- & 0.25 \\" in text and r"valid\_frac & 0.5 & -- \\" in text
 
 
 def test_nothing_is_overwritten_and_nothing_half_written_stays(run, tmp_path, capsys):

@@ -27,7 +27,7 @@ def members(run):
         adapter = Adapter(LoraSpec(2, 4.0, (LAYER,)), {LAYER: pair})
         facts = {"name": f"teacher_{number}, after step 1", "run": "somebody/runs/run"}
         save_adapter(adapter, run.member(f"teacher_{number}"), "owner/base", facts)
-    run.append("metrics", [{"step": 2, "exam": {"members": {"teacher_0": 0.25}}}])
+    run.append("metrics", [{"step": 2, "teacher_0/eval/greedy": 0.25}])
     return run
 
 
@@ -100,7 +100,7 @@ def test_a_member_is_pushed_with_its_card(members, hub):
     assert set(files) == {"README.md", "adapter_config.json", "adapter_model.safetensors"}
     card = files["README.md"].decode()
     assert card.startswith('---\nbase_model: "owner/base"\nlicense: "mit"\n')
-    assert "- run: run\n- exam: 25.0% at step 2\n" in card and "somebody" not in card
+    assert "- run: run\n- eval: 25.0% at step 2\n" in card and "somebody" not in card
 
 
 def test_a_hub_that_refuses_or_is_gone_is_one_line(members, hub):
@@ -149,3 +149,81 @@ def test_the_embedded_base_is_named_and_not_linked(members, tmp_path):
     assert (
         json.loads((out / "adapter_config.json").read_text())["base_model_name_or_path"] == "nano"
     )
+
+
+SECRET = "hf_" + "Qz7" * 11
+
+
+def test_nothing_leaves_that_was_not_meant_to(members, tmp_path):
+    """Secrets, paths and odd names planted wherever a run may hold them."""
+    from azr_population.files import write_atomically
+
+    members.append(
+        "lineage",
+        [
+            {
+                "child": "teacher_0",
+                "operator": f"op {SECRET}",
+                "parents": ["/etc/x\x1b[2J"],
+                "step": 1,
+            }
+        ],
+    )
+    planted = f"key {SECRET} of {tmp_path}"
+    folder = members.member("teacher_0")
+    for name in ("README.md", "optimizer.pt", ".env"):
+        (folder / name).write_text(planted)
+    config = json.loads((folder / "adapter_config.json").read_text())
+    extra = {"auto_mapping": {"parent": planted}, "revision": SECRET}
+    (folder / "adapter_config.json").write_text(json.dumps({**config, **extra}))
+    members.append("tasks", [{**task, "teacher": "t"} for task in members.tasks()])
+    settings = f"seed: 1\nlogger:\n  api_key: {SECRET}\nbase:\n  path: {tmp_path}\n"
+    write_atomically(members.path / "config.yaml", settings)
+    (members.path / "environment.json").write_text(
+        json.dumps({"base": planted, "command": planted})
+    )
+    members.append(
+        "metrics", [{"step": 3, "=cmd()|A_{x}\\input{/etc/passwd}/y%": 1.0, "teacher/x_y": 2.0}]
+    )
+    out = tmp_path / "out"
+    assert main(["push", str(members.path), "teacher_0", "--to", str(out / "push")]) == 0
+    for kind in ("jsonl", "csv", "latex", "verifiers"):
+        asked = ["export", str(members.path), "--to", kind, "--out", str(out / f"as_{kind}")]
+        assert main(asked) == 0
+    files = [path for path in out.rglob("*") if path.is_file()]
+    assert {path.name for path in (out / "push").iterdir()} == {
+        *("README.md", "adapter_config.json", "adapter_model.safetensors"),
+    }
+    assert len(files) > 8
+    for path in files:
+        content = path.read_bytes()
+        assert SECRET.encode() not in content and str(tmp_path).encode() not in content, path
+        assert b"\x1b" not in content or path.suffix == ".safetensors"
+    assert "\n3,=" not in (out / "as_csv" / "metrics.csv").read_text()
+    assert "\\input" not in (out / "as_latex" / "metrics.tex").read_text()
+
+
+@pytest.mark.parametrize("what", ["adapter_model.safetensors", "README.md", ""])
+def test_no_link_is_followed(members, tmp_path, what):
+    elsewhere = tmp_path / "elsewhere"
+    linked = members.member("teacher_0") / what
+    linked.rename(elsewhere)
+    linked.symlink_to(elsewhere)
+    assert main(["push", str(members.path), "teacher_0", "--to", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_that_are_none_are_not_pushed(members, tmp_path):
+    (members.member("teacher_0") / "adapter_model.safetensors").write_text("my password")
+    assert main(["push", str(members.path), "teacher_0", "--to", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("asked", [["teacher_9"], ["../x"], ["teacher_0", "teacher_0"]])
+def test_names_are_checked_before_the_work(members, tmp_path, asked):
+    assert main(["push", str(members.path), *asked, "--to", str(tmp_path / "out")]) == 2
+    assert main(["push", str(members.path), "teacher_0", "--repo", "no name"]) == 2
+    for name in ("class", "json", "3d"):
+        out = str(tmp_path / name)
+        assert main(["export", str(members.path), "--to", "verifiers", "--out", out]) == 2
+        assert not (tmp_path / name).exists()

@@ -55,7 +55,7 @@ def test_each_row_equals_peft_with_its_members_adapter_alone(
         plain = model(ids).logits
         for mix in MIXES:
             rows = ids[: len(mix)]
-            with bank.routed(torch.tensor(mix)):
+            with bank.adapters_active(torch.tensor(mix)):
                 logits = model(rows).logits
             for row, member in enumerate(mix):
                 expected = alone[member](rows[row : row + 1]).logits[0]
@@ -72,7 +72,7 @@ def test_cached_decoding_equals_peft(make_model: Callable[[], nn.Module], tmp_pa
     ids = torch.randint(0, 50, (6, 5), generator=torch.Generator().manual_seed(2))
     options = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 0, "eos_token_id": None}
     options |= {"return_dict_in_generate": True, "output_logits": True}
-    with torch.no_grad(), bank.routed(torch.tensor(mix)):
+    with torch.no_grad(), bank.adapters_active(torch.tensor(mix)):
         ours = model.generate(ids, attention_mask=torch.ones_like(ids), **options)
     for row, member in enumerate(mix):
         if member == mix[row - 1]:
@@ -93,7 +93,7 @@ def test_gradients_equal_peft_and_stay_with_their_member(
     bank = bank_of(model)
     mix = torch.tensor([0, 0, 2, 2, 2])
     ids = torch.randint(0, 50, (5, 7), generator=torch.Generator().manual_seed(3))
-    with bank.routed(mix):
+    with bank.adapters_active(mix):
         model(ids).logits[2:].square().mean().backward()
     assert all(factor.grad is None for slot in (1, 3) for factor in bank.parameters_of(slot))
     # Member 0 is in the batch but not in the loss: its gradient is exactly zero.
@@ -102,7 +102,7 @@ def test_gradients_equal_peft_and_stay_with_their_member(
     assert all(grad.abs().max() > 0 for grad in together)
     for factor in bank.parameters_of(2):
         factor.grad = None
-    with bank.routed(mix[2:]):
+    with bank.adapters_active(mix[2:]):
         model(ids[2:]).logits.square().mean().backward()
     for grad, factor in zip(together, bank.parameters_of(2), strict=True):
         torch.testing.assert_close(grad, factor.grad, rtol=1e-4, atol=1e-7)
@@ -118,7 +118,7 @@ def test_adamw_on_one_member_works_in_place_and_leaves_the_others_alone() -> Non
     losses = []
     for _ in range(5):
         optimizer.zero_grad()
-        with bank.routed(torch.tensor([1, 1])):
+        with bank.adapters_active(torch.tensor([1, 1])):
             loss = model(ids, labels=ids).loss
         loss.backward()
         optimizer.step()
@@ -173,10 +173,10 @@ def test_base_in_bfloat16_with_float32_factors() -> None:
     model = qwen2().to(torch.bfloat16)
     bank = bank_of(model)
     ids = torch.arange(15).view(3, 5)
-    with torch.no_grad(), bank.routed(torch.tensor([0, 1, 1])):
+    with torch.no_grad(), bank.adapters_active(torch.tensor([0, 1, 1])):
         logits = model(ids).logits
         assert logits.dtype == torch.bfloat16
-    with bank.routed(torch.tensor([0, 1, 1])):
+    with bank.adapters_active(torch.tensor([0, 1, 1])):
         graph_logits = model(ids).logits
     assert graph_logits.dtype == torch.bfloat16
     torch.testing.assert_close(logits, graph_logits, rtol=0.05, atol=0.05)
@@ -249,14 +249,17 @@ def test_an_adapter_that_does_not_fit_is_refused_and_changes_nothing(what: str) 
 @pytest.mark.parametrize("members", [[], [1, 0], [-1, 0], [0, 4]])
 def test_routes_that_make_no_sense(members: list[int]) -> None:
     bank = bank_of(qwen2())
-    with pytest.raises(ValueError, match="members"), bank.routed(torch.tensor(members)):
+    with pytest.raises(ValueError, match="members"), bank.adapters_active(torch.tensor(members)):
         pass
 
 
 def test_a_batch_of_another_size_is_refused() -> None:
     model = qwen2()
     bank = bank_of(model)
-    with pytest.raises(RuntimeError, match="3 rows while 2"), bank.routed(torch.tensor([0, 1])):
+    with (
+        pytest.raises(RuntimeError, match="3 rows while 2"),
+        bank.adapters_active(torch.tensor([0, 1])),
+    ):
         model(torch.zeros(3, 4, dtype=torch.long))
 
 
@@ -267,7 +270,7 @@ def test_a_copy_in_the_bases_dtype_follows_the_factors(monkeypatch: pytest.Monke
     mix, ids = torch.tensor([0, 1, 1]), torch.arange(15).view(3, 5)
 
     def logits(dtype: torch.dtype | None) -> torch.Tensor:
-        with torch.inference_mode(), bank.routed(mix, dtype):
+        with torch.inference_mode(), bank.adapters_active(mix, dtype):
             return model(ids).logits.float()
 
     for _ in range(2):
@@ -295,12 +298,12 @@ def test_a_bfloat16_base_is_served_alike_in_every_way(
     ids = torch.randint(0, 50, (6, 4), generator=torch.Generator().manual_seed(1))
     for mix in MIXES:
         rows = ids[: len(mix)]
-        with bank.routed(torch.tensor(mix)):
+        with bank.adapters_active(torch.tensor(mix)):
             learned = model(rows).logits.float()
         for limit in (0, 10**6):
             monkeypatch.setattr(routing, "GROUPED_TOKENS_EVEN", limit)
             monkeypatch.setattr(routing, "GROUPED_TOKENS_UNEVEN", limit)
-            with torch.inference_mode(), bank.routed(torch.tensor(mix), torch.bfloat16):
+            with torch.inference_mode(), bank.adapters_active(torch.tensor(mix), torch.bfloat16):
                 served = model(rows).logits.float()
             torch.testing.assert_close(served, learned, rtol=0.05, atol=0.1)
 
@@ -319,7 +322,7 @@ def test_an_update_added_in_place_has_the_gradients_of_one_beside(
     ids = torch.randint(0, 40, (3, 7), generator=torch.Generator().manual_seed(1))
 
     def learned() -> tuple[torch.Tensor, ...]:
-        with bank.routed(torch.tensor([1, 1, 1])):
+        with bank.adapters_active(torch.tensor([1, 1, 1])):
             logits = model(ids).logits
             loss = logits.log_softmax(-1)[:, :-1].gather(-1, ids[:, 1:, None]).sum()
             return (logits.detach(), *torch.autograd.grad(loss, bank.parameters_of(1)))

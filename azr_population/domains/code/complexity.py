@@ -2,17 +2,14 @@
 
 import ast
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from radon.visitors import ComplexityVisitor, HalsteadVisitor
 
+from azr_population.domains.code.source import read_program
 from azr_population.domains.measure import Measure
-
-MAX_CHARS = 20_000
-"""Longer texts are not parsed: the parser's stack is C's, and its depth grows with the text."""
 
 MEASURES = tuple(
     Measure(name, title, about, unit, section="complexity", short=short)
@@ -41,52 +38,28 @@ class Complexity:
     """Lines that hold more than white space and comments, docstrings included."""
 
 
-def parse(program: str) -> ast.Module | None:
-    """The program's tree; None where it does not parse or is too long or nested for it."""
-    if len(program) > MAX_CHARS:
-        return None
-    try:
-        with warnings.catch_warnings():
-            # Programs written by a model are full of `is 1` and odd escapes; that is their affair.
-            warnings.simplefilter("ignore")
-            return ast.parse(program)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def measure(program: str, tree: ast.Module | None = None) -> Complexity | None:
-    """Measures a program; None where it does not parse or is too long or nested to measure.
-
-    `tree` is the program's, where the caller has it already.
-    """
-    return _measured(program) if tree is None else _measure(program, tree)
-
-
 @lru_cache(maxsize=1024)
-def _measured(program: str) -> Complexity | None:
-    """A step asks for each of its tasks several times."""
-    tree = parse(program)
-    return _measure(program, tree) if tree else None
-
-
-@lru_cache(maxsize=1024)
-def measures(program: str) -> Mapping[str, float]:
-    """All of `MEASURES`, as far as the program can be measured."""
-    tree = parse(program)
-    measured = _measure(program, tree) if tree else None
-    if tree is None or measured is None:
-        return {}
-    volume = halstead_volume(tree)
-    return asdict(measured) | ({} if volume is None else {"halstead_volume": volume})
-
-
-def _measure(program: str, tree: ast.Module) -> Complexity | None:
+def measure(program: str) -> Complexity | None:
+    """Measures a program; None where it does not parse or is too long or nested to measure."""
+    tree = read_program(program).tree
+    if tree is None:
+        return None
     try:
         cyclomatic = int(ComplexityVisitor.from_ast(tree).total_complexity)
     except RecursionError:
         return None
     nodes, depth = _size(tree)
     return Complexity(nodes, depth, cyclomatic, _lines(program))
+
+
+@lru_cache(maxsize=1024)
+def measures(program: str) -> Mapping[str, float]:
+    """All of `MEASURES`, as far as the program can be measured."""
+    tree, measured = read_program(program).tree, measure(program)
+    if tree is None or measured is None:
+        return {}
+    volume = halstead_volume(tree)
+    return asdict(measured) | ({} if volume is None else {"halstead_volume": volume})
 
 
 def halstead_volume(tree: ast.Module) -> float | None:

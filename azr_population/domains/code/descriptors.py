@@ -6,12 +6,12 @@ programs and literals are only parsed.
 
 import ast
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from azr_population.domains.code.complexity import Complexity, measure, parse
+from azr_population.domains.code.complexity import Complexity, measure
+from azr_population.domains.code.source import arguments, read_program
 from azr_population.domains.space import Descriptor
 
 KINDS = ("number", "text", "collection")
@@ -57,8 +57,7 @@ def point(task: Mapping[str, Any]) -> tuple[float, ...] | None:
 
 @lru_cache(maxsize=100_000)
 def _of_program(program: str) -> tuple[float, ...] | None:
-    tree = parse(program)
-    complexity = measure(program, tree) if tree else None
+    tree, complexity = read_program(program).tree, measure(program)
     return of_program(tree, complexity) if tree and complexity else None
 
 
@@ -105,15 +104,7 @@ def of_data(task: Mapping[str, Any]) -> tuple[float, ...]:
 @lru_cache(maxsize=100_000)
 def argument_kinds(source: str) -> tuple[str, ...]:
     """The kind of each argument in an argument list such as `[1, 2], 'a'`; () if unparsable."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd escapes in a model's strings
-            call = ast.parse(f"f({source})", mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    if not isinstance(call, ast.Call):
-        return ()
-    return tuple(map(_kind, [*call.args, *(keyword.value for keyword in call.keywords)]))
+    return tuple(map(_kind, arguments(source)))
 
 
 def literal_kind(source: str) -> str:

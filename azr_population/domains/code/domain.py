@@ -49,7 +49,7 @@ class Code(Domain):
             )
             for i in runnable
         ]
-        refuse = self.rules if rules.refuse is None else rules.refuse
+        refuse = self.rules if rules.reject is None else rules.reject
         for index, execution in zip(runnable, referee.check(programs), strict=True):
             verdicts[index] = (
                 accept(proposals[index], execution.outputs, refuse, rules.max_output_chars)

@@ -1,4 +1,4 @@
-"""How a model is asked for code tasks, by name: the `base.format` of a run."""
+"""How a model is asked for code tasks, by name: the `base.prompt_format` of a run."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from azr_population.domains.code.short_format import ShortFormat
 from azr_population.domains.format import Format
 from azr_population.registry import Registry
 
-FORMATS: Registry[Callable[[], Format]] = Registry("base.format")
+FORMATS: Registry[Callable[[], Format]] = Registry("base.prompt_format")
 """Name -> makes a format."""
 FORMATS.register("nano", "special tokens, for the base that ships")(NanoFormat)
 FORMATS.register("chat", "AZR's prompts: instructions and fenced blocks")(ChatFormat)

@@ -7,6 +7,7 @@ these rules have the second. They look at source text and literals only and run 
 import ast
 from collections.abc import Callable, Collection
 
+from azr_population.domains.code.source import arguments, literal, read_program
 from azr_population.domains.code.task import Proposal, Task, TaskType
 
 MIN_CODE_F_INPUTS = 4
@@ -32,7 +33,7 @@ def _constant(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
 def _identity(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
     """Every answer is written in its own input already."""
     return all(
-        output in _arguments(source)
+        output in map(literal, arguments(source))
         for source, output in zip(proposal.inputs, outputs, strict=True)
     )
 
@@ -76,30 +77,18 @@ def accept(
 
 
 def reads_a_parameter(program: str) -> bool:
-    try:
-        tree = ast.parse(program)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = read_program(program).tree
+    if tree is None:
         return False
     functions = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "f"]
     if not functions:
         return False
     entry = functions[-1]
-    arguments = entry.args
-    names = {a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs}
-    names.update(a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None)
+    given = entry.args
+    names = {a.arg for a in given.posonlyargs + given.args + given.kwonlyargs}
+    names.update(a.arg for a in (given.vararg, given.kwarg) if a is not None)
     return any(
         isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
         for statement in entry.body
         for node in ast.walk(statement)
     )
-
-
-def _arguments(source: str) -> set[str]:
-    """The `repr` of each argument in an argument list of literals."""
-    try:
-        call = ast.parse(f"f({source})", mode="eval").body
-        assert isinstance(call, ast.Call)
-        values = list(call.args) + [keyword.value for keyword in call.keywords]
-        return {repr(ast.literal_eval(value)) for value in values}
-    except (SyntaxError, ValueError, TypeError, AssertionError, RecursionError, MemoryError):
-        return set()

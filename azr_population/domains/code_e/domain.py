@@ -1,14 +1,13 @@
 """AZR's four types of code task: its three, and the exception that a program raises."""
 
 import ast
-import re
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import ClassVar, TypeVar
 
 from azr_population.domains import drawn
-from azr_population.domains.code.complexity import parse
 from azr_population.domains.code.domain import Code
+from azr_population.domains.code.source import read_program
 from azr_population.domains.code.validity import reads_a_parameter
 from azr_population.domains.code_e.formats import CODE_E, FORMATS
 from azr_population.domains.code_e.grammar import make
@@ -17,7 +16,7 @@ from azr_population.domains.domain import Rules, Verdict
 from azr_population.domains.task import Proposal, Task
 from azr_population.referee import Program, Reason, Referee
 
-_NAME = re.compile(r"[A-Za-z_][\w.]{0,79}", re.ASCII)
+_MAX_NAME_CHARS = 200
 _Asked = TypeVar("_Asked")
 _Told = TypeVar("_Told")
 
@@ -57,9 +56,9 @@ class CodeE(Code):
         """A reason to refuse it unexecuted, or nothing."""
         if len(proposal.program) > rules.max_program_chars:
             return "program_too_long"
-        if parse(proposal.program) is None:
+        if read_program(proposal.program).tree is None:
             return Reason.SYNTAX_ERROR.value
-        refuse = self.rules if rules.refuse is None else rules.refuse
+        refuse = self.rules if rules.reject is None else rules.reject
         if "constant" in refuse and not reads_a_parameter(proposal.program):
             return "constant"
         return ""
@@ -103,10 +102,19 @@ def _parted(
     return [next(ours if own else others) for own in chosen]
 
 
-def _task(proposal: Proposal, output: str) -> Task | str:
+def exception_name(output: str) -> str:
+    """The qualified name that `naming` gave out; '' where the program got at our entry."""
     name = ast.literal_eval(output)
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return Reason.TAMPERED.value  # the program got at our entry
+    if not isinstance(name, str) or len(name) > _MAX_NAME_CHARS:
+        return ""
+    parts = name.split(".")
+    return name if all(part == "<locals>" or part.isidentifier() for part in parts) else ""
+
+
+def _task(proposal: Proposal, output: str) -> Task | str:
+    name = exception_name(output)
+    if not name:
+        return Reason.TAMPERED.value
     return Task(
         CODE_E, proposal.program, proposal.inputs, (name,), proposal.message, proposal.imports
     )

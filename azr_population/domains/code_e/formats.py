@@ -96,7 +96,7 @@ class NanoWithE(NanoFormat):
         return super().max_new_tokens("code_o" if type == CODE_E else type, phase)
 
 
-FORMATS: Registry[Callable[[], Format]] = Registry("base.format")
+FORMATS: Registry[Callable[[], Format]] = Registry("base.prompt_format")
 FORMATS.register("chat", "instructions and fenced blocks")(ChatWithE)
 FORMATS.register("short", "a sentence, for bases that were warmed up on it")(ShortWithE)
 FORMATS.register("nano", "marks; for a base that was trained on them")(NanoWithE)

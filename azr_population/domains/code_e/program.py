@@ -1,6 +1,9 @@
 """A program whose output is the name of the exception that it raises."""
 
+import ast
 from collections.abc import Sequence
+
+from azr_population.domains.code.source import read_program
 
 NO_ERROR = "NoError"
 """AZR's name for none."""
@@ -42,7 +45,15 @@ of memory is the machine's affair, and what the sandbox forbids is not the progr
 
 def naming(program: str, imports: Sequence[str] = ()) -> str:
     """A program like this one that returns the name of what it raises, or `NoError`."""
-    source = "\n".join([*imports, program])
+    lines = program.split("\n")
+    tree = read_program(program).tree
+    futures = [
+        node.end_lineno or 0
+        for node in (tree.body if tree else ())
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    ]
+    at = max(futures, default=0)  # nothing may stand before a `from __future__`
+    source = "\n".join([*lines[:at], *imports, *lines[at:]])
     return _ENTRY.format(source=source, none=NO_ERROR)
 
 

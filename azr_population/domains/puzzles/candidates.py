@@ -8,7 +8,7 @@ right of one number in 21; so few small numbers that are not tried would say not
 
 import ast
 
-from azr_population.domains.code.complexity import parse
+from azr_population.domains.code.source import literal, read_program
 
 ALWAYS = (
     *("0", "''", "[]", "True"),  # first, one of a kind
@@ -30,12 +30,7 @@ def candidates(program: str) -> list[str]:
 
 def _written(program: str) -> list[str]:
     """The literals in the text, as `repr` writes them."""
-    tree = parse(program)
-    found = []
-    for node in ast.walk(tree) if tree else ():
-        if isinstance(node, _LITERALS):
-            try:
-                found.append(repr(ast.literal_eval(node)))
-            except (ValueError, TypeError, RecursionError, MemoryError):
-                continue  # not a literal all the way down
-    return found
+    tree = read_program(program).tree
+    nodes = ast.walk(tree) if tree else ()
+    found = (literal(node) for node in nodes if isinstance(node, _LITERALS))
+    return [text for text in found if text is not None]

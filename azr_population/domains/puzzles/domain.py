@@ -9,8 +9,8 @@ from random import Random
 from typing import ClassVar
 
 from azr_population.domains import drawn
-from azr_population.domains.code.complexity import parse
 from azr_population.domains.code.held_out import HeldOutPrograms
+from azr_population.domains.code.source import is_finite, read_program
 from azr_population.domains.domain import UNSTEADY, Domain, HeldOut, Rules, Verdict
 from azr_population.domains.puzzles.candidates import candidates
 from azr_population.domains.puzzles.formats import FORMATS
@@ -23,6 +23,11 @@ from azr_population.referee import Program, Question, Reason, Referee
 ENTRY = "\n\n\ndef f(x, /):\n    return sat(x) is True\n"
 """What the referee calls: one answer, by place, so that the defaults of `sat` stay what they are.
 """
+
+UNSOLVED = "unsolved"
+NOT_FINITE = "not_finite"
+"""The reason for a witness or an answer with an infinite number: infinity meets what no number
+does, so a puzzle about it says nothing."""
 
 _FIRST = 4
 """Candidates that are tried before the others, so that a `sat` that hangs costs little."""
@@ -51,13 +56,13 @@ class Puzzles(Domain):
             if not execution.valid:
                 verdicts[at] = execution.reason.value
             elif execution.outputs != ("True",):
-                verdicts[at] = "unsolved"
+                verdicts[at] = UNSOLVED
             elif len(execution.inputs[0]) > rules.max_output_chars:
                 verdicts[at] = "output_too_long"
             else:
                 one = proposals[at]
                 verdicts[at] = puzzle_task(one.program, *execution.inputs)
-        refuse = self.rules if rules.refuse is None else rules.refuse
+        refuse = self.rules if rules.reject is None else rules.reject
         if "trivial" in refuse:
             for part in (slice(0, _FIRST), slice(_FIRST, 4 * _FIRST), slice(4 * _FIRST, None)):
                 self._try(verdicts, part, referee)
@@ -78,13 +83,20 @@ class Puzzles(Domain):
         self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
     ) -> list[list[Verdict]]:
         """`sat(answer) is True`, in the referee; an answer is one literal."""
+        finite = [tuple(filter(is_finite, answers)) for _, answers in asked]
         questions = [
-            Question("code_i", task.program + ENTRY, task.inputs, ("True",), tuple(answers))
-            for task, answers in asked
+            Question("code_i", task.program + ENTRY, task.inputs, ("True",), answers)
+            for (task, _), answers in zip(asked, finite, strict=True)
         ]
+        judged = [iter(of_task) for of_task in referee.grade(questions)]
         return [
-            [Verdict(one.solved, one.reason.value) for one in of_task]
-            for of_task in referee.grade(questions)
+            [
+                Verdict(one.solved, one.reason.value)
+                if is_finite(answer) and (one := next(of_task))
+                else Verdict(False, NOT_FINITE)
+                for answer in answers
+            ]
+            for (_, answers), of_task in zip(asked, judged, strict=True)
         ]
 
     def asked_by_hand(self, proposal: Proposal, referee: Referee, rules: Rules) -> Task | str:
@@ -120,13 +132,16 @@ def _refused(proposal: Proposal, rules: Rules) -> str:
     """A reason to refuse it unexecuted, or nothing."""
     if len(proposal.program) > rules.max_program_chars:
         return "program_too_long"
-    tree = parse(proposal.program)  # alone, or its end could swallow or decorate our entry
+    if not all(map(is_finite, proposal.inputs)):
+        return NOT_FINITE
+    # Alone, or its end could swallow or decorate our entry.
+    tree = read_program(proposal.program).tree
     if tree is None:
         return Reason.SYNTAX_ERROR.value
-    return "" if _names(tree) == {"sat"} else Reason.NO_FUNCTION.value
+    return "" if top_level_names(tree) == {"sat"} else Reason.NO_FUNCTION.value
 
 
-def _names(tree: ast.Module) -> set[str]:
+def top_level_names(tree: ast.Module) -> set[str]:
     """`sat`, and `f`, as far as the program's top level defines them: the one has to be there, and
     the other is our entry's."""
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

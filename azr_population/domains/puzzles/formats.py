@@ -114,7 +114,7 @@ def _last(text: str, block: str) -> str | None:
     return found[-1] if found and found[-1].strip() else None
 
 
-FORMATS: Registry[Callable[[], Format]] = Registry("base.format")
+FORMATS: Registry[Callable[[], Format]] = Registry("base.prompt_format")
 FORMATS.register("chat", "rules and fenced blocks")(ChatPuzzles)
 FORMATS.register("short", "a sentence, for bases that were warmed up on it")(ShortPuzzles)
 FORMATS.register("nano", "marks; for a base that was trained on them")(NanoPuzzles)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from azr_population.domains.code.complexity import parse
 from azr_population.domains.code.descriptors import KINDS, literal_kind
+from azr_population.domains.code.source import read_program
 from azr_population.domains.measure import Measure
 from azr_population.domains.space import Descriptor, Space
 
@@ -41,7 +41,7 @@ def measure(program: str) -> dict[str, float]:
 @lru_cache(maxsize=4096)
 def _counted(program: str) -> tuple[Mapping[str, float], Mapping[str, int]] | None:
     """The measures, and how many operations of each group there are."""
-    tree = parse(program)
+    tree = read_program(program).tree
     if tree is None:
         return None
     groups = dict.fromkeys(GROUPS, 0)

@@ -70,7 +70,7 @@ class OperatorCredit:
         self._lives.append(Life(operator, child, parent, step, victim))
 
     def summary(self, step: int) -> dict[str, dict[str, Any]]:
-        """By operator, up to `step`; the section `operators` of `metrics.jsonl`.
+        """By operator, up to `step`; `evolution/<operator>/...` in `metrics.jsonl`.
 
         `born`, `replaced` and `alive` count children; `mean_life` is in steps, until replaced or
         until now. `judged` children met a replacement step at which they could be replaced,

@@ -28,8 +28,8 @@ def mu(member: Member, rewards: Sequence[float]) -> float:
     return member.rating.mu
 
 
-@FITNESS.register("blind", "the ablation of fitness")
-def blind(member: Member, rewards: Sequence[float]) -> float:
+@FITNESS.register("constant", "the ablation of fitness")
+def constant(member: Member, rewards: Sequence[float]) -> float:
     """The same for everybody: who goes is then a matter of its number, which says nothing."""
     return 0.0
 
@@ -39,9 +39,9 @@ def measured(member: Member, rewards: Sequence[float]) -> float:
     return member.rating.conservative if member.skill is None else member.skill
 
 
-MEASURED = ("exam_validation", "crossplay")
+MEASURED = ("validation_eval", "crossplay")
 """Fitness that local runs measure before they replace; see `method/skill.py`."""
-FITNESS.register("exam_validation", "the best that fitness can know; of students")(measured)
+FITNESS.register("validation_eval", "the best that fitness can know; of students")(measured)
 FITNESS.register("crossplay", "every student against the step's tasks of every teacher")(measured)
 
 

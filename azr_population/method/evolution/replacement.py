@@ -66,7 +66,7 @@ class PopulationBasedTraining:
     def replaced(self, size: int) -> int:
         """How many members of a sub-population of `size` are replaced at a time, where as many are
         neither elites nor too young: `fraction` of them, halves rounded up, at least one."""
-        fraction = self.settings.fraction
+        fraction = self.settings.replace_fraction
         return max(1, math.floor(fraction * size + 0.5)) if fraction > 0 else 0
 
     def fitness_of(
@@ -125,13 +125,15 @@ class PopulationBasedTraining:
         """
         mu = math.fsum(rating.mu for rating in parents) / len(parents)
         variance = math.fsum(rating.sigma**2 for rating in parents) / len(parents)
-        return Rating(mu, min(initial.sigma, math.sqrt(variance + self.settings.widen**2)))
+        return Rating(
+            mu, min(initial.sigma, math.sqrt(variance + self.settings.child_sigma_increase**2))
+        )
 
     def _victims(self, fitness: Fitness, members: Sequence[Member], step: int) -> list[int]:
         kept = set(ranked(fitness)[: self.settings.elites])
         for index, member in enumerate(members):
             # Founders are not protected: they have been rated since the first step.
-            if member.generation and step - member.born < self.settings.ready:
+            if member.generation and step - member.born < self.settings.grace_period:
                 kept.add(index)
         born = [member.born for member in members]
         order = REPLACEMENT.find(self.settings.replacement).function(fitness, born)

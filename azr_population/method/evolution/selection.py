@@ -30,7 +30,10 @@ def truncation(
 ) -> list[int]:
     """Any of the best `top` share of the candidates (at least `count` of them), equally likely."""
     if not 0.0 < top <= 1.0:
-        raise UserError(f"evolution.selection_options.top={top} must be above 0 and at most 1")
+        raise UserError(
+            f"evolution.selection_options.top={top} must be above 0 and at most 1",
+            key="evolution.selection_options.top",
+        )
     best = ranked(fitness)[: max(count, math.ceil(top * len(fitness)))]
     return [best[i] for i in generator.permutation(len(best))[:count]]
 
@@ -41,7 +44,10 @@ def tournament(
 ) -> list[int]:
     """For each parent, the fittest of `size` candidates drawn from those not yet chosen."""
     if size < 1:
-        raise UserError(f"evolution.selection_options.size={size} must be at least 1")
+        raise UserError(
+            f"evolution.selection_options.size={size} must be at least 1",
+            key="evolution.selection_options.size",
+        )
     place = {index: rank for rank, index in enumerate(ranked(fitness))}
     left = list(range(len(fitness)))
     chosen: list[int] = []
@@ -63,7 +69,10 @@ def fitness_proportional(
     chance: the best is (1 + base) / base = 11 times as likely as the worst at the default.
     """
     if not base > 0.0:
-        raise UserError(f"evolution.selection_options.base={base} must be above 0")
+        raise UserError(
+            f"evolution.selection_options.base={base} must be above 0",
+            key="evolution.selection_options.base",
+        )
     known = np.isfinite(fitness)
     if not known.any():
         return random(fitness, count, generator)

@@ -41,7 +41,9 @@ def quality(odds: Odds) -> float:
 def hard(odds: Odds, k: float = 2.0) -> float:
     """(1 - p)^k: most weight on the teachers that the student seldom beats; k >= 0."""
     if k < 0.0:
-        raise UserError(f"matchmaking.options.k={k} must not be negative")
+        raise UserError(
+            f"matchmaking.options.k={k} must not be negative", key="matchmaking.options.k"
+        )
     return (1.0 - odds.p) ** k
 
 

@@ -80,7 +80,8 @@ class RatingSystem:
         if not 0.0 <= draw_probability < 1.0:
             raise UserError(
                 f"matchmaking.draw_probability={draw_probability} is no chance of a draw; "
-                "it must be at least 0 and below 1"
+                "it must be at least 0 and below 1",
+                key="matchmaking.draw_probability",
             )
         self.tau = tau
         self.forfeit = forfeit

@@ -32,7 +32,8 @@ class Roster:
         if teachers < 1 or students < 1:
             raise UserError(
                 f"population.teachers={teachers}, population.students={students}: give at least "
-                "one of each, or 0 of both for the single agent"
+                "one of each, or 0 of both for the single agent",
+                key="population.teachers",
             )
         roles = [Role.TEACHER] * teachers + [Role.STUDENT] * students
         numbers = [*range(teachers), *range(students)]

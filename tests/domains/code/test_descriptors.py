@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from azr_population.domains.code.complexity import measure, parse
+from azr_population.domains.code.complexity import measure
 from azr_population.domains.code.descriptors import (
     DESCRIPTORS,
     argument_kinds,
@@ -13,6 +13,7 @@ from azr_population.domains.code.descriptors import (
     of_data,
     of_program,
 )
+from azr_population.domains.code.source import read_program
 from azr_population.domains.code.space import SPACE
 
 PROGRAM = """
@@ -23,7 +24,7 @@ def f(a, n):
 
 
 def test_a_program_and_its_data() -> None:
-    tree, measured = parse(PROGRAM), measure(PROGRAM)
+    tree, measured = read_program(PROGRAM).tree, measure(PROGRAM)
     assert tree is not None and measured is not None
     point = (*of_program(tree, measured), *of_data({"inputs": ["[1, 3], 2"], "outputs": ["5"]}))
     names = [descriptor.name for descriptor in DESCRIPTORS]

@@ -18,7 +18,7 @@ RULES = TaskConfig()
 
 @pytest.fixture(name="referee", scope="module")
 def referee_fixture() -> Iterator[Referee]:
-    with Referee(RefereeSettings(workers=1, deadline=1.0)) as referee:
+    with Referee(RefereeSettings(workers=1, timeout=1.0)) as referee:
         yield referee
 
 
@@ -105,7 +105,7 @@ def test_drawn_tasks_are_tasks(referee: Referee) -> None:
     domain, rng = find_domain("code_e"), Random(4)
     tasks = [domain.draw("code_e", rng) for _ in range(25)]
     proposals = [Proposal(task.type, task.program, task.inputs) for task in tasks]
-    rules = TaskConfig(refuse=[])
+    rules = TaskConfig(reject=[])
     assert domain.judge(proposals, referee, rules) == tasks
     names = {task.outputs[0] for task in tasks}
     assert "NoError" in names and len(names) > 4

@@ -2,17 +2,15 @@
 
 import json
 
+import needs
 import pytest
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.puzzles.domain import Puzzles
 from azr_population.domains.puzzles.p3 import read_p3
 from azr_population.errors import UserError
-from azr_population.measuring.evaluation.benchmarks.p3 import p3
-from azr_population.measuring.evaluation.data import describe, read
-from azr_population.measuring.evaluation.grading.grade import Graders
-from azr_population.measuring.evaluation.grading.self_check import prove
-from azr_population.measuring.evaluation.prompts import WORDINGS
+from azr_population.evals.benchmarks import read_benchmark
+from azr_population.evals.prompts import find_template
 from azr_population.method.phases import seed_tasks
 from azr_population.referee import Referee
 
@@ -57,18 +55,18 @@ def test_another_file_is_refused(tmp_path, content):
 
 
 def test_as_a_benchmark_every_answer_that_sat_takes_is_right(file):
-    data = read(p3, file.parent)
-    assert describe(p3, file.parent).problems == "5" and len(data.problems) == 5
-    wording = WORDINGS.find(p3.prompt).function
-    assert "def sat(n: int, m=1369):" in wording(data.problems[0]).text
+    scorers = needs.module("azr_population.evals.scorers", "-e '.[eval]'")
+    problems = read_benchmark("p3", str(file.parent)).problems
+    template = find_template("", "p3")
+    assert len(problems) == 5
+    assert "def sat(n: int, m=1369):" in template.make(problems[0]).text
     answers = ["37", "[1, 30, 40]", "1000000001", "12344", None]
     asked = [
-        (problem, "no block" if answer is None else f"Yes.\n```answer\n{answer}\n```")
-        for problem, answer in zip(data.problems, answers, strict=True)
+        ("puzzle", problem, "no block" if answer is None else f"Yes.\n```answer\n{answer}\n```")
+        for problem, answer in zip(problems, answers, strict=True)
     ]
-    with Graders(1) as graders:
-        prove(p3.title, wording.rule, data.problems, graders)
-        ((_, verdicts),) = graders.grade(wording.rule, asked)
+    scorers.check_grader("p3", str(file.parent))
+    verdicts = scorers.graders().grade(asked)
     assert [verdict.reason for verdict in verdicts] == [
         "passed", "passed", "passed", "wrong", "no answer",
     ]  # fmt: skip

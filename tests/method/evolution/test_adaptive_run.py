@@ -19,16 +19,16 @@ from azr_population.runs.checkpoint import members_digest
 
 OVERRIDES = [
     "population=2t2s",
-    "population.rows=3",
-    "population.attempts=2",
+    "population.batch_size=3",
+    "population.samples_per_task=2",
     "evolution.interval=1",
-    "evolution.ready=0",
+    "evolution.grace_period=0",
     "evolution.adaptive=true",
     "evolution.operators.layer_wise=0",
     "evolution.operators.component_masking+full_gaussian=8",
     "evolution.options.full_gaussian.eps=0.1",
     "evolution.selection_options.top=1",
-    "exam.every=0",
+    "eval.every=0",
     "run.checkpoint_every=1",
     "run.steps=4",
     "engine.threads=1",
@@ -40,8 +40,7 @@ OVERRIDES = [
 def records(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Metrics without times, and lineage."""
     run = RunDirectory(path)
-    timed = ("seconds", "phases")
-    metrics = [{k: v for k, v in row.items() if k not in timed} for row in run.metrics()]
+    metrics = [{k: v for k, v in row.items() if not k.startswith("time/")} for row in run.metrics()]
     return metrics, list(run.lineage())
 
 

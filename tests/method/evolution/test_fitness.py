@@ -22,6 +22,7 @@ def test_a_member_without_rewards_is_the_least_fit() -> None:
 
 def test_unknown_names_list_the_valid_ones() -> None:
     with pytest.raises(
-        UserError, match="conservative_rating, mu, blind, exam_validation, crossplay, mean_reward"
+        UserError,
+        match="conservative_rating, mu, constant, validation_eval, crossplay, mean_reward",
     ):
         FITNESS.find("elo")

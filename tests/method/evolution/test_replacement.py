@@ -17,7 +17,7 @@ from azr_population.method.members import Member, Rating, Roster
 
 
 def training(**options: Any) -> PopulationBasedTraining:
-    return PopulationBasedTraining(EvolutionConfig(**{"ready": 0, **options}))
+    return PopulationBasedTraining(EvolutionConfig(**{"grace_period": 0, **options}))
 
 
 def students(*mus: float) -> list[Member]:

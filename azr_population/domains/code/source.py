@@ -1,0 +1,117 @@
+"""The one place that reads the source text of programs that models write. Nothing runs here.
+
+The trainer measures, compares and counts such programs in its own process, so no text may raise,
+hang or grow here: every reader is bounded, and gives a value or says why there is none.
+"""
+
+import ast
+import cmath
+import warnings
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import NamedTuple
+
+MAX_CHARS = 20_000
+"""Longer texts are not parsed: the parser's stack is C's, and its depth grows with the text."""
+
+_UNREADABLE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError, SystemError)
+"""What CPython's parser raises for text: ValueError for null bytes, surrogates and numbers of over
+4,300 digits, SystemError where it loses count of a deep nesting (3.11)."""
+
+
+class Source(NamedTuple):
+    """A program as the parser has it. The tree is shared: nobody may change it."""
+
+    tree: ast.Module | None
+    reason: str = ""
+    """Why there is no tree: `too_long`, `too_nested` or `syntax_error`."""
+
+
+@lru_cache(maxsize=64)
+def read_program(text: str) -> Source:
+    """The program's tree, or the reason why it has none."""
+    tree = _parse(text, "exec")
+    return Source(tree) if isinstance(tree, ast.Module) else Source(None, str(tree))
+
+
+def arguments(text: str) -> list[ast.expr]:
+    """The arguments in an argument list such as `[1, 2], key='a'`; empty if it is not one."""
+    tree = _parse(f"f({text})", "eval")
+    call = tree.body if isinstance(tree, ast.Expression) else None
+    if not isinstance(call, ast.Call):
+        return []
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def literal(node: ast.expr) -> str | None:
+    """The `repr` of a literal; None for any other expression, and for a number of over 4,300
+    digits, which Python does not write out."""
+    try:
+        return repr(ast.literal_eval(node))
+    except (*_UNREADABLE, TypeError):
+        return None
+
+
+def is_finite(text: str) -> bool:
+    """Whether no number in an argument list is infinite (`1e999`); NaN cannot be written as one
+    literal, and `1e999 - 1e999` holds an infinite one."""
+    numbers = (
+        node.value
+        for argument in arguments(text)
+        for node in ast.walk(argument)
+        if isinstance(node, ast.Constant) and isinstance(node.value, (float, complex))
+    )
+    return all(cmath.isfinite(number) for number in numbers)
+
+
+def laid_out(text: str) -> str | None:
+    """The program as Python lays it out, without comments; None where it cannot be written: it does
+    not parse, or holds what has no source text (backslashes in f-strings before Python 3.12)."""
+    tree = read_program(text).tree
+    try:
+        return None if tree is None else ast.unparse(tree)
+    except _UNREADABLE:
+        return None
+
+
+def fingerprint(text: str, constants: bool = True) -> tuple[Hashable, ...] | None:
+    """What is equal for programs that differ in layout and comments only, or, without `constants`,
+    in the values of their constants too; None where the program does not parse.
+
+    The nodes of the tree in preorder, with the lengths of their lists, so that equal fingerprints
+    have equal trees. Nothing is written out: every tree that was parsed has one.
+    """
+    tree = read_program(text).tree
+    if tree is None:
+        return None
+    found: list[Hashable] = []
+    rest: list[object] = [tree]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, ast.Constant):
+            # 1, 1.0 and True are equal and hash alike; 0.0 and -0.0 differ in their signs only.
+            found.append(("Constant", type(node.value), node.value) if constants else "Constant")
+        elif isinstance(node, ast.AST):
+            found.append(type(node).__name__)
+            rest.extend(getattr(node, field, None) for field in reversed(node._fields))
+        elif isinstance(node, list):
+            found.append(len(node))
+            rest.extend(reversed(node))
+        else:  # a name, None, or the conversion in an f-string
+            found.append(("value", node))
+    return tuple(found)
+
+
+def _parse(text: str, mode: str) -> ast.AST | str:
+    """The tree, or the reason why there is none."""
+    if len(text) > MAX_CHARS:
+        return "too_long"
+    try:
+        with warnings.catch_warnings():
+            # Programs written by a model are full of `is 1` and odd escapes.
+            warnings.simplefilter("ignore")
+            return ast.parse(text, mode=mode)
+    except (RecursionError, MemoryError, SystemError):
+        return "too_nested"
+    except _UNREADABLE:
+        return "syntax_error"
