@@ -17,7 +17,7 @@ RUN sed -n '/- pip:/,$s/^ *- \([^ #]*==[^ ]*\).*/\1/p' /opt/azr/azr_env.yml >/op
     python -m pip install --no-deps --requirement /opt/pins.txt
 RUN python -m pip install --no-build-isolation --requirement /opt/azr/flashattn_requirements.txt
 
-# Floors in setup.py are what AZR has, so nothing of it moves: the pins are the constraint.
+# Floors in pyproject.toml are what AZR has, so nothing of it moves: the pins are the constraint.
 COPY . /opt/azr_population
 RUN python -m pip install --constraint /opt/pins.txt /opt/azr_population
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:  # what type checkers and editors read in the place of `__geta
     from azr_population.hosts.local.played import Run as Run
     from azr_population.hosts.local.run import resume as resume
     from azr_population.hosts.local.run import train as train
-    from azr_population.measuring.evaluation.benchmark import benchmark as benchmark
     from azr_population.method.matchmaking import Matchmaker as Matchmaker
     from azr_population.method.members import RatingSystem as RatingSystem
     from azr_population.method.members import Roster as Roster
@@ -39,7 +38,7 @@ if TYPE_CHECKING:  # what type checkers and editors read in the place of `__geta
     from azr_population.weights.peft_folder import load_adapter as load_adapter
     from azr_population.weights.peft_folder import save_adapter as save_adapter
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # An installation has patches/ and recipes/ in this folder; in a checkout they lie beside it.
 if not (Path(__file__).parent / "patches").is_dir():
@@ -49,7 +48,6 @@ _HOMES = {
     "Adapter": "weights.adapter",
     "all_operators": "weights.breeding",
     "Bank": "weights.bank",
-    "benchmark": "measuring.evaluation.benchmark",
     "breed": "weights.breeding",
     "Factors": "weights.adapter",
     "get_operator": "weights.breeding",

@@ -6,8 +6,30 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from azr_population.errors import UserError
+from azr_population.files import read_json
+
 PACKAGES = ("azr-population", "torch", "transformers", "peft", "numpy", "trueskill")
 """What every run computes with."""
+
+FORMAT = "0.3.0"
+"""The first version that wrote runs with today's configuration keys."""
+
+
+def refuse_older_format(config_file: Path, settings: dict[str, Any]) -> None:
+    """Refuses the `config.yaml` of a run that a version before `FORMAT` wrote. Raises UserError:
+    naming that version."""
+    population = settings.get("population")
+    if "exam" not in settings and not (isinstance(population, dict) and "rows" in population):
+        return
+    record = config_file.parent / "environment.json"
+    stored = read_json(record) if record.is_file() else {}
+    packages = stored.get("packages") if isinstance(stored, dict) else None
+    writer = packages.get("azr-population") if isinstance(packages, dict) else None
+    raise UserError(
+        f"{config_file} was written by azr-population {writer or f'before {FORMAT}'}, whose keys "
+        f"this version does not read; use that version for this run, or start it again"
+    )
 
 
 def installed(package: str) -> str | None:

@@ -1,7 +1,8 @@
 """A domain of one's own: the teacher writes a sum, Python knows what it is, the student finds out.
 
     cd examples
-    azr-population train task.domain=arithmetic.Arithmetic base.format=sums run.dir=../runs/sums
+    azr-population train task.domain=arithmetic.Arithmetic base.prompt_format=sums \
+        run.dir=../runs/sums
 
 It plays on the base that ships, which has never seen a bare sum: its prompts begin a program that
 the base completes.
@@ -61,14 +62,14 @@ class Arithmetic(Domain):
     """Sums, differences and products of whole numbers."""
 
     types: ClassVar[Mapping[str, str]] = {"calculate": "find the value"}
-    formats = Registry("base.format")
+    formats = Registry("base.prompt_format")
     rules = ("trivial",)
     measures = (Measure("digits", "Digits", "per task", "digits", section="complexity"),)
 
     def judge(
         self, proposals: Sequence[Proposal], referee: Referee, rules: Rules
     ) -> list[Task | str]:
-        refuse = self.rules if rules.refuse is None else rules.refuse
+        refuse = self.rules if rules.reject is None else rules.reject
         return [self._judge(proposal, "trivial" in refuse) for proposal in proposals]
 
     def _judge(self, proposal: Proposal, refuse_trivial: bool) -> Task | str:

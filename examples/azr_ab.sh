@@ -1,34 +1,60 @@
 #!/usr/bin/env bash
-# A/B: stock AZR, the same agent as one adapter, and a population, then the verdict. Same data, steps,
-# rows and validation; OUT holds the arms' logs and the page.
+# A/B: stock AZR, the same agent as one adapter, and a population: same data, steps, samples and
+# validation, then the comparison. OUT (azr_ab) holds logs, run directories and the page.
 #   AZR_HOME=~/Absolute-Zero-Reasoner bash examples/azr_ab.sh [more overrides, for all arms]
+#   DRY=1 SEEDS="1 2 3" ARMS="stock single 4t4s" bash examples/azr_ab.sh   # rehearses, plays nothing
 #
-# What each pair tells:
+# What each pair shows:
 #   stock  against single: full weights against one LoRA adapter, nothing else
-#   single against 4t4s:   the population, with rows, attempts and updates per adapter equal
-#                          (members' trained_rows, updates and tokens in metrics.jsonl show it)
-# Skill is AZR's validation (`data.val_files`), which every arm sits before the first step, every tenth
-# and after the last; of a population its best rated student. Run every arm with several seeds:
-# population.seed is ours, stock has none; `compare` takes several logs under one name.
+#   single against 4t4s:   the population, with samples and updates per adapter equal
+# Seeds are played in turn, all arms of a seed before the next. An interrupted run goes on from its last
+# checkpoint when the script is started again. population.seed is ours; stock AZR has none, so its
+# runs differ by chance alone. Skill is AZR's validation (`data.val_files`): before the first step,
+# every tenth and after the last; of a population its best rated student.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=${OUT:-$PWD/azr_ab}
 mkdir -p "$out" && out=$(cd "$out" && pwd)
+steps=${STEPS:-200} seeds=${SEEDS:-1} arms=${ARMS:-stock single 4t4s}
 cd "${AZR_HOME:?name your AZR checkout}"
 
-# The logger `console` prints the steps that `compare` reads of stock AZR; AZR's script has it on.
-play() {  # arm, its steps, its overrides
-    bash scripts/selfplay/coder7b.sh trainer.n_gpus_per_node=8 trainer.project_name=ab \
-        trainer.val_before_train=True trainer.experiment_name="$1" trainer.total_training_steps="$2" \
-        "${@:3}" 2>&1 | tee "$out/$1.log"
+play() {  # arm, seed, more overrides
+    local arm=$1 seed=$2 name=$1_seed_$2 count=$steps own=()
+    if [ "$arm" = stock ]; then
+        count=$((steps + 1))  # AZR plays one step less than it is told; with the override it plays all
+    else
+        own=(+population="$arm" population.seed="$seed" population.run_dir="$out/$arm/seed_$seed")
+    fi
+    # The logger `console` prints the steps that `compare` reads of stock AZR; AZR's script has it on.
+    bash scripts/selfplay/coder7b.sh trainer.n_gpus_per_node="${GPUS:-8}" trainer.project_name=ab \
+        trainer.val_before_train=True trainer.resume_mode=auto trainer.experiment_name="$name" \
+        trainer.total_training_steps="$count" "${own[@]}" "${@:3}"
 }
-# AZR plays one step less than it is told; with the override it plays all.
-play stock 201 "$@"
-play single 200 +population=single population.run_dir="$out/single" "$@"
-play 4t4s 200 +population=4t4s population.run_dir="$out/4t4s" "$@"
 
-python -m azr_population.cli compare stock="$out/stock.log" single="$out/single" 4t4s="$out/4t4s" \
-    --out "$out/compare.html"
-python -m azr_population.cli compare single="$out/single" 4t4s="$out/4t4s" --out "$out/population.html"
-echo "run directories with report.html: $out/single $out/4t4s"
+for arm in $arms; do
+    if [ "$arm" = stock ]; then
+        echo "stock: AZR's own command, $steps steps; it has no rehearsal"
+    else
+        echo "$arm: rehearsal"
+        play "$arm" "${seeds%% *}" population.dry_run=true "$@"
+    fi
+done
+[ -z "${DRY:-}" ] || exit 0
+
+logs=()
+for seed in $seeds; do
+    for arm in $arms; do
+        mkdir -p "$out/$arm"
+        log=$out/$arm/seed_$seed.log
+        if [ ! -e "$out/$arm/seed_$seed.done" ]; then
+            play "$arm" "$seed" "$@" 2>&1 | tee -a "$log"
+            touch "$out/$arm/seed_$seed.done"
+        fi
+        # A population's records are in its run directory; stock AZR has its log alone.
+        if [ "$arm" = stock ]; then logs+=("$arm=$log"); else logs+=("$arm=$out/$arm/seed_$seed"); fi
+    done
+done
+
+python -m azr_population.cli compare "${logs[@]}" --out "$out/compare.html"
+echo "run directories with report.html: $out/ARM/seed_N"
 echo "members load in PEFT and vLLM: $here/load_member.py"

@@ -57,7 +57,7 @@ class RefereeExecutor:
         self.max_workers = max_workers
         self.ast_check = ast_check
         self.settings = settings or RefereeSettings(
-            workers=max_workers, deadline=float(timeout_length)
+            workers=max_workers, timeout=float(timeout_length)
         )
         self._literal_inputs = literal_inputs
         self._referee: Referee | None = None
@@ -108,7 +108,7 @@ class RefereeExecutor:
             tuple(_list(imports)),
             tuple(_list(banned_keywords)),
             tuple(_list(banned_keywords_for_errors_and_exceptions)) if check_error else (),
-            gate=1,
+            required_calls=1,
         )
         outcomes = self._run([work])[0][1:]
         first, last = outcomes[0], outcomes[-1]
@@ -209,7 +209,7 @@ class RefereeExecutor:
     def _as_literals(self, inputs: Sequence[str]) -> list[str]:
         """What expressions come to, without a program; those that fail stay as they are."""
         expressions = [text for text in inputs if not is_literal(text)]
-        works = [Work("", (Call(wire.ARGUMENTS, text),), apart=True) for text in expressions]
+        works = [Work("", (Call(wire.ARGUMENTS, text),), isolated=True) for text in expressions]
         known = {
             text: outcome.text
             for text, (outcome,) in zip(expressions, self._run(works), strict=True)

@@ -5,5 +5,5 @@ set -euo pipefail
 . "$(dirname "$0")/env.sh"
 # An exam of three times the usual tasks, at the first step and the last, each sampled once: so few steps
 # move its score by about as much as 60 tasks err.
-exec "$venv/bin/azr-population" train population=4t4s base=nano population.rows=48 run.steps=32 \
-    exam.every=32 exam.tasks_per_type=60 exam.attempts=1 run.dir=runs/demo seed=1 "$@"
+exec "$venv/bin/azr-population" train population=4t4s base=nano population.batch_size=48 run.steps=32 \
+    eval.every=32 eval.tasks_per_type=60 eval.samples=1 run.dir=runs/demo seed=1 "$@"

@@ -78,7 +78,7 @@ environment() {
     local python version line wanted stamp=$venv/installed
     environment_python
     environment_line
-    wanted=$(echo "$version"; cat setup.py "$constraints" scripts/env.sh | sha256sum)
+    wanted=$(echo "$version"; cat setup.py pyproject.toml "$constraints" scripts/env.sh | sha256sum)
     [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && return
     echo "installing the $line line of versions into $venv with Python $version (a few minutes the first time)"
     environment_venv

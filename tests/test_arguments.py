@@ -33,7 +33,7 @@ def test_help_tells_what_every_argument_is_and_its_default(parser):
     ("typed", "said"),
     [
         (["trian"], "COMMAND trian is unknown; did you mean train?"),
-        (["evaluate", "x", "--members", "studens"], "did you mean students?"),
+        (["benchmark", "x", "--members", "studens"], "did you mean students?"),
         (["completion", "fish"], "shell fish is unknown; choose from bash, zsh, tcsh"),
         (["resume"], "the following arguments are required: RUN;"),
     ],

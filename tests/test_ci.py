@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def parts(tmp_path):
     """A checkout of nothing but `.ci/run` and parts that pass."""
-    for script in ("check", "demo", "docs", "env", "test", "vllm_cpu"):
+    for script in ("check", "demo", "docs", "env", "test", "verl", "vllm_cpu"):
         stub(tmp_path / "scripts" / f"{script}.sh", "exit 0")
     for line in ("pins", "current", "vllm"):
         for program in ("azr-population", "python"):

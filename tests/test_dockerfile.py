@@ -29,12 +29,20 @@ def test_what_is_copied_is_there_and_installs():
     copied = [text.split()[0] for kind, text in instructions() if kind == "COPY"]
     assert copied == ["."]
     ignored = (ROOT / ".dockerignore").read_text().split()
-    needed = ("setup.py", "azr_population", "patches", "recipes", "hydra_plugins", "README.md")
+    needed = (
+        "setup.py",
+        "pyproject.toml",
+        "azr_population",
+        "patches",
+        "recipes",
+        "hydra_plugins",
+        "README.md",
+    )
     assert all((ROOT / name).exists() and name not in ignored for name in needed)
 
 
 @needs.azr_checkout
-def test_the_pins_of_azrs_environment_are_read_and_meet_what_setup_asks_for(tmp_path):
+def test_the_pins_of_azrs_environment_are_read_and_meet_our_floors(tmp_path):
     (step,) = [text for kind, text in instructions() if text.startswith("sed ")]
     read = step.partition(" && ")[0].replace("/opt/azr/", f"{needs.AZR_HOME}/")
     read = read.replace("/opt/pins.txt", str(tmp_path / "pins.txt"))
@@ -42,9 +50,9 @@ def test_the_pins_of_azrs_environment_are_read_and_meet_what_setup_asks_for(tmp_
     lines = (tmp_path / "pins.txt").read_text().split()
     pins = dict(line.split("==") for line in lines)
     assert len(pins) > 150 and pins["verl"] == "0.4.1" and pins["vllm"] == "0.8.5"
-    setup = (ROOT / "setup.py").read_text()
+    pyproject = (ROOT / "pyproject.toml").read_text()
     for name in ("torch", "transformers", "peft", "hydra-core", "ray"):
-        floor = re.search(rf'"{name}(?:\[default\])?>=([\d.]+)', setup)
+        floor = re.search(rf'"{name}(?:\[default\])?>=([\d.]+)', pyproject)
         wanted, pinned = (
             tuple(int(part) for part in text.split(".")) for text in (floor[1], pins[name])
         )

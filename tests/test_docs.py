@@ -21,24 +21,22 @@ import torch
 from printed import Printed, commands, own_files, pages
 
 import azr_population
+from azr_population.analysis.recipes import read_arms, read_recipe
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import _parser, main
 from azr_population.config.inside_azr import PopulationSettings, arms
 from azr_population.config.load import load_config
 from azr_population.engines.base_model import load_base
 from azr_population.engines.torch_engine import make_bank
-from azr_population.experiments.arms import read_arms
-from azr_population.experiments.recipe import read_recipe
 from azr_population.hosts.local.check import check_config
 from azr_population.hosts.local.played import Run
-from azr_population.measuring.evaluation.benchmark import BENCHMARKS, chosen
-from azr_population.measuring.evaluation.data import read
+from azr_population.registry import trust
 from azr_population.weights import evolve_command
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.peft_folder import save_adapter
 
 ROOT = Path(__file__).parents[1]
-SETUP = (ROOT / "setup.py").read_text()
+PYPROJECT = (ROOT / "pyproject.toml").read_text()
 PLACEHOLDER = re.compile(r"NAME|<.*>|\.\.\.")
 
 
@@ -86,23 +84,26 @@ def check_ours(words):
         return
     arguments = _parser().parse_args(words)
     if words[0] == "train":
-        check_config(load_config([re.sub(r"\$\w+", "1", text) for text in arguments.overrides]))
+        config = load_config([re.sub(r"\$\w+", "1", text) for text in arguments.overrides])
+        trust(config)
+        check_config(config)
     if words[0] == "recipe" and arguments.name:
         read_recipe(arguments.name, read_arms())
 
 
 def check_pip(words):
-    """What is installed is ours, or what setup.py names."""
+    """What is installed is ours, or what pyproject.toml names."""
     assert words[0] == "install"
     for option, value in itertools.pairwise(words):
         if option == "-c":
             assert (ROOT / value).is_file()
         if option == "-e":
             extras = re.findall(r"\w+", value.removeprefix("."))
-            assert extras and all(f'"{extra}": ' in SETUP for extra in extras)
+            assert extras
+            assert all(re.search(rf"^{extra} = \[", PYPROJECT, re.MULTILINE) for extra in extras)
     for name in words[1:]:
         if re.fullmatch(r"[a-z]\w*", name):
-            assert f'"{name}' in SETUP
+            assert f'"{name}' in PYPROJECT
         assert name != "azr-population", "there is no such project on the package index"
 
 
@@ -158,7 +159,9 @@ CHECKS = {
     "python": check_python,
     "bash": check_bash,
     "pytest": check_pytest,
-    **dict.fromkeys(("sudo", "git", "export", "cd", "ray", ".", "hf", "curl"), somebody_elses),
+    **dict.fromkeys(
+        ("sudo", "git", "export", "cd", "ray", ".", "hf", "curl", "inspect"), somebody_elses
+    ),
 }
 
 
@@ -171,7 +174,6 @@ def own(tmp_path, monkeypatch):
     yield tmp_path
     for name in names:
         sys.modules.pop(name.removesuffix(".py"), None)
-    BENCHMARKS._entries.pop("sums", None)
 
 
 @pytest.mark.parametrize("printed", list(dict.fromkeys(commands())), ids=str)
@@ -198,7 +200,7 @@ def test_the_pages_print_what_they_should():
 
 
 def test_the_help_of_commands_shows_what_they_take(capsys):
-    for command in ("train", "compare", "evaluate"):
+    for command in ("train", "compare", "benchmark"):
         with pytest.raises(SystemExit):
             main([command, "--help"])
         shown = capsys.readouterr().out.splitlines()
@@ -207,7 +209,12 @@ def test_the_help_of_commands_shows_what_they_take(capsys):
 
 
 def test_what_is_ones_own_plays(own, capsys):
-    small = ["population.rows=8", "population.attempts=2", "exam.every=0", "referee.workers=1"]
+    small = [
+        "population.batch_size=8",
+        "population.samples_per_task=2",
+        "eval.every=0",
+        "referee.workers=1",
+    ]
     (line,) = [p.line for p in commands() if "run.dir=runs/own" in p.line]
     assert main([*shlex.split(line)[1:], *small]) == 0
     assert capsys.readouterr().out == "sampling for 4 members\nplaying 2t2s\nfinished\n"
@@ -221,12 +228,6 @@ def test_what_is_ones_own_plays(own, capsys):
     assert paid and paid <= {
         (1 - rate) ** 2 - 0.3 * copies for rate in (0, 0.5, 1) for copies in (0, 1)
     }
-
-
-def test_ones_own_benchmark_is_read(own):
-    (own / "sums.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}\n')
-    (benchmark,) = chosen("own_benchmark.sums")
-    assert [problem.gold for problem in read(benchmark, own).problems] == ["2"]
 
 
 def test_readme_names_every_choice_of_every_group():
@@ -277,7 +278,12 @@ def test_every_example_is_run_by_a_test():
 @pytest.mark.slow
 def test_the_commands_for_a_laptop_run_one_after_the_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    small = ["population.rows=4", "population.attempts=2", "exam.every=0", "referee.workers=1"]
+    small = [
+        "population.batch_size=4",
+        "population.samples_per_task=2",
+        "eval.every=0",
+        "referee.workers=1",
+    ]
     assert main(["train", *small, "run.steps=1", "run.dir=runs/demo"]) == 0
     block = (ROOT / "README.md").read_text().split("## With a laptop")[1].split("\n\n")[1]
     commands = [line.split("#")[0].split() for line in block.splitlines()]
@@ -292,8 +298,10 @@ def test_the_commands_for_a_laptop_run_one_after_the_other(tmp_path, monkeypatch
 def members(tmp_path_factory):
     """The members' folder of a tiny run."""
     run = tmp_path_factory.mktemp("runs") / "demo"
-    small = "population=2t2s population.rows=4 population.attempts=2 exam.every=0 run.steps=1"
-    assert main(["train", *small.split(), "referee.workers=1", f"run.dir={run}"]) == 0
+    small = "population=2t2s population.batch_size=4 population.samples_per_task=2 eval.every=0"
+    assert (
+        main(["train", *small.split(), "run.steps=1", "referee.workers=1", f"run.dir={run}"]) == 0
+    )
     return run / "members"
 
 

@@ -5,8 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from azr_population import registry as registry_module
+from azr_population.config.schema import Config
 from azr_population.errors import UserError
-from azr_population.registry import Registry
+from azr_population.registry import EVERYTHING, Registry, trust
+
+
+@pytest.fixture(autouse=True)
+def nothing_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_module, "_trusted", set())
+    monkeypatch.setattr(registry_module, "_untrusted_folder", None)
 
 
 def test_names_are_found_listed_and_unique() -> None:
@@ -32,6 +40,7 @@ def test_an_unknown_name_names_the_key_and_the_choices(name: object) -> None:
 
 def test_a_path_names_a_function_anywhere() -> None:
     registry: Registry = Registry("task.colour")
+    trust(EVERYTHING)
     assert registry.find("math.floor").function(2.5) == 2
     with pytest.raises(UserError, match=r"task\.colour=math\.flor cannot be imported: .*flor"):
         registry.find("math.flor")
@@ -48,6 +57,7 @@ def test_a_path_is_looked_for_in_the_current_folder(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
     registry: Registry = Registry("task.colour")
+    trust(EVERYTHING)
     assert registry.find("in_the_current_folder.blue").function() == 3
     with pytest.raises(UserError, match=r"in_the_current_folder\.worth is no function"):
         registry.find("in_the_current_folder.worth")
@@ -57,5 +67,43 @@ def test_a_path_is_looked_for_in_the_current_folder(
 
 def test_a_registry_of_made_things_says_what_makes_them() -> None:
     registry: Registry = Registry("task.colour", int, "@colour")
+    trust("math.floor")
     with pytest.raises(UserError, match=r"math\.floor is no int; decorate it by @colour"):
         registry.find("math.floor")
+
+
+def test_only_what_the_user_typed_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = f"from pathlib import Path\nPath({str(tmp_path / 'was_run')!r}).touch()\n"
+    (tmp_path / "typed_by_nobody.py").write_text(f"{mark}def blue(): return 3\n")
+    monkeypatch.chdir(tmp_path)
+    registry: Registry = Registry("task.colour")
+    for typed in ("", "typed_by_nobody", "typed_by_nobody.red", {"a": ["typed_by_nobody.blu"]}):
+        trust(typed)
+        with pytest.raises(UserError) as refused:
+            registry.find("typed_by_nobody.blue")
+        assert refused.value.key == "task.colour" and "--trust" in str(refused.value)
+    assert not (tmp_path / "was_run").exists()
+    config = Config()
+    config.evolution.operators = {"full_gaussian+typed_by_nobody.blue": 1.0}
+    trust(config)
+    assert registry.find("typed_by_nobody.blue").function() == 3
+
+
+def test_what_lies_in_the_runs_own_folder_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "brought_along.py").write_text("raise SystemExit('was run')\n")
+    (tmp_path / "linked_to_the_run.py").symlink_to(tmp_path / "run" / "brought_along.py")
+    (tmp_path / "lies_beside.py").write_text("def blue(): return 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path / "run")
+    registry: Registry = Registry("task.colour")
+    names = ["brought_along.blue", "linked_to_the_run.blue", "lies_beside.blue"]
+    trust(names, outside=tmp_path / "run")
+    for name in names[:2]:
+        with pytest.raises(UserError):
+            registry.find(name)
+    assert registry.find(names[2]).function() == 3

@@ -13,3 +13,19 @@ def test_the_commit_is_that_of_the_package_and_of_no_other_checkout(tmp_path, mo
     assert found is None or len(found.removesuffix("+changes")) == 40
     monkeypatch.setattr(versions, "__file__", str(tmp_path / "versions.py"))
     assert versions.commit() is None
+
+
+def test_a_run_of_an_older_version_names_that_version(tmp_path):
+    import json
+
+    import pytest
+
+    from azr_population.errors import UserError
+    from azr_population.runs import RunDirectory
+
+    (tmp_path / "config.yaml").write_text("exam: {every: 5}\n")
+    (tmp_path / "environment.json").write_text(
+        json.dumps({"packages": {"azr-population": "0.1.0"}})
+    )
+    with pytest.raises(UserError, match=r"0\.1\.0"):
+        RunDirectory(tmp_path).config()

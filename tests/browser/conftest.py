@@ -16,9 +16,9 @@ import needs
 import pytest
 from made_up_run import make_run, write_run
 
-from azr_population.pages.comparison.compared import compare
-from azr_population.pages.comparison.comparison_page import write_comparison
-from azr_population.pages.report.run_page import write_report
+from azr_population.analysis.comparison import compare_arms
+from azr_population.analysis.comparison_page import write_comparison
+from azr_population.analysis.report import write_report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -66,7 +66,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "8t8s": report("8t8s", steps=200, teachers=8, students=8, tasks=24, evolving=True),
         "single": report("single", steps=30, teachers=0, students=0),
         "begun": write_report(write_run(folder / "begun", {})),
-        "comparison": write_comparison(compare(arms), folder / "comparison.html"),
+        "comparison": write_comparison(compare_arms(arms), folder / "comparison.html"),
     }
 
 

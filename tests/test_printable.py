@@ -1,0 +1,51 @@
+import getpass
+from pathlib import Path
+
+import pytest
+
+from azr_population.printable import HIDDEN, printable, shareable
+
+
+def test_what_moves_the_cursor_or_turns_the_text_is_written_out():
+    assert printable("a\x1b[2J\u202eb\r\n\tc\x9b") == "a\\x1b[2J\\u202eb\\r\n\tc\\x9b"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "hf_" + "aB3" * 10,
+        "sk-proj-" + "aB3" * 10,
+        "ghp_" + "aB3" * 12,
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+        "https://me:pa55word@example.org/x",
+    ],
+)
+def test_what_looks_like_a_token_is_hidden(secret):
+    told = shareable(f"base {secret} end")
+    assert HIDDEN in told and told.startswith("base ") and told.endswith(" end")
+    assert "aB3aB3" not in told and "pa55word" not in told and "c2lnbmF0dXJl" not in told
+
+
+def test_values_of_secret_keys_are_hidden_and_of_others_are_not():
+    settings = {
+        "logger": {"wandb_api_key": "abc", "names": ["wandb"], "token": None},
+        "engine": {"max_answer_tokens": 128, "seed": 1.5, "on": True},
+    }
+    assert shareable(settings) == {
+        "logger": {"wandb_api_key": HIDDEN, "names": ["wandb"], "token": None},
+        "engine": {"max_answer_tokens": 128, "seed": 1.5, "on": True},
+    }
+    told = shareable("train logger.api_key=abc HF_TOKEN=def run.steps=4 --password ghi tokens=5")
+    hidden = f"logger.api_key={HIDDEN} HF_TOKEN={HIDDEN}"
+    assert told == f"train {hidden} run.steps=4 --password {HIDDEN} tokens=5"
+
+
+def test_paths_and_names_of_this_machine_are_left_out(monkeypatch):
+    monkeypatch.setattr(getpass, "getuser", lambda: "somebody")
+    assert shareable("run.dir=/home/somebody/runs/a and ~/b, C:\\Users\\x\\c") == (
+        "run.dir=a and b, c"
+    )
+    assert shareable(Path("/models/coder")) == "coder"
+    assert shareable("by somebody: 3/4, owner/base, https://example.org/a/b") == (
+        "by user: 3/4, owner/base, https://example.org/a/b"
+    )
