@@ -32,9 +32,6 @@ setup(
             "bases/nano/weights/*",
             "domains/*/*.npy",
             "analysis/pages/*",
-            "pages/web/*.html",
-            "pages/web/*.css",
-            "pages/web/*.js",
         ],
         "azr_population.recipes": [
             "arms.yaml",

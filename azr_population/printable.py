@@ -2,13 +2,15 @@
 
 `printable` is the one place that escapes what a stranger's text does to a terminal or a page.
 `shareable` is the one place that takes paths, names of users and secrets out of what is published;
-cards and exports use it, and a page that prints settings or a command line is to use it too.
+cards, exports and pages use it.
 """
 
+import csv
 import getpass
+import io
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -72,3 +74,21 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a user without an entry
         return ""
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """RFC 4180 with plain line ends. Text that a spreadsheet would run as a formula is quoted."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([_no_formula(cell) for cell in row] for row in (header, *rows))
+    return text.getvalue()
+
+
+def _no_formula(cell: object) -> object:
+    if not isinstance(cell, str) or cell == "-" or not cell.startswith(tuple("=+-@\t\r")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 The teachers that runs have stored (run.snapshot_every) propose tasks once, and all stored students
-attempt all of them. Tells who solves how much, ratings from it, how far it is from transitive,
-whether TrueSkill had foreseen it, and for each run whether late students beat early ones against
+attempt all of them. Prints who solves how much, ratings from it, how far it is from transitive,
+whether TrueSkill predicted it, and for each run whether late students beat early ones against
 the earliest teachers, and late teachers early ones against the earliest students.
 
   azr-population crossplay runs/mine --every 25 --tasks 96
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Returns the exit code 0."""
     # Imported late: every command of the command line has this module's arguments.
-    from azr_population.measuring.crossplay_page import page
+    from azr_population.analysis.crossplay_page import crossplay_page
     from azr_population.measuring.games import play
 
     alone = len(arguments.paths) == 1
@@ -71,8 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     with writing(f"--out {out}"):
         write_atomically(out, json.dumps(content) + "\n")
         write_atomically(out.with_suffix(".csv"), to_csv(outcome))
-        write_atomically(out.with_suffix(".html"), page(outcome, lines(outcome)))
-    print("\n".join([*lines(outcome), f"{out}, the matrix in {out.with_suffix('.html')}"]))
+        write_atomically(out.with_suffix(".html"), crossplay_page(outcome, sentences(outcome)))
+    print("\n".join([*sentences(outcome), f"{out}, the matrix in {out.with_suffix('.html')}"]))
     return 0
 
 
@@ -102,27 +102,27 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
 
 def to_csv(outcome: Outcome) -> str:
     """A line per pair: teacher, student, valid tasks, solve rate."""
-    from azr_population.runs.formatting import csv_text, plain_number
+    from azr_population.printable import csv_text
 
     rows = [
-        [teacher.label, student.label, int(count), plain_number(value)]
+        [teacher.label, student.label, int(count), "" if math.isnan(value) else f"{value:.6g}"]
         for teacher, count, row in zip(outcome.teachers, outcome.tasks, outcome.matrix, strict=True)
         for student, value in zip(outcome.students, row, strict=True)
     ]
     return csv_text(["teacher", "student", "tasks", "solve_rate"], rows)
 
 
-def lines(outcome: Outcome) -> list[str]:
+def sentences(outcome: Outcome) -> list[str]:
     """What came out, in sentences."""
-    from azr_population.runs.formatting import interval_text
+    from azr_population.analysis.statistics import interval_text
 
-    told = [
+    text = [
         f"{len(outcome.teachers)} teachers of {outcome.proposed} proposals each, "
         f"{len(outcome.students)} students"
     ]
     for moved in outcome.changes():
-        change = interval_text(moved.share, "{:+.1f}", 100, " points")
-        told.append(
+        change = interval_text(moved.share, percent=True, signed=True)
+        text.append(
             f"{moved.run}: {moved.role}s of step {moved.last} against those of step {moved.first}: "
             + (
                 f"{change} of the earliest teachers' tasks solved"
@@ -132,22 +132,19 @@ def lines(outcome: Outcome) -> list[str]:
         )
     skill, constant, games = outcome.calibration()
     if games:
-        better = "better" if skill < constant else "no better"
-        told.append(
-            f"TrueSkill foresaw {games} games {better} than a constant: Brier score {skill:.3f} "
+        way = "better" if skill < constant else "worse"
+        text.append(
+            f"TrueSkill predicted {games} games {way} than a constant: Brier score {skill:.3f} "
             f"against {constant:.3f} (0 is perfect)"
         )
-    turned = outcome.cycles()
-    if not math.isnan(turned):
-        told.append(
-            f"the order turns round in {turned:.1%} of pairs of teachers and pairs of students"
+    if not math.isnan(cycles := outcome.cycles()):
+        text.append(f"Rock-paper-scissors: {cycles:.1%} of quadruples")
+    if not math.isnan(residual := outcome.residuals()):
+        text.append(
+            f"one skill per member leaves a residual of {residual:.2f} standard errors "
+            "(1 is chance)"
         )
-    residuals = outcome.residuals()
-    if not math.isnan(residuals):
-        told.append(
-            f"one number per member leaves {residuals:.2f} standard errors (1: it tells all)"
-        )
-    return told
+    return text
 
 
 def _known(value: float) -> float | None:

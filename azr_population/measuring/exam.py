@@ -14,9 +14,10 @@ from azr_population.method.exam import Marks, held_out_exam
 from azr_population.method.members import Member, Role
 from azr_population.method.tools import Tools, domain_of, format_of, open_referee
 from azr_population.pages.console.pulse import sign_of_life
+from azr_population.printable import csv_text
 from azr_population.runs import RunDirectory
 from azr_population.runs.diagnostics import Estimate, difference, interval
-from azr_population.runs.formatting import csv_text, interval_text
+from azr_population.runs.formatting import interval_text
 
 
 @dataclass(frozen=True)

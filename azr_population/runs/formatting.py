@@ -1,9 +1,6 @@
 """Numbers as people read them: in the terminal, on pages and in tables."""
 
-import csv
-import io
 import math
-from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Protocol
 
@@ -53,35 +50,6 @@ def rating(member: Record) -> str:
     """`25.1 ± 0.4`, mu and sigma of a member's metrics; `-` for a member without a rating."""
     mu, sigma = number(member.get("mu")), number(member.get("sigma"))
     return "-" if mu is None or sigma is None else f"{mu:.1f} ± {sigma:.1f}"
-
-
-def plain_number(value: float | None) -> str:
-    """Six digits for a CSV file; nothing where there is no number."""
-    return "" if value is None or math.isnan(value) else f"{value:.6g}"
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """RFC 4180 with plain line ends. Text that a spreadsheet would run as a formula is quoted."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([_no_formula(cell) for cell in row] for row in (header, *rows))
-    return text.getvalue()
-
-
-def _no_formula(cell: object) -> object:
-    if not isinstance(cell, str) or cell == "-" or not cell.startswith(tuple("=+-@\t\r")):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}"
-    return cell
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown, without an end of line."""
-    lines = [f"| {' | '.join(row)} |" for row in (header, *rows)]
-    return "\n".join([lines[0], f"|{'---|' * len(header)}", *lines[1:]])
 
 
 def interval_text(estimate: Interval, form: str, scale: float = 1.0, unit: str = "") -> str:

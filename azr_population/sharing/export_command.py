@@ -69,7 +69,7 @@ def _parquet(run: Any, folder: Path, name: str) -> str:
 
 
 def _csv(run: Any, folder: Path, name: str) -> str:
-    from azr_population.runs.formatting import csv_text
+    from azr_population.printable import csv_text
 
     figures = _figures(run)
     text = csv_text(list(figures[0]), [list(row.values()) for row in figures])

@@ -5,12 +5,12 @@ import re
 
 import pytest
 
-from azr_population.pages.web.programs import marked
+from azr_population.analysis.syntax import highlighted
 
 
 def test_words_are_marked_and_the_text_stays_the_same() -> None:
     source = "def f(x):  # it's\n    return len(x) + 0x1F if 'a\\'b' else None"
-    page = marked(source)
+    page = highlighted(source)
     assert '<span class="k">def</span> f(x)' in page
     assert '<span class="b">len</span>' in page
     assert '<span class="n">0x1F</span>' in page
@@ -30,6 +30,6 @@ def test_words_are_marked_and_the_text_stays_the_same() -> None:
     ],
 )
 def test_whatever_it_holds_it_is_text(source: str) -> None:
-    page = marked(source)
+    page = highlighted(source)
     assert html.unescape(re.sub(r'<span class="[kbsnc]">|</span>', "", page)) == source
     assert not re.search(r"<(?!/?span)", page)
