@@ -21,7 +21,8 @@ pip install "ray[default]==2.60.0" tensordict==0.10.0 "peft>=0.21,<0.22" hydra-c
     trueskill radon rich scipy pytest pytest-timeout hypothesis codetiming torchdata pyarrow pandas \
     datasets dill cachetools pylatexenc wandb torch==2.13.0 transformers==5.9.0
 pip install --no-deps verl==0.9.1
-pip install --no-deps --no-build-isolation --editable "$root"
+# What pyproject.toml names and is not there yet; what is there stays.
+pip install --no-build-isolation --editable "$root" torch==2.13.0 transformers==5.9.0
 "$venv/bin/python" -c '
 import ray, torch, transformers, verl, vllm
 print("torch", torch.__version__, "vllm", vllm.__version__, "verl", verl.__version__,
