@@ -19,7 +19,7 @@ from azr_population.domains.known import find_domain
 from azr_population.errors import UserError
 from azr_population.files import read_json
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import number
+from azr_population.runs.records import domain_of, number
 
 FIGURES = "evaluation/figures.json"
 """Where `azr-population benchmark` leaves a run's figures."""
@@ -233,7 +233,7 @@ def _of_directory(path: Path) -> ComparedRun:
         versions,
         read_figures(path / FIGURES),
         frozenset(name.removeprefix("validation/") for name in names),
-        find_domain(str(settings.get("task.domain") or ("code_e" if "azr" in config else "code"))),
+        domain_of(directory),
     )
 
 

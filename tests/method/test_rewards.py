@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from azr_population.domains.buffer import TaskBuffer
@@ -57,6 +58,6 @@ def test_a_copy_is_the_same_program_whoever_wrote_it_and_with_whatever_input():
     rows = [row(matches[0], 1, "1"), row(matches[1], 1, "1"), row(matches[1], 1, "2")]
     rows += [row(matches[0], 2, "1"), row(matches[0], 3, "1")]
     known = TaskBuffer(10)
-    known.add(rows[4].task)
+    known.add(rows[4].task, np.random.default_rng(0))
     count_copies(rows, known)
     assert [row.copies for row in rows] == [2, 2, 2, 0, 1]

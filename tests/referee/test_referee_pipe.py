@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import subprocess
@@ -194,10 +193,11 @@ def test_limits_must_be_limits(flags, key):
 
 
 def test_the_configuration_has_the_same_bounds():
-    fields = {field.name: field.metadata for field in dataclasses.fields(RefereeConfig)}
+    fields = RefereeConfig.model_fields
     for name, (least, most) in BOUNDS.items():
         if name in fields:
-            assert (fields[name]["least"], fields[name]["most"]) == (least, most), name
+            bounds = {type(bound).__name__: bound for bound in fields[name].metadata}
+            assert (bounds["Ge"].ge, bounds["Le"].le) == (least, most), name
 
 
 def test_banned_says_what(referee):

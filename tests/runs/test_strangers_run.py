@@ -145,7 +145,7 @@ def test_a_state_that_lacks_something(run, capsys, key):
     ("old", "new", "says"),
     [
         ("seed: 1\n", "seed: 4\n", "seed=4, and its checkpoint of step 2 was played with seed=1"),
-        ("  rows: 4\n", "  rows: 6\n", "population.batch_size=6"),
+        ("  batch_size: 4\n", "  batch_size: 6\n", "population.batch_size=6"),
     ],
 )
 def test_an_edited_configuration(run, capsys, old, new, says):
@@ -223,7 +223,7 @@ def test_a_missing_file_elsewhere_is_told_by_its_name(run, monkeypatch, capsys):
     def gone(*_):
         os.stat("/nowhere/page.html")
 
-    monkeypatch.setattr("azr_population.hosts.local.run.write_report", gone)
+    monkeypatch.setattr("azr_population.analysis.report.write_report", gone)
     assert main(["resume", str(run), "run.steps=3"]) == 2
     told = capsys.readouterr().err
     assert "azr-population: /nowhere/page.html: No such file or directory; mend" in told

@@ -106,7 +106,7 @@ def test_a_members_folder_of_such_values(run, capsys, value, says):
         save_file(tensors, file)
     assert says in refused(capsys, "sample", run, "student_0", "--propose", "code_o")
     assert says in refused(capsys, "crossplay", run, "--every", 1)
-    assert says in refused(capsys, "exam", run, "--every", 1)
+    assert says in refused(capsys, "eval", run, "--every", 1)
 
 
 @pytest.mark.parametrize("rewards", [[1], 3, None, {"teacher_0": 3}, {"teacher_0": ["x"]}])
@@ -228,8 +228,9 @@ def test_a_pipe_is_not_waited_for_by_compare(tmp_path, capsys):
 )
 def test_a_number_that_no_machine_could_serve(run, capsys, override):
     key, _, value = override.partition("=")
-    with pytest.raises(UserError, match=rf"^{key}=.* is (out of range|unknown|no )"):
+    with pytest.raises(UserError) as refusal:
         load_config([override])
+    assert refusal.value.key == key
     text = (run / "config.yaml").read_text()
     field = key.rpartition(".")[2]
     section = text.index(f"\n{key.partition('.')[0]}:")

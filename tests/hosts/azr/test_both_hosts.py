@@ -149,7 +149,8 @@ def play_in_azr(step: Step, local: Local, config: Config) -> tuple[StepRecords, 
         step.credit(batch, f"gen_{kind}")  # type: ignore[arg-type]
     # What students train on inside AZR is AZR's own choice; here they get the local host's.
     streams = population.streams
-    drawn = attempts(local.rows, config.population, streams.numpy("attempts", population.step))
+    generator = streams.numpy("attempts", population.step)
+    drawn = attempts(local.rows, [], config.population, generator)
     for kind in TaskType:
         solving = [row for row in drawn if row.type == kind]
         batch = azr_stand_in.credited_batch(solving)

@@ -334,9 +334,9 @@ def test_seed_tasks_are_checked_and_fill_the_buffer(tmp_path):
         (["base.lora.target_modules=[w_q]"], "w_q"),
         (["task.seed_file={tmp}/nowhere.jsonl"], "nowhere.jsonl cannot be read"),
         (["engine.device=cuda"], "torch sees no GPU"),
-        (["engine.device=foo"], "engine.device=foo is unknown"),
-        (["seed=-1"], "seed=-1 is out of range"),
-        (["population.student_lr=-1"], "population.student_lr=-1.0 is out of range"),
+        (["engine.device=foo"], "engine.device=foo is refused"),
+        (["seed=-1"], "seed=-1 is refused"),
+        (["population.student_lr=-1"], "population.student_lr=-1 is refused"),
         (["population=9t9s"], "population=9t9s is unknown"),
     ],
 )

@@ -104,7 +104,7 @@ def test_loggers_are_an_option_group_and_none_is_the_default():
             "logger=mlflow is unknown; choose one of: none, tensorboard, trackio, wandb",
         ),
         ("logger.names=[mlflow]", "logger.names=mlflow is unknown.*tensorboard, wandb"),
-        ("logger.mode=offlin", "logger.mode=offlin is unknown; choose from .*offline"),
+        ("logger.mode=offlin", "logger.mode=offlin is refused: .*offline"),
     ],
 )
 def test_mistakes_are_told_in_one_line(override, said):

@@ -44,7 +44,7 @@ def test_the_worst_makes_room_for_a_child_of_the_two_best() -> None:
     [(1, 0.25, 0), (2, 0.25, 1), (4, 0.25, 1), (6, 0.25, 2), (8, 0.25, 2), (4, 1.0, 3), (4, 0, 0)],
 )
 def test_how_many_are_replaced(size: int, fraction: float, expected: int) -> None:
-    pbt = training(fraction=fraction)
+    pbt = training(replace_fraction=fraction)
     plan = pbt.plan(students(*range(size)), {}, np.random.default_rng(0))
     assert len(plan) == expected
 
@@ -89,7 +89,7 @@ def test_parents_and_elites_always_survive(
     seed: int,
 ) -> None:
     pbt = training(
-        fraction=fraction,
+        replace_fraction=fraction,
         elites=elites,
         fitness="mu",
         selection=selection,
@@ -124,7 +124,7 @@ def test_selection_decides_the_parents() -> None:
 
 
 def test_a_child_inherits_the_mean_and_doubt() -> None:
-    pbt = training(widen=4.0)
+    pbt = training(child_sigma_increase=4.0)
     rating = pbt.inherited_rating([Rating(30.0, 3.0), Rating(26.0, 3.0)], Rating())
     assert rating == Rating(28.0, 5.0)
     doubtful = pbt.inherited_rating([Rating(30.0, 8.0)], Rating())
@@ -149,7 +149,7 @@ def test_bad_settings_are_refused_at_once(options: dict, message: str) -> None:
 def test_a_child_is_not_replaced_before_it_is_ready() -> None:
     members = students(30, 20, 10, 5)
     members[3].generation, members[3].born = 1, 10
-    pbt = training(ready=20)
+    pbt = training(grace_period=20)
     for step, victim in ((15, 2), (29, 2), (30, 3)):
         (plan,) = pbt.plan(members, {}, np.random.default_rng(0), step)
         assert plan.victim is members[victim]

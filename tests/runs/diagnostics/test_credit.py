@@ -26,6 +26,6 @@ def test_without_records_there_is_no_credit(write: Write) -> None:
 
 
 def test_a_child_is_ready_by_the_settings_of_either_host(write: Write) -> None:
-    assert ready_of(write(config="evolution: {grace_period: 8}")) == 8
-    assert ready_of(write(config="population: {evolution: {grace_period: 6}}")) == 6
-    assert ready_of(write(config="seed: 1")) == 0
+    assert ready_of(write("evolution: {grace_period: 8}", "local")) == 8
+    assert ready_of(write("population: {evolution: {grace_period: 6}}", "azr")) == 6
+    assert ready_of(write("seed: 1", "without")) == 0
