@@ -148,7 +148,7 @@ class PopulationConfig(MembersConfig):
     duplicate_penalty: float = Field(default=0.3, ge=0)
     teacher_lr: float = Field(default=1.5e-4, ge=0)
     """AdamW step of teachers; bases set their own. Near their students' they ran away (ours,
-    RESULTS.md)."""
+    HISTORY.md)."""
     student_lr: float = Field(default=1e-3, ge=0)
     agent_lr: float = Field(default=1e-3, ge=0)
 

@@ -52,7 +52,7 @@ CONSTRUCTS = tuple(
 )
 """From the most to the least frequent; what takes more practice stands first, so that most of them
 start where a student solves one task in five to two, by greedy decoding. Constructs that right
-answers did not teach in 100 steps are not among them (recipes/RESULTS.md)."""
+answers did not teach in 100 steps are not among them (recipes/HISTORY.md)."""
 
 _USES = {
     LIST: ("{t}", "{t} + [{k}]", "[{k}] + {t}", "{t} + [len({x})]", "[{x}[0]] + {t}"),
