@@ -1,0 +1,412 @@
+"""A long run of the trainer: 4T+4S on the nano base, disturbed, against the same run undisturbed.
+
+In both runs 5% of the proposals are replaced by odd programs (`ODD`), drawn by (seed, row), as if a
+member had written them. The second run is disturbed at moments drawn at random: the trainer is
+killed by SIGKILL, also while it starts; its disk is full (RLIMIT_FSIZE of the running process is
+lowered, so that a write goes through in part and then fails); all workers of its referee are killed
+at once. After each end it is resumed.
+
+The disturbed run must end with the members of the undisturbed one (on one machine) and the same
+records, each line once; no end but by one line of ours; memory flat from the second tenth of the
+undisturbed run on.
+
+    OMP_NUM_THREADS=1 python benchmarks/soak.py --json soak.json
+    python benchmarks/soak.py --steps 30 --kills 5 --full 1 --worker-kills 2     (minutes)
+
+Trainers are forked from this process, which has imported what they need; they run the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import resource
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import azr_population.analysis.report  # noqa: F401  (what a trainer imports late)
+from azr_population import cli
+from azr_population.domains.code.nano_format import CODE_F_INPUTS, IN, PROPOSE
+from azr_population.domains.code.task import TaskType
+from azr_population.hosts.local import run as local_run
+from azr_population.runs import RunDirectory
+from azr_population.runs.checkpoint import members_digest
+from azr_population.runs.directory import RECORDS
+
+ODD_SHARE = 0.05
+SETTINGS = (
+    "population=4t4s",
+    "population.batch_size=4",
+    "population.samples_per_task=2",
+    "engine.threads=1",
+    "engine.max_proposal_tokens=96",
+    "engine.max_answer_tokens=32",
+    "eval.every=50",
+    "eval.tasks_per_type=5",
+    "run.snapshot_every=100",
+    "run.checkpoint_every=4",
+    "run.log_completions=8",
+    "run.console=lines",
+)
+ODD = [
+    *("def f(x):\n    return f'{{x}} apples {n}'", "def f(x):\n    return f'{{x!r:>{n}}}{{x=}}'"),
+    "def f(x):\n    return f'{{\"\\x07\"}}{n}'",
+    "def f(x):\n    return b'\\xff\\x00' * {n}",
+    "def f(x):\n    return '\\ud800{n}'",
+    "def f(x):\n    return '\ud800{n}'",
+    "# -*- coding: utf-7 -*-\ndef f(x):\n    return {n}",
+    "\ufeffdef f(x):\n    return (x, {n})",
+    "def f(x):\n    return x + {n}\0",
+    "def f(x):\n    return x +\r {n}",
+    "def f(x):\n    return " + "(" * 90 + "{n}" + ")" * 90,
+    "def f(x):\n    return " + "-" * 100 + "{n}",
+    "def f(x):\n    a = []\n    for i in range({n} + 9000): a = [a]\n    return a",
+    "def f(x):\n    return 0x" + "f" * 120 + " + {n}",
+    "def f(x):\n    return 9 ** 9999 + {n}",
+    "def f(x):\n    return 1e999 + {n}",
+    "def f(x):\n    return float('nan') * {n}",
+    "def f(x):\n    return [{n}, 1e308 * 10]",
+    "def f(x):\n    while {n}: pass",
+    "def f(x):\n    a = [{n}]\n    while True: a += a",
+    "def f(x):\n    return f(x + {n})",
+    "import os\ndef f(x):\n    os._exit({n})",
+    "import os\ndef f(x):\n    return os.fork() or {n}",
+    "import time\ndef f(x):\n    return time.time() + {n}",
+    "import random\ndef f(x):\n    return random.random() + {n}",
+    "def f(x):\n    raise SystemExit({n})",
+    "def f(x):\n    print('\\033[2J' * {n})\n    return x",
+    "def f(x):\n    return '\\x1b]0;{n}\\x07\\u202e'",
+    "def f(x):\n    return '\u202e\u2066{n}'",
+    "def f(x):\n    return '</script><script>alert({n})</script>'",
+    "def f(x):\n    return '=cmd|calc!A{n}'",
+    "def f(x):\n    return '\\\\input{{/etc/passwd}}$\\\\alpha_{n}$ & % #'",
+    "def f(x):\n    return {{x: {n}, frozenset(): ...}}",
+    "def f(x):\n    global f\n    f = {n}\n    return f",
+    "class f:\n    def __new__(cls, x): return {n}",
+    "async def f(x):\n    return {n}",
+    "f = lambda *x, **y: (x, {n})",
+    "def f(x):\n    match x:\n        case [*_]: return {n}\n    return x",
+    "def f(x):\n    return 'e\u0301\U0001f468\u200d\U0001f469{n}'",
+]
+"""Programs with a place for a number, each short enough for the nano base to have written it."""
+
+
+def odd_proposal(mark: str, generator: np.random.Generator) -> str:
+    """What a member would have written: an odd program and arguments, for the type of this mark."""
+    program = ODD[generator.integers(len(ODD))].format(n=generator.integers(1, 10**6))
+    if mark != PROPOSE[TaskType.CODE_F]:
+        return program + IN + ("7" if generator.random() < 0.7 else "float('nan'), '\\ud800'")
+    return program + "".join(f"{IN}{number}" for number in range(CODE_F_INPUTS))
+
+
+@contextmanager
+def with_odd_proposals(config: Any) -> Iterator[Any]:
+    """The engine of a local run, but for the texts of 5% of its proposals."""
+    with open_engine(config) as engine:
+        generate = engine.generate
+
+        def generate_some_odd(prompts, slots, sampling, seed):  # type: ignore[no-untyped-def]
+            groups = generate(prompts, slots, sampling, seed)
+            marks = set(PROPOSE.values())
+            for row, (prompt, group) in enumerate(zip(prompts, groups, strict=True)):
+                generator = np.random.default_rng([seed, row])
+                if prompt in marks and generator.random() < ODD_SHARE:
+                    text = odd_proposal(prompt, generator)
+                    group[0] = replace(group[0], text=text, finished=True)
+            return groups
+
+        engine.generate = generate_some_odd
+        yield engine
+
+
+open_engine = local_run.open_engine
+
+
+class Trainer:
+    """A command line in a process of its own, what it prints, and how far it is."""
+
+    def __init__(self, log: Path, *arguments: str) -> None:
+        reader, writer = os.pipe()
+        self.began = time.monotonic()
+        self.step, self.steps_at, self.memory = 0, [self.began], dict[int, int]()
+        self.pid = os.fork()
+        if not self.pid:
+            os.close(reader)
+            _run_command(writer, arguments)
+        os.close(writer)
+        self.printed: list[str] = []
+        self._log = log
+        self._thread = threading.Thread(target=self._read, args=(reader,))
+        self._thread.start()
+
+    def _read(self, reader: int) -> None:
+        with open(reader, encoding="utf-8", errors="replace") as lines, self._log.open("a") as log:
+            for line in lines:
+                self.printed.append(line)
+                log.write(line)
+                if found := re.search(r"step (\d+): student", line):
+                    self.step = int(found[1])
+                    self.steps_at.append(time.monotonic())
+                    self.memory[self.step] = sum(map(resident, [self.pid, *self.workers()]))
+
+    @property
+    def step_seconds(self) -> float:
+        """Of the newest step."""
+        return self.steps_at[-1] - self.steps_at[-2] if len(self.steps_at) > 1 else 5.0
+
+    def workers(self) -> list[int]:
+        """The processes of its referee."""
+        return children(self.pid)
+
+    def wait(self, step: int = sys.maxsize, until: float = float("inf")) -> bool:
+        """Waits for a step, a moment or the end; whether it has ended."""
+        while self.step < step and time.monotonic() < until:
+            if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                return True
+            time.sleep(0.01)
+        return False
+
+    def end(self) -> int:
+        """Its exit code, -9 if it was killed."""
+        _, status = os.waitpid(self.pid, 0)
+        self._thread.join()
+        return os.waitstatus_to_exitcode(status)
+
+
+def _run_command(writer: int, arguments: Sequence[str]) -> None:
+    """In a forked process: the command line, with its output in the pipe."""
+    code = 70
+    try:
+        os.dup2(writer, 1)
+        os.dup2(writer, 2)
+        local_run.open_engine = with_odd_proposals
+        sys.argv = ["azr-population", *arguments]
+        code = cli.main() or 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def resident(pid: int) -> int:
+    """Bytes of a process's memory that are its own, 0 if it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process started."""
+    try:
+        return [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
+    except OSError:
+        return []
+
+
+@dataclass
+class Disturbed:
+    """What was done to a run, and what it did."""
+
+    done: Counter[str] = field(default_factory=Counter)
+    ends: Counter[str] = field(default_factory=Counter)
+    starts: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def end(self, trainer: Trainer, expected: int, what: str) -> None:
+        """Notes how a trainer ended and what that should have been."""
+        code = trainer.end()
+        self.ends[f"{what}: {code}"] += 1
+        text = "".join(trainer.printed)
+        if code != expected or "Traceback" in text:
+            self.faults.append(f"{what} at step {trainer.step}: {code}: {text[-2000:]}")
+
+
+def play(folder: Path, settings: Sequence[str]) -> tuple[Trainer, Disturbed]:
+    """The undisturbed run."""
+    told = Disturbed(starts=1)
+    trainer = Trainer(folder.with_suffix(".log"), "train", f"run.dir={folder}", *settings)
+    trainer.wait()
+    told.end(trainer, 0, "finished")
+    return trainer, told
+
+
+def play_disturbed(
+    folder: Path, settings: Sequence[str], moments: Sequence[tuple[float, str]], seed: int
+) -> Disturbed:
+    """The run with something done to it at each of these moments, in steps; resumed each time."""
+    draw, told = random.Random(seed), Disturbed()
+    log = folder.with_suffix(".log")
+
+    def start() -> Trainer:
+        told.starts += 1
+        if (folder / "config.yaml").exists():
+            return Trainer(log, "resume", str(folder))
+        return Trainer(log, "train", f"run.dir={folder}", *settings)
+
+    def kill(trainer: Trainer) -> None:
+        os.kill(trainer.pid, signal.SIGKILL)
+        told.done["trainer killed"] += 1
+        told.end(trainer, -signal.SIGKILL, "killed")
+
+    trainer = start()
+    for moment, what in moments:
+        if what == "kill while starting":
+            if not trainer.wait(int(moment)):
+                kill(trainer)
+            trainer = start()
+            trainer.wait(until=time.monotonic() + draw.uniform(0, 8))
+            kill(trainer)
+            trainer = start()
+            continue
+        if trainer.wait(int(moment)) or trainer.wait(
+            until=time.monotonic() + moment % 1 * trainer.step_seconds
+        ):
+            break  # it has ended before its time, or all steps are played
+        if what == "kill":
+            kill(trainer)
+        elif what == "full disk":
+            limit = draw.choice([0, draw.randrange(4_000), draw.randrange(500_000)])
+            hard = resource.prlimit(trainer.pid, resource.RLIMIT_FSIZE)[1]
+            resource.prlimit(trainer.pid, resource.RLIMIT_FSIZE, (limit, hard))
+            told.done["disk full"] += 1
+            trainer.wait()
+            told.end(trainer, 2, "disk full")
+        else:
+            for worker in trainer.workers():
+                told.done["referee's workers killed"] += 1
+                os.kill(worker, signal.SIGKILL)
+            continue
+        trainer = start()
+    trainer.wait()
+    told.end(trainer, 0, "finished")
+    return told
+
+
+def differences(one: Path, other: Path, steps: int) -> list[str]:
+    """How the records of two runs differ, but for times; and what is not whole in either."""
+    found = []
+    runs = RunDirectory(one), RunDirectory(other)
+    for run in runs:
+        if [row["step"] for row in run.metrics()] != list(range(1, steps + 1)):
+            found.append(f"{run.path.name}: metrics are not of each step once")
+        if bad := run.unreadable():
+            found.append(f"{run.path.name}: unreadable lines: {bad}")
+    for record in RECORDS:
+        rows = [[_untimed(row) for row in run._read(record)] for run in runs]
+        if rows[0] != rows[1]:
+            number = next(
+                (n for n, (a, b) in enumerate(zip(*rows, strict=False)) if a != b), "the end"
+            )
+            found.append(f"{record}: {len(rows[0])} and {len(rows[1])} lines differ from {number}")
+    return found
+
+
+def _untimed(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if not key.startswith("time/")}
+
+
+def soak(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Both runs; returns the figures and, under `faults`, what must not be."""
+    draw = random.Random(given.seed)
+    starting = given.kills // 10
+    kinds = {
+        "kill": given.kills - 2 * starting,
+        "kill while starting": starting,
+        "full disk": given.full,
+        "workers": given.worker_kills,
+    }
+    moments = sorted(
+        (draw.uniform(1, given.steps - 1), kind) for kind, n in kinds.items() for _ in range(n)
+    )
+    settings = [*SETTINGS, f"run.steps={given.steps}", f"seed={given.seed}", *given.settings]
+    began = time.monotonic()
+    trainer, calm = play(folder / "calm", settings)
+    between = time.monotonic()
+    told = play_disturbed(folder / "disturbed", settings, moments, given.seed)
+    ended = time.monotonic()
+    tenth = max(given.steps // 10, 1)
+    early = [size for step, size in trainer.memory.items() if tenth < step <= 2 * tenth]
+    late = [size for step, size in trainer.memory.items() if step > given.steps - tenth]
+    growth = 100 * (median(late) / median(early) - 1)
+    runs = folder / "calm", folder / "disturbed"
+    digests = [members_digest(run / "members") for run in runs]
+    faults = [*calm.faults, *told.faults, *differences(*runs, given.steps)]
+    if digests[0] != digests[1]:
+        faults.append(f"members differ: {digests}")
+    if growth > given.growth:
+        faults.append(f"memory grew by {growth:.1f}%")
+    if left := children(os.getpid()):
+        faults.append(f"processes left: {left}")
+    missing = given.kills - told.done["trainer killed"], given.full - told.done["disk full"]
+    reasons: Counter[str] = Counter()
+    for row in RunDirectory(runs[0]).metrics():
+        reasons.update({k.split("/")[1]: int(v) for k, v in row.items() if k.startswith("reason/")})
+    return {
+        "settings": settings,
+        "steps": given.steps,
+        "disturbances": dict(told.done),
+        "disturbances that found the run at its end": missing,
+        "starts": told.starts,
+        "ends": dict(told.ends),
+        "proposals by verdict": dict(reasons.most_common()),
+        "members": [digest[:16] for digest in digests],
+        "memory of trainer and workers, MB, second and last tenth": [
+            round(median(part) / 2**20, 1) for part in (early, late)
+        ],
+        "memory growth, percent": round(growth, 2),
+        "seconds, calm and disturbed": [round(between - began), round(ended - between)],
+        "faults": faults,
+    }
+
+
+def main() -> None:
+    """Play and print the figures; exit code 1 where anything is as it must not be."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--full", type=int, default=5, help="moments at which the disk is full")
+    parser.add_argument("--worker-kills", type=int, default=10)
+    parser.add_argument("--growth", type=float, default=5.0, help="percent of memory")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--folder", type=Path, help="an empty one, where the runs are to stay")
+    parser.add_argument("settings", nargs="*", help="overrides of both runs")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.folder or Path(temporary)
+        folder.mkdir(exist_ok=True)
+        figures = soak(given, folder)
+    text = json.dumps(figures, indent=1)
+    print(text)
+    if given.json:
+        given.json.write_text(text + "\n")
+    if figures["faults"]:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
