@@ -1,14 +1,16 @@
 """The phases of a step from proposing to grading. They fill `Row`s and change nothing else."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from azr_population.config.schema import EngineConfig, TaskConfig
-from azr_population.domains.domain import UNSTEADY, Domain, HeldOut
+from azr_population.domains.domain import UNSTEADY, Domain, HeldOut, Verdict
 from azr_population.domains.format import read_answer, read_proposal
 from azr_population.domains.task import Proposal, Task
 from azr_population.engines.engine import Sampling
+from azr_population.errors import UserError
 from azr_population.method.population import Population
 from azr_population.method.rows import Answer, Replay, Row
 from azr_population.method.shares import proposal_rows, replay_rows, shares
@@ -48,15 +50,13 @@ def propose(
         ),
         streams.integer("propose", step),
     )
-    return [
-        Row(
-            match,
-            type,
-            completion,
-            read_proposal(format, type, completion),
-        )
-        for (match, type), (completion,) in zip(wanted, completions, strict=True)
-    ]
+    rows = []
+    for (match, type), (completion,) in zip(wanted, completions, strict=True):
+        row = Row(match, type, completion, None)
+        with invalid_if_unreadable(row):
+            row.proposal = read_proposal(format, type, completion)
+        rows.append(row)
+    return rows
 
 
 HELD_OUT = "held_out"
@@ -64,6 +64,11 @@ HELD_OUT = "held_out"
 INTERNAL_ERROR = "internal_error"
 """The reason where the trainer failed to read a proposal: a fault of ours, and logged."""
 _log = logging.getLogger(__name__)
+_OF_THE_USER = UserError, OSError
+"""Faults of what is around the run: it cannot go on, whatever was written."""
+Proposed = TypeVar("Proposed", bound=Row | Replay)
+Asked = TypeVar("Asked")
+Judged = TypeVar("Judged")
 
 
 def verify(
@@ -78,9 +83,11 @@ def verify(
                     row.reason = HELD_OUT
                 else:
                     parsed.append((row, row.proposal))
-    proposals = [proposal for _, proposal in parsed]
-    verdicts = tools.domain.judge(proposals, tools.referee, tasks)
-    for (row, _), verdict in zip(parsed, verdicts, strict=True):
+
+    def judge(proposals: Sequence[Proposal]) -> list[Task | str]:
+        return tools.domain.judge(proposals, tools.referee, tasks)
+
+    for row, verdict in _each(judge, parsed):
         if isinstance(verdict, Task):
             row.task, row.reason = verdict, "ok"
         else:
@@ -97,17 +104,40 @@ def describe(rows: Sequence[Row], domain: Domain, held_out: HeldOut | None = Non
                 row.near_copy = held_out is not None and held_out.is_near_copy(row.task.program)
 
 
+def _each(
+    judge: Callable[[Sequence[Asked]], list[Judged]], asked: Sequence[tuple[Proposed, Asked]]
+) -> list[tuple[Proposed, Judged]]:
+    """What the domain says of each, asked for all of them together; where that fails, for one after
+    the other, and those for which it fails again are invalid."""
+    try:
+        verdicts = judge([question for _, question in asked])
+        return [(row, verdict) for (row, _), verdict in zip(asked, verdicts, strict=True)]
+    except _OF_THE_USER:
+        raise
+    except Exception:
+        _log.exception("judging %d tasks together failed; judging each alone", len(asked))
+    judged = []
+    for row, question in asked:
+        with invalid_if_unreadable(row):
+            (verdict,) = judge([question])
+            judged.append((row, verdict))
+    return judged
+
+
 @contextmanager
-def invalid_if_unreadable(row: Row) -> Iterator[None]:
+def invalid_if_unreadable(row: Row | Replay) -> Iterator[None]:
     """No text that a model writes ends a run: if our own reading of this row fails, its proposal is
     invalid. The records count it as `internal_error`, and the log has the traceback."""
     try:
         yield
+    except _OF_THE_USER:
+        raise
     except Exception:  # of any kind, because it is a fault of ours or of the user's own domain
-        text = row.proposal.program if row.proposal else row.completion.text
-        _log.exception("reading a proposal of %s failed: %.2000r", row.match.teacher.name, text)
-        row.task, row.reason, row.measures, row.near_copy = None, INTERNAL_ERROR, {}, False
-        row.answers = []
+        text = row.completion.text if isinstance(row, Row) else row.task and row.task.program
+        _log.exception("reading a proposal for %s failed: %.2000r", row.student.name, text)
+        row.task, row.reason, row.answers = None, INTERNAL_ERROR, []
+        if isinstance(row, Row):
+            row.measures, row.near_copy = {}, False
 
 
 def seed_tasks(
@@ -136,24 +166,31 @@ def solve(
 ) -> None:
     """The matched student attempts every valid task `population.samples_per_task` times."""
     format = tools.format
-    chosen = [(row, row.task) for row in rows if row.task is not None]
+    chosen, prompts = [], []
+    for row in rows:
+        if row.task is not None:
+            with invalid_if_unreadable(row):
+                prompts.append(format.solve_prompt(row.task))
+                chosen.append(row)
     completions = tools.engine.generate(
-        [format.solve_prompt(task) for _, task in chosen],
-        [row.student.slot for row, _ in chosen],
+        prompts,
+        [row.student.slot for row in chosen],
         Sampling(
             tuple(
                 sampling.max_answer_tokens or format.max_new_tokens(row.type, "solve")
-                for row, _ in chosen
+                for row in chosen
             ),
             sampling.temperature,
             n=population.config.samples_per_task,
         ),
         population.streams.integer("solve", population.step),
     )
-    for (row, _), drawn in zip(chosen, completions, strict=True):
-        row.answers = [
-            Answer(completion, read_answer(format, row.type, completion)) for completion in drawn
-        ]
+    for row, drawn in zip(chosen, completions, strict=True):
+        with invalid_if_unreadable(row):
+            row.answers = [
+                Answer(completion, read_answer(format, row.type, completion))
+                for completion in drawn
+            ]
 
 
 def grade(rows: Sequence[Row | Replay], tools: Tools) -> None:
@@ -162,18 +199,18 @@ def grade(rows: Sequence[Row | Replay], tools: Tools) -> None:
     A task whose own answer is not right among them is none: it pays its teacher as any other
     invalid proposal, and its attempts count for nobody.
     """
-    asked = [row for row in rows if row.task is not None and row.answers]
-    texts = [
-        tuple(dict.fromkeys(a.text for a in row.answers if a.text is not None)) for row in asked
+    asked = [
+        (row, (row.task, tuple(dict.fromkeys(a.text for a in row.answers if a.text is not None))))
+        for row in rows
+        if row.task is not None and row.answers
     ]
-    questions = [
-        (row.task, answers)
-        for row, answers in zip(asked, texts, strict=True)
-        if row.task is not None
-    ]
-    judged = tools.domain.grade(questions, tools.referee)
-    for row, answers, of_row in zip(asked, texts, judged, strict=True):
-        verdicts = dict(zip(answers, of_row, strict=True))
+
+    def judge(questions: Sequence[tuple[Task, Sequence[str]]]) -> list[list[Verdict]]:
+        return tools.domain.grade(questions, tools.referee)
+
+    answers_of = {id(row): answers for row, (_, answers) in asked}
+    for row, of_row in _each(judge, asked):
+        verdicts = dict(zip(answers_of[id(row)], of_row, strict=True))
         if any(verdict.reason == UNSTEADY for verdict in of_row):
             row.task, row.reason, row.answers = None, UNSTEADY, []
         for answer in row.answers:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.held_out import HeldOutPrograms
 from azr_population.domains.code.task import Proposal, TaskType
@@ -182,21 +183,72 @@ def test_right_answers_alone_are_learned_where_not_all_agree(play, config, basel
     assert not learned
 
 
-def test_what_we_cannot_read_is_invalid_and_logged_and_the_run_goes_on(play, config, caplog):
-    class Failing(Code):
-        def measure(self, program):
-            if "+ 1" in program:
-                raise ArithmeticError("ours")
-            return super().measure(program)
+def refuse_some(texts):
+    if any("+ 1" in text for text in texts):
+        raise ArithmeticError("ours")
 
+
+class FailsToMeasure(Code):
+    def measure(self, program):
+        refuse_some([program])
+        return super().measure(program)
+
+
+class FailsToJudge(Code):
+    def judge(self, proposals, referee, rules):
+        refuse_some(proposal.program for proposal in proposals)
+        return super().judge(proposals, referee, rules)
+
+
+class FailsToGrade(Code):
+    def grade(self, asked, referee):
+        refuse_some(task.program for task, _ in asked)
+        return super().grade(asked, referee)
+
+
+class FailsToAsk(ChatFormat):
+    def solve_prompt(self, task):
+        refuse_some([task.program])
+        return super().solve_prompt(task)
+
+
+class FailsToRead(ChatFormat):
+    def parse_proposal(self, type, text):
+        refuse_some([text])
+        return super().parse_proposal(type, text)
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        *({"domain": FailsToMeasure()}, {"domain": FailsToJudge()}, {"domain": FailsToGrade()}),
+        *({"format": FailsToAsk()}, {"format": FailsToRead()}),
+    ],
+)
+def test_what_we_cannot_read_is_invalid_and_logged_and_the_run_goes_on(
+    play, config, caplog, failing
+):
     config.population.teachers = config.population.students = 1
     game = play([1.0, 1.0])
-    game.tools = replace(game.tools, domain=Failing())
+    game.tools = replace(game.tools, **failing)
     records = game.play_step()
     failed = records.metrics["reason/internal_error"]
     assert 0 < failed < 12 and records.metrics["reason/ok"] == 12 - failed
     assert len(records.tasks) == 12 - failed
-    assert [record.exc_info[0] for record in caplog.records] == [ArithmeticError] * int(failed)
+    assert all(record["solve_rate"] == 1.0 for record in records.tasks)
+    raised = [record.exc_info[0] for record in caplog.records]
+    assert set(raised) == {ArithmeticError} and len(raised) in (failed, failed + 1)
+
+
+def test_a_fault_of_the_machine_ends_the_step(play, config):
+    class Full(Code):
+        def judge(self, proposals, referee, rules):
+            raise OSError("no space left")
+
+    game = play([1.0] * 8)
+    game.tools = replace(game.tools, domain=Full())
+    with pytest.raises(OSError):
+        game.play_step()
 
 
 def test_a_proposal_with_text_in_an_f_string_is_an_ordinary_one(play, config, monkeypatch):
