@@ -2,10 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from azr_population.config.schema import MembersConfig, PopulationConfig
-from azr_population.domains.buffer import TaskBuffer
+from azr_population.domains.task import Task
 from azr_population.errors import UserError
 from azr_population.method.rows import Replay, Row
 from azr_population.registry import Registry
@@ -70,7 +70,7 @@ def teacher_reward(
     return max(UNPARSABLE, reward(solve_rate) - duplicate_penalty * copies)
 
 
-def count_copies(rows: Sequence[Row], known: TaskBuffer) -> None:
+def count_copies(rows: Sequence[Row], known: Container[Task]) -> None:
     """Sets `copies`: other proposals of the same program in these rows, whoever wrote them and with
     whatever input, and one if the very task is known."""
     counts = Counter((row.task.type, row.task.program) for row in rows if row.task is not None)

@@ -115,7 +115,7 @@ def _verifiers(run: Any, folder: Path, name: str) -> str:
     module_name(name)  # before the work begins
     rows = _tasks(run, folder, None)
     module = write_package(folder, name, rows)
-    return f"{len(rows)} tasks; pip install it, then: eval {module}"
+    return f"{len(rows)} tasks; pip install it, then: vf-eval {module}"
 
 
 FORMATS: dict[str, Callable[[Any, Path, str], str]] = {

@@ -1,8 +1,7 @@
-"""A run's tasks as an installable taskset of `verifiers` (v1: a `Taskset` that yields typed tasks).
+"""A run's tasks as an installable taskset of `verifiers` (v1), and self-play that starts from them.
 
-The package that is written holds the tasks and three lines of code; prompts, parsing and the judge
-are those of this package (`verifiers_taskset.py`), so that an answer is worth what it is worth in a
-run.
+The package that is written holds the tasks and a few lines of code; prompts, parsing and the judge
+are those of this package (`verifiers_taskset.py`, `verifiers_environment.py`).
 """
 
 import keyword
@@ -27,7 +26,7 @@ requires = ["hatchling"]
 build-backend = "hatchling.build"
 
 [tool.hatch.build.targets.wheel]
-packages = ["{module}"]
+packages = ["{module}", "{module}_self_play"]
 """
 _MODULE = """\
 \"\"\"Tasks of a self-play run; `tasks.jsonl` beside this file holds them.\"\"\"
@@ -42,6 +41,13 @@ class {title}Taskset(SelfPlayTaskset):
 
 
 __all__ = ["{title}Taskset"]
+"""
+_ENVIRONMENT = """\
+\"\"\"A proposer's and a solver's seat: `vf-eval {module} --env.id {module}_self_play`.\"\"\"
+
+from azr_population.sharing.verifiers_environment import SelfPlayEnv
+
+__all__ = ["SelfPlayEnv"]
 """
 
 
@@ -60,10 +66,13 @@ def write_package(folder: Path, name: str, rows: list[dict[str, Any]]) -> str:
     which is the taskset's id. Raises UserError: `name` makes no name of a module."""
     module = module_name(name)
     title = "".join(part.title() for part in module.split("_"))
-    (folder / module).mkdir()
+    modules = {module: _MODULE, f"{module}_self_play": _ENVIRONMENT}
+    for path, code in modules.items():
+        (folder / path).mkdir()
+        text = code.format(title=title, module=module)
+        (folder / path / "__init__.py").write_text(text, encoding="utf-8")
     (folder / "pyproject.toml").write_text(
         _PROJECT.format(name=module.replace("_", "-"), module=module), encoding="utf-8"
     )
-    (folder / module / "__init__.py").write_text(_MODULE.format(title=title), encoding="utf-8")
     write_tasks(folder / module / "tasks.jsonl", rows)
     return module

@@ -1,7 +1,7 @@
 """A taskset of `verifiers` (v1) over a file of tasks: chat prompts, and the referee as reward.
 
 Imported by the packages that `azr-population export --to verifiers` writes; it needs `verifiers`
-(Python 3.11 or later) and neither torch nor a GPU. Not covered: proposing.
+(Python 3.11 or later). Proposing: `verifiers_environment.py`.
 """
 
 from __future__ import annotations

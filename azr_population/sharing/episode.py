@@ -1,0 +1,64 @@
+"""One proposal and the attempts at it, judged and rewarded by a run's own functions: what the
+environments for other libraries play."""
+
+from collections.abc import Container
+from functools import cache
+from typing import Any, cast
+
+from azr_population.config.schema import Config, PopulationConfig
+from azr_population.domains.code.chat_format import ChatFormat
+from azr_population.domains.code.domain import Code
+from azr_population.domains.format import read_answer, read_proposal
+from azr_population.domains.task import Task
+from azr_population.engines.engine import Completion
+from azr_population.engines.text import TextEngine
+from azr_population.method.matchmaking import Match
+from azr_population.method.members import Roster
+from azr_population.method.phases import grade, verify
+from azr_population.method.rewards import count_copies, reward_rows
+from azr_population.method.rows import Answer, Row
+from azr_population.method.tools import Tools
+from azr_population.referee import Referee, RefereeSettings
+
+
+@cache
+def judge() -> Tools:
+    """The referee, the code domain and the chat format: one pool of sandboxes for the process,
+    whose workers end with it. Completions come from elsewhere, so it has no engine."""
+    engine = TextEngine(cast(Any, None), None)
+    return Tools(engine, Referee(RefereeSettings()), Code(), ChatFormat())
+
+
+class Episode:
+    """A proposal of a task of this type, read from `text`, then attempts at the task.
+
+    Args:
+        finished: whether the model ended the text, and not a limit of tokens.
+        known: tasks that exist already; proposing one of them costs `duplicate_penalty`.
+    """
+
+    def __init__(
+        self, type: str, text: str, finished: bool = True, known: Container[Task] = ()
+    ) -> None:
+        completion = _completion(text, finished)
+        proposal = read_proposal(judge().format, type, completion)
+        self.row = Row(Match(*Roster.make(1, 1)), type, completion, proposal)
+        verify([self.row], judge(), Config().task)
+        count_copies([self.row], known)
+
+    def attempt(self, text: str, finished: bool = True) -> None:
+        """Adds an attempt at the task; `reward` grades it."""
+        completion = _completion(text, finished)
+        answer = read_answer(judge().format, self.row.type, completion)
+        self.row.answers.append(Answer(completion, answer))
+
+    def reward(self, population: PopulationConfig) -> tuple[float, list[float]]:
+        """The proposal's reward and each attempt's. A task whose own answer turns out unsteady is
+        none: it pays as an invalid proposal, and there are no attempts."""
+        grade([self.row], judge())
+        reward_rows([self.row], population)
+        return self.row.reward, [answer.reward for answer in self.row.answers]
+
+
+def _completion(text: str, finished: bool) -> Completion:
+    return Completion(0, (), (), (), finished, text)

@@ -1,0 +1,90 @@
+"""Self-play by the exported environment, run by `vf-eval` against a scripted OpenAI server."""
+
+import json
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from azr_population.config.schema import PopulationConfig
+from azr_population.method.rewards import student_reward, teacher_reward, teacher_reward_of
+from azr_population.sharing.tasks import distinct_tasks
+from azr_population.sharing.verifiers_package import write_package
+
+pytest.importorskip("verifiers.v1", reason="needs verifiers (Python 3.11 or later)")
+
+TASK = "```python\ndef f(x):\n    return x * 3 + 1\n```\n```input\n5\n```"
+BANNED = "```python\nimport os\ndef f(x):\n    return os.getpid() + x\n```\n```input\n5\n```"
+ANSWERS = ["```output\n16\n```", "```output\n17\n```", "I do not know", "It is\n```output\n16\n```"]
+
+
+class Script(BaseHTTPRequestHandler):
+    """Streams `proposal` where a program is asked for, else the next of `ANSWERS`."""
+
+    def do_POST(self):
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        asked = str(request["messages"][-1]["content"])
+        proposing = "Design a new" in asked
+        text = self.server.proposal if proposing else next(self.server.answers)
+        choice = {"index": 0, "delta": {"role": "assistant", "content": text}}
+        chunk = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "script"}
+        chunk["choices"] = [{**choice, "finish_reason": "stop"}]
+        body = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def script():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Script) as server:
+        server.answers = iter(ANSWERS)
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("proposal", "solved"), [(TASK, [True, False, False, True]), (BANNED, None)]
+)
+def test_rewards_are_a_runs(proposal, solved, run, script, tmp_path, monkeypatch):
+    from verifiers.v1.cli.eval.main import main
+    from verifiers.v1.runtimes.subprocess import SubprocessRuntime
+
+    script.proposal = proposal
+    folder = tmp_path / "my_tasks"
+    folder.mkdir()
+    write_package(folder, folder.name, distinct_tasks(run))
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("SCRIPT_KEY", "none")
+    program = tmp_path / "chat.py"
+
+    async def without_network(self, source, env=None, *, activate=True):
+        program.write_text(source)
+        return [sys.executable, str(program)]
+
+    monkeypatch.setattr(SubprocessRuntime, "prepare_uv_script", without_network)
+    address = f"http://127.0.0.1:{script.server_port}/v1"
+    # fmt: off
+    main(["my_tasks", "--env.id", "my_tasks_self_play", "-n", "1", "-m", "script",
+          "--client.base-url", address, "--client.api-key-var", "SCRIPT_KEY",
+          "--no-rich", "--no-push", "-o", str(tmp_path), "--run.dir", "out"])
+    # fmt: on
+    [file] = (tmp_path / "out").glob("*.jsonl")
+    [episode] = [json.loads(line) for line in file.read_text().splitlines()]
+    proposed, *attempts = episode["traces"]
+    config = PopulationConfig()
+    rate = sum(solved) / 4 if solved else None
+    worth = teacher_reward(teacher_reward_of(config), True, rate, 0, config.duplicate_penalty)
+    assert proposed["rewards"]["adversarial"]["score"] == worth
+    parsed = [True, True, False, True]
+    expected = [student_reward(*seen) for seen in zip(parsed, solved or [], strict=False)]
+    assert [attempt["rewards"]["azr"]["score"] for attempt in attempts] == expected
+    for module in ("my_tasks", "my_tasks_self_play"):
+        sys.modules.pop(module, None)
