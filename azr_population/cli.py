@@ -320,6 +320,12 @@ def _referee(arguments: argparse.Namespace) -> int:
     from azr_population.domains.piped import TYPES
     from azr_population.referee.pipe import main as referee
 
+    if "--mcp" in arguments.rest:
+        from azr_population.referee import RefereeSettings
+        from azr_population.sharing.mcp_server import serve
+
+        serve(RefereeSettings())
+        return 0
     return referee(arguments.rest, TYPES)
 
 

@@ -12,7 +12,7 @@ from azr_population.method.rewards import student_reward, teacher_reward, teache
 from azr_population.sharing.tasks import distinct_tasks
 from azr_population.sharing.verifiers_package import write_package
 
-pytest.importorskip("verifiers.v1", reason="needs verifiers (Python 3.11 or later)")
+pytest.importorskip("verifiers.v1", reason="needs verifiers: pip install verifiers")
 
 TASK = "```python\ndef f(x):\n    return x * 3 + 1\n```\n```input\n5\n```"
 BANNED = "```python\nimport os\ndef f(x):\n    return os.getpid() + x\n```\n```input\n5\n```"

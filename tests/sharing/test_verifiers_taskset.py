@@ -8,7 +8,7 @@ import pytest
 from azr_population.sharing.tasks import distinct_tasks
 from azr_population.sharing.verifiers_package import write_package
 
-vf = pytest.importorskip("verifiers.v1", reason="needs verifiers (Python 3.11 or later)")
+vf = pytest.importorskip("verifiers.v1", reason="needs verifiers: pip install verifiers")
 
 
 def scored(task, reply):

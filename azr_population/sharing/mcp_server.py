@@ -1,0 +1,66 @@
+"""The referee as tools of the Model Context Protocol: `azr-population referee --mcp`."""
+
+import asyncio
+import io
+import json
+from typing import Any
+
+from azr_population.domains.piped import TYPES
+from azr_population.errors import UserError
+from azr_population.referee import Program, Referee, RefereeSettings
+from azr_population.referee.pipe import judge_lines
+
+
+def serve(settings: RefereeSettings) -> None:
+    """Serves the tools on standard input and output until they close. Raises UserError: there is no
+    package `mcp`."""
+    with Referee(settings) as referee:
+        server(referee).run()
+
+
+def server(referee: Referee) -> Any:
+    """A server with the tools `run_program` and `judge`. Raises UserError: as `serve`."""
+    try:
+        from mcp.server import MCPServer
+    except ImportError as error:
+        raise UserError(
+            "referee --mcp needs mcp 2 or later: pip install 'azr-population[mcp]'"
+        ) from error
+    tools = MCPServer("azr-population")
+
+    @tools.tool()
+    async def run_program(program: str, inputs: list[str]) -> dict[str, Any]:
+        """Run a Python program in a sandbox, once on each input.
+
+        Args:
+            program: source that defines a function f.
+            inputs: argument lists as source text, such as "[1, 2], 'a'".
+
+        Returns valid, reason, and outputs as Python literals; detail where there is more to say.
+        """
+        asked = Program(program, tuple(inputs))
+        [execution] = await asyncio.to_thread(referee.check, [asked])
+        return {
+            "valid": execution.valid,
+            "reason": str(execution.reason),
+            "outputs": list(execution.outputs),
+            "detail": execution.detail,
+        }
+
+    @tools.tool()
+    async def judge(task: dict[str, Any]) -> dict[str, Any]:
+        """Judge answers to a reasoning task about a Python program, run in a sandbox.
+
+        Args:
+            task: {"type": "code_o", "program": "def f(x): ...", "input": "3", "answers": ["4"]};
+                code_i: the answers are inputs; code_e: names of exceptions; puzzle: arguments for
+                which sat returns True. {"type": "code_f", "inputs": ["1", "2"], "outputs":
+                ["2", "3"], "answers": ["def f(x): return x + 1"]}.
+
+        Returns valid, and for each answer solved and the reason; or valid false and the reason.
+        """
+        source, verdict = io.BytesIO(json.dumps(task).encode()), io.StringIO()
+        await asyncio.to_thread(judge_lines, referee, source, verdict, TYPES)
+        return dict(json.loads(verdict.getvalue()))
+
+    return tools
