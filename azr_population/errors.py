@@ -1,6 +1,7 @@
 """The one exception that is meant for the person at the keyboard."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -8,13 +9,16 @@ class UserError(Exception):
     """Something the user can mend.
 
     The message is one line that names the thing, the value and the way out. The command line prints
-    it without a traceback and exits with code 2. `key` is the configuration key that is refused,
-    such as `population.batch_size`; None where it is something else.
+    it without a traceback and exits with code 2. `key` is the configuration key or the option that
+    is refused, such as `population.batch_size` or `--out`. A message that begins with it
+    (`KEY=VALUE is ...`, `KEY: ...`, `--out VALUE ...`) need not name it again. None where something
+    else is refused.
     """
 
     def __init__(self, message: str = "", *, key: str | None = None) -> None:
         super().__init__(message)
-        self.key = key
+        begins = re.match(r"(--[a-z-]+)\b|([a-z_]+(?:\.[a-z_]+)*)(?==|: )", message)
+        self.key = key or (begins[0] if begins else None)
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

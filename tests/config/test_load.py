@@ -1,4 +1,5 @@
 import pytest
+from refusals import refuses
 
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.errors import UserError
@@ -111,7 +112,7 @@ def test_a_mix_that_no_survivor_can_use_is_refused_before_the_run():
     crossovers = ("dare", "layer_wise", "svd_subspace", "extrapolative")
     names = load_config([]).evolution.operators
     only = [f"evolution.operators.{n}={1.0 if n in crossovers else 0.0}" for n in names]
-    with pytest.raises(UserError, match="only 1 survive; weigh a mutation"):
+    with refuses("evolution.operators"):
         check_config(load_config(["population=2t2s", *only]))
     check_config(load_config(["population=4t4s", *only]))
     check_config(load_config(["population=1t1s", *only]))
@@ -132,5 +133,5 @@ def test_a_saved_configuration_comes_back_whole(tmp_path):
     assert config_from_file(path, ["run.steps=40"]).run.steps == 40
     with pytest.raises(UserError, match="nowhere"):
         config_from_file(tmp_path / "nowhere" / "config.yaml")
-    with pytest.raises(UserError, match="stepz"):
+    with refuses("run.stepz"):
         config_from_file(path, ["run.stepz=40"])

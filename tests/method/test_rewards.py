@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from refusals import refuses
 
 from azr_population.domains.buffer import TaskBuffer
 from azr_population.domains.code.task import Task, TaskType
-from azr_population.errors import UserError
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.rewards import (
@@ -40,7 +40,7 @@ def test_invalid_proposals_and_the_price_of_copies():
 
 
 def test_an_unknown_reward_lists_the_known_ones():
-    with pytest.raises(UserError, match="adversarial, learnability"):
+    with refuses("population.teacher_reward"):
         TEACHER_REWARDS.find("adverserial")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from refusals import refuses
 
 from azr_population.config.schema import EvolutionConfig
-from azr_population.errors import UserError
 from azr_population.method.members import Rating, Roster
 from azr_population.method.turnover import Turnover
 from azr_population.runs.streams import Streams
@@ -101,7 +101,7 @@ def test_an_old_checkpoint_without_credit_is_taken():
 
 
 def test_wrong_names_are_refused_when_a_run_is_put_together():
-    with pytest.raises(UserError, match="truncation"):
+    with refuses("evolution.selection"):
         turnover(selection="lottery")
 
 

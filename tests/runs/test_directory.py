@@ -1,4 +1,5 @@
 import pytest
+from refusals import refuses
 
 from azr_population.errors import UserError
 from azr_population.runs import RunDirectory, directory
@@ -28,10 +29,10 @@ def test_truncate_drops_later_steps_and_the_torn_line(tmp_path):
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"is not empty; choose another run\.dir"):
+    with refuses("run.dir"):
         RunDirectory(tmp_path).create("", {})
     (tmp_path / "config.yaml").write_text("seed: 1")
-    with pytest.raises(UserError, match="go on with it by: azr-population resume"):
+    with refuses("run.dir"):
         RunDirectory(tmp_path).create("", {})
     assert (tmp_path / "notes.txt").read_text() == "mine"
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from refusals import refuses
 
-from azr_population.errors import UserError
 from azr_population.method.evolution.fitness import FITNESS
 from azr_population.method.members import Member, Rating, Role
 
@@ -21,8 +21,5 @@ def test_a_member_without_rewards_is_the_least_fit() -> None:
 
 
 def test_unknown_names_list_the_valid_ones() -> None:
-    with pytest.raises(
-        UserError,
-        match="conservative_rating, mu, constant, validation_eval, crossplay, mean_reward",
-    ):
+    with refuses("evolution.fitness"):
         FITNESS.find("elo")

@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 from azr_population.errors import UserError
 from azr_population.method.evolution.selection import SELECTION, ranked
@@ -70,5 +71,5 @@ def test_impossible_options_are_refused(name: str, options: dict[str, float]) ->
 
 
 def test_unknown_names_list_the_valid_ones() -> None:
-    with pytest.raises(UserError, match="truncation, tournament, fitness_proportional, random"):
+    with refuses("evolution.selection"):
         SELECTION.find("lottery")

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 
-from azr_population.errors import UserError
 from azr_population.method.members import Outcome, Rating, RatingSystem, outcome_of, tally
 
 WIN, LOSS, DRAW, FORFEIT = (
@@ -116,7 +116,7 @@ def test_tally_counts_for_the_match_record() -> None:
 
 @pytest.mark.parametrize("chance", [-0.1, 1.0, 7.0])
 def test_an_impossible_draw_probability_is_refused(chance: float) -> None:
-    with pytest.raises(UserError, match="draw_probability"):
+    with refuses("matchmaking.draw_probability"):
         RatingSystem(draw_probability=chance)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from refusals import refuses
 
 from azr_population.errors import UserError
 from azr_population.method.members import Member, Rating, Role, Roster
@@ -35,7 +36,7 @@ def test_the_single_agent_is_on_both_sides() -> None:
 
 @pytest.mark.parametrize("sizes", [(0, 2), (2, 0), (-1, 1)])
 def test_half_a_population_is_refused(sizes: tuple[int, int]) -> None:
-    with pytest.raises(UserError, match=r"population\.teachers"):
+    with refuses("population.teachers"):
         Roster.make(*sizes)
 
 
