@@ -73,20 +73,22 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=32)
     parser.add_argument("--max-tokens", type=int, default=96)
     parser.add_argument("--before", type=Path)
+    parser.add_argument("--records", type=Path, help="keeps completions and logs there")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     run, data = str(arguments.run.resolve()), str(Path(arguments.data).resolve())
     limits = ["--limit", str(arguments.limit), "--max-tokens", str(arguments.max_tokens)]
     asked = [run, "--benchmarks", "mbpp_plus", "--data", data, *limits]
     made: dict[str, Any] = {"limit": arguments.limit, "max_tokens": arguments.max_tokens}
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as folder:
+        place = arguments.records.resolve() if arguments.records else Path(folder)
         fill_references(data, arguments.limit)
         if arguments.before:
-            records = Path(place) / "before"
+            records = place / "before"
             command = ["evaluate", *asked, "--records", str(records)]
             made["cpu_seconds_before"] = measured(command, arguments.before.resolve())
             before = verdicts_before(records)
-        logs = Path(place) / "after"
+        logs = place / "after"
         command = ["benchmark", *asked, "--logs", str(logs), "--display", "plain"]
         made["cpu_seconds"] = measured(command, Path(__file__).parents[1])
         after = verdicts_after(logs)
