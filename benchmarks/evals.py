@@ -60,7 +60,7 @@ def verdicts_after(logs: Path) -> dict[str, bool]:
 def fill_references(data: str, limit: int) -> None:
     """Computes what is right, outside the clock."""
     from azr_population.evals.benchmarks import read_benchmark
-    from azr_population.evals.grading.references import References
+    from azr_population.evals.grading.functions import References
 
     References().of(read_benchmark("mbpp_plus", data).problems[:limit])  # type: ignore[arg-type]
 

@@ -22,8 +22,7 @@ from typing import Any
 
 from azr_population import versions
 from azr_population.evals.benchmarks import FunctionProblem, read_benchmark
-from azr_population.evals.grading.functions import FunctionJudge
-from azr_population.evals.grading.references import References
+from azr_population.evals.grading.functions import FunctionJudge, References
 
 EQUIVALENT = {
     "Mbpp/62": "changes the assert on []: it raises either way",

@@ -3,7 +3,8 @@
 import atexit
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
+from typing import Any
 
 from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, scorer, stderr
 from inspect_ai.solver import TaskState
@@ -22,12 +23,10 @@ from azr_population.evals.benchmarks import (
     read_benchmark,
 )
 from azr_population.evals.grading.answers import PARSERS
-from azr_population.evals.grading.contests import ContestJudge
-from azr_population.evals.grading.functions import FunctionJudge
-from azr_population.evals.grading.mathematics import grade_answers
-from azr_population.evals.grading.references import References
-from azr_population.evals.grading.verdict import NO_ANSWER, PASSED, WRONG, Verdict
-from azr_population.evals.grading.workers import Workers
+from azr_population.evals.grading.contests import judge_contests
+from azr_population.evals.grading.functions import FunctionJudge, References
+from azr_population.evals.grading.mathematics import Workers, grade_answers
+from azr_population.evals.grading.sandbox import NO_ANSWER, PASSED, WRONG, Verdict
 from azr_population.evals.prompts import find_template
 from azr_population.referee import Reason, Referee, RefereeSettings
 
@@ -40,43 +39,40 @@ _PUZZLE = PuzzleProblem("proof", "def sat(x):\n    return x > 0 and x * x == 136
 """P3's solutions are programs, which have to be run first."""
 
 
+Completion = tuple[Problem, str]
+
+
 class Graders:
-    """Opens what the graders need when it is first needed; `close` ends it."""
+    """Opens what the graders need when it is first needed; `close` ends all processes."""
 
     def __init__(self, processes: int = 0) -> None:
         """`processes`: 0 takes one per core."""
         self.processes = processes
         self._stack = ExitStack()
+        self.close = self._stack.close
 
-    def close(self) -> None:
-        """Ends all processes."""
-        self._stack.close()
+    def grade(self, parser: str, completions: Sequence[Completion]) -> list[Verdict]:
+        """Verdicts on completions for problems of one benchmark, in order."""
+        answers = self.parse(parser, completions)
+        return self.judge([(p, a) for (p, _), a in zip(completions, answers, strict=True)])
 
-    def grade(self, completions: Sequence[tuple[str, Problem, str]]) -> list[Verdict]:
-        """Verdicts on (name of the parser, problem, completion) of one benchmark, in order."""
-        answers = self.parse(completions)
-        return self.judge(
-            [(problem, a) for (_, problem, _), a in zip(completions, answers, strict=True)]
-        )
-
-    def parse(self, completions: Sequence[tuple[str, Problem, str]]) -> list[str]:
+    def parse(self, parser: str, completions: Sequence[Completion]) -> list[str]:
         """The answers that completions give; '' where there is none."""
-        if completions[0][0] != "evalplus":
-            return [PARSERS[parser](problem, text) for parser, problem, text in completions]
+        if parser != "evalplus":
+            return [PARSERS[parser](problem, text) for problem, text in completions]
         # It parses what the model wrote, again and again.
-        asked = [(problem, text) for _, problem, text in completions]
-        return [answer or "" for answer in self.workers.map(PARSERS["evalplus"], asked)]
+        return [answer or "" for answer in self.workers.map(PARSERS[parser], completions)]
 
-    def judge(self, answers: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+    def judge(self, answers: Sequence[tuple[Any, str]]) -> list[Verdict]:
         """Verdicts on answers to problems of one kind, in order."""
         kind = type(answers[0][0])
         if kind is MathProblem:
-            return grade_answers(answers, self.workers)  # type: ignore[arg-type]
+            return grade_answers(answers, self.workers)
         if kind is FunctionProblem:
-            return self.functions.judge(answers)  # type: ignore[arg-type]
+            return self.functions.judge(answers)
         if kind is ContestProblem:
-            return ContestJudge(self.processes).judge(answers)  # type: ignore[arg-type]
-        tasks = [(puzzle_task(problem.program), answer) for problem, answer in answers]  # type: ignore[union-attr]
+            return judge_contests(answers, self.processes)
+        tasks = [(puzzle_task(problem.program), answer) for problem, answer in answers]
         return self.grade_tasks("puzzles", tasks)
 
     def grade_tasks(self, domain: str, answers: Sequence[tuple[Task, str]]) -> list[Verdict]:
@@ -112,7 +108,7 @@ def _verdict(answer: str, reason: str) -> Verdict:
     return Verdict(False, WRONG if reason == Reason.WRONG.value else reason, answer=answer)
 
 
-@lru_cache(maxsize=1)
+@cache
 def graders() -> Graders:
     """Those of this process."""
     made = Graders()
@@ -121,15 +117,16 @@ def graders() -> Graders:
 
 
 @cache
-def _batcher(benchmark: str, data: str) -> Batcher[tuple[str, Problem, str], Verdict]:
-    return Batcher(lambda asked: graders().grade(asked), _BATCH)
+def _batcher(parser: str, benchmark: str) -> Batcher[Completion, Verdict]:
+    """Of one kind of problems: a batch has one grader."""
+    return Batcher(lambda asked: graders().grade(parser, asked), _BATCH)
 
 
 @scorer(metrics=[accuracy(), stderr()])
 def answers(benchmark: str, data: str = "", prompt: str = "") -> Scorer:
     """Scores answers to a benchmark's problems, by its own rules."""
     problems = {problem.id: problem for problem in read_benchmark(benchmark, data).problems}
-    parser = find_template(prompt, benchmark).answer_parser
+    batcher = _batcher(find_template(prompt, benchmark).answer_parser, benchmark)
 
     async def score(state: TaskState, target: Target) -> Score:
         problem = problems[str(state.sample_id)]
@@ -137,37 +134,32 @@ def answers(benchmark: str, data: str = "", prompt: str = "") -> Scorer:
         if isinstance(problem, FunctionProblem) and (state.output.metadata or {}).get("plain"):
             # The prompt was the beginning of the program.
             text = problem.prompt.strip() + "\n" + text
-        return _score(await _batcher(benchmark, data).ask((parser, problem, text)))
+        return _score(await batcher.ask((problem, text)))
 
     return score
-
-
-@cache
-def _task_batcher(domain: str) -> Batcher[tuple[Task, str], Verdict]:
-    return Batcher(lambda asked: graders().grade_tasks(domain, asked), _BATCH)
 
 
 @scorer(metrics=[accuracy(), stderr()])
 def domain_answers(domain: str, prompt_format: str, tasks: dict[str, Task]) -> Scorer:
     """Scores answers to a domain's tasks, which are given by the ids of their samples."""
     format = find_domain(domain).format(prompt_format)
+    batcher = Batcher(lambda asked: graders().grade_tasks(domain, asked), _BATCH)
 
     async def score(state: TaskState, target: Target) -> Score:
         task = tasks[str(state.sample_id)]
         finished = state.output.stop_reason == "stop"
         answer = format.parse_answer(task.type, state.output.completion) if finished else None
-        return _score(await _task_batcher(domain).ask((task, answer or "")))
+        return _score(await batcher.ask((task, answer or "")))
 
     return score
 
 
 def _score(verdict: Verdict) -> Score:
-    about = {} if verdict.base_passed is None else {"base_passed": verdict.base_passed}
     return Score(
         value=CORRECT if verdict.passed else INCORRECT,
         answer=verdict.answer,
         explanation=f"{verdict.reason} {verdict.detail}".strip(),
-        metadata={"reason": verdict.reason, **about},
+        metadata={"reason": verdict.reason, "base_passed": verdict.base_passed},
     )
 
 
@@ -178,18 +170,16 @@ def check_grader(benchmark: str, data: str = "", prompt: str = "") -> None:
     problems = read_benchmark(benchmark, data).problems[:_FEW]
     parser = find_template(prompt, benchmark).answer_parser
     known = [one for problem in problems for one in _known_answers(problem)]
-    parsed = graders().parse([(parser, problem, text) for problem, _, _, text in known])
-    if not all(parsed):
+    if not all(graders().parse(parser, [(problem, text) for problem, _, _, text in known])):
         raise _broken(benchmark, "reads no answer in a completion that has one")
     # As they are: evalplus's parser leaves out generators, as one canonical solution has.
     verdicts = graders().judge([(problem, answer) for problem, _, answer, _ in known])
-    judged = list(zip(known, verdicts, strict=True))
-    for (problem, right, _, _), verdict in judged:
+    for (problem, right, _, _), verdict in zip(known, verdicts, strict=True):
         if right and not verdict.passed:
             why = f"{verdict.reason} {verdict.detail}".strip()
             raise _broken(benchmark, f"fails {problem.id}'s own right answer ({why})")
     # Not each: evalplus lets anything pass that is something, for a few problems.
-    if all(verdict.passed for (_, right, _, _), verdict in judged if not right):
+    if all(verdict.passed for verdict in verdicts):
         raise _broken(benchmark, f"passes a wrong answer to {problems[0].id}")
 
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from azr_population.errors import UserError
 
-from .sandbox import literal
-
 MODULES = (
     "abc", "array", "base64", "binascii", "bisect", "calendar", "cmath", "collections",
     "collections.abc", "colorsys", "contextlib", "copy", "dataclasses", "datetime", "decimal",
@@ -32,7 +30,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "cpu_seconds": (0, 3600),
     "part_seconds": (0, 3600),
     "memory_mb": (16, 1 << 20),
-    "max_output_chars": (1, literal.MAX_CHARS),
+    "max_output_chars": (1, 1 << 20),
     "share": (1, 256),
 }
 """The least and the most of each. A worker takes 20 MB; with 1 MB no child gets to its job."""
@@ -51,6 +49,7 @@ class RefereeSettings:
     on the wall clock; with this limit, and a timeout well above it, they do not."""
     memory_mb: int = 256
     max_output_chars: int = 10_000
+    """Of one output; a literal has at most `literal.MAX_CHARS`, a script's text may be longer."""
     allow_unsandboxed: bool = False
     """Run even where the platform cannot confine. Model-written code then runs as you."""
     modules: tuple[str, ...] = MODULES

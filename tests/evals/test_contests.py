@@ -6,7 +6,7 @@ import pytest
 from made_up_problems import CONTEST_ROWS, write_jsonl
 
 from azr_population.evals.benchmarks import ContestProblem, read_benchmark
-from azr_population.evals.grading.contests import ContestJudge
+from azr_population.evals.grading.contests import judge_contests
 
 
 @pytest.fixture(scope="module")
@@ -16,11 +16,6 @@ def problems(tmp_path_factory):
     return {
         problem.id: problem for problem in read_benchmark("livecodebench", str(folder)).problems
     }
-
-
-@pytest.fixture(scope="module")
-def judge():
-    return ContestJudge(workers=1)
 
 
 SUMS = {
@@ -48,43 +43,43 @@ NO_SUMS = {
 }
 
 
-def test_standard_input(problems, judge):
+def test_standard_input(problems):
     asked = [(problems["own_sum"], source) for source in SUMS.values()]
-    verdicts = judge.judge(asked)
+    verdicts = judge_contests(asked)
     assert {name: v.reason for name, v in zip(SUMS, verdicts, strict=True)} == dict.fromkeys(
         SUMS, "passed"
     )
 
 
-def test_what_is_wrong_and_where(problems, judge):
-    verdicts = judge.judge([(problems["own_sum"], source) for source, _ in NO_SUMS.values()])
+def test_what_is_wrong_and_where(problems):
+    verdicts = judge_contests([(problems["own_sum"], source) for source, _ in NO_SUMS.values()])
     assert [v.reason for v in verdicts] == [reason for _, reason in NO_SUMS.values()]
     assert verdicts[-1].detail.startswith("test 1: ZeroDivisionError")
 
 
-def test_methods(problems, judge):
+def test_methods(problems):
     head = "class Solution:\n    def pairs(self, nums: List[int], target: int):\n        "
     right = head + "return sorted([a, b] for a, b in combinations(nums, 2) if a + b == target)"
     pairs = head + "return tuple([a, b] for a, b in combinations(nums, 2) if a + b == target)"
     inner = head + "return [(a, b) for a, b in combinations(nums, 2) if a + b == target]"
     bare = "def pairs(nums, target):\n    return [[1, 3]] if nums else []"
     no_method = "class Solution:\n    pass"
-    verdicts = judge.judge(
+    verdicts = judge_contests(
         [(problems["own_pairs"], source) for source in (right, pairs, inner, bare, no_method)]
     )
     # A tuple counts as a list, but not one inside, as in LiveCodeBench.
     assert [v.reason for v in verdicts] == ["passed", "passed", "wrong", "passed", "error"]
 
 
-def test_long_outputs_are_compared_by_their_lines(judge):
+def test_long_outputs_are_compared_by_their_lines():
     lines = "\n".join(str(i * 7919 % 1_000_003) for i in range(60_000))
     asked = ContestProblem("long", "q", "", "", lambda: (("60000\n", lines + "\n"),))
     source = "n = int(input())\nprint(*(i * 7919 % 1_000_003 for i in range(n{})), sep='\\n')"
-    right, wrong = judge.judge([(asked, source.format("")), (asked, source.format(" - 1"))])
+    right, wrong = judge_contests([(asked, source.format("")), (asked, source.format(" - 1"))])
     assert (right.reason, wrong.reason) == ("passed", "wrong")
 
 
 @pytest.mark.slow
-def test_an_endless_program_costs_one_limit(problems, judge):
-    verdicts = judge.judge([(problems["own_sum"], "while True: pass")])
+def test_an_endless_program_costs_one_limit(problems):
+    verdicts = judge_contests([(problems["own_sum"], "while True: pass")])
     assert [v.reason for v in verdicts] == ["timeout"]

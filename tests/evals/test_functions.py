@@ -6,8 +6,7 @@ import pytest
 
 from azr_population.errors import UserError
 from azr_population.evals.benchmarks import FunctionProblem
-from azr_population.evals.grading.functions import FunctionJudge
-from azr_population.evals.grading.references import References
+from azr_population.evals.grading.functions import FunctionJudge, References
 
 SECRET = "xylophone-4711"
 
@@ -125,7 +124,7 @@ def test_inputs_are_recorded_from_a_test_program(judge, references):
     )
     asked = problem("def f(x):\n    return x * 2", [], check=check)
     found = References(references, 1).of([asked])[asked.id]
-    assert found.base_inputs == [[2], [[1]]]
+    assert found.inputs[0] == [[2], [[1]]]
     assert [v.passed for v in judge(asked, "def f(x): return x + x", "def f(x): return 4")] == [
         True,
         False,
@@ -139,13 +138,13 @@ def test_what_is_right_is_computed_once_and_a_damaged_file_again(tmp_path, monke
     assert References(tmp_path, 1).of([DOUBLE])[DOUBLE.id] == first
     monkeypatch.undo()
     file.write_text("{half a fi")
-    assert References(tmp_path, 1).of([DOUBLE])[DOUBLE.id].base == first.base
+    assert References(tmp_path, 1).of([DOUBLE])[DOUBLE.id].outputs == first.outputs
 
 
 @pytest.mark.slow
 def test_a_slow_canonical_solution_gives_solutions_its_time(tmp_path, monkeypatch):
     """The sandbox has no true clock, so its time is known by the limit that was enough."""
-    slow_judge = "azr_population.evals.grading.references._SECONDS"
+    slow_judge = "azr_population.evals.grading.functions._SECONDS"
     monkeypatch.setattr(slow_judge, (1.0, 16.0))
     slow = problem("def f(x):\n    return sum(i * i for i in range(40_000_000)) + x", [[1]])
     references = References(tmp_path, 1)
@@ -154,7 +153,7 @@ def test_a_slow_canonical_solution_gives_solutions_its_time(tmp_path, monkeypatc
     assert references.of([quick])[quick.id].seconds == 1.0
     with FunctionJudge(references, 1, least_seconds=1.0) as judge:
         assert [v.passed for v in judge.judge([(slow, slow.canonical)])] == [True]
-    monkeypatch.setattr("azr_population.evals.grading.references._SECONDS", (1.0,))
+    monkeypatch.setattr("azr_population.evals.grading.functions._SECONDS", (1.0,))
     with pytest.raises(UserError, match="own/f"):
         References(tmp_path / "other", 1).of([slow])
 

@@ -11,8 +11,7 @@ import pytest
 from test_functions import HOSTILE
 
 from azr_population.evals.benchmarks import BENCHMARKS, locate, read_benchmark
-from azr_population.evals.grading.functions import FunctionJudge
-from azr_population.evals.grading.references import References
+from azr_population.evals.grading.functions import FunctionJudge, References
 
 needs.module("evalplus", "-e '.[eval]'")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

@@ -144,7 +144,7 @@ def test_a_module_that_must_be_there_is_asked_for():
         {"timeout": 0},
         {"memory_mb": -1},
         {"max_output_chars": 0},
-        {"max_output_chars": 70_000},
+        {"max_output_chars": 2_000_000},
         {"workers": -1},
     ],
 )

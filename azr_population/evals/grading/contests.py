@@ -6,50 +6,40 @@ compared without blanks around them, as texts or as decimal numbers; a method's 
 
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from azr_population.evals.benchmarks import ContestProblem, Tests
 from azr_population.evals.grading import sandbox
-from azr_population.evals.grading.outputs import Forged, Output, outputs_and_error
-from azr_population.evals.grading.sandboxed.contests import (
-    lines_digest,
-    stripped_lines,
+from azr_population.evals.grading.rules import (
+    UNKNOWN,
+    MalformedOutput,
+    Output,
+    outputs_and_error,
 )
-from azr_population.evals.grading.sandboxed.values import line_of
-from azr_population.evals.grading.verdict import NO_ANSWER, PASSED, WRONG, Verdict
+from azr_population.evals.grading.sandbox import PASSED, WRONG, Verdict
+from azr_population.evals.grading.sandboxed import line_of, stripped_lines, text_digest
 from azr_population.referee import Reason
 from azr_population.referee.jobs import Outcome
-from azr_population.referee.sandbox import literal
 
 SECONDS = 6.0
 """Of processor time for one test; LiveCodeBench's own limit, there by the wall clock."""
 _TOGETHER = 8
 """Tests that run one after the other in one child, but for the first, which fails most."""
 _BATCH = 128
-_LONGEST = 200_000
 
 
-class ContestJudge:
-    """Judges solutions, and stops at the first test that one does not pass."""
-
-    def __init__(self, workers: int = 0) -> None:
-        self.workers = workers
-
-    def judge(self, solutions: Sequence[tuple[ContestProblem, str]]) -> list[Verdict]:
-        """Verdicts in order."""
-        verdicts: list[Verdict] = []
-        with ExitStack() as stack:
-            one = stack.enter_context(
-                sandbox.open_referee("contests", SECONDS, self.workers, numpy=True)
-            )
-            more = stack.enter_context(
-                sandbox.open_referee("contests", SECONDS * _TOGETHER, self.workers, numpy=True)
-            )
-            for start in range(0, len(solutions), _BATCH):
-                verdicts += _judged(solutions[start : start + _BATCH], one, more)
-        return verdicts
+def judge_contests(
+    solutions: Sequence[tuple[ContestProblem, str]], workers: int = 0
+) -> list[Verdict]:
+    """Verdicts in order; a solution is run up to the first test that it does not pass."""
+    verdicts: list[Verdict] = []
+    with (
+        sandbox.open_referee(SECONDS, workers, numpy=True) as one,
+        sandbox.open_referee(SECONDS * _TOGETHER, workers, numpy=True) as more,
+    ):
+        for start in range(0, len(solutions), _BATCH):
+            verdicts += _judged(solutions[start : start + _BATCH], one, more)
+    return verdicts
 
 
 def _judged(
@@ -58,51 +48,46 @@ def _judged(
     verdicts: dict[int, Verdict] = {}
     tests = {problem.id: problem.read_tests() for problem, _ in batch}
     for number, (problem, solution) in enumerate(batch):
-        if not solution.strip():
-            verdicts[number] = Verdict(False, NO_ANSWER)
-        elif len(solution) > _LONGEST:
-            verdicts[number] = Verdict(False, "too long")
+        if why := sandbox.unfit(solution):
+            verdicts[number] = Verdict(False, why)
         elif not tests[problem.id]:
             verdicts[number] = Verdict(False, "no tests", answer=solution)
     start = 0
     while len(verdicts) < len(batch):
         stop = start + (_TOGETHER if start else 1)
         running = [number for number in range(len(batch)) if number not in verdicts]
-        works = [_task(*batch[n], tests[batch[n][0].id][start:stop]) for n in running]
-        outcomes = sandbox.run(more if start else one, works)
+        calls = [_call(*batch[n], tests[batch[n][0].id][start:stop]) for n in running]
+        outcomes = sandbox.run(more if start else one, calls)
         for number, outcome in zip(running, outcomes, strict=True):
             problem, solution = batch[number]
             every = tests[problem.id]
-            reason, detail = _verdict(problem, every[start:stop], outcome)
+            reason, test, detail = _verdict(problem, every[start:stop], outcome)
             if reason != PASSED or stop >= len(every):
-                at = f"test {start + detail[0]}: {detail[1]}" if reason != PASSED else ""
+                at = f"test {start + test}: {detail}" if reason != PASSED else ""
                 verdicts[number] = Verdict(reason == PASSED, reason, at[:300], solution)
         start = stop
     return [verdicts[number] for number in range(len(batch))]
 
 
-def _task(problem: ContestProblem, solution: str, tests: Tests) -> Any:
-    typed = [given for given, _ in tests]
-    return sandbox.task(f"run_tests({solution!r}, {problem.function!r}, {typed!r})")
+def _call(problem: ContestProblem, solution: str, tests: Tests) -> str:
+    return f"run_tests({solution!r}, {problem.function!r}, {[given for given, _ in tests]!r})"
 
 
-def _verdict(
-    problem: ContestProblem, tests: Tests, outcome: Outcome
-) -> tuple[str, tuple[int, str]]:
+def _verdict(problem: ContestProblem, tests: Tests, outcome: Outcome) -> tuple[str, int, str]:
     """The reason, and the first test that is not passed with what came of it."""
     if outcome.reason is not Reason.OK:
-        return str(outcome.reason), (0, outcome.text)
+        return str(outcome.reason), 0, outcome.text
     right = _same_value if problem.function else _same_lines
     try:
         outputs, error = outputs_and_error(outcome.text)
-    except Forged as forged:
-        return str(Reason.TAMPERED), (0, str(forged))
+    except MalformedOutput as malformed:
+        return str(Reason.TAMPERED), 0, str(malformed)
     for number, (_, expected) in enumerate(tests):
         if number >= len(outputs):
-            return "error", (number, error)
+            return "error", number, error
         if not right(outputs[number], expected):
-            return WRONG, (number, "")
-    return PASSED, (0, "")
+            return WRONG, number, ""
+    return PASSED, 0, ""
 
 
 def _same_value(output: Output, expected: str) -> bool:
@@ -110,17 +95,15 @@ def _same_value(output: Output, expected: str) -> bool:
     right = json.loads(expected)
     if output.same_text(Output(*line_of(right))):
         return True
-    try:
-        return bool(output.value == right)
-    except literal.NotLiteral:
-        return False
+    return output.value is not UNKNOWN and bool(output.value == right)
 
 
 def _same_lines(output: Output, expected: str) -> bool:
     """Whether those lines were printed, as texts or as decimal numbers."""
-    if output.kind == "long":
-        return output.text == lines_digest(expected)
-    printed, wanted = stripped_lines(output.text), stripped_lines(expected)
+    wanted = stripped_lines(expected)
+    if output.kind == "hash":
+        return output.text == text_digest("\n".join(wanted))
+    printed = output.text.split("\n")
     return len(printed) == len(wanted) and all(map(_same_line, printed, wanted))
 
 

@@ -1,28 +1,88 @@
-"""Whether two mathematical answers are equal, by math-verify as AZR calls it."""
+"""Mathematics by math-verify as AZR calls it, and processes that read what models wrote.
+
+A formula can be as hostile as a program: sympy and Python's parser have inputs that take hours or
+all memory. So they run in processes with a limit of processor time (a busy machine changes no
+verdict) and of memory.
+"""
 
 import logging
-from collections.abc import Sequence
+import multiprocessing
+import os
+import resource
+import signal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
-from azr_population.errors import UserError
+from pebble import ProcessExpired, ProcessPool
+
 from azr_population.evals.benchmarks import MathProblem
-from azr_population.evals.grading.verdict import NO_ANSWER, PASSED, WRONG, Verdict
-from azr_population.evals.grading.workers import Workers
+from azr_population.evals.grading.sandbox import NO_ANSWER, PASSED, WRONG, Verdict
 
+T = TypeVar("T")
+_MEMORY_BYTES = 4 << 30
+_WALL_FACTOR = 20
 _LONGEST = 4000
 """Characters of an answer; what is longer is no answer to these questions."""
 
 
-def grade_answers(answers: Sequence[tuple[MathProblem, str]], workers: Workers) -> list[Verdict]:
-    """Verdicts in order. Raises UserError where math-verify is missing."""
+class Workers:
+    """A pool of such processes; `close` ends them."""
+
+    def __init__(self, processes: int = 0, cpu_seconds: float = 10.0) -> None:
+        """`processes`: 0 starts one per core. `cpu_seconds` is for one item."""
+        self.cpu_seconds = cpu_seconds
+        self._pool = ProcessPool(
+            max_workers=processes or len(os.sched_getaffinity(0)),
+            # A fork of a process that holds a model and threads is neither cheap nor safe.
+            context=multiprocessing.get_context("spawn"),
+            initializer=_limit,
+        )
+
+    def close(self) -> None:
+        """Ends the processes, whatever they do."""
+        self._pool.stop()
+        self._pool.join()
+
+    def map(self, function: Callable[..., T], items: Iterable[tuple[Any, ...]]) -> list[T | None]:
+        """`function(*item)` of each, in order; None where the process died of its limits."""
+
+        def result(future: Any) -> T | None:
+            try:
+                value: T = future.result()
+                return value
+            except (ProcessExpired, TimeoutError, MemoryError, RecursionError):
+                return None
+
+        wall = _WALL_FACTOR * self.cpu_seconds
+        futures = [
+            self._pool.schedule(_within, args=[self.cpu_seconds, function, *item], timeout=wall)
+            for item in items
+        ]
+        return [result(future) for future in futures]
+
+
+def _limit() -> None:
+    """In a new process: a memory limit, and Ctrl-C is for the parent to handle."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Its default action ends the process wherever it is, in the middle of a C function too.
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+
+
+def _within(cpu_seconds: float, function: Callable[..., T], *item: Any) -> T:
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     try:
-        import math_verify  # noqa: F401
-    except ImportError as error:
-        raise UserError("math-verify is needed: pip install 'math-verify[antlr4_9_3]'") from error
+        return function(*item)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+def grade_answers(answers: Sequence[tuple[MathProblem, str]], workers: Workers) -> list[Verdict]:
+    """Verdicts in order."""
     pairs = [(problem.gold, answer) for problem, answer in answers]
-    return [
-        _verdict(answer, equal)
-        for (_, answer), equal in zip(answers, workers.map(equal_answers, pairs), strict=True)
-    ]
+    equal = workers.map(equal_answers, pairs)
+    return [_verdict(answer, same) for (_, answer), same in zip(answers, equal, strict=True)]
 
 
 def _verdict(answer: str, equal: bool | None) -> Verdict:

@@ -1,18 +1,76 @@
-"""evalplus's data format and its rules for when an output is right.
+"""What came out of a solution, and when it is right: evalplus's data format and its rules.
 
 The rules are those of `unsafe_execute` in evalplus 0.3.1 (evalplus/eval/__init__.py), in its order;
 what is special about single problems is taken from evalplus itself.
 """
 
+from __future__ import annotations
+
+import base64
+import json
+import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Any
 
 from azr_population.errors import UserError
 from azr_population.evals.benchmarks import FunctionProblem
-from azr_population.evals.grading.outputs import Output
+from azr_population.evals.grading.sandboxed import text_digest
 from azr_population.referee.sandbox import literal
+
+_MAX_BYTES = 32 << 20
+
+
+class MalformedOutput(ValueError):
+    """What came back is not what our side writes."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One value, as `sandboxed.Line` has it. Its text was written by the solution's side of the
+    wall, so it is compared as text, or read as a literal, and never evaluated."""
+
+    kind: str
+    text: str
+
+    def same_text(self, other: Output) -> bool:
+        """Whether both are the same value, by their texts or by the hashes of these."""
+        kinds = {self.kind, other.kind}
+        if kinds == {"text", "hash"}:
+            hashes = {o.text if o.kind == "hash" else text_digest(o.text) for o in (self, other)}
+            return len(hashes) == 1
+        return len(kinds) == 1 and "opaque" not in kinds and self.text == other.text
+
+    @property
+    def value(self) -> Any:
+        """The value itself; `UNKNOWN` where all that is known is a hash, or it is not a literal."""
+        try:
+            return literal.parse(self.text) if self.kind == "text" else UNKNOWN
+        except literal.NotLiteral:
+            return UNKNOWN
+
+
+UNKNOWN = object()
+"""In the place of a value that is not known outside the sandbox; it equals nothing."""
+
+
+def outputs_and_error(packed: str) -> tuple[list[Output], str]:
+    """Outputs, and what was raised: the inverse of `sandboxed.record`, for text that a solution may
+    have forged. Raises MalformedOutput."""
+    try:
+        inflater = zlib.decompressobj()
+        raw = inflater.decompress(base64.b64decode(packed, validate=True), _MAX_BYTES)
+        record = json.loads(raw)
+        if inflater.unconsumed_tail or record.keys() != {"lines", "error"}:
+            raise ValueError("too long, or not a record")
+        outputs = [Output(kind, text) for kind, text in record["lines"]]
+        if not all(type(part) is str for o in outputs for part in (o.kind, o.text)):
+            raise ValueError("not texts")
+        return outputs, str(record["error"])
+    except (ValueError, TypeError, AttributeError, zlib.error, RecursionError) as error:
+        raise MalformedOutput(str(error)) from error
 
 
 def deserialize_inputs(dataset: str, task: str, inputs: list[Any]) -> list[Any]:
@@ -29,9 +87,8 @@ def first_wrong(
     inputs: Sequence[Any],
     outputs: Sequence[Output],
     expected: Sequence[Output],
-    start: int = 0,
 ) -> int | None:
-    """Position of the first output from `start` on that is not right; None where there is none."""
+    """Position of the first output that is not right; None where there is none."""
     atol = problem.atol
     for position, right in enumerate(expected):
         if position >= len(outputs):
@@ -39,8 +96,6 @@ def first_wrong(
         # evalplus keeps the tolerance, once it has met a float, for the inputs that follow.
         if atol == 0 and _is_floats(right):
             atol = 1e-6
-        if position < start:
-            continue
         if not _is_right(problem, inputs[position], outputs[position], right, atol):
             return position
     return None
@@ -53,17 +108,17 @@ def _is_right(
     output is the reason, so that a fault of ours is a fault."""
     name, special = problem.entry_point, _special() if problem.dataset else None
     if special and problem.dataset == "humaneval" and name == "find_zero":
-        return _is_zero(special, arguments, _value(output), atol)
+        return _is_zero(special, arguments, output.value, atol)
     exact = output.same_text(right) or _both(output, right, lambda a, b: bool(a == b))
     if special and problem.dataset == "mbpp":
         if name == "are_equivalent":
             exact = True
         elif name == "sum_div":
-            exact = exact or _value(output) == 0
+            exact = exact or output.value == 0
         elif name == "surface_Area":
-            exact = exact or _near(_value(output), special._surface_Area(*arguments), atol)
+            exact = exact or _near(output.value, special._surface_Area(*arguments), atol)
         elif name == "digit_distance_nums":
-            exact = exact or _value(output) == special._digit_distance_nums(*arguments)
+            exact = exact or output.value == special._digit_distance_nums(*arguments)
         elif name in special.MBPP_OUTPUT_SET_EQ_TASKS:
             exact = exact or _both(output, right, _same_set)
         elif name in special.MBPP_OUTPUT_NOT_NONE_TASKS:
@@ -76,21 +131,12 @@ def _is_right(
 
 
 _BOOLS = ("True", "False")
-_UNTOLD = object()
-"""In the place of a value that is not known outside the sandbox; it equals nothing."""
-
-
-def _value(output: Output) -> Any:
-    try:
-        return output.value
-    except literal.NotLiteral:
-        return _UNTOLD
 
 
 def _both(output: Output, right: Output, rule: Callable[[Any, Any], bool]) -> bool:
-    """Whether the rule holds for the two values; not where one of them is untold."""
-    mine, theirs = _value(output), _value(right)
-    return mine is not _UNTOLD and theirs is not _UNTOLD and rule(mine, theirs)
+    """Whether the rule holds for the two values; not where one of them is unknown."""
+    mine, theirs = output.value, right.value
+    return mine is not UNKNOWN and theirs is not UNKNOWN and rule(mine, theirs)
 
 
 def _same_set(output: Any, right: Any) -> bool:
@@ -139,7 +185,7 @@ def _is_floats(output: Output) -> bool:
     """evalplus's `is_floats`: a float, or a list or tuple of nothing else."""
     if output.kind != "text" or output.text[:1] in "'\"{":
         return False
-    value = _value(output)
+    value = output.value
     if isinstance(value, (list, tuple)) and value:
         return all(isinstance(item, float) for item in value)
     return isinstance(value, float)

@@ -1,7 +1,10 @@
-"""The referee as benchmarks need it: more modules, and time by the processor's clock."""
+"""Verdicts, and the referee as benchmarks need it: more modules, time by the processor's clock."""
 
 import importlib.util
+import inspect
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 
 from azr_population.evals.grading import sandboxed
 from azr_population.referee import Referee, RefereeSettings
@@ -21,22 +24,44 @@ a program may do, and the referee's own tests let every module be imported."""
 
 MEMORY_MB = 4096
 """As evalplus: some canonical solutions make gigabytes."""
-MAX_CHARS = 65_536
+LONGEST_PROGRAM = 200_000
+"""Characters."""
 _WALL_FACTOR = 10
+PASSED, WRONG, NO_ANSWER = "passed", "wrong", "no answer"
+"""Reasons of every grader; programs also have the referee's (timeout, error, memory, ...)."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a completion is right, why not, and what was taken for its answer."""
+
+    passed: bool
+    reason: str
+    detail: str = ""
+    answer: str = ""
+    base_passed: bool | None = None
+    """Of HumanEval+ and MBPP+: whether the tests of the original benchmark are passed."""
+
+
+@cache
+def source() -> str:
+    """What the sandbox executes before it takes tasks."""
+    return inspect.getsource(sandboxed)
+
+
+def unfit(program: str) -> str:
+    """Why a program is not run: it is empty, or too long. '' for any other."""
+    if not program.strip():
+        return NO_ANSWER
+    return "too long" if len(program) > LONGEST_PROGRAM else ""
 
 
 def open_referee(
-    module: str,
-    cpu_seconds: float,
-    workers: int = 0,
-    numpy: bool = False,
-    part_seconds: float = 0.0,
+    cpu_seconds: float, workers: int = 0, numpy: bool = False, part_seconds: float = 0.0
 ) -> Referee:
-    """A referee whose tasks may take that many seconds of processor time each.
-
-    `module`: of `sandboxed`, whose functions its tasks call. `numpy`: programs may import it, where
-    it is installed. `part_seconds`: of processor time for each input; 0 sets no limit.
-    """
+    """A referee whose tasks call functions of `sandboxed` and may take that many seconds of
+    processor time each; `part_seconds` for each input (0: no limit). With `numpy` programs may
+    import it, where it is installed."""
     extra = ("numpy",) if numpy and importlib.util.find_spec("numpy") else ()
     return Referee(
         RefereeSettings(
@@ -44,9 +69,9 @@ def open_referee(
             timeout=_WALL_FACTOR * cpu_seconds,
             cpu_seconds=cpu_seconds,
             part_seconds=part_seconds,
-            prelude=sandboxed.text_of(module),
+            prelude=source(),
             memory_mb=MEMORY_MB,
-            max_output_chars=MAX_CHARS,
+            max_output_chars=sandboxed.MAX_CHARS,
             modules=MODULES + _MORE + extra,
             required_modules=extra,
             banned_names=(),
@@ -54,11 +79,7 @@ def open_referee(
     )
 
 
-def task(expression: str) -> Work:
-    """Evaluates a call of a function of the referee's module, in a child of its own."""
-    return Work("", (Call(SCRIPT, expression),), isolated=True)
-
-
-def run(referee: Referee, works: Iterable[Work]) -> Iterator[Outcome]:
-    """What came of each task, in order; the text of an outcome is the expression's value."""
+def run(referee: Referee, calls: Iterable[str]) -> Iterator[Outcome]:
+    """What came of each call of a function of `sandboxed`, each in a child of its own, in order."""
+    works = (Work("", (Call(SCRIPT, call),), isolated=True) for call in calls)
     return (outcome for (outcome,) in referee.outcomes(works))

@@ -237,7 +237,7 @@ class Runner:
         if function is None:
             return wire.NO_FUNCTION, ""
         output = function(*positional, **named)
-        return wire.OK, literal.write(output, self.max_output)
+        return wire.OK, literal.write(output, min(self.max_output, literal.MAX_CHARS))
 
     def _script(self, code: CodeType, given: Arguments, namespace: dict[str, Any]) -> Result:
         """Run a script; the output is the `str` of its last expression, or what it printed."""

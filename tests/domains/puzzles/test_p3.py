@@ -62,11 +62,11 @@ def test_as_a_benchmark_every_answer_that_sat_takes_is_right(file):
     assert "def sat(n: int, m=1369):" in template.make(problems[0]).text
     answers = ["37", "[1, 30, 40]", "1000000001", "12344", None]
     asked = [
-        ("puzzle", problem, "no block" if answer is None else f"Yes.\n```answer\n{answer}\n```")
+        (problem, "no block" if answer is None else f"Yes.\n```answer\n{answer}\n```")
         for problem, answer in zip(problems, answers, strict=True)
     ]
     scorers.check_grader("p3", str(file.parent))
-    verdicts = scorers.graders().grade(asked)
+    verdicts = scorers.graders().grade("puzzle", asked)
     assert [verdict.reason for verdict in verdicts] == [
         "passed", "passed", "passed", "wrong", "no answer",
     ]  # fmt: skip
