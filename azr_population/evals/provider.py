@@ -6,14 +6,13 @@ Requests for all models on one base are sampled together.
 """
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from inspect_ai.model import (
-    ChatCompletionChoice,
     ChatMessage,
     ChatMessageAssistant,
     GenerateConfig,
@@ -28,8 +27,7 @@ from azr_population.engines.engine import Completion, Sampling
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
 from azr_population.evals.batcher import Batcher
-from azr_population.evals.rollout import LoadedRollout, load_rollout
-from azr_population.evals.targets import EvalTarget, find_target
+from azr_population.evals.targets import EvalTarget, LoadedRollout, find_target, load_rollout
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.peft_folder import load_adapter
 
@@ -47,6 +45,18 @@ class Request:
     temperature: float
     top_p: float
     seed: int
+    stops: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What `tasks` says of the prompt: its metadata."""
+        return self.messages[-1].metadata or {}
+
+    @property
+    def row(self) -> int:
+        """The number by which it draws: of its sample and epoch, not of its batch."""
+        text = f"{self.notes.get('sample')} {self.notes.get('epoch')} {self.target.name}"
+        return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
 
 
 class SharedRollout:
@@ -69,22 +79,21 @@ class SharedRollout:
         """A completion for each request; they have one `_key`."""
         first = requests[0]
         loaded = self._load({request.target for request in requests})
-        prompts = [_render(loaded.tokenizer, request.messages) for request in requests]
-        texts = [text for text, _ in prompts]
-        ids = loaded.tokenizer(texts, add_special_tokens=False)["input_ids"]
-        fitting = [row for row, one in enumerate(ids) if 0 < len(one) < loaded.context]
-        limits = [min(requests[r].max_tokens, loaded.context - len(ids[r])) for r in fitting]
+        prompts = [_render(loaded.tokenizer, request) for request in requests]
+        ids = loaded.tokenizer([text for text, _ in prompts], add_special_tokens=False)["input_ids"]
+        fitting = [n for n, prompt in enumerate(ids) if 0 < len(prompt) < loaded.context]
+        limits = [min(requests[n].max_tokens, loaded.context - len(ids[n])) for n in fitting]
         groups = loaded.rollout.generate(
-            [ids[row] for row in fitting],
-            [loaded.slots[requests[row].target] for row in fitting],
+            [ids[n] for n in fitting],
+            [loaded.slots[requests[n].target] for n in fitting],
             Sampling(tuple(limits), first.temperature, first.top_p),
             first.seed,
-            [_row(requests[row]) for row in fitting],
+            [requests[n].row for n in fitting],
         )
-        completions = {row: group[0] for row, group in zip(fitting, groups, strict=True)}
+        completions = {n: group[0] for n, group in zip(fitting, groups, strict=True)}
         return [
-            _output(loaded.tokenizer, completions.get(row), len(ids[row]), prompts[row][1])
-            for row in range(len(requests))
+            _output(loaded.tokenizer, request, completions.get(n), len(ids[n]), prompts[n][1])
+            for n, request in enumerate(requests)
         ]
 
     def _load(self, targets: set[EvalTarget]) -> LoadedRollout:
@@ -100,8 +109,8 @@ class SharedRollout:
 
     def _spec(self, targets: set[EvalTarget]) -> LoraSpec | None:
         """The shape of these targets' adapters; the base goes with the first members."""
-        shapes = [self.specs[target] for target in targets] + list(self.specs.values())
-        return next((shape for shape in shapes if shape), None)
+        shapes = *(self.specs[target] for target in targets), *self.specs.values()
+        return next(filter(None, shapes), None)
 
     def _key(self, request: Request) -> Hashable:
         return self._spec({request.target}), request.temperature, request.top_p, request.seed
@@ -169,69 +178,47 @@ class PopulationAPI(ModelAPI):
             1.0 if config.temperature is None else config.temperature,
             1.0 if greedy or config.top_p is None else config.top_p,
             config.seed or 0,
+            tuple(config.stop_seqs or ()),
         )
         output = await self.shared.batcher.ask(request)
-        plain = bool((output.metadata or {}).get("plain"))
-        stops = config.stop_seqs or []
-        if plain:
-            stops = (input[-1].metadata or {}).get("plain_stops") or stops
-        return _cut(output, stops, self.model_name)
+        output.model = self.model_name
+        return output
 
 
-def _render(tokenizer: Any, messages: Sequence[ChatMessage]) -> tuple[str, bool]:
+def _render(tokenizer: Any, request: Request) -> tuple[str, bool]:
     """The whole text before the completion with its special tokens, and whether it is plain."""
-    begun = ""
-    if isinstance(messages[-1], ChatMessageAssistant):
-        begun, messages = messages[-1].text, messages[:-1]
-    about = messages[-1].metadata or {}
-    if tokenizer.chat_template and not about.get("raw"):
+    messages, begun = request.messages, ""
+    if tokenizer.chat_template and not request.notes.get("raw"):
+        if isinstance(messages[-1], ChatMessageAssistant):
+            begun, messages = messages[-1].text, messages[:-1]
         turns = [{"role": one.role, "content": one.text} for one in messages]
         text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
         return text + begun, False
     begin = tokenizer.bos_token or ""
     starts = bool(begin) and tokenizer("")["input_ids"][:1] == [tokenizer.bos_token_id]
-    return (begin if starts else "") + (about.get("plain") or messages[-1].text), True
-
-
-def _row(request: Request) -> int:
-    """The number by which the request draws: of its sample and epoch, not of its batch."""
-    about = request.messages[-1].metadata or request.messages[0].metadata or {}
-    text = f"{about.get('sample')} {about.get('epoch')} {request.target.name}"
-    return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
+    text = next(one.text for one in reversed(messages) if one.role == "user")
+    return (begin if starts else "") + (request.notes.get("plain") or text), True
 
 
 def _output(
-    tokenizer: Any, completion: Completion | None, prompt_tokens: int, plain: bool
+    tokenizer: Any, request: Request, completion: Completion | None, prompt_tokens: int, plain: bool
 ) -> ModelOutput:
+    """The completion up to the first of the stops."""
     if completion is None:  # longer than the context, or without a token that the model knows
         output = ModelOutput.from_content("azrpop", "", stop_reason="model_length")
         output.error = "the prompt does not fit the model's context"
         return output
     ids = completion.token_ids[:-1] if completion.finished else completion.token_ids
     text = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-    tokens = len(completion.token_ids)
-    return ModelOutput(
-        model="azrpop",
-        choices=[
-            ChatCompletionChoice(
-                message=ChatMessageAssistant(content=text, source="generate"),
-                stop_reason="stop" if completion.finished else "max_tokens",
-            )
-        ],
-        usage=ModelUsage(
-            input_tokens=prompt_tokens, output_tokens=tokens, total_tokens=prompt_tokens + tokens
-        ),
-        metadata={"plain": plain},
-    )
-
-
-def _cut(output: ModelOutput, stops: Sequence[str], name: str) -> ModelOutput:
-    """The output up to the first of the stops."""
-    text = output.completion
+    stops = (request.notes.get("plain_stops") if plain else ()) or request.stops
     ends = [text.find(stop) for stop in stops if stop in text]
-    choice = output.choices[0]
-    if ends:
-        choice.message.content = output.completion = text[: min(ends)]
-        choice.stop_reason = "stop"
-    choice.message.model = output.model = name
+    stopped = completion.finished or bool(ends)
+    output = ModelOutput.from_content(
+        "azrpop", text[: min(ends, default=None)], "stop" if stopped else "max_tokens"
+    )
+    tokens = len(completion.token_ids)
+    output.usage = ModelUsage(
+        input_tokens=prompt_tokens, output_tokens=tokens, total_tokens=prompt_tokens + tokens
+    )
+    output.metadata = {"plain": plain}
     return output

@@ -14,18 +14,13 @@ from inspect_ai.model import Model, get_model
 
 from azr_population.errors import UserError
 from azr_population.evals import table
-from azr_population.evals.benchmarks import (
-    BENCHMARKS,
-    Benchmark,
-    find_benchmarks,
-    locate,
-    read_benchmark,
-)
-from azr_population.evals.grading.verdict import NO_ANSWER
+from azr_population.evals.benchmarks import BENCHMARKS, find_benchmarks, locate, read_benchmark
+from azr_population.evals.grading.sandbox import NO_ANSWER
 from azr_population.evals.prompts import TEMPLATES, find_template, templates_for
 from azr_population.evals.targets import BASE, find_target, find_targets
 from azr_population.evals.tasks import TASKS
 from azr_population.files import write_atomically
+from azr_population.registry import trust
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,8 @@ class Settings:
             temperature = 0.0 if self.samples == 1 else 0.8
         if temperature == 0 and self.samples > 1:
             raise UserError(
-                f"samples={self.samples} at temperature 0 are all the same; give --temperature"
+                f"samples={self.samples} at temperature 0 are all the same; give --temperature",
+                key="temperature",
             )
         options = {"temperature": temperature, "max_tokens": self.max_tokens}
         if temperature:
@@ -89,30 +85,28 @@ def run_benchmarks(
     model that cannot be asked.
     """
     if out and out.suffix not in table.FORMATS:
-        raise UserError(f"--out={out}: it must end in {', '.join(table.FORMATS)}")
+        raise UserError(f"--out={out}: it must end in {', '.join(table.FORMATS)}", key="out")
     if not targets:
-        raise UserError("name a run, a PEFT folder or a base; or --list")
-    benchmarks = find_benchmarks(settings.benchmarks)
-    prompts = _prompts(settings.prompts, benchmarks)
+        raise UserError("name a run, a PEFT folder or a base; or --list", key="targets")
+    trust(settings.rollout)
+    benchmarks = _benchmarks(settings)
     parts: list[pd.DataFrame] = []
     bases: dict[str, pd.DataFrame] = {}
-    entries = [(settings.server, targets)] if settings.server else [(t, [t]) for t in targets]
-    for entry, names in entries:
-        label, folder, models = _models(entry, names, settings)
+    for names in [targets] if settings.server else [[target] for target in targets]:
+        label, folder, models = _models(names, settings)
         base = next((m.weights for m in models if m.name == BASE), "")
         # Runs share their base: it is asked once.
         asked = [m for m in models if not (m.name == BASE and base in bases)]
-        logs = _ask(asked, benchmarks, prompts, settings, (settings.logs or folder) / "logs")
-        named = {id: (label, m.name) for m in asked for id in m.ids}
-        samples = table.read_samples(logs, named)
+        logs = _ask(asked, benchmarks, settings, (settings.logs or folder) / "logs")
+        samples = table.read_samples(
+            logs, {str(model): (label, m.name) for m in asked for model in (m.chat, m.plain)}
+        )
         if base in bases:
             samples = pd.concat([bases[base].assign(label=label), samples])
         elif base:
             bases[base] = samples[samples["model"] == BASE]
         parts.append(samples)
-        _write_figures(
-            folder / "figures.json", table.figures(samples), benchmarks, prompts, settings
-        )
+        _write_figures(folder / "figures.json", table.figures(samples), benchmarks, settings)
         _print_notes(samples, folder / "logs")
     made = table.figures(pd.concat(parts))
     print(table.table(made).reset_index().to_markdown(index=False))
@@ -131,73 +125,53 @@ class _Asked:
     chat: Model
     plain: Model
 
-    @property
-    def ids(self) -> set[str]:
-        """Inspect's names of it."""
-        return {str(self.chat), str(self.plain)}
 
-
-def _models(entry: str, names: Sequence[str], settings: Settings) -> tuple[str, Path, list[_Asked]]:
-    """Label, folder of the records, and models that an entry stands for."""
+def _models(names: Sequence[str], settings: Settings) -> tuple[str, Path, list[_Asked]]:
+    """Label, folder of the records, and models that names stand for."""
     if settings.server:
-        label = entry.split("://")[-1].strip("/").replace("/", "_")
-        return label, Path("evaluations") / label, [_served(name, settings) for name in names]
-    path = Path(entry)
-    found = (
-        find_targets(path, settings.members, settings.base)
-        if path.exists()
-        else [find_target(entry, settings.base)]
-    )
-    about: dict[str, Any] = {
-        "dtype": settings.dtype,
-        "device": settings.device,
-        "rollout": settings.rollout,
-    }
-    if settings.base:
-        about["base"] = str(settings.base)
-    made = []
+        label = settings.server.split("://")[-1].strip("/").replace("/", "_")
+        key = os.environ.get("OPENAI_API_KEY") or "none"
+        models = []
+        for name in names:
+            chat, plain = (
+                get_model(f"{provider}/server/{name}", base_url=settings.server, api_key=key)
+                for provider in ("openai-api", "openai-api-completions")
+            )
+            models.append(_Asked(name, "", chat, plain))
+        return label, Path("evaluations") / label, models
+    path = Path(names[0])
+    members, base = settings.members, settings.base
+    found = find_targets(path, members, base) if path.exists() else [find_target(names[0], base)]
+    models = []
     for target in found:
-        folder = target.folder or target.base
         model = get_model(
-            f"azrpop/{folder}",
-            **about,
+            f"azrpop/{target.folder or target.base}",
+            dtype=settings.dtype,
+            device=settings.device,
+            rollout=settings.rollout,
             batch_size=settings.batch_size,
+            base=str(base or ""),
             weights=target.weights,
         )
-        made.append(_Asked(target.name, target.weights, model, model))
+        models.append(_Asked(target.name, target.weights, model, model))
     parts = path.resolve().parts
     label = "_".join(parts[-2:]) if parts[-1].startswith("seed_") else parts[-1]
     is_run = (path / "config.yaml").is_file()
-    return label, path / "evaluation" if is_run else Path("evaluations") / label, made
-
-
-def _served(name: str, settings: Settings) -> _Asked:
-    about = {"base_url": settings.server, "api_key": os.environ.get("OPENAI_API_KEY") or "none"}
-    chat, plain = (
-        get_model(f"{provider}/server/{name}", **about)  # type: ignore[arg-type]
-        for provider in ("openai-api", "openai-api-completions")
-    )
-    return _Asked(name, "", chat, plain)
+    return label, path / "evaluation" if is_run else Path("evaluations") / label, models
 
 
 def _ask(
-    models: Sequence[_Asked],
-    benchmarks: Sequence[Benchmark],
-    prompts: dict[str, str],
-    settings: Settings,
-    folder: Path,
+    models: Sequence[_Asked], benchmarks: dict[str, str], settings: Settings, folder: Path
 ) -> list[EvalLog]:
     """Inspect's logs of all models at all benchmarks. Raises UserError where one is not whole."""
     tasks = []
-    for benchmark in benchmarks:
-        prompt = prompts[benchmark.name]
-        template = find_template(prompt, benchmark.name)
-        example = template.make(read_benchmark(benchmark.name, settings.data).problems[0])
+    for name, prompt in benchmarks.items():
+        problems = read_benchmark(name, settings.data).problems
+        chat = find_template(prompt, name).make(problems[0]).chat
         for model in models:
-            given = {"data": settings.data} | ({"prompt": prompt} if prompt else {})
-            made = TASKS[benchmark.name](**given)
-            made.model = model.chat if example.chat else model.plain
-            tasks.append(made)
+            task = TASKS[name](data=settings.data, prompt=prompt)
+            task.model = model.chat if chat else model.plain
+            tasks.append(task)
     if not tasks:
         return []
     options: dict[str, Any] = settings.sampling()
@@ -219,60 +193,50 @@ def _ask(
         **options,
     )
     if not done:
-        failed = [log for log in logs if log.status != "success"]
         why = "; ".join(
             f"{log.eval.model}, {log.eval.task}: "
             + (log.error.message.splitlines()[0] if log.error else log.status)
-            for log in failed
+            for log in logs
+            if log.status != "success"
         )
         raise UserError(f"{why}. What is done is kept in {folder}: the same command goes on")
     return logs
 
 
-def _prompts(names: str, benchmarks: Sequence[Benchmark]) -> dict[str, str]:
-    """Each benchmark's template by name; '' is its own. Raises UserError for an unknown one."""
-    made = dict.fromkeys((benchmark.name for benchmark in benchmarks), "")
-    for name in filter(None, (part.strip() for part in names.split(","))):
-        if name not in TEMPLATES:
-            raise UserError(f"prompts={name} is unknown; choose from {', '.join(TEMPLATES)}")
-        suitable = [b.name for b in benchmarks if name in templates_for(b.name)]
+def _benchmarks(settings: Settings) -> dict[str, str]:
+    """The benchmarks that are asked, and the template of each by name; '' is its own. Raises
+    UserError for an unknown one."""
+    made = dict.fromkeys((one.name for one in find_benchmarks(settings.benchmarks)), "")
+    for name in filter(None, (part.strip() for part in settings.prompts.split(","))):
+        suitable = [benchmark for benchmark in made if name in templates_for(benchmark)]
         if not suitable:
-            raise UserError(f"prompts={name} is for none of these benchmarks")
+            known = ", ".join(TEMPLATES)
+            raise UserError(
+                f"prompts={name} is for none of these benchmarks; there are {known}", key="prompts"
+            )
         made |= dict.fromkeys(suitable, name)
     return made
 
 
 def _write_figures(
-    path: Path,
-    made: pd.DataFrame,
-    benchmarks: Sequence[Benchmark],
-    prompts: dict[str, str],
-    settings: Settings,
+    path: Path, made: pd.DataFrame, benchmarks: dict[str, str], settings: Settings
 ) -> None:
-    lines = [
-        {
-            "model": model,
-            "role": role,
-            "k": int(k),
-            "cells": {
-                row["column"]: {n: row[n] for n in ("value", "low", "high", "problems")}
-                for row in group.to_dict("records")
-            },
-        }
-        for (model, role, k), group in made.groupby(["model", "role", "k"], sort=False)
-    ]
-    # Summaries first: `compare` takes the members' mean.
-    lines.sort(key=lambda line: line["role"] != "summary")
+    """What `compare` and `push` read; summaries first, as `compare` takes the members' mean."""
+    ordered = made.sort_values("role", key=lambda role: role != "summary", kind="stable")
+    lines = []
+    for (model, role, k), group in ordered.groupby(["model", "role", "k"], sort=False):
+        cells = group.set_index("column")[["value", "low", "high", "problems"]].to_dict("index")
+        lines.append({"model": model, "role": role, "k": int(k), "cells": cells})
     about = [
         {
-            "name": one.name,
-            "title": one.title,
-            "data": read_benchmark(one.name, settings.data).identity,
-            "prompt": prompts[one.name] or one.prompt,
-            "max_tokens": settings.max_tokens or one.max_tokens,
+            "name": name,
+            "title": BENCHMARKS[name].title,
+            "data": read_benchmark(name, settings.data).identity,
+            "prompt": prompt or BENCHMARKS[name].prompt,
+            "max_tokens": settings.max_tokens or BENCHMARKS[name].max_tokens,
             "limit": settings.limit,
         }
-        for one in benchmarks
+        for name, prompt in benchmarks.items()
     ]
     content = {
         "benchmarks": about,
@@ -287,24 +251,22 @@ def _write_figures(
 def _print_notes(samples: pd.DataFrame, logs: Path) -> None:
     """What a reader of the figures should know of the completions behind them."""
     for name, group in samples.groupby("benchmark", sort=False):
-        for count, what in (
-            ((group["reason"] == NO_ANSWER).sum(), "have no answer in the right form"),
-            ((group["stop_reason"] == "max_tokens").sum(), "were cut off at the limit of tokens"),
-            ((group["stop_reason"] == "model_length").sum(), "do not fit the model's context"),
+        for column, value, what in (
+            ("reason", NO_ANSWER, "have no answer in the right form"),
+            ("stop_reason", "max_tokens", "were cut off at the limit of tokens"),
+            ("stop_reason", "model_length", "do not fit the model's context"),
         ):
-            if count:
+            if count := (group[column] == value).sum():
                 print(f"{BENCHMARKS[str(name)].title}: {count} of {len(group)} {what}")
     print(f"every sample: inspect view --log-dir {logs}")
 
 
 def list_benchmarks(settings: Settings) -> None:
     """Prints the benchmarks, what is there of their data, and where to get the rest."""
+    extra = ",extra" if settings.benchmarks == "all" else ""
     rows = []
-    for one in find_benchmarks(
-        settings.benchmarks + (",extra" if settings.benchmarks == "all" else "")
-    ):
-        paths = locate(one, settings.data)
-        read = read_benchmark(one.name, settings.data) if paths else None
+    for one in find_benchmarks(settings.benchmarks + extra):
+        read = read_benchmark(one.name, settings.data) if locate(one, settings.data) else None
         rows.append(
             {
                 "benchmark": one.name,

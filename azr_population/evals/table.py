@@ -6,7 +6,9 @@ the exact binomial bound where none or all were solved.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +33,19 @@ FORMATS = (".csv", ".md", ".tex")
 def read_samples(logs: Iterable[EvalLog], names: dict[str, tuple[str, str]]) -> pd.DataFrame:
     """One row a sample: label, model, benchmark, problem, epoch, correct, reason, stop_reason.
 
-    `names` has label and name by Inspect's name of the model.
+    `names` has label and name by Inspect's name of the model, in the order of the table.
     """
     rows = []
-    for header in logs:
+    models, tasks = list(names), list(BENCHMARKS)
+
+    def place(log: EvalLog) -> tuple[int, int]:
+        return tasks.index(log.eval.task.rpartition("/")[2]), models.index(log.eval.model)
+
+    for header in sorted(logs, key=place):
         log = read_eval_log(header.location, resolve_attachments=False)
+        label, name = names[log.eval.model]
         for sample in log.samples or []:
             (score,) = (sample.scores or {}).values()
-            label, name = names[log.eval.model]
             rows.append(
                 {
                     "label": label,
@@ -61,9 +68,9 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 def columns(benchmarks: Sequence[str]) -> dict[str, dict[str, float]]:
     """What is averaged in each column of the table: benchmarks with weights that sum to 1."""
-    made = {_title(name): {name: 1.0} for name in benchmarks}
+    made = {BENCHMARKS[name].title: {name: 1.0} for name in benchmarks}
     areas = {
-        title: [name for name in benchmarks if name in BENCHMARKS and BENCHMARKS[name].area == area]
+        title: [name for name in benchmarks if BENCHMARKS[name].area == area]
         for area, title in AREAS.items()
     }
     made |= {t: {n: 1 / len(names) for n in names} for t, names in areas.items() if len(names) > 1}
@@ -78,58 +85,46 @@ def figures(samples: pd.DataFrame) -> pd.DataFrame:
 
     `role` is base, model, or summary: mean, best and weakest of the members of a label.
     """
-    order = list(dict.fromkeys(samples["benchmark"]))
-    ks = [
-        k
-        for k in KS
-        if k <= samples.groupby(["label", "model", "benchmark", "problem"]).size().min()
-    ]
+    titles = columns(list(dict.fromkeys(samples["benchmark"])))
+    fewest = samples.groupby(["label", "model", "benchmark", "problem"]).size().min()
     rows = []
-    for label, group in samples.groupby("label", sort=False):
-        for k in ks:
-            scores = _scores(group, k)
-            members = [name for name in scores if name != BASE]
-            for title, weights in columns(order).items():
-                drawn = {name: _draw(by, weights) for name, by in scores.items()}
-                base = drawn.get(BASE)
-                lines: list[tuple[str, str, Any]] = [
-                    (name, "base" if name == BASE else "model", draws)
-                    for name, draws in drawn.items()
-                ]
-                if len(members) > 1:
-                    stack = np.stack([drawn[name] for name in members])
-                    lines += [(name, "summary", f(stack, axis=0)) for name, f in _SUMMARIES.items()]
-                problems = sum(len(next(iter(scores.values()))[name]) for name in weights)
-                for name, role, draws in lines:
-                    gain = None if base is None or role == "base" else draws - base
-                    rows.append(
-                        {
-                            "label": label, "model": name, "role": role, "column": title, "k": k,
-                            **_interval(draws, problems, "value", "low", "high"),
-                            **_interval(gain, 0, "difference", "difference_low", "difference_high"),
-                            "problems": problems,
-                        }
-                    )  # fmt: skip
+    for (label, group), k in product(samples.groupby("label", sort=False), KS):
+        if k > fewest:
+            continue
+        scores = _scores(group, k)
+        for title, weights in titles.items():
+            drawn = {name: _draw(by, weights) for name, by in scores.items()}
+            base = drawn.get(BASE)
+            lines = [(n, "base" if n == BASE else "model", draws) for n, draws in drawn.items()]
+            members = [draws for name, role, draws in lines if role == "model"]
+            if len(members) > 1:
+                lines += [(n, "summary", f(members, axis=0)) for n, f in _SUMMARIES.items()]
+            problems = sum(len(next(iter(scores.values()))[name]) for name in weights)
+            for name, role, draws in lines:
+                gain = None if base is None or role == "base" else draws - base
+                rows.append(
+                    {
+                        "label": label, "model": name, "role": role, "column": title, "k": k,
+                        **_interval(draws, problems, "value", "low", "high"),
+                        **_interval(gain, 0, "difference", "difference_low", "difference_high"),
+                        "problems": problems,
+                    }
+                )  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def _scores(samples: pd.DataFrame, k: int) -> dict[str, dict[str, np.ndarray]]:
     """Model -> benchmark -> pass@k of each problem, in [0, 1]; problems in one order for all."""
     grouped = samples.groupby(["model", "benchmark", "problem"], sort=False)["correct"]
-    counts = grouped.agg(["size", "sum"]).reset_index()
-    counts["score"] = [
-        pass_at_k(int(n), int(correct), k)
-        for n, correct in zip(counts["size"], counts["sum"], strict=True)
-    ]
-    made: dict[str, dict[str, np.ndarray]] = {}
-    for benchmark, group in counts.groupby("benchmark", sort=False):
-        table = group.pivot(index="problem", columns="model", values="score")
-        if table.isna().any().any():
+    scores = grouped.agg(lambda verdicts: pass_at_k(len(verdicts), int(verdicts.sum()), k))
+    made: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
+    for benchmark, group in scores.groupby("benchmark", sort=False):
+        wide = group.reset_index().pivot(index="problem", columns="model", values="correct")
+        wide = wide.reindex(columns=samples["model"].unique())
+        if wide.isna().any(axis=None):
             raise UserError(f"{benchmark}: the models were not asked the same problems")
-        for model in dict.fromkeys(counts["model"]):
-            if model not in table:
-                raise UserError(f"{benchmark}: {model} was not asked")
-            made.setdefault(str(model), {})[str(benchmark)] = table[model].to_numpy()
+        for model, values in wide.items():
+            made[str(model)][str(benchmark)] = values.to_numpy(float)
     return made
 
 
@@ -162,41 +157,35 @@ def _interval(draws: Any, problems: int, *names: str) -> dict[str, float]:
 
 def table(figures: pd.DataFrame) -> pd.DataFrame:
     """The table that is read: a row a model and k, a column a benchmark or area, in percent."""
+    several = figures["k"].nunique() > 1
     shown = figures.assign(
-        text=[_text(row) for row in figures.to_dict("records")],
+        text=figures.apply(_text, axis=1),
         name=[
-            f"{row['model']}" + (f" pass@{row['k']}" if figures["k"].nunique() > 1 else "")
-            for row in figures.to_dict("records")
+            f"{model} pass@{k}" if several else model
+            for model, k in zip(figures["model"], figures["k"], strict=True)
         ],
     )
-    rows = list(dict.fromkeys(zip(shown["label"], shown["name"], strict=True)))
+    rows = shown[["label", "name"]].drop_duplicates()
     wide = shown.pivot(index=["label", "name"], columns="column", values="text")
-    return wide.loc[rows, list(dict.fromkeys(shown["column"]))].rename_axis(columns=None)
+    return wide.loc[list(rows.itertuples(index=False)), list(shown["column"].unique())]
 
 
-def _text(row: dict[str, Any]) -> str:
-    text = f"{100 * row['value']:.1f} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
+def _text(row: Any) -> str:
+    percent = row.drop(["label", "model", "role", "column"]).astype(float) * 100
+    text = "{value:.1f} [{low:.1f}, {high:.1f}]".format_map(percent)
     if math.isnan(row["difference"]):
         return text
-    low, high = 100 * row["difference_low"], 100 * row["difference_high"]
-    return f"{text}; {100 * row['difference']:+.1f} [{low:+.1f}, {high:+.1f}]"
+    gain = "; {difference:+.1f} [{difference_low:+.1f}, {difference_high:+.1f}]"
+    return text + gain.format_map(percent)
 
 
 def write(figures: pd.DataFrame, path: Path) -> None:
-    """Writes the figures as CSV, or the table as Markdown or LaTeX, by the ending of the name.
-    Raises UserError for another one."""
+    """Writes the figures as CSV, or the table as Markdown or LaTeX, by the ending of the name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".csv":
         figures.to_csv(path, index=False)
     elif path.suffix == ".md":
-        path.write_text(
-            table(figures).reset_index().to_markdown(index=False) + "\n", encoding="utf-8"
-        )
-    elif path.suffix == ".tex":
-        path.write_text(table(figures).to_latex(escape=True), encoding="utf-8")
+        text = table(figures).reset_index().to_markdown(index=False)
+        path.write_text(text + "\n", encoding="utf-8")
     else:
-        raise UserError(f"--out={path}: it must end in {', '.join(FORMATS)}")
-
-
-def _title(name: str) -> str:
-    return BENCHMARKS[name].title if name in BENCHMARKS else name
+        table(figures).to_latex(path, escape=True)

@@ -9,8 +9,7 @@ from made_up_problems import adapter
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.errors import UserError
-from azr_population.evals.rollout import load_rollout
-from azr_population.evals.targets import find_target, find_targets
+from azr_population.evals.targets import find_target, find_targets, load_rollout
 
 BASE = nano_base_path()
 

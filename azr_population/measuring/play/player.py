@@ -15,8 +15,7 @@ from azr_population.domains.task import Proposal, Task
 from azr_population.engines.engine import Completion, Engine, Sampling
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
-from azr_population.evals.rollout import load_rollout
-from azr_population.evals.targets import EvalTarget, find_targets
+from azr_population.evals.targets import EvalTarget, find_targets, load_rollout
 from azr_population.method.tools import domain_of, open_referee
 from azr_population.pages.show.select import no_member
 from azr_population.referee import Referee
