@@ -143,7 +143,9 @@ def answers(benchmark: str, data: str = "", prompt: str = "") -> Scorer:
 def domain_answers(domain: str, prompt_format: str, tasks: dict[str, Task]) -> Scorer:
     """Scores answers to a domain's tasks, which are given by the ids of their samples."""
     format = find_domain(domain).format(prompt_format)
-    batcher = Batcher(lambda asked: graders().grade_tasks(domain, asked), _BATCH)
+    batcher: Batcher[tuple[Task, str], Verdict] = Batcher(
+        lambda asked: graders().grade_tasks(domain, asked), _BATCH
+    )
 
     async def score(state: TaskState, target: Target) -> Score:
         task = tasks[str(state.sample_id)]
