@@ -42,9 +42,11 @@ import numpy as np
 
 import azr_population.analysis.report  # noqa: F401  (what a trainer imports late)
 from azr_population import cli
+from azr_population.config.load import load_config
 from azr_population.domains.code.nano_format import CODE_F_INPUTS, IN, PROPOSE
 from azr_population.domains.code.task import TaskType
 from azr_population.hosts.local import run as local_run
+from azr_population.hosts.local.engine import meta_base
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest
 from azr_population.runs.directory import RECORDS
@@ -160,6 +162,7 @@ class Trainer:
             for line in lines:
                 self.printed.append(line)
                 log.write(line)
+                log.flush()
                 if found := re.search(r"step (\d+): student", line):
                     self.step = int(found[1])
                     self.steps_at.append(time.monotonic())
@@ -343,6 +346,7 @@ def soak(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
         (draw.uniform(1, given.steps - 1), kind) for kind, n in kinds.items() for _ in range(n)
     )
     settings = [*SETTINGS, f"run.steps={given.steps}", f"seed={given.seed}", *given.settings]
+    meta_base(load_config(settings))  # imports what a trainer would, each of them anew
     began = time.monotonic()
     trainer, calm = play(folder / "calm", settings)
     between = time.monotonic()

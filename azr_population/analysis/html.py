@@ -21,6 +21,7 @@ from markupsafe import Markup
 
 from azr_population.analysis.charts import DARK, THEME, Chart, specification
 from azr_population.analysis.syntax import highlighted
+from azr_population.printable import printable
 from azr_population.runs.formatting import show
 
 _PAGES = Path(__file__).parent / "pages"
@@ -114,12 +115,10 @@ def table(
 
 
 def cut(value: Any) -> str:
-    """`value` as encodable text, cut at MAX_TEXT; not yet HTML."""
+    """`value` as `printable` text, cut at MAX_TEXT; not yet HTML."""
     plain = str(value)
     more = f" ... ({len(plain) - MAX_TEXT:,} more characters)" if len(plain) > MAX_TEXT else ""
-    # Lone surrogates cannot be encoded, and some parsers stop at NUL.
-    plain = plain[:MAX_TEXT].replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
-    return plain + more
+    return printable(plain[:MAX_TEXT]) + more
 
 
 @lru_cache(maxsize=1)

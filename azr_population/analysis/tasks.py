@@ -13,7 +13,6 @@ from azr_population.analysis.html import cut, render
 from azr_population.analysis.syntax import highlighted
 from azr_population.domains.domain import Domain
 from azr_population.domains.pieces import asked, marks_of, pieces
-from azr_population.printable import printable
 from azr_population.runs.diagnostics.takes import tenth
 from azr_population.runs.formatting import show
 from azr_population.runs.reasons import meaning, verdict_words
@@ -206,9 +205,9 @@ def _kind(row: Record) -> tuple[str, str]:
 
 def one_completion(row: Record, marks: Sequence[str], open: bool = False) -> Markup:
     """One, folded unless `open`."""
-    verdict, reason = map(printable, _kind(row))
+    verdict, reason = _kind(row)
     said = meaning(reason, row.get("finished"))
-    prompt, written = (printable(row.get(key) or "") for key in ("prompt", "completion"))
+    prompt, written = (row.get(key) or "" for key in ("prompt", "completion"))
     parted = marks_of(prompt, marks)
     facts = [f"reward {show(row.get('reward'), '{:+.2f}')}"]
     facts.append(f"advantage {show(row.get('advantage'), '{:+.2f}', 'none')}")
@@ -219,9 +218,9 @@ def one_completion(row: Record, marks: Sequence[str], open: bool = False) -> Mar
         open=open,
         style=_STYLE.get(verdict, "no"),
         words=verdict_words(verdict, reason),
-        member=printable(row.get("member") or "?"),
+        member=row.get("member") or "?",
         does="proposes" if row.get("phase") == "propose" else "solves",
-        type=printable(row.get("type") or "?"),
+        type=row.get("type") or "?",
         note=f"{said}; {', '.join(facts)}" if said else ", ".join(facts),
         asked=_code(_tail(asked(prompt)), parted),
         written=_code(_head(written), parted),

@@ -46,10 +46,11 @@ def test_data_is_packed_by_columns_with_five_digits() -> None:
     assert packed == {"a": [0.12346, None], "b": {"levels": ["x"], "codes": [0, 0]}}
 
 
-@pytest.mark.parametrize("text", ["\ud800", "a\0b", "x" * 5000])
-def test_text_is_cut_and_can_be_encoded(text: str) -> None:
+@pytest.mark.parametrize("text", ["\ud800", "a\0b", "x" * 5000, "\x1b[2J", "a\u202eb", "\r"])
+def test_text_is_cut_printable_and_can_be_encoded(text: str) -> None:
     shown = html.cut(text)
-    assert "\0" not in shown and len(shown.encode("utf-8")) < html.MAX_TEXT + 50
+    assert shown.isprintable() and len(shown.encode("utf-8")) < html.MAX_TEXT + 50
+    assert html.cut("a\n\tb") == "a\n\tb"
 
 
 def test_words_are_marked_and_the_text_stays_the_same() -> None:
