@@ -52,7 +52,11 @@ def shareable(value: Any, key: str = "") -> Any:
     it has one. Numbers, booleans and None stay as they are.
     """
     if isinstance(value, Mapping):
-        return {shareable(str(name)): shareable(own, str(name)) for name, own in value.items()}
+        secret = bool(_SECRET_KEY.search(key))
+        return {
+            shareable(str(name)): shareable(own, key if secret else str(name))
+            for name, own in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [shareable(own, key) for own in value]
     if isinstance(value, os.PathLike):
@@ -74,6 +78,13 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a user without an entry
         return ""
+
+
+def duration(seconds: float) -> str:
+    """Minutes and seconds, with hours where there are some: `4:05`, `1:02:09`."""
+    whole = max(0, round(seconds))
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -30,10 +30,12 @@ def test_values_of_secret_keys_are_hidden_and_of_others_are_not():
     settings = {
         "logger": {"wandb_api_key": "abc", "names": ["wandb"], "token": None},
         "engine": {"max_answer_tokens": 128, "seed": 1.5, "on": True},
+        "secrets": {"a": ["x", 3]},
     }
     assert shareable(settings) == {
         "logger": {"wandb_api_key": HIDDEN, "names": ["wandb"], "token": None},
         "engine": {"max_answer_tokens": 128, "seed": 1.5, "on": True},
+        "secrets": {"a": [HIDDEN, 3]},
     }
     told = shareable("train logger.api_key=abc HF_TOKEN=def run.steps=4 --password ghi tokens=5")
     hidden = f"logger.api_key={HIDDEN} HF_TOKEN={HIDDEN}"

@@ -17,7 +17,7 @@ from azr_population.analysis.azr_log import OTHERWISE
 from azr_population.analysis.differences import Differences, differences, short_differences
 from azr_population.analysis.inputs import ComparedArm, ComparedRun, arms_of, benchmark_mean
 from azr_population.analysis.metrics import Metric, find_metric, of_domain
-from azr_population.analysis.statistics import REDUCERS, Test, compare, interval, interval_text
+from azr_population.analysis.statistics import REDUCERS, Estimate, compare, interval, interval_text
 
 NEAR = 5
 """A value at the end is from the last fifth of the steps."""
@@ -26,7 +26,7 @@ SKILL = ("validation", "benchmark/pass@1", "eval/greedy")
 _BEFORE = (*SKILL, "eval/best", "solve_rate")
 _AFTER = ("coverage", "coverage_per_task", "valid_frac")
 _REDUCED = {"last_10pct": "last tenth of the steps", "change": "change"}
-NONE = Test(math.nan, math.nan, math.nan, (0,))
+NONE = Estimate(math.nan, math.nan, math.nan, (0,))
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ComparedMetric:
     def is_change(self) -> bool:
         return self.reduce == "change"
 
-    def value(self, arm: int) -> Test:
+    def value(self, arm: int) -> Estimate:
         return interval(self.samples[arm]) if self.samples[arm] else NONE
 
 
@@ -63,7 +63,7 @@ class Pair:
     arm: str
     than: str
     metric: Metric | None
-    difference: Test
+    difference: Estimate
     """Of `arm` minus `than`; without a mean where they cannot be compared."""
     tokens: float | None
     """Tokens that `arm` generated for one that `than` did."""
@@ -81,7 +81,7 @@ class Comparison:
     pairs: Sequence[Pair]
     differing: Differences
 
-    def against_first(self, row: ComparedMetric, arm: int) -> tuple[Test, str]:
+    def against_first(self, row: ComparedMetric, arm: int) -> tuple[Estimate, str]:
         """The difference to the first arm and what it means in words."""
         return difference(self.arms, row, arm, 0)
 
@@ -223,7 +223,7 @@ def not_comparable(metric: Metric, a: ComparedArm, b: ComparedArm) -> str:
 
 def difference(
     arms: Sequence[ComparedArm], row: ComparedMetric, arm: int, than: int
-) -> tuple[Test, str]:
+) -> tuple[Estimate, str]:
     """The mean of `arm` minus that of `than` with Welch's interval (an equal seed does not make two
     arms play the same tasks), and what it means in words."""
     for i in (than, arm):
@@ -261,7 +261,7 @@ def _pair(
     spent, base = _mean_tokens(one, step), _mean_tokens(other, step)
     tokens = spent / base if spent and base else None
     reason = "neither has a measure of skill"
-    chosen: tuple[ComparedMetric, Test, str] | None = None
+    chosen: tuple[ComparedMetric, Estimate, str] | None = None
     for row in rows:
         if row.metric.name not in SKILL:
             continue
@@ -309,7 +309,7 @@ def _pair(
     return Pair(one.name, other.name, row.metric, test, tokens, said + end)
 
 
-def _plain(test: Test) -> dict[str, Any]:
+def _plain(test: Estimate) -> dict[str, Any]:
     values = {name: getattr(test, name) for name in ("mean", "low", "high")}
     known = {name: None if math.isnan(value) else value for name, value in values.items()}
     return {**known, "n": list(test.counts)}

@@ -18,7 +18,7 @@ from azr_population.analysis.azr_log import OTHERWISE
 from azr_population.analysis.comparison import ComparedMetric, Comparison
 from azr_population.analysis.inputs import ComparedArm, ComparedRun
 from azr_population.analysis.metrics import Metric, metrics_for
-from azr_population.analysis.statistics import Test, band, interval_text
+from azr_population.analysis.statistics import Estimate, band, interval_text
 from azr_population.files import write_atomically, writing
 from azr_population.printable import printable
 
@@ -241,4 +241,4 @@ def _cell(cell: dict[str, Any] | None) -> str:
     if cell is None:
         return "-"
     value, low, high = (float(cell[name]) for name in ("value", "low", "high"))
-    return interval_text(Test(value, low, high, (1,)), percent=True)
+    return interval_text(Estimate(value, low, high, (1,)), percent=True)

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
 
 from azr_population.analysis import charts
-from azr_population.analysis.html import cut, embed
-from azr_population.analysis.metrics import Metric, all_metrics, metrics_for
+from azr_population.analysis.derived import placed_tasks
+from azr_population.analysis.html import cut, embed, figure
+from azr_population.analysis.metrics import Metric, metrics_for
 from azr_population.domains.domain import Domain
-from azr_population.errors import UserError
-from azr_population.runs import RunDirectory, diagnostics
-from azr_population.runs.diagnostics.coverage import space_of
-from azr_population.runs.diagnostics.match_ups import who_met_whom
-from azr_population.runs.diagnostics.measures import find_measure
-from azr_population.runs.formatting import figure
-from azr_population.runs.records import Record
+from azr_population.runs import RunDirectory
+from azr_population.runs.records import Record, by_number, domain_of, number
 
 _EVALS = {"eval/greedy": "mean", "eval/best": "best member", "eval/worst": "weakest member"}
 _OTHER_ROLE = {"solve_rate": "teacher", "mu": "student"}
 """Not drawn: a teacher's solve rate is that of its students, and the students' mean mu is 25."""
-_UNDRAWN = {"loss", "coverage", "coverage_per_task", "ancestor_age", "time/step", *_EVALS}
-"""Shown elsewhere, or (the loss of a policy gradient) without a meaning of its own."""
+_UNDRAWN = {"time/step", *_EVALS}
+"""Shown elsewhere."""
 BARS, REASONS = 50, 7
 """Most bars over steps, and most reasons that are told apart."""
 
@@ -98,26 +94,6 @@ class Figures:
         joined = rows.merge(pieces.dropna(subset=["member"]), on=["step", "member"], how="left")
         return joined.assign(piece=joined["piece"].fillna(0))
 
-    def add_series(self, run: RunDirectory, key: str) -> None:
-        """A chart of what is computed from tasks or lineage."""
-        measure, metric = find_measure(key), all_metrics().get(key)
-        roles = [""] if measure.grows else ["teacher", "student"]
-        parts = [
-            pd.DataFrame(
-                [
-                    (step, role or "all", value)
-                    for step, value in diagnostics.series(run, key, role)
-                ],
-                columns=["step", "series", "value"],
-            )
-            for role in roles
-        ]
-        colours = {**charts.ROLES, "all": charts.INK}
-        rows = pd.concat(parts).assign(member=None)
-        title, about = (metric or measure).title, (metric or measure).about
-        smooth = not measure.grows
-        self._add(measure.section, title, about, rows, colours=colours, smooth=smooth)
-
     def add_refusals(self) -> None:
         """Why proposals were refused, as shares of all proposals."""
         rows = self._table[self._table["metric"].str.startswith("reason/")]
@@ -183,29 +159,27 @@ class Figures:
 
 
 def match_ups(matches: Iterable[Record], replaced: int) -> Markup:
-    """The solve rate of each student at each teacher's tasks; nothing without matches."""
-    found = who_met_whom(matches)
-    cells = [
-        (teacher, student, cell["solve_rate"], cell["matches"], cell["tasks"])
-        for teacher, row in zip(found["teachers"], found["cells"], strict=True)
-        for student, cell in zip(found["students"], row, strict=True)
-        if cell
+    """The solve rate of each student at each teacher's tasks, the mean over its valid tasks;
+    nothing without matches."""
+    rows = [
+        (str(match["teacher"]), str(match["student"]), number(match.get("valid")) or 0.0, rate)
+        for match in matches
+        if "teacher" in match and "student" in match and match["teacher"] != match["student"]
+        for rate in [number(match.get("solve_rate"))]
     ]
-    frame = pd.DataFrame(cells, columns=["row", "column", "value", "count", "tasks"])
-    frame = frame[frame["row"] != frame["column"]]
+    frame = pd.DataFrame(rows, columns=["row", "column", "tasks", "rate"])
     if not len(frame):
         return Markup()
-
-    def together(part: pd.DataFrame, row: str, column: str) -> tuple[Any, ...]:
-        known = part.dropna(subset=["value"])
-        tasks = float(known["tasks"].sum())
-        rate = float((known["value"] * known["tasks"]).sum()) / tasks if tasks else None
-        return row, column, rate, int(part["count"].sum()), tasks
-
-    sums = [together(part, str(name), "all") for name, part in frame.groupby("row", sort=False)]
-    sums += [together(part, "all", str(n)) for n, part in frame.groupby("column", sort=False)]
-    whole = pd.concat(
-        [frame, pd.DataFrame([*sums, together(frame, "all", "all")], columns=frame.columns)]
+    frame = frame.assign(solved=frame["tasks"] * frame["rate"], count=1)
+    frame["tasks"] = frame["tasks"].where(frame["rate"].notna(), 0.0)
+    sides = {side: sorted(frame[side].unique(), key=by_number) for side in ("row", "column")}
+    both = pd.concat([frame, frame.assign(row="all")])
+    both = pd.concat([both, both.assign(column="all")])
+    sums = both.groupby(["row", "column"])[["count", "tasks", "solved"]].sum()
+    sums = sums.assign(value=sums["solved"] / sums["tasks"].where(sums["tasks"] > 0))
+    order = pd.MultiIndex.from_product([[*sides["row"], "all"], [*sides["column"], "all"]])
+    whole = (
+        sums.reindex(order).dropna(subset=["count"]).rename_axis(["row", "column"]).reset_index()
     )
     for side in ("row", "column"):
         whole[side] = whole[side].str.replace(r"^(\w)\w*_(\d+)$", _short, regex=True)
@@ -213,7 +187,7 @@ def match_ups(matches: Iterable[Record], replaced: int) -> Markup:
     note = (
         "Share of a teacher's valid tasks (row) that a student (column) solved, and their matches."
     )
-    chart = charts.heatmap(whole.drop(columns="tasks"), counts="matches")
+    chart = charts.heatmap(whole[["row", "column", "value", "count"]], counts="matches")
     return embed(chart, "Match-ups", note + slots)
 
 
@@ -223,33 +197,29 @@ def _short(match: Any) -> str:
 
 def problem_space(run: RunDirectory, last: int) -> dict[str, Any]:
     """`missing` (why there is no map), `text`, `last` and the `figures`, one for each panel."""
-    try:
-        space, archive = space_of(run), diagnostics.coverage_map(run)
-    except UserError as error:
-        return {"missing": str(error), "figures": []}
-    if not archive.tasks:
+    space, tasks = domain_of(run).space, placed_tasks(run)
+    if space is None:
+        return {"missing": "This task.domain has no problem space.", "figures": []}
+    if not len(tasks):
         return {"missing": "No task was placed in the problem space.", "figures": []}
-    bounds = {one.name: (one.low, one.high) for one in space.descriptors}
-
-    def scaled(centroid: Mapping[str, float], name: str) -> float:
-        low, high = bounds[name]
-        return (centroid[name] - low) / (high - low)
-
-    rows = [
-        (
-            max(range(len(space.panels)), key=lambda at: cell.centroid[space.panels[at]]),
-            *(scaled(cell.centroid, name) for name in space.axes),
-            cell.first_step,
-            cell.member or None,
-            cell.count,
-            cell.meaning if cell.count else "",
-            cut(cell.program)[:300],
-        )
-        for cell in archive.cells
-    ]
+    counts = tasks["cell"].value_counts()
+    first = tasks.drop_duplicates("cell").set_index("cell")
+    wanted = set(first["line"])
+    programs = {i: str(t.get("program", "")) for i, t in enumerate(run.tasks()) if i in wanted}
+    rows = []
+    for cell, values in enumerate(space.unscale(space.archive)):
+        bounds = {one.name: (one.low, one.high) for one in space.descriptors}
+        centroid = dict(zip(bounds, map(float, values), strict=True))
+        scaled = {k: (centroid[k] - low) / (high - low) for k, (low, high) in bounds.items()}
+        panel = max(range(len(space.panels)), key=lambda at: centroid[space.panels[at]])
+        met: tuple[Any, ...] = (None, None, 0, "", "")
+        if cell in first.index:
+            step, member, line = first.loc[cell, ["step", "teacher", "line"]]
+            program = cut(programs.get(line, ""))[:300]
+            met = (step, member or None, int(counts[cell]), space.words(centroid), program)
+        rows.append((panel, *(scaled[name] for name in space.axes), *met))
     columns = ["panel", "x", "y", "step", "member", "tasks", "kind", "program"]
     frame = pd.DataFrame(rows, columns=columns)
-    met = int((frame["tasks"] > 0).sum())
     last = max(last, int(frame["step"].max()))
     low, high = (str(end) for end in space.ends)
     panels = []
@@ -258,5 +228,5 @@ def problem_space(run: RunDirectory, last: int) -> dict[str, Any]:
         chart = charts.problem_space(part, last, space.labels, (low, high))
         title = f"{name}: {int((part['tasks'] > 0).sum())} of {len(part)}".replace("_", " ")
         panels.append(embed(chart, title))
-    text = f"{archive.tasks:,} valid tasks fill {met:,} of {len(frame):,} cells."
+    text = f"{len(tasks):,} valid tasks fill {len(first):,} of {len(frame):,} cells."
     return {"missing": "", "text": text, "last": last, "figures": panels}

@@ -14,9 +14,10 @@ from typing import Any
 
 import pandas as pd
 
+from azr_population.analysis.derived import derived
 from azr_population.analysis.metrics import Metric
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import ROLES, number, role_of
+from azr_population.runs.records import ROLES, by_number, lines_of, number, role_of
 
 COLUMNS = ("run", "arm", "seed", "step", "member", "role", "metric", "value")
 
@@ -49,16 +50,16 @@ def _whose(key: str) -> tuple[str | None, str | None, str]:
 def read_run(path: Path, arm: str = "", seed: int | None = None) -> pd.DataFrame:
     """The table of a run directory or of committed results, which have the same format.
 
-    AZR's validations are in it as `validation` (the mean over the sources) and
-    `validation/<source>`. Raises UserError: no run, or one of a version that cannot be read.
+    What is computed of a whole run's tasks and lineage is in it (`derived`), and AZR's validations
+    as `validation` (the mean over the sources) and `validation/<source>`. Raises UserError: no run,
+    or one of a version that cannot be read.
     """
     directory = RunDirectory(path)
     directory.config_file  # noqa: B018  (raises where it is missing)
     directory.refuse_older_format()
-    lines: dict[int, dict[str, Any]] = {}
-    for line in directory.metrics():
-        if isinstance(step := line.get("step"), int):
-            lines[step] = dict(line)
+    lines = {line["step"]: dict(line) for line in lines_of(directory)}
+    for step, values in derived(directory).items():
+        lines.setdefault(step, {"step": step}).update(values)
     for row in directory.validations():
         known = {source: number(raw) for source, raw in (row.get("shares") or {}).items()}
         shares = {source: value for source, value in known.items() if value is not None}
@@ -100,12 +101,7 @@ def members(table: pd.DataFrame, metric: str) -> dict[str, pd.Series]:
     """The members' curves of a metric of one run, by name, `student_10` after `student_9`."""
     rows = table[(table["metric"] == metric) & table["member"].notna()]
     curves = {str(name): of.set_index("step")["value"] for name, of in rows.groupby("member")}
-    return {name: curves[name] for name in sorted(curves, key=_by_number)}
-
-
-def _by_number(name: str) -> tuple[str, int]:
-    stem, _, digits = name.rpartition("_")
-    return (stem, int(digits)) if digits.isdecimal() else (name, 0)
+    return {name: curves[name] for name in sorted(curves, key=by_number)}
 
 
 def _int(value: Any) -> int | None:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from markupsafe import Markup
 from azr_population.analysis.charts import DARK, THEME, Chart, specification
 from azr_population.analysis.syntax import highlighted
 from azr_population.printable import printable
-from azr_population.runs.formatting import show
+from azr_population.runs.records import show
 
 _PAGES = Path(__file__).parent / "pages"
 MAX_TEXT = 3000
@@ -112,6 +113,19 @@ def table(
     Its frame scrolls sideways and can be focused, so that keys scroll it too.
     """
     return render("table.html.j2", heads=heads, rows=rows, style=style, label=label or heads[0])
+
+
+def figure(value: float, kind: str) -> str:
+    """A `percent` or another `number` in a few digits: `8.4%`, `31%`, `0.125`, `12,345`."""
+    value, unit = (100.0 * value, "%") if kind == "percent" else (value, "")
+    size = abs(value)
+    if size >= 1e15:
+        return f"{value:.1e}{unit}"
+    places = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
+    if unit:
+        places = 1 if size < 10 else 0
+    rounded = Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    return f"{rounded:,f}" if size >= 10000 and not unit else f"{rounded:f}{unit}"
 
 
 def cut(value: Any) -> str:

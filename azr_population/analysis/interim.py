@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from azr_population.analysis.statistics import LEVEL, Test
+from azr_population.analysis.statistics import LEVEL, Estimate
 
 
 def check_looks(looks: Mapping[int, float], level: float = LEVEL) -> None:
@@ -30,7 +30,7 @@ def level_at(looks: Mapping[int, float], seeds: int, level: float = LEVEL) -> fl
     return looks.get(seeds) if looks else level
 
 
-def verdict(test: Test, looks: Mapping[int, float], margin: float = 0.0) -> str:
+def verdict(test: Estimate, looks: Mapping[int, float], margin: float = 0.0) -> str:
     """`shown`, `refuted`, `not shown`, or why it is `not decided`; of a difference above `margin`,
     whose interval has the level of the look."""
     if level_at(looks, test.n) is None:

@@ -10,8 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from azr_population.analysis import charts
-from azr_population.analysis.html import embed
-from azr_population.runs.formatting import figure
+from azr_population.analysis.html import embed, figure
 from azr_population.runs.records import Record, number
 
 MAX_INDIVIDUALS = 260

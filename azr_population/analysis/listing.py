@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from azr_population.runs import RunDirectory
-from azr_population.runs.diagnostics import last_step
-from azr_population.runs.records import config_of, number
+from azr_population.runs.records import config_of, last_step, number
 
 _DEPTHS = ("*", "*/*", "*/*/*", "*/*/*/*")
 """`runs/recipes/nano/4t4s/seed_1` is the deepest place where our own commands put a run."""

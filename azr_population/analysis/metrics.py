@@ -99,6 +99,12 @@ SHARED = (
         section="standing",
         **_SIGNED,
     ),
+    Metric(
+        *("ancestor_age", "Age of common ancestors"),
+        *("steps since the lines of related members parted", "steps"),
+        roles=SOLVERS,
+        section="standing",
+    ),
     Metric("eval/disagreement", "Disagreement", "of two students", percent=True),
     Metric(
         *("eval/member_std", "Do students differ in skill?", "sd beyond evaluation noise"),

@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from azr_population.errors import UserError
 
 if TYPE_CHECKING:
     from azr_population.analysis.recipes import Arms, Recipe
-    from azr_population.runs import RunDirectory
 
 _LONG = 300.0
 """Seconds of one core that are played without a question."""
@@ -168,8 +167,8 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
             "take the committed results by --from-results"
         )
     if arguments.save_results and not recipe.own_runs:
-        save_results(planned, recipe, derived)
-    say(f"results: {draw(recipe, arms, planned, lengths, 'nano', results, derived)}")
+        save_results(planned, recipe)
+    say(f"results: {draw(recipe, arms, planned, lengths, 'nano', results)}")
     return 0
 
 
@@ -199,7 +198,7 @@ def _run_7b(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
     shortest = min(one.steps for one in planned)
     lengths = dict.fromkeys(names, shortest)  # compared at a step that all arms have
     results = results_folder(recipe, arguments, out)
-    say(f"results: {draw(recipe, arms, planned, lengths, '7b', results, derived)}")
+    say(f"results: {draw(recipe, arms, planned, lengths, '7b', results)}")
     return 0
 
 
@@ -229,21 +228,6 @@ def _run_scripts(recipe: Recipe, arguments: argparse.Namespace) -> int:
             raise UserError(f"{typed[0]} of {recipe.name} failed (exit code {code})")
     say(f"results: {results}")
     return 0
-
-
-def derived(run: RunDirectory) -> Mapping[int, Mapping[str, float]]:
-    """What a run has in its tasks, lineage and cross-play: {step: {key: value}}."""
-    from azr_population.runs.diagnostics import readings
-    from azr_population.runs.diagnostics.kept import DERIVED
-    from azr_population.runs.records import ROLES
-
-    values: dict[int, dict[str, float]] = {}
-    for name, key in DERIVED.items():
-        for who, points in readings(run, name).items():
-            column = key or (f"{who}/{name}" if who in ROLES else "")
-            for step, value in points if column else ():
-                values.setdefault(step, {})[column] = value
-    return values
 
 
 def chosen_arms(recipe: Recipe, arms: Arms, wanted: str | None) -> tuple[str, ...]:

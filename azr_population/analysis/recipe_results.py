@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +16,23 @@ from rich.markup import escape
 from rich.table import Table
 
 from azr_population.analysis import recipe_table as numbers
-from azr_population.analysis.frame import curve, read_run, tidy
+from azr_population.analysis.frame import curve, read_run
 from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.recipe_runs import (
     PlannedRun,
     commits_of,
     config_of,
-    last_step,
     other_values,
 )
 from azr_population.analysis.recipe_table import Answer, Cell, Results, Tables
 from azr_population.analysis.recipes import Arms, Chart, Recipe, Row
-from azr_population.analysis.statistics import Test, band, interval_text
+from azr_population.analysis.statistics import Estimate, band, interval_text
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.runs import RunDirectory
+from azr_population.runs.records import last_step
 from azr_population.versions import environment
 
-Derived = Callable[[RunDirectory], Mapping[int, Mapping[str, float]]]
-"""What a whole run has in other records than its metrics, {step: {key: value}}."""
 _BUDGET = {
     "trained_samples": "training samples",
     "updates": "updates",
@@ -55,17 +53,13 @@ _LUCK = (
 )
 
 
-def read_tables(planned: Sequence[PlannedRun], derived: Derived) -> Tables:
+def read_tables(planned: Sequence[PlannedRun]) -> Tables:
     """The tidy tables of all runs that have any records, by arm and seed."""
     tables: dict[str, dict[str, pd.DataFrame]] = {}
     for run in planned:
         if not run.started or run.is_origin:
             continue
-        parts = [read_run(run.path, run.arm_name, run.seed)]
-        if not run.directory.results_only:
-            lines = [{"step": step, **own} for step, own in derived(run.directory).items()]
-            parts.append(tidy(lines, str(run.path), run.arm_name, run.seed))
-        table = pd.concat([part for part in parts if len(part)] or parts)
+        table = read_run(run.path, run.arm_name, run.seed)
         if len(table):
             table = table[table["member"].isna()]
             tables.setdefault(run.arm_name, {})[run.path.name] = table
@@ -79,7 +73,6 @@ def draw(
     lengths: Mapping[str, int],
     scale: str,
     folder: Path,
-    derived: Derived,
 ) -> Path:
     """Prints the recipe's tables, writes its results into `folder` and returns its `summary.md`.
 
@@ -96,7 +89,7 @@ def draw(
         for run in planned
         if scale == "nano" and run.started and (changed := other_values(run))
     }
-    tables = read_tables([run for run in planned if run.name not in foreign], derived)
+    tables = read_tables([run for run in planned if run.name not in foreign])
     results = numbers.results_of(recipe, tables, lengths)
     files = {"budget.csv": budget_frame(tables, planned)}
     parts: list[str] = []
@@ -235,7 +228,7 @@ def shown(row: Row, cell: Cell, seeds: int) -> str:
     return text
 
 
-def with_interval(row: Row, test: Test) -> str:
+def with_interval(row: Row, test: Estimate) -> str:
     """`38.2% [37.1, 39.3]`, `18.4 [17.9, 18.9]`, or the mean alone without an interval."""
     percent = is_percent(row.metric) and row.reduce != "autocorrelation" and not row.ratio
     return interval_text(test, percent)

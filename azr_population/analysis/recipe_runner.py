@@ -22,7 +22,7 @@ from azr_population.analysis.recipes import Base
 from azr_population.config.load import to_yaml
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
-from azr_population.runs.formatting import duration
+from azr_population.printable import duration
 
 CLI = (sys.executable, "-m", "azr_population.cli")
 _SECONDS_BETWEEN_LINES = 30.0

@@ -11,7 +11,7 @@ import json
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from azr_population.analysis.derived import derived
 from azr_population.analysis.recipes import Arm, Arms, Recipe, recipes_folder, seed_numbers
 from azr_population.config.differences import REPEATED, flat, touches_only
 from azr_population.config.load import load_config
@@ -26,7 +27,7 @@ from azr_population.config.schema import Config
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.runs import RunDirectory
-from azr_population.runs.records import ROLES, role_of
+from azr_population.runs.records import ROLES, last_step, role_of
 
 
 @dataclass(frozen=True)
@@ -126,19 +127,6 @@ def _config(run: RunDirectory, changed: int) -> dict[str, Any]:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         return dict(yaml.load(run.config_file.read_text(encoding="utf-8"), loader))
     return run.config()
-
-
-@lru_cache(maxsize=1024)
-def _last_step(path: Path, state: tuple[int, int]) -> int:
-    return max((line["step"] for line in RunDirectory(path).metrics()), default=0)
-
-
-def last_step(run: RunDirectory) -> int:
-    """The last recorded step; 0 if there is none."""
-    for name in ("metrics.jsonl", "metrics.jsonl.gz"):
-        if (file := run.path / name).is_file():
-            return _last_step(run.path, (file.stat().st_size, file.stat().st_mtime_ns))
-    return 0
 
 
 def plan_runs(
@@ -301,13 +289,10 @@ def _clear_half_made(path: Path) -> None:
     shutil.rmtree(path)
 
 
-def save_results(
-    planned: Sequence[PlannedRun], recipe: Recipe, derived: Callable[[RunDirectory], Any]
-) -> None:
+def save_results(planned: Sequence[PlannedRun], recipe: Recipe) -> None:
     """Commits settings, versions and metrics of the finished runs: what `plan_runs` finds there.
 
-    `derived` computes {step: {key: value}} of what a whole run has in other records than its
-    metrics. Numbers have six digits; members and the machine's paths are left out.
+    Numbers have six digits; members and the machine's paths are left out.
     """
     for run in planned:
         if not run.finished or run.directory.results_only:

@@ -20,7 +20,7 @@ from azr_population.analysis.recipes import Hypothesis, Recipe, Row
 from azr_population.analysis.statistics import (
     LEVEL,
     REDUCERS,
-    Test,
+    Estimate,
     Values,
     compare,
     holm,
@@ -49,10 +49,10 @@ class Cell:
     """One arm in one row."""
 
     values: Values
-    estimate: Test
-    middle: Test | None = None
+    estimate: Estimate
+    middle: Estimate | None = None
     """The interquartile mean, of five seeds or more."""
-    against: Test | None = None
+    against: Estimate | None = None
     """The difference to the baseline; None for that arm itself."""
     corrected: float = math.nan
     """The p of that difference after Holm's correction for the table, or of the hypothesis that is
@@ -66,7 +66,7 @@ class Answer:
     """A hypothesis and what came out; `test` is None where an arm has no value."""
 
     hypothesis: Hypothesis
-    test: Test | None
+    test: Estimate | None
     verdict: str
     p: float
     """Corrected for the other hypotheses, unless all have to hold together."""
@@ -137,7 +137,7 @@ def _values(
 def answer(recipe: Recipe, values: Mapping[Row, Mapping[str, Values]]) -> list[Answer]:
     """The hypotheses tested. One of several is tested at Bonferroni's level, which has intervals;
     together they are tested at the full one."""
-    tested: list[tuple[Hypothesis, Test | None, str]] = []
+    tested: list[tuple[Hypothesis, Estimate | None, str]] = []
     for one in recipe.hypotheses:
         of_row = values[recipe.row(one.row)]
         a, b = of_row.get(one.arm), of_row.get(one.than)
@@ -189,6 +189,6 @@ def hypotheses_frame(answers: Sequence[Answer]) -> pd.DataFrame:
     )
 
 
-def _columns(prefix: str, test: Test | None) -> dict[str, float]:
+def _columns(prefix: str, test: Estimate | None) -> dict[str, float]:
     values = (test.mean, test.low, test.high) if test else (math.nan,) * 3
     return dict(zip((f"{prefix}mean", f"{prefix}low", f"{prefix}high"), values, strict=True))

@@ -12,16 +12,15 @@ import yaml
 from markupsafe import Markup
 
 from azr_population.analysis import figures, html, run_tables, tasks
+from azr_population.analysis.changes import changes
 from azr_population.analysis.frame import read_run
 from azr_population.analysis.lineage import family_trees, replacements
-from azr_population.analysis.redacted import redacted
 from azr_population.analysis.summary import Tile, changed, nothing_valid, summary, tiles_of
 from azr_population.domains.domain import Domain
 from azr_population.files import write_atomically, writing
-from azr_population.runs import RunDirectory, diagnostics
-from azr_population.runs.diagnostics.measures import size_of
-from azr_population.runs.formatting import duration
-from azr_population.runs.records import domain_of, number, step_of, steps_of
+from azr_population.printable import duration, shareable
+from azr_population.runs import RunDirectory
+from azr_population.runs.records import config_of, domain_of, lines_of, number, step_of
 
 SECTIONS = {
     "a-task": "A task",
@@ -70,16 +69,15 @@ def closing(run_dir: Path) -> dict[str, Any]:
 
 
 def _page(run: RunDirectory, config: dict[str, Any]) -> str:
-    table, steps, matches = read_run(run.path), steps_of(run), list(run.matches())
+    table, steps, matches = read_run(run.path), lines_of(run), list(run.matches())
     born = replacements(run.lineage())
     name = str(_at(config, "population", "name") or run.path.resolve().name)
     planned = int(number(_at(config, "run", "steps")) or 0) or None
     known = [step_of(row) or 0 for row in steps[-1:] or (*matches, *born)]
     last = max(known, default=0)
     domain = domain_of(run)
-    size = size_of(domain)
     tiles = _tiles(run, table, last)
-    chosen = tasks.examples(run.tasks, last, size.name if size else "")
+    chosen = tasks.examples(run.tasks, last, next((m.name for m in domain.measures), ""))
     wrong = nothing_valid(table)
     state, status = _status(last if steps else 0, planned, run.unreadable())
     opening_title, opening = _opening(run, chosen, domain)
@@ -88,8 +86,6 @@ def _page(run: RunDirectory, config: dict[str, Any]) -> str:
     drawn.add_metrics(domain)
     drawn.add_refusals()
     drawn.add_times()
-    for key in ("coverage", "coverage_per_task", "ancestor_age"):
-        drawn.add_series(run, key)
     sections = SECTIONS if opening else {k: v for k, v in SECTIONS.items() if k != "a-task"}
     return html.page(
         "report.html.j2",
@@ -111,17 +107,15 @@ def _page(run: RunDirectory, config: dict[str, Any]) -> str:
         member_table=run_tables.member_table(steps, born),
         summary=summary(name, planned, steps, matches, born, tiles, wrong),
         trees=family_trees(born, members, last),
-        credit=run_tables.operator_table(
-            diagnostics.operator_credit(run), diagnostics.ready_of(run)
-        ),
+        credit=run_tables.operator_table(run_tables.operator_credit(table), _grace_period(run)),
         replacements=run_tables.lineage_table(born),
         pairs=tasks.side_by_side(chosen, domain),
         solved=tasks.hardest(chosen.solved, "Nobody solved a task yet.", domain),
         unsolved=tasks.hardest(chosen.unsolved, "There is no task that nobody solved.", domain),
         completions=tasks.completions(run.completions, domain.marks),
-        fairness=run_tables.fairness_table(diagnostics.consumption(run)),
-        sampler=run_tables.sampler_table(steps),
-        config=yaml.safe_dump(redacted(config), sort_keys=False, allow_unicode=True),
+        fairness=run_tables.fairness_table(table),
+        sampler=run_tables.sampler_table(table),
+        config=yaml.safe_dump(shareable(config), sort_keys=False, allow_unicode=True),
         environment=environment_table(run.environment()),
     )
 
@@ -134,15 +128,20 @@ def environment_table(environment: Mapping[str, Any]) -> Markup:
             return ", ".join(f"{name} {version}" for name, version in value.items())
         return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
-    shown = redacted({key: value for key, value in environment.items() if key != "command"})
+    shown = shareable({key: value for key, value in environment.items() if key != "command"})
     rows = [[key, plain(value)] for key, value in shown.items()]
     return html.table(["environment", ""], rows) if rows else Markup()
 
 
 def _tiles(run: RunDirectory, table: pd.DataFrame, last: int) -> list[Tile]:
-    changes = diagnostics.changes(run, last)
-    coverage = diagnostics.series(run, "coverage")
-    return tiles_of(table, changes, last, size_of(domain_of(run)), coverage)
+    size = next(iter(domain_of(run).measures), None)
+    return tiles_of(table, changes(run, last), last, size)
+
+
+def _grace_period(run: RunDirectory) -> float:
+    """Steps in which a child cannot be replaced; inside AZR `evolution` is in `population`."""
+    places = (("evolution", "grace_period"), ("population", "evolution", "grace_period"))
+    return next((known for keys in places if (known := number(config_of(run, *keys)))), 0.0)
 
 
 def _facts(config: dict[str, Any], table: pd.DataFrame, name: str) -> list[tuple[str, str]]:

@@ -1,14 +1,22 @@
 """The tables of a run's page: members, replacements, credit of operators, consumption."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
 
 from azr_population.analysis.html import table
-from azr_population.runs.formatting import duration, rating, show
-from azr_population.runs.records import Record, by_number, conservative, mean, number, section
+from azr_population.printable import duration
+from azr_population.runs.records import (
+    Record,
+    by_number,
+    conservative,
+    metrics_of_members,
+    rating,
+    role_of,
+    show,
+)
 
 
 def member_roles(frame: pd.DataFrame) -> dict[str, str]:
@@ -24,7 +32,7 @@ def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> Markup
     origin = {child["child"]: child["operator"] for child in lineage}
     newborn = {str(child["child"]) for child in lineage if child["step"] == metrics[-1]["step"]}
     rows = []
-    for name, member in sorted(section(metrics[-1], "members").items(), key=_rank):
+    for name, member in sorted(metrics_of_members(metrics[-1]).items(), key=_rank):
         # Members are replaced at the end of a step: its results are those of the replaced member.
         played = {} if name in newborn else member
         cells = [
@@ -33,10 +41,10 @@ def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> Markup
             member.get("generation", 0),
             origin.get(name, "start"),
             show(played.get("reward"), "{:+.2f}"),
-            show(played.get("validity"), "{:.0%}"),
+            show(played.get("valid_frac"), "{:.0%}"),
             show(played.get("solve_rate"), "{:.0%}"),
         ]
-        rows.append([_named(name, member.get("role", ""), name in newborn), *cells])
+        rows.append([_named(name, role_of(name), name in newborn), *cells])
     heads = "member|mu ± sigma|mu - 3 sigma|gen.|origin|reward|valid|solved"
     unplayed = _note(
         "Unplayed: born at the end of the last step. Its weights are what the operator made, its "
@@ -65,12 +73,21 @@ def lineage_table(lineage: Sequence[Record]) -> Markup:
     return _folded(f"All {len(rows)} replacements", table(heads.split("|"), rows))
 
 
-def operator_table(credit: Sequence[Record], ready: float) -> Markup:
-    """What became of the children of each operator that had one judged; the others in a sentence.
-    Nothing if no child was born.
+def operator_credit(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """A record per operator, the most used first, as the run noted it at its last replacement:
+    `operator`, and what `evolution/<operator>/...` has."""
+    rows = frame[frame["metric"].str.match(r"evolution/[^/]+/")]
+    rows = rows[rows["step"] == rows["step"].max()]
+    credit: dict[str, dict[str, Any]] = {}
+    for metric, value in zip(rows["metric"], rows["value"], strict=True):
+        _, operator, key = metric.split("/", 2)
+        credit.setdefault(operator, {"operator": operator})[key] = value
+    return sorted(credit.values(), key=lambda row: (-row.get("born", 0.0), row["operator"]))
 
-    `credit` is what `operator_credit(run)` returns, `ready` the run's `evolution.grace_period`.
-    """
+
+def operator_table(credit: Sequence[Record], grace_period: float) -> Markup:
+    """What became of the children of each operator that had one judged; the others in a sentence.
+    Nothing if no child was born."""
     if not credit:
         return Markup()
     title = Markup("<h3>Credit of the operators</h3>")
@@ -83,18 +100,19 @@ def operator_table(credit: Sequence[Record], ready: float) -> Markup:
         return title + _empty(
             f"No operator has earned credit yet: {born} {many} of {len(credit)} "
             f"{'operators' if len(credit) > 1 else 'operator'}, and none has met a replacement at "
-            f"which it was old enough to be replaced ({ready:g} steps, evolution.grace_period)."
+            f"which it was old enough to be replaced ({grace_period:g} steps, "
+            "evolution.grace_period)."
         )
     rows, waiting = [], []
     for operator in credit:
         if not operator.get("judged"):
-            waiting.append(f"{operator.get('operator', '?')} ({operator.get('born', 0)})")
+            waiting.append(f"{operator.get('operator', '?')} ({operator.get('born', 0):g})")
             continue
         cells = [
-            operator.get("born", 0),
-            operator.get("alive", 0),
+            show(operator.get("born"), "{:g}", "0"),
+            show(operator.get("alive"), "{:g}", "0"),
             show(operator.get("mean_life"), "{:.1f}"),
-            f"{operator.get('passed', 0)} of {operator.get('judged', 0)}",
+            f"{operator.get('passed', 0):g} of {operator.get('judged', 0):g}",
             show(operator.get("mean_rank"), "{:.0%}"),
             show(operator.get("gain_over_victim"), "{:+.2f}"),
             show(operator.get("gain_over_parent"), "{:+.2f}"),
@@ -106,7 +124,8 @@ def operator_table(credit: Sequence[Record], ready: float) -> Markup:
     )
     how = (
         f"A child is judged once, at the first replacement at which it is old enough to be "
-        f"replaced ({ready:g} steps): did it survive, what share of the others did it stand above, "
+        f"replaced ({grace_period:g} steps): did it survive, what share of the others did it stand "
+        "above, "
         "and by how much was its fitness above that of the member whose place it took (when that "
         f"was replaced) and of its first parent? So far {judged} were judged and {passed} passed."
     )
@@ -115,39 +134,49 @@ def operator_table(credit: Sequence[Record], ready: float) -> Markup:
     return title + table(heads.split("|"), rows, "number") + _note(how)
 
 
-_COUNTS = (
-    ("rows_per_step", "rows trained on, per member and step", "{:,.1f}"),
-    ("tokens", "tokens generated", "{:,.0f}"),
-    ("rollouts", "rollouts", "{:,.0f}"),
-    ("trained_tokens", "tokens trained on", "{:,.0f}"),
-    ("trained_rows", "rows trained on", "{:,.0f}"),
-    ("updates", "updates", "{:,.0f}"),
-)
+_COUNTS = {
+    "generated_tokens": "tokens generated",
+    "rollouts": "rollouts",
+    "trained_tokens": "tokens trained on",
+    "trained_samples": "samples trained on",
+    "updates": "updates",
+}
 
 
-def fairness_table(consumed: Mapping[str, Record]) -> Markup:
-    """What members consumed, from `consumption(run)`: the mean of each role, then every member."""
-    groups = {key: totals for key, totals in consumed.items() if key.startswith("role:")}
-    people = {k: totals for k, totals in consumed.items() if k != "all" and k not in groups}
-    if not people:
+def consumption(frame: pd.DataFrame) -> pd.DataFrame:
+    """What each member consumed, a row each by number: `role`, `steps`, the sums of `_COUNTS`, and
+    `seconds`, a share of those of all steps (without evals) by tokens generated and trained on."""
+    rows = frame[frame["member"].notna()]
+    steps = rows.groupby("member")["step"].nunique()
+    sums = rows[rows["metric"].isin(_COUNTS)].pivot_table("value", "member", "metric", "sum")
+    used = sums.reindex(index=sorted(steps.index, key=by_number), columns=list(_COUNTS)).fillna(0.0)
+    tokens = used["generated_tokens"] + used["trained_tokens"]
+    seconds = frame.groupby("metric")["value"].sum().get(["time/step", "time/eval"])
+    whole = 0.0 if seconds is None else max(0.0, seconds["time/step"] - seconds["time/eval"])
+    share = tokens / tokens.sum() if tokens.sum() else 0.0 * tokens
+    return used.assign(role=used.index.map(role_of), steps=steps, seconds=whole * share)
+
+
+def fairness_table(frame: pd.DataFrame) -> Markup:
+    """What members consumed: the mean of each role, then every member."""
+    used = consumption(frame)
+    if not len(used):
         return _empty("No member's consumption is recorded.")
-    heads = ["", *(words for _, words, _ in _COUNTS), "seconds"]
-    rows = []
-    for totals in groups.values():
-        count = int(number(totals.get("members")) or 1) or 1
-        cells = [
-            show((number(totals.get(key)) or 0.0) / (1 if key == "rows_per_step" else count), form)
-            for key, _, form in _COUNTS
+    heads = ["", "samples trained on, per member and step", *_COUNTS.values(), "seconds"]
+    sums = [*_COUNTS, "seconds"]
+    rows = [
+        [
+            _named(f"{role}, mean of {len(part)}", str(role)),
+            *_cells(part[sums].mean(), float(part["trained_samples"].sum() / part["steps"].sum())),
         ]
-        seconds = duration((number(totals.get("seconds")) or 0.0) / count)
-        role = str(totals.get("role", ""))
-        rows.append([_named(f"{role}, mean of {count}", role), *cells, seconds])
-    if "all" in consumed:
-        rows.append(["all together", *_counts(consumed["all"])])
-    each = [
-        [_named(name, totals.get("role", "")), *_counts(totals)]
-        for name, totals in sorted(people.items(), key=lambda item: by_number(item[0]))
+        for role, part in used.groupby("role", sort=False)
     ]
+    each = [
+        [_named(name, row["role"]), *_cells(row, row["trained_samples"] / row["steps"])]
+        for name, row in used.iterrows()
+    ]
+    per_step = float(used["trained_samples"].sum() / used["steps"].sum())
+    rows.append(["all together", *_cells(used[sums].sum(), per_step)])
     every = table(["member", *heads[1:]], each, "number")
     return (
         table(heads, rows, "number", "consumption")
@@ -160,31 +189,34 @@ def fairness_table(consumed: Mapping[str, Record]) -> Markup:
     )
 
 
+def _cells(row: pd.Series, per_step: float) -> list[str]:
+    counts = [f"{row[name]:,.0f}" for name in _COUNTS]
+    return [f"{per_step:,.1f}", *counts, duration(row["seconds"])]
+
+
 _SAMPLER = (
-    ("sampler_kl", "KL, nats a token", "{:.1e}"),
-    ("sampler_ess", "effective sample size", "{:.1%}"),
-    ("sampler_capped", "tokens capped", "{:.2%}"),
+    ("engine/mismatch_kl", "KL, nats a token", "{:.1e}"),
+    ("engine/ess", "effective sample size", "{:.1%}"),
+    ("engine/is_clip_frac", "tokens clipped", "{:.2%}"),
 )
 
 
-def sampler_table(metrics: Sequence[Record]) -> Markup:
+def sampler_table(frame: pd.DataFrame) -> Markup:
     """How far each member's sampler was from its learner, means over steps, the worst KL beside
     them; nothing where updates had no importance weights."""
-    recorded: dict[str, list[Record]] = {}
-    for step in metrics:
-        for name, member in section(step, "members").items():
-            if number(member.get("sampler_kl")) is not None:
-                recorded.setdefault(name, []).append(member)
-    if not recorded:
+    names = [name for name, _, _ in _SAMPLER]
+    recorded = frame[frame["member"].notna() & frame["metric"].isin(names)]
+    if not len(recorded):
         return Markup()
-    rows = []
-    for name, steps in sorted(recorded.items(), key=lambda item: by_number(item[0])):
-        cells = [
-            show(mean(number(step.get(key)) for step in steps), form) for key, _, form in _SAMPLER
+    found = recorded.pivot_table("value", "member", "metric", ["mean", "max"])
+    rows = [
+        [
+            _named(name, role_of(name)),
+            *(show(found.loc[name].get(("mean", key)), form) for key, _, form in _SAMPLER),
+            show(found.loc[name].get(("max", names[0])), "{:.1e}"),
         ]
-        worst = max(number(step["sampler_kl"]) or 0.0 for step in steps)
-        role = steps[-1].get("role", "")
-        rows.append([_named(name, role), *cells, f"{worst:.1e}"])
+        for name in sorted(found.index, key=by_number)
+    ]
     heads = ["member", *(words for _, words, _ in _SAMPLER), "largest KL of a step"]
     how = (
         "What sampled rounds otherwise than what learned. Each token's loss was weighted by "
@@ -193,11 +225,6 @@ def sampler_table(metrics: Sequence[Record]) -> Markup:
         "the effective sample size is the share of the tokens that such weights leave."
     )
     return Markup("<h3>Sampler and learner</h3>") + table(heads, rows, "number") + _note(how)
-
-
-def _counts(totals: Record) -> list[str]:
-    cells = [show(totals.get(key), form) for key, _, form in _COUNTS]
-    return [*cells, duration(number(totals.get("seconds")) or 0.0)]
 
 
 def _named(name: str, role: Any, unplayed: bool = False) -> Markup:
@@ -210,9 +237,9 @@ def _folded(summary: str, inside: Markup) -> Markup:
 
 
 def _rank(item: tuple[str, Record]) -> tuple[int, float, tuple[str, int]]:
-    """Teachers before students, the highest conservative rating first."""
+    """Teachers before students, the highest mu - 3 sigma first."""
     name, member = item
-    place = {"teacher": 0, "student": 1}.get(str(member.get("role")), 2)
+    place = {"teacher": 0, "student": 1}.get(role_of(name), 2)
     rating = conservative(member)
     return (place, -rating if rating is not None else 0.0, by_number(name))
 

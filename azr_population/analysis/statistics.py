@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 LEVEL = 0.05
-Values = Mapping[str, float]
-"""One number per seed, by the name of the run's folder."""
+Values = Mapping[str, float] | Sequence[float]
+"""One number per observation: of a seed by the name of its run's folder, or in order."""
 FEWEST_FOR_BOOTSTRAP = 5
 """Seeds below which resampling them says nothing."""
 _RESAMPLES = 9999
@@ -87,7 +87,7 @@ REDUCERS: dict[str, Callable[[pd.Series, int], float]] = {
 
 
 @dataclass(frozen=True)
-class Test:
+class Estimate:
     """A mean, or a difference of two, with its interval at `level` and p-values."""
 
     mean: float
@@ -104,9 +104,9 @@ class Test:
         return min(self.counts)
 
 
-def interval(values: Values, level: float = LEVEL) -> Test:
-    """The mean of seeds with Student's interval; one seed has none."""
-    return compare(values, None, False, level)
+def interval(values: Values, level: float = LEVEL) -> Estimate:
+    """The mean with Student's interval; one observation has none."""
+    return compare(values, None, False, level, permute=False)
 
 
 def compare(
@@ -116,25 +116,22 @@ def compare(
     level: float = LEVEL,
     margin: float = 0.0,
     permute: bool = True,
-) -> Test:
+) -> Estimate:
     """The mean difference of `a` and `b` by Welch's test, or paired over the seeds of both by
     Student's; without `b` the mean of `a`. The p-values are of no difference beyond `margin`;
     the permutation test is left out where `permute` is False: it takes a while."""
     from scipy import stats
 
-    if b is None:
-        first, second = np.array(list(a.values())), None
-    elif paired:
-        shared = [seed for seed in a if seed in b]
-        first, second = np.array([a[seed] - b[seed] for seed in shared]), None
-    else:
-        first, second = np.array(list(a.values())), np.array(list(b.values()))
+    one, other = pd.Series(a, dtype=float), None if b is None else pd.Series(b, dtype=float)
+    if other is not None and paired:
+        one, other = (one - other).dropna(), None
+    first, second = one.to_numpy(), None if other is None else other.to_numpy()
     counts = (len(first),) if second is None else (len(first), len(second))
     if not min(counts):
-        return Test(math.nan, math.nan, math.nan, counts, level=level)
+        return Estimate(math.nan, math.nan, math.nan, counts, level=level)
     mean = float(first.mean() - (0.0 if second is None else second.mean()))
     if min(counts) < 2:
-        return Test(mean, math.nan, math.nan, counts, level=level)
+        return Estimate(mean, math.nan, math.nan, counts, level=level)
     with warnings.catch_warnings():
         # Samples without variance: the interval is a point, and the p-value says nothing.
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -147,7 +144,16 @@ def compare(
     if math.isnan(low):
         low = high = mean
     permutation = _permuted(first - margin, second) if permute else None
-    return Test(mean, low, high, counts, float(test.pvalue), permutation, level)
+    return Estimate(mean, low, high, counts, float(test.pvalue), permutation, level)
+
+
+def difference_of_shares(a: tuple[int, int], b: tuple[int, int]) -> Estimate:
+    """The share of `a` minus that of `b`, each (successes, trials), with Newcombe's 95% interval
+    (1998, method 10), which holds near 0 and 1 too."""
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
+    low, high = confint_proportions_2indep(*a, *b, method="newcomb", alpha=LEVEL)
+    return Estimate(a[0] / a[1] - b[0] / b[1], float(low), float(high), (a[1], b[1]))
 
 
 def _permuted(first: np.ndarray, second: np.ndarray | None) -> float | None:
@@ -182,14 +188,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in values]
 
 
-def interquartile_mean(values: Values) -> Test | None:
+def interquartile_mean(values: Values) -> Estimate | None:
     """The mean of the middle half with a 95% bootstrap interval over seeds (Agarwal et al. 2021);
     None for fewer than `FEWEST_FOR_BOOTSTRAP`."""
     from scipy import stats
 
     if len(values) < FEWEST_FOR_BOOTSTRAP:
         return None
-    sample = np.array(list(values.values()))
+    sample = pd.Series(values, dtype=float).to_numpy()
     bounds = stats.bootstrap(
         (sample,),
         lambda x, axis: stats.trim_mean(x, 0.25, axis=axis),
@@ -197,11 +203,11 @@ def interquartile_mean(values: Values) -> Test | None:
         rng=np.random.default_rng(0),
     ).confidence_interval
     mean = float(stats.trim_mean(sample, 0.25))
-    return Test(mean, float(bounds.low), float(bounds.high), (len(sample),))
+    return Estimate(mean, float(bounds.low), float(bounds.high), (len(sample),))
 
 
 def interval_text(
-    test: Test, percent: bool = False, signed: bool = False, unit: str = "", low: bool = True
+    test: Estimate, percent: bool = False, signed: bool = False, unit: str = "", low: bool = True
 ) -> str:
     """`23.4% [21.0, 25.8]`, or the mean alone where there is no interval; `-` without a mean.
 

@@ -6,12 +6,20 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from azr_population.domains.measure import Measure
-from azr_population.runs.diagnostics.changes import Change
-from azr_population.runs.diagnostics.takes import tenth
-from azr_population.runs.formatting import duration, figure
+from azr_population.analysis.changes import Change
+from azr_population.analysis.html import figure
+from azr_population.analysis.statistics import tenth
+from azr_population.domains.measure import PROPOSERS, SOLVERS, Measure
+from azr_population.printable import duration
 from azr_population.runs.reasons import meaning
-from azr_population.runs.records import Record, by_number, conservative, number, section
+from azr_population.runs.records import (
+    Record,
+    by_number,
+    conservative,
+    metrics_of_members,
+    number,
+    role_of,
+)
 
 Points = list[tuple[float, float]]
 
@@ -91,9 +99,9 @@ class Tile(NamedTuple):
 
 
 _TILES = {
-    "solve_rate": ("Solve rate", ("student", "agent"), "solve_rate"),
-    "exam_mean": ("Held-out tasks", ("",), "eval/greedy"),
-    "validity": ("Valid proposals", ("teacher", "agent"), "valid_frac"),
+    "solve_rate": ("Solve rate", SOLVERS),
+    "eval/greedy": ("Held-out tasks", ("",)),
+    "valid_frac": ("Valid proposals", PROPOSERS),
 }
 
 
@@ -102,20 +110,19 @@ def tiles_of(
     changes: Mapping[str, Change],
     last: int,
     size: Measure | None,
-    coverage: Sequence[tuple[int, float]],
 ) -> list[Tile]:
     """The figures at the top of the page; none for what has fewer than two values."""
     wanted = {name: (*known, True, "") for name, known in _TILES.items()}
     if size:
-        wanted[size.name] = (size.title, size.whose, size.name, False, size.unit or size.title)
+        wanted[size.name] = (size.title, size.whose, False, size.unit or size.title)
     tiles = []
-    for name, (title, roles, metric, percent, unit) in wanted.items():
-        points, whose = _points(table, metric, roles)
+    for name, (title, roles, percent, unit) in wanted.items():
+        points, whose = _points(table, name, roles)
         if len(points) < 2:
             continue
         known = changes.get(name)
         span = tenth(last)
-        if name == "exam_mean":
+        if name == "eval/greedy":
             first, late = points[0][1], points[-1][1]
         else:
             first = _mean([value for step, value in points if step <= span])
@@ -129,8 +136,8 @@ def tiles_of(
             tiles.append(
                 Tile(name, title, whose, percent, unit, False, points, first, late, low, high)
             )
-    if len(coverage) > 1:
-        points = [(float(step), value) for step, value in coverage]
+    points, _ = _points(table, "coverage", PROPOSERS)
+    if len(points) > 1:
         tiles.append(
             Tile("coverage", "Coverage (cells)", "", False, "", True, points, 0, points[-1][1])
         )
@@ -212,8 +219,8 @@ def listed(parts: Sequence[str]) -> str:
 
 _SUBJECTS = {
     "solve_rate": "the {whose} solve rate",
-    "exam_mean": "the {mean}score on held-out tasks",
-    "validity": "the share of valid proposals",
+    "eval/greedy": "the {mean}score on held-out tasks",
+    "valid_frac": "the share of valid proposals",
 }
 """The changes told, by the measure; beside them that of the size, whose tile has a unit."""
 
@@ -249,7 +256,7 @@ def _difference(tile: Tile) -> str:
 
 
 def _how_to_read(tiles: Sequence[Tile]) -> str:
-    has_eval = any(tile.name == "exam_mean" for tile in tiles)
+    has_eval = any(tile.name == "eval/greedy" for tile in tiles)
     held_out = " (held-out tasks: the first eval against the last)" if has_eval else ""
     return f"In brackets are 95% intervals over the tasks of this run{held_out}."
 
@@ -297,9 +304,9 @@ def summary(
             f"The run {name} has not finished a step yet.",
             "The page fills as steps are recorded: write it again later.",
         ]
-    members = section(metrics[-1], "members")
+    members = metrics_of_members(metrics[-1])
     last = metrics[-1]["step"]
-    roles = [str(member.get("role", "")) for member in members.values()]
+    roles = list(map(role_of, members))
     return [
         _played(name, steps, metrics, matches, lineage),
         *([wrong] if wrong else changed(roles, last, tiles) or [_NOTHING]),
@@ -314,15 +321,15 @@ def _played(
     matches: Sequence[Record],
     lineage: Sequence[Record],
 ) -> str:
-    roles = [str(m.get("role", "")) for m in section(metrics[-1], "members").values()]
+    roles = list(map(role_of, metrics_of_members(metrics[-1])))
     who = " and ".join(_count(roles.count(role), role) for role in dict.fromkeys(roles))
-    took = duration(math.fsum(number(step.get("seconds")) or 0.0 for step in metrics))
+    took = duration(math.fsum(number(step.get("time/step")) or 0.0 for step in metrics))
     of = f" of {steps}" if steps else ""
     proposed = sum(int(number(match.get("proposed")) or 0) for match in matches)
     valid = sum(int(number(match.get("valid")) or 0) for match in matches)
     replaced = _count(len(lineage), "member") if lineage else "nobody"
     replaced += " were" if len(lineage) > 1 else " was"
-    evals = any(step.get("exam") for step in metrics)
+    evals = any("eval/greedy" in step for step in metrics)
     took += " with the evals" if evals else ""
     tasks = ""
     if proposed:
@@ -342,7 +349,7 @@ def _leading(members: Mapping[str, Record], newborn: set[str]) -> str:
         rated = [
             (value, name, member)
             for name, member in members.items()
-            if member.get("role") == role
+            if role_of(name) == role
             and name not in newborn
             and (value := conservative(member)) is not None
         ]

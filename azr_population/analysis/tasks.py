@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from azr_population.analysis.html import cut, render
+from azr_population.analysis.statistics import tenth
 from azr_population.analysis.syntax import highlighted
 from azr_population.domains.domain import Domain
 from azr_population.domains.pieces import asked, marks_of, pieces
-from azr_population.runs.diagnostics.takes import tenth
-from azr_population.runs.formatting import show
 from azr_population.runs.reasons import meaning, verdict_words
-from azr_population.runs.records import Record, number
+from azr_population.runs.records import Record, number, show
 
 Hardness = Callable[[Record], tuple[float, ...]]
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from azr_population.analysis.statistics import Estimate, interval
 from azr_population.domains.code.complexity import MEASURES
 from azr_population.domains.code.task import TaskType
-from azr_population.runs.diagnostics.statistics import Estimate, interval
-from azr_population.runs.formatting import show
+from azr_population.runs.records import show
 
 O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
 
@@ -153,4 +153,4 @@ def _share(count: int | None, of: int) -> Estimate | None:
     from scipy.stats import binomtest
 
     bounds = binomtest(count, of).proportion_ci(method="wilson")
-    return Estimate(count / of, float(bounds.low), float(bounds.high), of)
+    return Estimate(count / of, float(bounds.low), float(bounds.high), (of,))

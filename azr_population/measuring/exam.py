@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from azr_population.analysis.statistics import Estimate, compare, interval, interval_text
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
@@ -16,8 +17,6 @@ from azr_population.method.tools import Tools, domain_of, format_of, open_refere
 from azr_population.pages.console.pulse import sign_of_life
 from azr_population.printable import csv_text
 from azr_population.runs import RunDirectory
-from azr_population.runs.diagnostics import Estimate, difference, interval
-from azr_population.runs.formatting import interval_text
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def examine(
         results = [Result(None, tuple(base.greedy), None, tuple(base.warm))]
         for stored in members:
             marks = sit(stored.load(engine), stored.step)
-            gain = difference(marks.greedy, base.greedy, paired=True)
+            gain = compare(marks.greedy, base.greedy, paired=True, permute=False)
             results.append(Result(stored, tuple(marks.greedy), gain, tuple(marks.warm)))
     about = About(
         str(folder.path),
@@ -142,8 +141,8 @@ def print_table(about: About, results: Sequence[Result]) -> None:
         table.add_row(
             str(stored.step) if stored else "",
             stored.name if stored else "base",
-            interval_text(result.mean, "{:.1f}", 100, "%"),
-            interval_text(gain, "{:+.1f}", 100, "%") if gain else "",
+            interval_text(result.mean, percent=True),
+            interval_text(gain, percent=True, signed=True) if gain else "",
             f"{stored.rating.mu:.1f}" if stored and stored.rating else "",
         )
     console = Console(highlight=False, soft_wrap=True)

@@ -22,6 +22,7 @@ from random import Random
 
 import torch
 
+from azr_population.analysis.statistics import Estimate, interval
 from azr_population.bases.nano.exam import CORE, draw_task
 from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.load import load_config
@@ -31,7 +32,6 @@ from azr_population.hosts.local.engine import open_engine
 from azr_population.method.exam import Exam, held_out_exam
 from azr_population.method.step import SelfPlay
 from azr_population.method.tools import Tools, domain_of, format_of, open_referee
-from azr_population.runs.diagnostics import Estimate, interval
 
 WHOLE, TAIL = "whole", "tail"
 WANTED = {

@@ -15,9 +15,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from azr_population.analysis.statistics import Estimate
 from azr_population.measuring.stored import StoredMember
 from azr_population.method.members import RatingSystem
-from azr_population.runs.diagnostics.statistics import Estimate
 
 Matrix = NDArray[np.float64]
 _DRAWS = 400
@@ -144,7 +144,7 @@ class Outcome:
                 span = (steps[-1] - steps[0]) / 100
                 again = [one[run][role] for one in drawn if role in one[run]]
                 low, high = span * np.percentile(again, (2.5, 97.5))
-                estimate = Estimate(span * slope, float(low), float(high), len(set(steps)))
+                estimate = Estimate(span * slope, float(low), float(high), (len(set(steps)),))
                 found.append(Moved(run, role, steps[0], steps[-1], estimate))
         return found
 

@@ -15,9 +15,8 @@ from azr_population.hosts.local.check import check_playing
 from azr_population.hosts.local.engine import base_of, open_engine
 from azr_population.method.members import Member, Rating, Role
 from azr_population.runs import RunDirectory
-from azr_population.runs.diagnostics import last_step
 from azr_population.runs.directory import steps
-from azr_population.runs.records import number, section, steps_of
+from azr_population.runs.records import last_step, lines_of, metrics_of_members, number
 from azr_population.weights.peft_folder import load_adapter
 
 
@@ -98,8 +97,8 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
 
 def _stored(run: RunDirectory, step: int, folder: Path) -> StoredMember:
     name = check_name(folder.name)
-    record = next((one for one in steps_of(run) if one["step"] == step), {})
-    figures = section(record, "members").get(name, {})
+    line = next((one for one in lines_of(run) if one["step"] == step), {})
+    figures = metrics_of_members(line).get(name, {})
     mu, sigma = number(figures.get("mu")), number(figures.get("sigma"))
     rating = Rating(mu, sigma) if mu is not None and sigma is not None else None
     return StoredMember(run.path.resolve().name, step, name, folder, rating)

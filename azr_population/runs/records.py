@@ -63,6 +63,18 @@ def conservative(member: Record) -> float | None:
     return None if mu is None or sigma is None else mu - 3.0 * sigma
 
 
+def show(value: Any, form: str, missing: str = "-") -> str:
+    """`value` in a format such as `{:.0%}`; `missing` where there is no finite number."""
+    known = number(value)
+    return missing if known is None else form.format(known)
+
+
+def rating(member: Record) -> str:
+    """`25.1 ± 0.4`, mu and sigma of a member's metrics; `-` for a member without a rating."""
+    mu, sigma = number(member.get("mu")), number(member.get("sigma"))
+    return "-" if mu is None or sigma is None else f"{mu:.1f} ± {sigma:.1f}"
+
+
 def by_number(name: str) -> tuple[str, int]:
     """Sorts `student_10` after `student_9`."""
     stem, _, digits = name.rpartition("_")
@@ -100,77 +112,19 @@ def metrics_of_members(line: Record) -> dict[str, dict[str, Any]]:
     return {name: own for name, own in grouped(line).items() if role_of(name) and name not in ROLES}
 
 
-def steps_of(run: RunDirectory) -> list[dict[str, Any]]:
-    """The lines of `metrics.jsonl` by ascending step, as `nested` has them."""
-    return remembered(run, "steps", lambda: [nested(line) for line in _by_step(run)])
+def lines_of(run: RunDirectory) -> list[dict[str, Any]]:
+    """The flat lines of `metrics.jsonl` by ascending step."""
+
+    def read() -> list[dict[str, Any]]:
+        steps = {step: row for row in run.metrics() if (step := step_of(row)) is not None}
+        return [{**steps[step], "step": step} for step in sorted(steps)]
+
+    return remembered(run, "lines", read)
 
 
-_BEFORE = {
-    "valid_frac": "validity",
-    "unique_frac": "unique",
-    "parsed_frac": "parsed",
-    "generated_tokens": "tokens",
-    "trained_samples": "trained_rows",
-    "engine/mismatch_kl": "sampler_kl",
-    "engine/ess": "sampler_ess",
-    "engine/is_clip_frac": "sampler_capped",
-}
-
-
-def nested(line: Record) -> dict[str, Any]:
-    """A flat line in the shape that `runs/diagnostics` and `pages` read; goes with them."""
-    if any(isinstance(value, Mapping) for value in line.values()):
-        return dict(line)
-
-    def named(values: Record) -> dict[str, Any]:
-        return {_BEFORE.get(key, key): value for key, value in values.items()}
-
-    groups = grouped(line)
-    members = {
-        name: {"role": role_of(name), **named(own)}
-        for name, own in metrics_of_members(line).items()
-    }
-    time, evaluation = groups.get("time", {}), groups.get("eval", {})
-    types: dict[str, dict[str, Any]] = {}
-    for key, value in groups.get("type", {}).items():
-        type, _, name = key.partition("/")
-        types.setdefault(type, {})[_BEFORE.get(name, name)] = value
-    operators: dict[str, dict[str, Any]] = {}
-    for key, value in groups.get("evolution", {}).items():
-        operator, slash, name = key.partition("/")
-        if slash:
-            operators.setdefault(operator, {})[name] = value
-    exam = {
-        "mean": evaluation.get("greedy"),
-        "best": evaluation.get("best"),
-        "worst": evaluation.get("worst"),
-        "own": evaluation.get("self_proposed"),
-        "types": {
-            key.partition("/")[2]: value
-            for key, value in evaluation.items()
-            if key.startswith("greedy/")
-        },
-        "members": {
-            name: own["eval/greedy"] for name, own in members.items() if "eval/greedy" in own
-        },
-    }
-    return {
-        "step": line.get("step"),
-        "seconds": time.get("step"),
-        "phases": {
-            "exam" if name == "eval" else name: value
-            for name, value in time.items()
-            if name != "step"
-        },
-        "roles": {name: named(own) for name, own in metrics_of_roles(line).items()},
-        "members": members,
-        "types": types,
-        "reasons": groups.get("reason", {}),
-        "exam": exam if "greedy" in evaluation else None,
-        **({"operators": operators} if operators else {}),
-        **({"past": groups["past"]} if "past" in groups else {}),
-        "fitness_reliability": groups.get("evolution", {}).get("fitness_reliability"),
-    }
+def last_step(run: RunDirectory) -> int:
+    """The last recorded step; 0 if there is none."""
+    return next((line["step"] for line in reversed(lines_of(run))), 0)
 
 
 def config_of(run: RunDirectory, *keys: str) -> Any:
@@ -214,31 +168,10 @@ def step_of(row: Record) -> int | None:
     return int(step) if step is not None and 0 <= step < 2**31 else None
 
 
-def section(step: Record, name: str) -> dict[str, Record]:
-    """The `roles`, `members` or `types` of a step that are mappings."""
-    rows = step.get(name)
-    if not isinstance(rows, Mapping):
-        return {}
-    return {str(key): value for key, value in rows.items() if isinstance(value, Mapping)}
-
-
 def roles_of(run: RunDirectory) -> dict[str, str]:
     """The role of every member that occurs in the metrics, in the order recorded."""
-    return roles_in(steps_of(run))
-
-
-def roles_in(steps: Iterable[Record]) -> dict[str, str]:
-    """As `roles_of`, from the lines of `metrics.jsonl`."""
-    roles: dict[str, str] = {}
-    for step in steps:
-        for name, member in section(step, "members").items():
-            roles.setdefault(name, str(member.get("role", "")))
-    return roles
-
-
-def _by_step(run: RunDirectory) -> list[dict[str, Any]]:
-    steps = {step: row for row in run.metrics() if (step := step_of(row)) is not None}
-    return [{**steps[step], "step": step} for step in sorted(steps)]
+    groups = dict.fromkeys(group for line in lines_of(run) for group in grouped(line))
+    return {name: role for name in groups if name not in ROLES and (role := role_of(name))}
 
 
 def _state(run: RunDirectory) -> tuple[tuple[int, int], ...]:

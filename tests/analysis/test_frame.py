@@ -2,6 +2,7 @@
 
 import json
 
+import made_up_run
 import pytest
 
 from azr_population.analysis.azr_log import flat_lines, read_azr_log
@@ -70,6 +71,12 @@ def test_validations_are_in_the_table(tmp_path):
     (run / "validations.jsonl").write_text(json.dumps(row) + "\n")
     assert curve(read_run(run), "validation").to_dict() == {2: 0.25}
     assert curve(read_run(run), "validation/mbpp").to_dict() == {2: 0.0}
+
+
+def test_what_is_computed_of_the_tasks_is_in_the_table(tmp_path):
+    run = made_up_run.write_run(tmp_path / "run")
+    coverage = curve(read_run(run), find_metric("coverage"))
+    assert coverage[12] >= coverage[1] > 0
 
 
 def test_no_run(tmp_path):

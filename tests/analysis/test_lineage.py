@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from azr_population.analysis.lineage import family, replacements
+from azr_population.runs.records import metrics_of_members, role_of
 
 MEMBERS = [{"name": f"student_{i}", "role": "student"} for i in range(3)]
 
@@ -74,7 +75,7 @@ def test_a_role_without_replacements_has_no_tree(made_up_run: Callable[..., Any]
     run = made_up_run(steps=10)
     trees = family(
         replacements(run["lineage"]),
-        [{"name": n, "role": n.split("_")[0]} for n in run["metrics"][0]["members"]],
+        [{"name": n, "role": role_of(n)} for n in metrics_of_members(run["metrics"][0])],
     )
     assert [tree["role"] for tree in trees] == ["student"]
     assert family([], MEMBERS) == []

@@ -5,41 +5,41 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.analysis import run_tables, tasks
+from azr_population.analysis.frame import read_run, tidy
 from azr_population.domains.code.domain import Code
-from azr_population.runs import RunDirectory, diagnostics
 
 
 def test_consumption_is_told_per_role_and_member(write_run: Callable[..., Path]) -> None:
-    page = run_tables.fairness_table(diagnostics.consumption(RunDirectory(write_run())))
+    page = run_tables.fairness_table(read_run(write_run()))
     assert "teacher, mean of 4" in page
     assert "36,000" in page  # 12 steps of 3,000 tokens
     assert "2,304" in page
     assert "Each of the 8 members" in page
     assert "Evals are not counted in the seconds" in page
-    assert run_tables.fairness_table({}).startswith('<p class="empty">')
+    assert run_tables.fairness_table(tidy(())).startswith('<p class="empty">')
 
 
 def test_how_far_the_sampler_was_from_the_learner_is_told_per_member() -> None:
     def step(kl: float | None, ess: float) -> dict[str, Any]:
-        return {
-            "members": {
-                "student_0": {"role": "student", "sampler_kl": kl, "sampler_ess": ess,
-                              "sampler_capped": 0.001},
-                "teacher_0": {"role": "teacher", "updates": 0.0},
-            }
-        }  # fmt: skip
+        engine = {"mismatch_kl": kl, "ess": ess, "is_clip_frac": 0.001}
+        return {f"student_0/engine/{k}": v for k, v in engine.items()} | {"teacher_0/updates": 0.0}
 
-    page = run_tables.sampler_table([step(0.002, 0.98), step(0.004, 0.96), step(None, 0.0)])
+    def page_of(*steps: dict[str, Any]) -> str:
+        return run_tables.sampler_table(tidy([{"step": i, **s} for i, s in enumerate(steps, 1)]))
+
+    page = page_of(step(0.002, 0.98), step(0.004, 0.96))
     cells = ["3.0e-03", "97.0%", "0.10%", "4.0e-03"]
     assert "".join(f'<td class="number">{cell}</td>' for cell in cells) in page
     assert "student_0" in page and "teacher_0" not in page
-    assert run_tables.sampler_table([step(None, 0.5)]) == run_tables.sampler_table([]) == ""
+    assert page_of({"teacher_0/updates": 0.0}) == page_of() == ""
 
 
 def test_what_is_unknown_of_an_operator_is_a_dash() -> None:
     others = {"operator": "layer_wise", "born": 5, "judged": 4, "passed": 3}
     unknown = {"operator": "da<re", "born": 2, "judged": 1, "mean_rank": None}
-    page = run_tables.operator_table([unknown, others, {"operator": "x<y", "born": 1}], ready=8)
+    page = run_tables.operator_table(
+        [unknown, others, {"operator": "x<y", "born": 1}], grace_period=8
+    )
     assert "So far 5 were judged and 3 passed. No child judged yet: x&lt;y (1)." in page
     assert page.count("<tr>") == 3
     assert "da&lt;re" in page
@@ -48,11 +48,11 @@ def test_what_is_unknown_of_an_operator_is_a_dash() -> None:
 
 def test_credit_that_nobody_has_earned_yet_is_one_sentence() -> None:
     credit = [{"operator": name, "born": born, "judged": 0} for name, born in (("a", 3), ("b", 1))]
-    page = run_tables.operator_table(credit, ready=20.0)
+    page = run_tables.operator_table(credit, grace_period=20.0)
     assert "<table" not in page and "<td" not in page
     assert "4 children of 2 operators, and none has met a replacement" in page
     assert "(20 steps, evolution.grace_period)" in page
-    assert run_tables.operator_table([], ready=20.0) == ""
+    assert run_tables.operator_table([], grace_period=20.0) == ""
 
 
 def test_attempts_are_counted_by_verdict() -> None:
@@ -73,15 +73,15 @@ def test_attempts_are_counted_by_verdict() -> None:
 
 
 def test_a_member_without_a_rating_has_dashes() -> None:
-    members = {"agent_0": {"role": "agent"}, "student_0": {"mu": 25.14, "sigma": 0.42}}
-    page = run_tables.member_table([{"step": 1, "members": members}], [])
+    line = {"step": 1, "agent_0/reward": 0.5, "student_0/mu": 25.14, "student_0/sigma": 0.42}
+    page = run_tables.member_table([line], [])
     assert page.count('<td class="number">25.1 ± 0.4</td>') == 1
     assert "- ± -" not in page
 
 
 def test_who_was_born_at_the_last_step_has_played_nothing() -> None:
-    played = {"role": "student", "reward": 0.25, "validity": 0.5, "solve_rate": 0.75}
-    metrics = [{"step": 9, "members": {"student_0": played, "student_1": played}}]
+    played = {"reward": 0.25, "valid_frac": 0.5, "solve_rate": 0.75}
+    metrics = [{"step": 9, **{f"student_{i}/{k}": v for i in (0, 1) for k, v in played.items()}}]
     births = [
         {"step": step, "child": child, "operator": "dare"}
         for step, child in ((5, "student_0"), (9, "student_1"))
@@ -92,3 +92,39 @@ def test_who_was_born_at_the_last_step_has_played_nothing() -> None:
     assert page.count('class="unplayed"') == 1
     assert "Unplayed: born at the end of the last step." in page
     assert "Unplayed" not in run_tables.member_table(metrics, births[:1])
+
+
+def test_totals_per_member() -> None:
+    one = {
+        "teacher_0/generated_tokens": 300, "teacher_0/trained_tokens": 300,
+        "student_0/generated_tokens": 100, "student_0/trained_tokens": 50,
+        "student_1/generated_tokens": 200, "student_1/trained_tokens": 50,
+        "student_1/updates": 1, "student_1/trained_samples": 48,
+    }  # fmt: skip
+    steps = [{"step": 1, "time/step": 6.0, "time/eval": 1.0, **one}, {"step": 2, "time/step": 5.0}]
+    used = run_tables.consumption(tidy([steps[0], {**steps[1], **one}]))
+    assert list(used.index) == ["student_0", "student_1", "teacher_0"]
+    found = used.loc["student_1"].to_dict()
+    # 250 of the 1000 tokens generated or trained on, of 10 seconds.
+    assert (found["seconds"], found["steps"], found["updates"]) == (2.5, 2, 2)
+    assert (found["role"], found["trained_samples"], found["rollouts"]) == ("student", 96, 0)
+    assert used["seconds"].sum() == 10.0
+    assert run_tables.consumption(tidy([{"step": 1, "agent_0/reward": 1.0}]))["seconds"].sum() == 0
+
+
+def test_credit_is_what_the_run_noted_at_its_last_replacement() -> None:
+    lines = [
+        {"step": 5, "evolution/dare/born": 1, "evolution/replaced": 2},
+        {
+            "step": 10,
+            "evolution/dare/born": 2,
+            "evolution/dare/passed": 1,
+            "evolution/ties/born": 3,
+        },
+        {"step": 11, "evolution/replaced": 0},
+    ]
+    assert run_tables.operator_credit(tidy(lines)) == [
+        {"operator": "ties", "born": 3.0},
+        {"operator": "dare", "born": 2.0, "passed": 1.0},
+    ]
+    assert run_tables.operator_credit(tidy(lines[2:])) == []

@@ -8,15 +8,13 @@ import pytest
 from azr_population.analysis.interim import check_looks, level_at, verdict
 from azr_population.analysis.statistics import (
     REDUCERS,
+    Estimate,
     band,
     compare,
     holm,
     interquartile_mean,
     interval,
     interval_text,
-)
-from azr_population.analysis.statistics import (
-    Test as Estimate,
 )
 
 

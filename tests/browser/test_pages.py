@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from azr_population.runs.formatting import figure
+from azr_population.analysis.html import figure
 
 Opened = Callable[..., Any]
 WIDTHS = (390, 1280)

@@ -6,11 +6,11 @@ import shutil
 
 import pytest
 
+from azr_population.analysis.frame import curve, read_run
 from azr_population.cli import main
 from azr_population.errors import UserError
 from azr_population.measuring.stored import stored_members
 from azr_population.runs import RunDirectory
-from azr_population.runs.diagnostics import series
 
 
 def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run, capsys):
@@ -29,8 +29,8 @@ def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run, caps
     assert all(row["solve_rate"] == "" or 0 <= float(row["solve_rate"]) <= 1 for row in rows)
     page = (stored_run / "crossplay.html").read_text()
     assert page.count('class="vega"') == 1 and "step 2, S0" in page
-    ((step, slope),) = series(RunDirectory(stored_run), "student_slope")
-    assert step == 5 and slope == found["slopes"]["student"]
+    slopes = curve(read_run(stored_run), "cross_play_slope", ("student",))
+    assert slopes.to_dict() == {5: found["slopes"]["student"]}
 
 
 def test_without_every_it_takes_the_snapshots_that_there_are(stored_run, tmp_path):

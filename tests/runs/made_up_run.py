@@ -7,8 +7,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-from azr_population.runs.records import _BEFORE
-
 HOSTILE = "def f(x):\n    return '</script><img onerror=alert(1) src=x>' # <b>&amp; \u2028 ]]>"
 TYPES = ("code_o", "code_i", "code_f")
 OPERATORS = ("svd_subspace", "dare", "full_gaussian", "component_masking", "layer_wise")
@@ -72,31 +70,8 @@ def write_run(
     (folder / "config.yaml").write_text(config or text)
     (folder / "environment.json").write_text('{"command": "azr-population train <x>"}')
     for record, rows in (run if run is not None else make_run()).items():
-        rows = [flat(row) for row in rows] if record == "metrics" else rows
         (folder / f"{record}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
-
-
-def flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A line of metrics.jsonl from the nested shape that `runs/diagnostics` and `pages` read."""
-    before = {old: new for new, old in _BEFORE.items()}
-    line: dict[str, Any] = {"time/step": row["seconds"]} if "seconds" in row else {}
-    line |= {"step": row["step"]} if "step" in row else {}
-    for name, own in (*(row.get("roles") or {}).items(), *(row.get("members") or {}).items()):
-        line |= {f"{name}/{before.get(k, k)}": v for k, v in own.items() if k != "role"}
-    for type, own in (row.get("types") or {}).items():
-        line |= {f"type/{type}/{before.get(k, k)}": v for k, v in own.items()}
-    for operator, own in (row.get("operators") or {}).items():
-        line |= {f"evolution/{operator}/{k}": v for k, v in own.items()}
-    for group, name in (("phases", "time"), ("reasons", "reason"), ("past", "past")):
-        line |= {f"{name}/{k}": v for k, v in (row.get(group) or {}).items()}
-    exam = row.get("exam") or {}
-    for name, score in (exam.get("members") or {}).items():
-        line[f"{name}/eval/greedy"] = score
-    for old, new in (("mean", "greedy"), ("best", "best"), ("worst", "worst")):
-        if old in exam:
-            line[f"eval/{new}"] = exam[old]
-    return line
 
 
 def _completion(step: int, member: str, verdict: str) -> dict[str, Any]:
@@ -235,11 +210,11 @@ def _metrics(
 ) -> dict[str, Any]:
     def proposing() -> dict[str, Any]:
         return {
-            "validity": 0.8,
-            "unique": 0.97,
+            "valid_frac": 0.8,
+            "unique_frac": 0.97,
             "reward": 0.3 + chance.gauss(0, 0.05),
             "solve_rate": None,
-            "tokens": 3000,
+            "generated_tokens": 3000,
             "rollouts": 192,
             "ast_nodes": 25 + step / 4,
             "ast_depth": 7.5,
@@ -254,10 +229,10 @@ def _metrics(
     def solving() -> dict[str, Any]:
         return {
             "solve_rate": min(0.9, 0.3 + 0.01 * step) + chance.gauss(0, 0.02),
-            "parsed": 0.9,
+            "parsed_frac": 0.9,
             "reward": -0.1 + 0.01 * step,
             "answer_tokens": 4.0,
-            "tokens": 900,
+            "generated_tokens": 900,
             "rollouts": 192,
             "loss": chance.gauss(0, 0.02),
             "entropy": 0.5,
@@ -268,33 +243,27 @@ def _metrics(
         "student": solving,
         "agent": lambda: {**proposing(), **solving()},
     }
-    present = dict.fromkeys(name.split("_")[0] for name in names)
-    exam = {
-        "mean": min(0.8, 0.2 + 0.01 * step),
-        "best": 0.85,
-        "worst": 0.1,
-        "members": {names[-1]: 0.3},
+    groups = {name.split("_")[0]: by_role[name.split("_")[0]]() for name in names}
+    for name in names:
+        groups[name] = {
+            "mu": mu[name],
+            "sigma": sigma[name],
+            "generation": generation[name],
+            **by_role[name.split("_")[0]](),
+            "updates": 1,
+            "trained_samples": 48,
+            "trained_tokens": 1500,
+        }
+    groups |= {f"type/{type}": {"valid_frac": 0.8, "solve_rate": 0.3} for type in TYPES}
+    groups["time"] = {"step": 4.2, "propose": 1.0, "solve": 1.2, "update": 2.0}
+    groups["reason"] = {
+        "ok": 150,
+        "error": max(0, 20 - step // 10),
+        "unparsable": 12,
+        "constant": 4 + step // 20,
     }
-    errors = max(0, 20 - step // 10)
-    return {
-        "step": step,
-        "seconds": 4.2,
-        "phases": {"propose": 1.0, "solve": 1.2, "update": 2.0},
-        "roles": {role: by_role[role]() for role in present},
-        "members": {
-            name: {
-                "role": name.split("_")[0],
-                "mu": mu[name],
-                "sigma": sigma[name],
-                "generation": generation[name],
-                **by_role[name.split("_")[0]](),
-                "updates": 1,
-                "trained_rows": 48,
-                "trained_tokens": 1500,
-            }
-            for name in names
-        },
-        "types": {type: {"validity": 0.8, "unique": 1.0, "solve_rate": 0.3} for type in TYPES},
-        "reasons": {"ok": 150, "error": errors, "unparsable": 12, "constant": 4 + step // 20},
-        "exam": exam if step % 4 == 0 else None,
-    }
+    if step % 4 == 0:
+        groups["eval"] = {"greedy": min(0.8, 0.2 + 0.01 * step), "best": 0.85, "worst": 0.1}
+        groups[names[-1]]["eval/greedy"] = 0.3
+    line = {f"{group}/{key}": value for group, own in groups.items() for key, value in own.items()}
+    return {"step": step, **line}

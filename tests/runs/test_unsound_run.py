@@ -14,13 +14,13 @@ import torch
 from refusals import refuses
 from safetensors.torch import load_file, save_file
 
+from azr_population.analysis.inputs import read_figures
 from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.errors import UserError
 from azr_population.hosts.local.engine import check_memory, longest_row, meta_base
 from azr_population.runs.checkpoint import steps
-from azr_population.runs.diagnostics.from_evaluation import read_figures
 
 WORKERS = "azr_population.engines.workers"
 SMALL = [

@@ -3,16 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
-from azr_population.runs.diagnostics.measures import MEASURES
-from azr_population.runs.formatting import show
-from azr_population.runs.records import Record
+from azr_population.domains.known import DOMAINS, find_domain
+from azr_population.runs.records import Record, show
 
-RECORDED = {"validity": "valid_frac", "unique": "unique_frac"}
-
-ROLE_COLUMNS = [
-    (measure.short, RECORDED.get(measure.name, measure.name), measure.form)
-    for measure in MEASURES.values()
+_OF_DOMAINS = {
+    measure.name: (measure.short, measure.name, measure.form)
+    for domain in reversed(list(DOMAINS))
+    for measure in find_domain(domain.name).measures
     if measure.short
+}
+ROLE_COLUMNS = [
+    ("valid", "valid_frac", "{:.0%}"),
+    ("unique", "unique_frac", "{:.0%}"),
+    ("solved", "solve_rate", "{:.0%}"),
+    ("reward", "reward", "{:+.2f}"),
+    *_OF_DOMAINS.values(),
 ]
 """(heading, key in a role's metrics, format) in the order shown."""
 

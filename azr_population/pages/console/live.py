@@ -20,13 +20,14 @@ from azr_population.pages.console.lines import (
 )
 from azr_population.pages.console.pulse import IN_A_TERMINAL, beating, moving
 from azr_population.pages.console.time_left import TimeLeft
-from azr_population.runs.formatting import rating, show
 from azr_population.runs.records import (
     Record,
     conservative,
     metrics_of_members,
     metrics_of_roles,
+    rating,
     role_of,
+    show,
 )
 
 ROLE_STYLE = {"teacher": "magenta", "student": "cyan", "agent": "green"}

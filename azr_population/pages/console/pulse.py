@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from azr_population.runs.formatting import duration
+from azr_population.printable import duration
 
 IN_A_TERMINAL, ELSEWHERE = 0.5, 60.0
 """Seconds between two beats."""

@@ -3,7 +3,7 @@
 import time
 from collections import deque
 
-from azr_population.runs.formatting import duration
+from azr_population.printable import duration
 from azr_population.runs.records import Record
 
 

@@ -19,12 +19,12 @@ from azr_population.pages.console.output import Output
 from azr_population.pages.console.pulse import ELSEWHERE, beating
 from azr_population.pages.console.time_left import TimeLeft
 from azr_population.registry import Registry
-from azr_population.runs.formatting import show
 from azr_population.runs.records import (
     Record,
     conservative,
     metrics_of_members,
     metrics_of_roles,
+    show,
 )
 
 

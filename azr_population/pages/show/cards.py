@@ -10,8 +10,8 @@ from rich.text import Text
 
 from azr_population.domains.pieces import Piece, asked, marks_of, pieces
 from azr_population.printable import printable
-from azr_population.runs.formatting import show
 from azr_population.runs.reasons import meaning, verdict_words
+from azr_population.runs.records import show
 
 STYLES = {
     "valid": "bold green",

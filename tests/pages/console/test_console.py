@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from made_up_run import flat
 from rich.console import Console
 
+from azr_population.analysis.html import figure
 from azr_population.pages.console.lines import match_line, origin, replacement_line
 from azr_population.pages.console.live import LiveView
 from azr_population.pages.console.time_left import TimeLeft
 from azr_population.pages.console.view import PlainView, View, view_for
-from azr_population.runs.formatting import duration, figure, show
-from azr_population.runs.records import number
+from azr_population.printable import duration
+from azr_population.runs.records import number, show
 
 MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
 START = {"name": "4t4s", "steps": 12, "step": 0, "dir": "runs/[red]demo"}
@@ -23,7 +23,7 @@ END = {"status": "finished", "dir": "runs/demo", "report": "runs/demo/report.htm
 
 def play(view: View, run: dict[str, list[dict[str, Any]]]) -> None:
     view.on_start({**START, "members": [{"name": "student_0", "role": "student", "mu": 25.0}]})
-    for step in map(flat, run["metrics"]):
+    for step in run["metrics"]:
         for match in run["matches"]:
             if match["step"] == step["step"]:
                 view.on_match(match)
@@ -156,7 +156,7 @@ def test_earlier_replacements_are_known_after_a_resume(made_up_run: MakeRun) -> 
     view = PlainView(out)
     run = made_up_run()
     view.on_start({**START, "step": 11, "lineage": run["lineage"]})
-    view.on_step(flat(run["metrics"][-1]))
+    view.on_step(run["metrics"][-1])
     view.on_end({"status": "interrupted", "resume": "azr-population resume runs/demo"})
     assert "steps 12 to 12" in written(out)
     assert "svd_subspace" in written(out)

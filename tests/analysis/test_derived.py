@@ -9,13 +9,13 @@ import needs
 import numpy as np
 import pytest
 
+from azr_population.analysis.derived import TASKS_PER_STEP, derived, missed_cells, placed_tasks
+from azr_population.analysis.figures import problem_space
 from azr_population.domains.code.descriptors import DESCRIPTORS
 from azr_population.domains.code.samples import samples
 from azr_population.domains.code.space import SPACE
 from azr_population.domains.puzzles.measures import SPACE as OF_PUZZLES
 from azr_population.domains.space import Space
-from azr_population.runs.diagnostics import coverage_map, series
-from azr_population.runs.diagnostics.from_tasks import TASKS_PER_STEP, _missed
 from azr_population.runs.directory import RunDirectory
 
 Write = Callable[..., RunDirectory]
@@ -38,6 +38,11 @@ def tasks_fixture(task: Callable[..., Row]) -> list[Row]:
     ]
 
 
+def series(run: RunDirectory, name: str, role: str = "teacher") -> list[tuple[int, float]]:
+    found = ((step, own.get(f"{role}/{name}")) for step, own in sorted(derived(run).items()))
+    return [(step, value) for step, value in found if value is not None]
+
+
 def test_tasks_that_arrive_while_one_looks_do_no_harm(
     write: Write, tasks: list[Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,17 +55,14 @@ def test_tasks_that_arrive_while_one_looks_do_no_harm(
         return place(space, points)
 
     monkeypatch.setattr(Space, "place", slowly)
-    for name in ("coverage", "coverage_per_task"):
-        assert series(run, name)[-1][1] >= 2.0
+    assert series(run, "coverage")[-1][1] >= 2.0
     monkeypatch.undo()
-    assert coverage_map(run).tasks >= 4
+    assert len(placed_tasks(run)) >= 4
 
 
 def test_a_cell_is_filled_once(write: Write, tasks: list[Row]) -> None:
     run = write(tasks=tasks, metrics=[{"step": step} for step in (1, 2, 3, 4)])
     assert series(run, "coverage") == [(1, 2.0), (2, 2.0), (3, 2.0), (4, 3.0)]
-    assert series(run, "coverage", "teacher") == series(run, "coverage")
-    assert series(run, "coverage", "teacher_1") == [(1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0)]
     # So few tasks a step are all taken.
     assert series(run, "coverage_per_task") == series(run, "coverage")
     assert series(run, "cells_per_step") == []
@@ -85,13 +87,13 @@ def test_more_tasks_alone_do_not_raise_coverage_per_task(
 
 
 def test_rarefaction_agrees_with_drawing() -> None:
-    counts = np.array([20, 7, 3, 1])
-    pool = np.repeat(np.arange(4), counts)
+    counts = np.array([[20, 7, 3, 1]])
+    pool = np.repeat(np.arange(4), counts[0])
     generator = np.random.default_rng(0)
     drawn = np.stack([generator.permutation(pool)[:12] for _ in range(20_000)])
-    seen = np.array([(drawn == cell).any(axis=1).mean() for cell in range(4)])
-    np.testing.assert_allclose(1 - _missed(counts, 12), seen, atol=0.01)
-    np.testing.assert_array_equal(_missed(counts, 31), 0.0)
+    seen = np.array([[(drawn == cell).any(axis=1).mean() for cell in range(4)]])
+    np.testing.assert_allclose(1 - missed_cells(counts, 12), seen, atol=0.01)
+    np.testing.assert_array_equal(missed_cells(counts, 31), 0.0)
 
 
 def test_later_steps_add_to_what_was_missed(write: Write, task: Callable[..., Row]) -> None:
@@ -101,24 +103,21 @@ def test_later_steps_add_to_what_was_missed(write: Write, task: Callable[..., Ro
     assert series(run, "coverage_per_task") == [(1, pytest.approx(1.5)), (2, pytest.approx(1.75))]
 
 
-def test_the_map_says_when_by_whom_and_how_often(write: Write, tasks: list[Row]) -> None:
-    found = coverage_map(write(tasks=tasks))
-    assert found.tasks == 4 and len(found.cells) == SPACE.cells
-    assert [cell.first_step for cell in found.filled] == [1, 1, 4]
-    assert sorted((cell.first_step, cell.member, cell.count) for cell in found.filled) == [
-        *((1, "teacher_0", 2), (1, "teacher_1", 1), (4, "teacher_0", 1))
-    ]
-    programs = {cell.program: cell for cell in found.filled}
-    assert set(programs) == {ADD, SORT, SHOUT}
-    assert programs[SHOUT].meaning.startswith("text to text, 1 argument;")
-    assert programs[SORT].centroid["takes collection"] > 0.9
+def test_the_map_has_every_cell_and_the_task_that_filled_it(write: Write, tasks: list[Row]) -> None:
+    run = write(tasks=tasks)
+    first = placed_tasks(run).drop_duplicates("cell")
+    assert list(first["step"]) == [1, 1, 4] and list(first["line"]) == [0, 1, 3]
+    found = problem_space(run, 4)
+    assert found["text"] == f"4 valid tasks fill 3 of {SPACE.cells:,} cells."
+    page = "".join(map(str, found["figures"]))
+    assert "text to text, 1 argument;" in page and "return s.upper()" in page
+    assert "teacher_1" in page and "return n - 7" not in page
 
 
 def test_zero_valid_tasks(write: Write) -> None:
-    run = write(tasks=[], metrics=[{"step": 1}, {"step": 2}])
+    run = write(tasks=[], metrics=[{"step": 1, "teacher_0/mu": 1.0}, {"step": 2}])
     assert series(run, "coverage") == [(1, 0.0), (2, 0.0)] == series(run, "coverage_per_task")
-    assert coverage_map(run).filled == [] and coverage_map(run).tasks == 0
-    assert len(coverage_map(write(name="nothing")).cells) == SPACE.cells
+    assert problem_space(run, 2)["missing"] and derived(write(name="nothing")) == {}
 
 
 def test_odd_tasks_are_left_out(write: Write, task: Callable[..., Row]) -> None:
@@ -126,8 +125,7 @@ def test_odd_tasks_are_left_out(write: Write, task: Callable[..., Row]) -> None:
         *(task(1, "def f(:"), task(1, "x" * 30_000), {"step": 1}, {"program": ADD}),
         *({**task(1), "program": 7}, {**task(2), "inputs": None, "outputs": None}),
     ]
-    run = write(tasks=odd)
-    assert coverage_map(run).tasks == 1
+    assert len(placed_tasks(write(tasks=odd))) == 1
 
 
 @pytest.mark.parametrize(
@@ -171,3 +169,72 @@ def test_cells_are_those_of_pyribs() -> None:
     """Which placed the tasks of all published runs: the digest is of its `CVTArchive.index_of`."""
     cells = SPACE.place(samples(17, 20_000).astype(np.float32))
     assert hashlib.sha256(cells.tobytes()).hexdigest()[:16] == "d8df235b4b318b2f"
+
+
+def steps(count: int, students: int = 3) -> list[dict[str, Any]]:
+    names = [*(f"student_{i}" for i in range(students)), "teacher_0", "teacher_1"]
+    line = {f"{name}/mu": 25.0 for name in names}
+    return [{"step": step, **line} for step in range(1, count + 1)]
+
+
+def birth(step: int, child: str, *parents: str) -> dict[str, Any]:
+    return {"step": step, "child": child, "parents": list(parents), "operator": "clone"}
+
+
+def test_founders_are_strangers(write: Write) -> None:
+    run = write(metrics=steps(2), lineage=[])
+    assert (
+        series(run, "related_pairs", "student")
+        == [(1, 0.0), (2, 0.0)]
+        == series(run, "descent_depth", "student")
+    )
+    assert series(run, "ancestor_age", "student") == []
+
+
+def test_a_child_parts_from_its_parent_at_birth(write: Write) -> None:
+    run = write(metrics=steps(4), lineage=[birth(2, "student_2", "student_0")])
+    assert series(run, "related_pairs", "student") == [(1, 0.0), (2, 1 / 3), (3, 1 / 3), (4, 1 / 3)]
+    assert series(run, "ancestor_age", "student") == [(2, 0.0), (3, 1.0), (4, 2.0)]
+    assert series(run, "descent_depth", "student") == [(1, 0.0), (2, 1 / 3), (3, 1 / 3), (4, 1 / 3)]
+    assert series(run, "related_pairs", "teacher") == [(1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0)]
+
+
+def test_a_line_goes_on_through_the_place_of_a_dead_member(write: Write) -> None:
+    """student_1 carries on student_0, whose own place then goes to a stranger's child."""
+    lineage = [birth(2, "student_1", "student_0"), birth(5, "student_0", "student_2")]
+    run = write(metrics=steps(6), lineage=lineage)
+    assert dict(series(run, "related_pairs", "student"))[6] == 1 / 3
+    assert dict(series(run, "ancestor_age", "student"))[6] == 1.0
+
+
+def test_a_crossover_is_related_to_both_parents_and_to_their_kin(write: Write) -> None:
+    lineage = [birth(2, "student_1", "student_0"), birth(4, "student_2", "student_1", "student_2")]
+    run = write(metrics=steps(6), lineage=lineage)
+    # 0 and 1 parted in step 2, 1 and 2 in step 4, and 0 and 2 where 0 and 1 did.
+    assert dict(series(run, "ancestor_age", "student"))[6] == (4 + 2 + 4) / 3
+    assert dict(series(run, "descent_depth", "student"))[6] == (0 + 1 + 2) / 3
+
+
+def test_twins_parted_in_the_step_of_their_birth(write: Write) -> None:
+    lineage = [birth(3, "student_1", "student_0"), birth(3, "student_2", "student_0")]
+    run = write(metrics=steps(3), lineage=lineage)
+    assert series(run, "ancestor_age", "student") == [(3, 0.0)]
+    assert dict(series(run, "related_pairs", "student"))[3] == 1.0
+
+
+def test_what_names_nobody_is_left_out(write: Write) -> None:
+    lineage = [birth(1, "student_9", "student_0"), birth(1, "student_1", "teacher_0")]
+    run = write(metrics=steps(1), lineage=[*lineage, {"step": 1, "child": "student_1"}])
+    assert series(run, "related_pairs", "student") == [(1, 0.0)]
+    assert series(write(name="one", metrics=steps(1, students=1)), "related_pairs", "student") == []
+
+
+def test_founders_are_counted_while_anybody_descends_from_them(write: Write) -> None:
+    lineage = [birth(2, "student_1", "student_0"), birth(4, "student_0", "student_1", "student_2")]
+    run = write(metrics=steps(5), lineage=lineage)
+    # Of 0, 1, 2 the second has no descendant from step 2 on; 0 lives on in 1, and in its own place.
+    assert series(run, "founders", "student") == [
+        (1, 1.0),
+        *((step, 2 / 3) for step in (2, 3, 4, 5)),
+    ]
+    assert series(run, "founders", "teacher")[-1] == (5, 1.0)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from azr_population.runs.diagnostics import changes
+from azr_population.analysis.changes import changes
 from azr_population.runs.directory import RunDirectory
 
 Write = Callable[..., RunDirectory]
@@ -32,12 +32,12 @@ def test_a_fall_on_sixty_answers_is_within_noise(write: Write, task: Any) -> Non
 
 def test_validity_is_a_share_of_all_proposals(write: Write) -> None:
     rows = [{"step": step, "proposed": 48, "valid": 24 + 2 * step} for step in (1, 1, 5, 10)]
-    found = changes(write(config="", matches=rows), 10)["validity"]
+    found = changes(write(config="", matches=rows), 10)["valid_frac"]
     assert (found.first, found.last) == (52 / 96, 44 / 48)
     assert 0.0 < found.difference.low < found.difference.mean < found.difference.high < 0.5
 
 
-def test_the_exam_is_paired_by_its_tasks(write: Write) -> None:
+def test_the_eval_is_paired_by_its_tasks(write: Write) -> None:
     scores = {1: ([0.1, 0.5, 0.9], [0.3, 0.5, 0.7]), 10: ([1.0, 1.0, 1.0],) * 2}
     scores[20] = ([0.3, 0.6, 0.9], [0.3, 0.7, 1.0])
     rows = [
@@ -45,7 +45,7 @@ def test_the_exam_is_paired_by_its_tasks(write: Write) -> None:
         for step, members in scores.items()
         for i, member in enumerate(members)
     ]
-    found = changes(write(config="", evals=rows), 20)["exam_mean"]
+    found = changes(write(config="", evals=rows), 20)["eval/greedy"]
     gains = [0.1, 0.15, 0.15]
     paired = stats.ttest_1samp(gains, 0.0).confidence_interval()
     assert (found.first, found.last) == (pytest.approx(0.5), pytest.approx(0.5 + 0.4 / 3))
