@@ -9,8 +9,8 @@ PROPOSERS, SOLVERS = ("teacher", "agent"), ("student", "agent")
 
 @dataclass(frozen=True)
 class Measure:
-    """A number that a run has at each step. How it is read from records is registered beside it
-    (`runs.diagnostics.catalogue`); one of a domain lies under its name in `metrics.jsonl`."""
+    """A number of a domain's problems that a run has at each step, under this name in
+    `metrics.jsonl`."""
 
     name: str
     """In records, in recipes and in `series`."""
