@@ -9,7 +9,7 @@ import os
 import pickle
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -87,7 +87,7 @@ Problem = MathProblem | FunctionProblem | ContestProblem | PuzzleProblem
 class Row:
     """A line of a benchmark's file, and where it begins in it, in bytes."""
 
-    values: Mapping[str, Any]
+    values: dict[str, Any]
     id: str
     path: Path
     offset: int
@@ -193,28 +193,20 @@ def read_benchmark(name: str, folder: str = "") -> Data:
 
 
 def _problems(benchmark: Benchmark, path: Path) -> Iterator[Problem]:
-    offset = 0
+    offset = number = 0
     try:
-        for number, line in enumerate(_lines(path)):
+        for number, line in enumerate(_lines(path), 1):
             if line.strip():
-                yield _problem(benchmark, line, number, path, offset)
+                row = Row(json.loads(line), f"{benchmark.name}/{number - 1}", path, offset)
+                yield benchmark.problem(row)
             offset += len(line)
+    except KeyError as error:
+        raise UserError(f"{path}, line {number}: it has no {error.args[0]!r}") from error
     except (OSError, EOFError) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
-
-
-def _problem(benchmark: Benchmark, line: bytes, number: int, path: Path, offset: int) -> Problem:
-    try:
-        values = json.loads(line)
-        if not isinstance(values, dict):
-            raise ValueError("not a JSON object")
-        return benchmark.problem(Row(values, f"{benchmark.name}/{number}", path, offset))
-    except KeyError as error:
-        raise UserError(f"{path}, line {number + 1}: it has no {error.args[0]!r}") from error
     except (ValueError, TypeError, IndexError, AttributeError) as error:
-        raise UserError(
-            f"{path}, line {number + 1}: not a row of {benchmark.title}: {error}"
-        ) from error
+        what = f"not a row of {benchmark.title}"
+        raise UserError(f"{path}, line {number}: {what}: {error}") from error
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -347,8 +339,8 @@ _MAA = "problems by the MAA; data file MIT"
 
 
 def _in_azr(
-    name: str, title: str, problem: Callable[[Row], Problem], licence: str, digest: str,
-    folder: str = "", max_tokens: int = 4096, hub: str = "",
+    name: str, title: str, problem: Callable[[Row], Problem], licence: str, digest: str, hub: str,
+    folder: str = "", max_tokens: int = 4096,
 ) -> Benchmark:  # fmt: skip
     files = (f"{folder or name}/test.jsonl", f"{name}/test.jsonl", f"{name}.jsonl")
     return Benchmark(
@@ -381,39 +373,35 @@ _ALL = (
     ),
     _in_azr(
         "aime24", "AIME 24", _math(_answer), _MAA,
-        "af2b8bd2aa911b6333ad0df32f3ca05c7ae8ed10f1731f4372c8ae26990bf7ac",
-        hub="math-ai/aime24",
+        "af2b8bd2aa911b6333ad0df32f3ca05c7ae8ed10f1731f4372c8ae26990bf7ac", "math-ai/aime24",
     ),
     _in_azr(
         "aime25", "AIME 25", _math(_answer), _MAA,
-        "20c1ca392758d96bd1e28af15d9f30df5660257927cacc9eac7301c29f677d1a",
-        hub="math-ai/aime25",
+        "20c1ca392758d96bd1e28af15d9f30df5660257927cacc9eac7301c29f677d1a", "math-ai/aime25",
     ),
     _in_azr(
         "amc23", "AMC 23", _math(_answer, "question"), _MAA,
-        "43707e1ca784602d8479de24ee8ce36609dbebc46dd152b0b12a46611aa898a4",
-        hub="math-ai/amc23",
+        "43707e1ca784602d8479de24ee8ce36609dbebc46dd152b0b12a46611aa898a4", "math-ai/amc23",
     ),
     _in_azr(
         "math500", "MATH-500", _math(_answer), "MIT",
         "35dc41080a3680858b27fa7e0533d2d547825316fc5dafe5d316f4ccc5a06132",
-        hub="HuggingFaceH4/MATH-500",
+        "HuggingFaceH4/MATH-500",
     ),
     _in_azr(
         "minerva", "Minerva", _math(_boxed), "CC BY-NC-SA 4.0 (MIT OpenCourseWare)",
-        "0e656b430d3a0a1dab6aa853f453ba3805e28e2cabe4fc72486a897cc09d8ba2", "minerva_math",
-        hub="math-ai/minervamath",
+        "0e656b430d3a0a1dab6aa853f453ba3805e28e2cabe4fc72486a897cc09d8ba2",
+        "math-ai/minervamath", "minerva_math",
     ),
     _in_azr(
         "gsm8k", "GSM8K", _math(lambda row: row["answer"].split("####")[1].strip(), "question"),
         "MIT", "9f098df7ff4522078d6ccec27a5c38a454790fdb51131bedfaa0e490070d5394",
-        max_tokens=1024, hub="openai/gsm8k",
+        "openai/gsm8k", max_tokens=1024,
     ),
     _in_azr(
         "olympiadbench", "OlympiadBench",
         _math(lambda row: row["final_answer"][0].strip("$"), "question"), "Apache-2.0",
-        "bb8c1e38a16ea9eacb77530315a674d883f267fbff79183effc53681b4fcc416",
-        hub="Hothan/OlympiadBench",
+        "bb8c1e38a16ea9eacb77530315a674d883f267fbff79183effc53681b4fcc416", "Hothan/OlympiadBench",
     ),
     Benchmark(
         "humaneval", "HumanEval", "extra",

@@ -97,7 +97,8 @@ def run_benchmarks(
         base = next((m.weights for m in models if m.name == BASE), "")
         # Runs share their base: it is asked once.
         asked = [m for m in models if not (m.name == BASE and base in bases)]
-        logs = _ask(asked, benchmarks, settings, (settings.logs or folder) / "logs")
+        log_folder = (settings.logs or folder) / "logs"
+        logs = _ask(asked, benchmarks, settings, log_folder)
         samples = table.read_samples(
             logs, {str(model): (label, m.name) for m in asked for model in (m.chat, m.plain)}
         )
@@ -107,7 +108,7 @@ def run_benchmarks(
             bases[base] = samples[samples["model"] == BASE]
         parts.append(samples)
         _write_figures(folder / "figures.json", table.figures(samples), benchmarks, settings)
-        _print_notes(samples, folder / "logs")
+        _print_notes(samples, log_folder)
     made = table.figures(pd.concat(parts))
     print(table.table(made).reset_index().to_markdown(index=False))
     if out:
@@ -192,14 +193,19 @@ def _ask(
         display=settings.display,
         **options,
     )
-    if not done:
+    failed = [log for log in logs if log.status != "success"]
+    kept = f"What is done is kept in {folder}: the same command goes on"
+    # Inspect catches Ctrl-C, and then returns fewer logs and says that all is done.
+    if len(logs) < len(tasks) or any(log.status == "cancelled" for log in failed):
+        print(kept)
+        raise KeyboardInterrupt
+    if failed or not done:
         why = "; ".join(
             f"{log.eval.model}, {log.eval.task}: "
             + (log.error.message.splitlines()[0] if log.error else log.status)
-            for log in logs
-            if log.status != "success"
+            for log in failed
         )
-        raise UserError(f"{why}. What is done is kept in {folder}: the same command goes on")
+        raise UserError(f"{why}. {kept}")
     return logs
 
 

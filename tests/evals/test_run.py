@@ -152,6 +152,18 @@ def test_a_domain_s_held_out_tasks_are_judged_by_its_referee(domain, data):
     assert scores(log) == ["I"] * len(tasks)
 
 
+def test_a_rollout_of_one_s_own_is_run_where_the_user_typed_it(data, tmp_path, monkeypatch):
+    source = "from azr_population.engines.rollouts import TorchKind\nclass Mine(TorchKind): pass\n"
+    (tmp_path / "own_rollout.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    api = provider.PopulationAPI("nano", rollout="own_rollout.Mine")
+    with pytest.raises(UserError) as refused:  # as of a log that `inspect eval-retry` reads
+        _ = api.shared.settings.kind
+    assert refused.value.key == "rollout"
+    about = settings(data, rollout="own_rollout.Mine", limit=1)
+    assert len(run_benchmarks([str(nano_base_path())], about)) == 1
+
+
 def test_a_prompt_longer_than_the_context_is_said_to_be_so(data, capsys):
     row = {"question": "x" * 4000, "answer": "#### 1"}
     write_jsonl(Path(data) / "gsm8k/test.jsonl", [row])
