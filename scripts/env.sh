@@ -83,7 +83,7 @@ environment() {
     echo "installing the $line line of versions into $venv with Python $version (a few minutes the first time)"
     environment_venv
     environment_torch
-    pip install --constraint "$constraints" --editable '.[test,report]'
+    pip install --constraint "$constraints" --editable '.[test]'
     echo "$wanted" >"$stamp"
 }
 

@@ -13,6 +13,6 @@ venv=${VENV:-.venv-newest}
 "${PYTHON:-python3}" -m venv --clear "$venv"
 pip() { "$venv/bin/python" -m pip --disable-pip-version-check --quiet "$@"; }
 pip install "${TORCH:-torch}"
-pip install --upgrade --upgrade-strategy eager --editable '.[test,report]' "${TORCH:-torch}"
+pip install --upgrade --upgrade-strategy eager --editable '.[test]' "${TORCH:-torch}"
 pip list | grep -iE '^(torch|transformers|tokenizers|peft|numpy|scipy|pandas|pydantic|hydra-core) '
 OMP_NUM_THREADS=1 exec "$venv/bin/python" -m pytest "$@"

@@ -298,25 +298,28 @@ def heatmap(
     return chart
 
 
-def intervals(frame: pd.DataFrame, unit: str = "", percent: bool = False) -> Chart:
+def intervals(frame: pd.DataFrame, unit: str = "") -> Chart:
     """Differences with their intervals, one below the other, and zero: `label`, `mean`, `low`,
-    `high`, and `sure` (whether it is beyond noise); without an interval `low` is missing."""
+    `high`, and `sure` (whether it is beyond noise). Labels stand above their intervals, so that
+    they are whole on a phone."""
     labels = list(dict.fromkeys(frame["label"]))
-    form = "+.1%" if percent else "+,.3~r"
-    y = alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(labelLimit=260, labelColor=INK))
     told = [alt.Tooltip("label:N", title=" ")]
-    told += [alt.Tooltip(f"{name}:Q", format=form) for name in ("mean", "low", "high")]
-    base = alt.Chart(frame).encode(y=y, tooltip=told)
+    told += [alt.Tooltip(f"{name}:Q", format="+,.3~r") for name in ("mean", "low", "high")]
+    base = alt.Chart(frame).encode(y=alt.Y("label:N", sort=labels, axis=None), tooltip=told)
     colour = alt.when("datum.sure").then(alt.value(ACCENT)).otherwise(alt.value(SOFT))
-    x = alt.X("low:Q", title=unit or None, axis=alt.Axis(format="+~%" if percent else "+,~f"))
+    x = alt.X("low:Q", title=unit or None, axis=alt.Axis(format="+,~f", grid=True))
     x = x.scale(nice=True, padding=8)
     zero = alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(color=SOFT, strokeDash=[2, 3])
+    names = base.mark_text(align="left", dy=-9, fontSize=12, color=INK)
     chart: Chart = alt.layer(
         zero.encode(x="zero:Q"),
-        base.mark_rule(strokeWidth=2.5).encode(x=x, x2="high:Q", color=colour),
-        base.mark_point(filled=True, size=60, opacity=1).encode(x="mean:Q", color=colour),
+        names.encode(x=alt.value(0), text="label:N"),
+        base.mark_rule(strokeWidth=2.5, yOffset=6).encode(x=x, x2="high:Q", color=colour),
+        base.mark_point(filled=True, size=60, opacity=1, yOffset=6).encode(
+            x="mean:Q", color=colour
+        ),
         width="container",
-        height=26 * len(labels),
+        height=36 * len(labels),
     )
     return chart
 

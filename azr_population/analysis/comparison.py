@@ -1,8 +1,8 @@
 """Arms side by side: which is better, by how much, at what cost.
 
-A value "at the end" is of the last step at which both arms have it, near the last step that all
-runs have; where there is none, there is no difference. What was not measured alike is never
-subtracted.
+A value "at the end" is of the last step at which both arms have it, in the last tenth of the steps
+that all runs have; where there is none, there is no difference. What was not measured alike is
+never subtracted.
 """
 
 from __future__ import annotations
@@ -17,10 +17,15 @@ from azr_population.analysis.azr_log import OTHERWISE
 from azr_population.analysis.differences import Differences, differences, short_differences
 from azr_population.analysis.inputs import ComparedArm, ComparedRun, arms_of, benchmark_mean
 from azr_population.analysis.metrics import Metric, find_metric, of_domain
-from azr_population.analysis.statistics import REDUCERS, Estimate, compare, interval, interval_text
+from azr_population.analysis.statistics import (
+    REDUCERS,
+    Estimate,
+    compare,
+    interval,
+    interval_text,
+    tenth,
+)
 
-NEAR = 5
-"""A value at the end is from the last fifth of the steps."""
 SKILL = ("validation", "benchmark/pass@1", "eval/greedy")
 """What says which arm is better: the first of these that both arms have and measured alike."""
 _BEFORE = (*SKILL, "eval/best", "solve_rate")
@@ -191,7 +196,7 @@ def _last_common(curves: Sequence[dict[str, Any]], step: int) -> int:
     """The last step near the end at which all arms with a value near the end have one; else
     `step`."""
     near = [
-        [{s for s in points.index if s > step - max(1, -(-step // NEAR))} for points in of.values()]
+        [{s for s in points.index if s > step - tenth(step)} for points in of.values()]
         for of in curves
     ]
     ends = [set.intersection(*known) for of in near if (known := [one for one in of if one])]

@@ -123,9 +123,9 @@ def _intervals(compared: Comparison) -> charts.Chart | None:
             if row.metric.percent and not math.isnan(test.low):
                 label = f"{row.title} · {arm.name}" if many else row.title
                 sure = test.low > 0 or test.high < 0
-                line = {"label": label, "mean": test.mean, "low": test.low, "high": test.high}
-                lines.append({**line, "sure": sure})
-    return charts.intervals(pd.DataFrame(lines), "points", percent=True) if lines else None
+                points = {name: 100 * getattr(test, name) for name in ("mean", "low", "high")}
+                lines.append({"label": label, **points, "sure": sure})
+    return charts.intervals(pd.DataFrame(lines), "percentage points") if lines else None
 
 
 def _curves(compared: Comparison, section: str) -> list[Markup]:

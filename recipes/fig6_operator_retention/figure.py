@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, median
 
+import altair as alt
+import pandas as pd
 from recovery import (
     Unit,
     faults,
@@ -27,7 +29,9 @@ from recovery import (
     verdict,
 )
 
-PANEL, GAP, LEFT, TOP = 200, 40, 52, 52
+from azr_population.analysis.charts import SOFT, to_svg
+from azr_population.analysis.statistics import band
+
 ORDER = (
     "untouched",
     "again",
@@ -142,75 +146,38 @@ def middle(steps: Sequence[int | None]) -> str:
     return "-" if value == float("inf") else f"{value:g}"
 
 
-def svg(arms: Arms, base: float) -> str:
-    """A panel per arm: its children beside the untouched copies of their parents."""
-    shown_arms = [arm for arm in arms if arm != "untouched"]
-    steps = sorted(next(iter(arms["untouched"].values())).exams)
-    bands = {
-        arm: [over_seeds([unit.score(step) for unit in seeds.values()]) for step in steps]
-        for arm, seeds in arms.items()
-    }
-    edges = [
-        value + half * sign for band in bands.values() for value, half in band for sign in (-1, 1)
+def draw(lines: Sequence[str], base: float, path: Path) -> None:
+    """A panel per arm: its children beside the untouched copies of their parents, mean and 95%
+    interval over seeds; dashed is the parent when the child was made, dotted the base."""
+    rows = pd.DataFrame(map(json.loads, lines))
+    level = rows.loc[rows["arm"] == "untouched", "parent"].mean()
+    parts = []
+    for arm, own in rows.groupby("arm", sort=False):
+        curves = {seed: of.set_index("step")["score"] for seed, of in own.groupby("seed")}
+        parts.append(band(curves).assign(arm=arm))
+    frame = pd.concat(parts)
+    untouched = frame[frame["arm"] == "untouched"].assign(who="untouched copies of the parent")
+    children = frame[frame["arm"] != "untouched"].assign(who="children")
+    panels = list(dict.fromkeys(children["arm"]))
+    whole = pd.concat([children, *(untouched.assign(arm=arm) for arm in panels)])
+    y = alt.Y("value:Q", title=None, axis=alt.Axis(format=".1%"), scale=alt.Scale(zero=False))
+    chart = alt.Chart(whole).encode(x="step:Q", y=y, color=alt.Color("who:N"))
+    references = [
+        alt.Chart(whole)
+        .transform_calculate(at=f"{at}")
+        .mark_rule(color=SOFT, strokeDash=dash)
+        .encode(y="at:Q")
+        for at, dash in ((level, [5, 4]), (base, [1, 3]))
     ]
-    known = [edge for edge in edges if edge == edge] or [v for b in bands.values() for v, _ in b]
-    low, high, last = min(*known, base), max(known), max(steps)
-    level = mean(mean(unit.parent) for unit in arms["untouched"].values())
-    columns = 5
-    rows = -(-len(shown_arms) // columns)
-    width, height = LEFT + columns * (PANEL + GAP), TOP + rows * (PANEL + GAP + 16)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        'font-family="sans-serif" font-size="12">',
-        f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="18" font-size="14">Expected solve rate on the held-out exam over '
-        "training steps after the operator (mean and 95% interval over seeds)</text>",
-        f'<text x="{LEFT}" y="36" fill="#c2410c">children</text>'
-        f'<text x="{LEFT + 70}" y="36" fill="#475569">untouched copies of the better parent</text>'
-        f'<text x="{LEFT + 300}" y="36" fill="#888">dashed: the parent when the child was made; '
-        "dotted: the base</text>",
-    ]
-    for number, arm in enumerate(shown_arms):
-        x0 = LEFT + number % columns * (PANEL + GAP)
-        y0 = TOP + 14 + number // columns * (PANEL + GAP + 16)
-
-        def at(step: float, score: float, x0: int = x0, y0: int = y0) -> tuple[float, float]:
-            return x0 + PANEL * step / last, y0 + PANEL * (high - score) / (high - low or 1)
-
-        def line(points: Sequence[tuple[float, float]]) -> str:
-            return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-
-        parts.append(f'<text x="{x0}" y="{y0 - 5}">{arm}</text>')
-        parts.append(
-            f'<rect x="{x0}" y="{y0}" width="{PANEL}" height="{PANEL}" fill="none" stroke="#ccc"/>'
-        )
-        for score, dashes in ((level, "5 4"), (base, "1 3")):
-            ends = line([at(0, score), at(last, score)])
-            parts.append(
-                f'<polyline points="{ends}" stroke="#888" stroke-dasharray="{dashes}" fill="none"/>'
-            )
-        for score in (low, high):
-            parts.append(
-                f'<text x="{x0 - 4}" y="{at(0, score)[1] + 4:.1f}" font-size="10" '
-                f'text-anchor="end">{100 * score:.1f}%</text>'
-            )
-        for step in (0, last):
-            parts.append(
-                f'<text x="{at(step, low)[0]:.1f}" y="{y0 + PANEL + 13}" font-size="10" '
-                f'text-anchor="middle">{step}</text>'
-            )
-        for name, colour in (("untouched", "#475569"), (arm, "#c2410c")):
-            band = list(zip(steps, bands[name], strict=True))
-            if all(half == half for _, (_, half) in band):
-                upper = [at(step, value + half) for step, (value, half) in band]
-                lower = [at(step, value - half) for step, (value, half) in reversed(band)]
-                outline = line(upper + lower)
-                parts.append(f'<polygon points="{outline}" fill="{colour}" opacity="0.15"/>')
-            points = line([at(step, value) for step, (value, _) in band])
-            parts.append(
-                f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
-            )
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    layers = alt.layer(
+        *references,
+        chart.mark_area(opacity=0.16).encode(y=alt.Y("low:Q"), y2="high:Q"),
+        chart.mark_line(strokeWidth=2),
+        width=170,
+        height=130,
+    )
+    facets = layers.facet(alt.Facet("arm:N", sort=panels, title=None), columns=5)
+    to_svg(facets, path, "Expected solve rate on held-out tasks, by steps after the operator")
 
 
 def main() -> None:
@@ -222,9 +189,14 @@ def main() -> None:
     arguments = parser.parse_args()
     folder = arguments.folder
     arms = by_arm(read_units(folder))
+    base = json.loads((folder / "settings.json").read_text(encoding="utf-8"))["base_exam"]
+    if not arms and (folder / "curves.jsonl").is_file():  # committed results have no units
+        lines = (folder / "curves.jsonl").read_text(encoding="utf-8").splitlines()
+        draw(lines, base, folder / "retention.svg")
+        print((folder / "table.md").read_text(encoding="utf-8"))
+        return
     if "untouched" not in arms:
         parser.error(f"{folder} has no unit of the arm untouched yet")
-    base = json.loads((folder / "settings.json").read_text(encoding="utf-8"))["base_exam"]
     parents = [mean(unit.parent) for unit in arms["untouched"].values()]
     exam = len(next(iter(arms["untouched"].values())).parent)
     margin = margin_of(parents, base) if arguments.margin is None else arguments.margin
@@ -237,7 +209,7 @@ def main() -> None:
     text += table(arms, margin) + "\n" + standing(arms, margin)
     (folder / "curves.jsonl").write_text("\n".join(curves(arms)) + "\n", encoding="utf-8")
     (folder / "table.md").write_text(text, encoding="utf-8")
-    (folder / "retention.svg").write_text(svg(arms, base), encoding="utf-8")
+    draw(curves(arms), base, folder / "retention.svg")
     print(text)
 
 

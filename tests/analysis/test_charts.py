@@ -34,8 +34,7 @@ CHARTS = {
         pd.DataFrame({"row": ["T0"], "column": ["S0"], "value": [0.5], "count": [3]})
     ),
     "intervals": lambda: charts.intervals(
-        pd.DataFrame({"label": ["a"], "mean": 0.1, "low": 0.05, "high": 0.2, "sure": True}),
-        percent=True,
+        pd.DataFrame({"label": ["a"], "mean": 0.1, "low": 0.05, "high": 0.2, "sure": True})
     ),
     "bars": lambda: charts.bars(
         pd.DataFrame({"series": ["a"], "mean": [0.1], "low": [0.05], "high": [0.2]})

@@ -95,7 +95,9 @@ def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[..., Any]]
             lambda request: None if request.url == address else complaints.append(request.url),
         )
         page.goto(address)
-        page.wait_for_function("document.querySelectorAll('main svg').length || !document.scripts")
+        page.wait_for_function(
+            "document.querySelectorAll('main svg').length || !document.querySelector('.vega')"
+        )
         return page
 
     yield open_page
