@@ -11,7 +11,13 @@ from typing import Any
 from azr_population.domains.puzzles.formats import ChatPuzzles
 from azr_population.domains.puzzles.grammar import puzzle_task
 from azr_population.errors import UserError
-from azr_population.evals.benchmarks import BENCHMARKS, ContestProblem, FunctionProblem
+from azr_population.evals.benchmarks import (
+    BENCHMARKS,
+    ContestProblem,
+    FunctionProblem,
+    MathProblem,
+    PuzzleProblem,
+)
 
 
 @dataclass(frozen=True)
@@ -41,10 +47,6 @@ class PromptTemplate:
     source: str
 
 
-TEMPLATES: dict[str, PromptTemplate] = {}
-"""By name."""
-
-
 def find_template(name: str, benchmark: str) -> PromptTemplate:
     """The template of that name, or the benchmark's own for ''. Raises UserError where there is
     none, or where it is for other problems."""
@@ -68,16 +70,6 @@ _GROUPS = (
 """Templates for one kind of problem."""
 
 
-def _template(
-    name: str, answer_parser: str, source: str
-) -> Callable[[Callable[..., Prompt]], Callable[..., Prompt]]:
-    def register(make: Callable[..., Prompt]) -> Callable[..., Prompt]:
-        TEMPLATES[name] = PromptTemplate(make, answer_parser, source)
-        return make
-
-    return register
-
-
 _THINK = (
     "A conversation between User and Assistant. The user asks a question, and the Assistant solves "
     "it. The assistant first thinks about the reasoning process in the mind and then provides the "
@@ -93,24 +85,18 @@ def _azr(before: str, after: str) -> Callable[[Any], Prompt]:
     return lambda problem: Prompt(f"{before}User: {problem.question}\nAssistant:{after}")
 
 
-_template("azr", "tagged", f"{_MATH_EVAL}: azr (its base models)")(_azr(_THINK, ""))
-_template("azr_boxed", "tagged", f"{_MATH_EVAL}: azr_boxed (its coder models)")(
-    _azr(_THINK + _BOX, "")
-)
-_template("azr_think", "tagged", f"{_MATH_EVAL}: azr_think")(_azr(_THINK, " <think>"))
-_template("boxed", "boxed_or_last_number", f"{_MATH_EVAL}: qwen-boxed, as chat")(
-    lambda problem: Prompt(
-        f"{problem.question}\nPlease reason step by step, and put your final answer within "
-        "\\boxed{}.",
-        chat=True,
-    )
-)
-_template("cot", "boxed_or_last_number", f"{_MATH_EVAL}: cot")(
-    lambda problem: Prompt(f"Question: {problem.question}\nAnswer: ", stops=("\n\nQuestion:",))
-)
-_template("puzzle", "puzzle", "ours: the prompt of the domain puzzles")(
-    lambda problem: Prompt(ChatPuzzles().solve_prompt(puzzle_task(problem.program)), chat=True)
-)
+def _boxed(problem: MathProblem) -> Prompt:
+    ask = "Please reason step by step, and put your final answer within \\boxed{}."
+    return Prompt(f"{problem.question}\n{ask}", chat=True)
+
+
+def _cot(problem: MathProblem) -> Prompt:
+    return Prompt(f"Question: {problem.question}\nAnswer: ", stops=("\n\nQuestion:",))
+
+
+def _puzzle(problem: PuzzleProblem) -> Prompt:
+    return Prompt(ChatPuzzles().solve_prompt(puzzle_task(problem.program)), chat=True)
+
 
 _ENDS = ("\nif __name__", "\ndef main(", "\nprint(")
 _PLAIN_ENDS = {
@@ -119,8 +105,7 @@ _PLAIN_ENDS = {
 }
 
 
-@_template("evalplus", "evalplus", "evalplus 0.3.1, evalplus/codegen.py")
-def evalplus(problem: FunctionProblem) -> Prompt:
+def _evalplus(problem: FunctionProblem) -> Prompt:
     """Chat with a begun answer; without a chat template, the bare prompt to be continued."""
     prompt = problem.prompt.strip() + "\n"
     ask = (
@@ -148,8 +133,7 @@ _EXPERT = (
 )
 
 
-@_template("livecodebench_azr", "last_python_block", f"{_LCB}: azr")
-def livecodebench_azr(problem: ContestProblem) -> Prompt:
+def _livecodebench_azr(problem: ContestProblem) -> Prompt:
     """AZR's prompt: plain text that begins to think."""
     task = f"# Task: {_EXPERT} Your final answer should be wrapped in ```python``` tags."
     return Prompt(
@@ -158,8 +142,7 @@ def livecodebench_azr(problem: ContestProblem) -> Prompt:
     )
 
 
-@_template("livecodebench", "last_fence", f"{_LCB}: generic chat")
-def livecodebench(problem: ContestProblem) -> Prompt:
+def _livecodebench(problem: ContestProblem) -> Prompt:
     """LiveCodeBench's own prompt for chat models."""
     return Prompt(
         f"### Question:\n{problem.question}\n\n{_starter(problem, '### Format: ')}"
@@ -182,3 +165,19 @@ def _starter(problem: ContestProblem, heading: str) -> str:
         "Ensure that when the python program runs, it reads the inputs, runs the algorithm and "
         "writes output to STDOUT.\n```python\n# YOUR CODE HERE\n```\n\n"
     )
+
+
+TEMPLATES = {
+    "azr": PromptTemplate(_azr(_THINK, ""), "tagged", f"{_MATH_EVAL}: azr (its base models)"),
+    "azr_boxed": PromptTemplate(
+        _azr(_THINK + _BOX, ""), "tagged", f"{_MATH_EVAL}: azr_boxed (its coder models)"
+    ),
+    "azr_think": PromptTemplate(_azr(_THINK, " <think>"), "tagged", f"{_MATH_EVAL}: azr_think"),
+    "boxed": PromptTemplate(_boxed, "boxed_or_last_number", f"{_MATH_EVAL}: qwen-boxed, as chat"),
+    "cot": PromptTemplate(_cot, "boxed_or_last_number", f"{_MATH_EVAL}: cot"),
+    "puzzle": PromptTemplate(_puzzle, "puzzle", "ours: the prompt of the domain puzzles"),
+    "evalplus": PromptTemplate(_evalplus, "evalplus", "evalplus 0.3.1, evalplus/codegen.py"),
+    "livecodebench_azr": PromptTemplate(_livecodebench_azr, "last_python_block", f"{_LCB}: azr"),
+    "livecodebench": PromptTemplate(_livecodebench, "last_fence", f"{_LCB}: generic chat"),
+}
+"""By name."""
