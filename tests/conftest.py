@@ -10,6 +10,11 @@ from made_up_run import Run, make_run
 from made_up_run import write_run as write
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option that writes tests/golden anew."""
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
+
+
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test starts in an empty folder: runs that lie in the checkout do not matter."""

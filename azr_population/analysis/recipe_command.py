@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from azr_population.arguments import positive
 from azr_population.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,70 +20,42 @@ _LONG = 300.0
 """Seconds of one core that are played without a question."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("name", metavar="NAME", nargs="?", help="see --list")
-    parser.add_argument("--list", action="store_true", help="all recipes, and how long they take")
-    parser.add_argument(
-        "--from-results",
-        action="store_true",
-        help="play nothing: take runs that are not in OUT from the committed results",
-    )
-    parser.add_argument("--plot-only", action="store_true", help="play nothing, draw what there is")
-    parser.add_argument("--resume", action="store_true", help="go on with unfinished runs")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print runs, time and folders, and stop"
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help=f"play also what takes more than {_LONG / 60:.0f} min"
-    )
-    parser.add_argument(
-        "--seeds", type=_seeds, metavar="N|A-B", help="how many or which; default: the recipe's"
-    )
-    parser.add_argument("--steps", type=positive, metavar="N", help="default: the recipe's")
-    parser.add_argument(
-        "--arms", metavar="A,B", help="other arms than the recipe's, of recipes/arms.yaml"
-    )
-    parser.add_argument(
-        "--override",
-        nargs="+",
-        default=[],
-        metavar="KEY=VALUE",
-        help="overrides of all arms, e.g. task.domain=puzzles; needs --out, a folder for such runs",
-    )
-    parser.add_argument(
-        "--scale",
-        choices=("nano", "7b"),
-        default="nano",
-        help="local runs, or a script with AZR's commands",
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="the runs' place (default runs/recipes/SCALE)"
-    )
-    parser.add_argument(
-        "--results",
-        type=Path,
-        metavar="DIR",
-        help="tables and charts (default OUT/results/NAME)",
-    )
-    parser.add_argument(
-        "--save-results",
-        action="store_true",
-        help="write the recipe's own results and the runs' metrics, for a commit",
-    )
-    parser.add_argument(
-        "--jobs", type=positive, default=1, metavar="N", help="runs at a time (default 1)"
-    )
+@dataclass(frozen=True)
+class RecipeOptions:
+    """What is asked of a recipe, as `azr-population recipe --help` has it; where a field is None it
+    is the recipe's own."""
+
+    name: str
+    from_results: bool = False
+    plot_only: bool = False
+    resume: bool = False
+    dry_run: bool = False
+    yes: bool = False
+    seeds: str | None = None
+    steps: int | None = None
+    arms: str | None = None
+    override: Sequence[str] = ()
+    scale: str = "nano"
+    out: Path | None = None
+    results: Path | None = None
+    save_results: bool = False
+    jobs: int = 1
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_recipe(arguments: RecipeOptions) -> int:
     """Returns the exit code: 0, or 128 + the signal that stopped the runs."""
-    from azr_population.analysis.recipes import read_arms, read_recipe, recipes_folder
+    from azr_population.analysis.recipes import (
+        read_arms,
+        read_recipe,
+        recipes_folder,
+        seed_numbers,
+    )
 
     arms = read_arms()
-    if arguments.list or arguments.name is None:
-        print_list(arms)
-        return 0
+    try:
+        seed_numbers(arguments.seeds or "1")
+    except ValueError:
+        raise UserError(f"--seeds {arguments.seeds} is not a number of seeds, nor A-B") from None
     recipe = read_recipe(arguments.name, arms)
     if arguments.scale not in recipe.scales:
         raise UserError(f"{recipe.name} has no {arguments.scale} scale")
@@ -108,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     return (_run_7b if arguments.scale == "7b" else _run_nano)(recipe, arms, arguments)
 
 
-def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
+def _run_nano(recipe: Recipe, arms: Arms, arguments: RecipeOptions) -> int:
     from azr_population.analysis.recipe_results import draw
     from azr_population.analysis.recipe_runner import build_base, play, play_each_other
     from azr_population.analysis.recipe_runs import check_runs, plan_runs, save_results
@@ -172,7 +143,7 @@ def _run_nano(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run_7b(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
+def _run_7b(recipe: Recipe, arms: Arms, arguments: RecipeOptions) -> int:
     from azr_population.analysis.recipe_results import draw
     from azr_population.analysis.recipe_runs import azr_script, plan_azr_runs
 
@@ -202,7 +173,7 @@ def _run_7b(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run_scripts(recipe: Recipe, arguments: argparse.Namespace) -> int:
+def _run_scripts(recipe: Recipe, arguments: RecipeOptions) -> int:
     """A recipe with programs of its own: its command lines, one after another; of them the last
     one draws."""
     results = results_folder(recipe, arguments, arguments.out or Path("runs/recipes/nano"))
@@ -238,7 +209,7 @@ def chosen_arms(recipe: Recipe, arms: Arms, wanted: str | None) -> tuple[str, ..
     return names
 
 
-def results_folder(recipe: Recipe, arguments: argparse.Namespace, out: Path) -> Path:
+def results_folder(recipe: Recipe, arguments: RecipeOptions, out: Path) -> Path:
     """Where the results go: never into what is committed, unless `--save-results` asks for it."""
     if arguments.results:
         return Path(arguments.results)
@@ -247,7 +218,7 @@ def results_folder(recipe: Recipe, arguments: argparse.Namespace, out: Path) -> 
     return out / "results" / recipe.name
 
 
-def is_whole(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> bool:
+def is_whole(recipe: Recipe, arms: Arms, arguments: RecipeOptions) -> bool:
     """Whether the whole recipe is asked for, or its first seeds, as many as every hypothesis has a
     planned test at."""
     from azr_population.analysis.recipes import seed_numbers
@@ -262,7 +233,7 @@ def is_whole(recipe: Recipe, arms: Arms, arguments: argparse.Namespace) -> bool:
     return bool(planned) and asked == whole[: len(asked)]
 
 
-def confirm(name: str, seconds: float, arguments: argparse.Namespace) -> None:
+def confirm(name: str, seconds: float, arguments: RecipeOptions) -> None:
     """Asks before the recipe plays for more than some minutes. Raises UserError: the answer is no,
     or nobody is there to be asked and `--yes` is not given."""
     if seconds <= _LONG or arguments.yes:
@@ -274,10 +245,10 @@ def confirm(name: str, seconds: float, arguments: argparse.Namespace) -> None:
         raise UserError(f"{name} was not started; --from-results draws the committed runs")
 
 
-def resume_command(arguments: argparse.Namespace) -> str:
+def resume_command(arguments: RecipeOptions) -> str:
     """The same command with --resume."""
     typed = ["azr-population", "recipe", arguments.name]
-    typed += ["--override", *arguments.override] * bool(arguments.override)
+    typed += [word for pair in arguments.override for word in ("--override", pair)]
     for option in ("seeds", "steps", "arms", "out", "results"):
         if getattr(arguments, option) is not None:
             typed += [f"--{option}", str(getattr(arguments, option))]
@@ -285,13 +256,14 @@ def resume_command(arguments: argparse.Namespace) -> str:
     return shlex.join([*typed, "--jobs", str(arguments.jobs), "--resume", "--yes"])
 
 
-def print_list(arms: Arms) -> None:
+def print_list() -> None:
     """All recipes as a table."""
     from rich.console import Console
     from rich.table import Table
 
-    from azr_population.analysis.recipes import read_recipe, recipe_names
+    from azr_population.analysis.recipes import read_arms, read_recipe, recipe_names
 
+    arms = read_arms()
     table = Table(box=None, pad_edge=False)
     for heading in ("recipe", "paper", "arms", "one core, nano scale"):
         table.add_column(heading, overflow="fold")
@@ -331,13 +303,3 @@ def estimate(seconds: Iterable[float]) -> str:
 def say(line: str) -> None:
     """Progress goes to standard error: what is asked for (tables, commands) can be piped."""
     print(line, file=sys.stderr, flush=True)
-
-
-def _seeds(text: str) -> str:
-    from azr_population.analysis.recipes import seed_numbers
-
-    try:
-        seed_numbers(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seeds, nor A-B") from None
-    return text

@@ -1,79 +1,42 @@
-"""`azr-population crossplay`: stored teachers against stored students, of one or several runs."""
+"""Stored teachers against stored students, of one or several runs."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from azr_population.arguments import positive
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
 
 if TYPE_CHECKING:
     from azr_population.measuring.outcome import Outcome
 
-DESCRIPTION = """\
-The teachers that runs have stored (run.snapshot_every) propose tasks once, and all stored students
-attempt all of them. Prints who solves how much, ratings from it, how far it is from transitive,
-whether TrueSkill predicted it, and for each run whether late students beat early ones against
-the earliest teachers, and late teachers early ones against the earliest students.
-
-  azr-population crossplay runs/mine --every 25 --tasks 96
-  azr-population crossplay runs/a runs/b --out both.json
-"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("paths", nargs="+", metavar="RUN", help="folders of runs")
-    parser.add_argument(
-        "--every",
-        type=positive,
-        metavar="N",
-        help="snapshots at multiples of N steps; default: those there are, 8 evenly spread of more",
-    )
-    parser.add_argument(
-        "--tasks", type=positive, default=96, metavar="N", help="proposals of each teacher"
-    )
-    parser.add_argument(
-        "--samples",
-        type=positive,
-        default=2,
-        metavar="N",
-        help="at each task, where answers are sampled",
-    )
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the draws")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE.json",
-        help="CSV and HTML beside it; default: crossplay.json in the run, or here for several",
-    )
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Returns the exit code 0."""
-    # Imported late: every command of the command line has this module's arguments.
+def crossplay(
+    paths: Sequence[str],
+    every: int | None = None,
+    tasks: int = 96,
+    samples: int = 2,
+    seed: int = 1,
+    out: Path | None = None,
+) -> None:
+    """Plays the games and writes JSON, CSV and HTML. Raises UserError: as `games.play`, or `out`
+    does not end in .json."""
     from azr_population.analysis.crossplay_page import crossplay_page
     from azr_population.measuring.games import play
 
-    alone = len(arguments.paths) == 1
-    out = arguments.out or (Path(arguments.paths[0]) if alone else Path()) / "crossplay.json"
+    out = out or (Path(paths[0]) if len(paths) == 1 else Path()) / "crossplay.json"
     if out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")
-    outcome = play(
-        arguments.paths, arguments.every, arguments.tasks, arguments.samples, arguments.seed
-    )
+    outcome = play(paths, every, tasks, samples, seed)
     content = to_json(outcome)
     with writing(f"--out {out}"):
         write_atomically(out, json.dumps(content) + "\n")
         write_atomically(out.with_suffix(".csv"), to_csv(outcome))
         write_atomically(out.with_suffix(".html"), crossplay_page(outcome, sentences(outcome)))
     print("\n".join([*sentences(outcome), f"{out}, the matrix in {out.with_suffix('.html')}"]))
-    return 0
 
 
 def to_json(outcome: Outcome) -> dict[str, Any]:

@@ -1,37 +1,16 @@
-"""`azr-population referee`: judge tasks from standard input, verdicts to standard output.
-
-One JSON object per line in, one per line out, in the same order. In:
-
-    {"id": 1, "type": "code_o", "program": "def f(x): ...", "input": "3", "answers": ["4"]}
-    {"id": 2, "type": "code_i", "program": "def f(x): ...", "input": "3", "answers": ["5"]}
-    {"id": 3, "type": "code_f", "inputs": ["1", "2"], "outputs": ["2", "3"],
-     "answers": ["def f(x): return x + 1"]}
-    {"id": 4, "type": "code_e", "program": "def f(x): ...", "input": "0", "answers": ["KeyError"]}
-    {"id": 5, "type": "puzzle", "program": "def sat(x): ...", "input": "3", "answers": ["4"]}
-
-`imports` (import statements) may be added to each; a code_f line may give `program` in place of
-`outputs`. For code_o, code_i and code_e the gold output is computed from `input`; a puzzle's
-`input` is one solution. Out:
-
-    {"id": 1, "valid": true, "output": "4", "solved": [true], "reasons": ["solved"]}
-    {"id": 9, "valid": false, "reason": "timeout"}
-
-code_f verdicts also carry `accuracy`, and `banned` says in `detail` what is. A line that cannot be
-read, or has a key that none of these is, gets the reason `malformed`, its line number and what is
-wrong, and the rest goes on. A line has at most 2 MiB and asks for at most 4,096 executions.
+"""Judge tasks from standard input, verdicts to standard output. `azr-population referee --help`
+has the format of the lines.
 """
 
-import argparse
 import json
 import queue
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NoReturn, Protocol, TextIO
 
-from azr_population.arguments import Parser
 from azr_population.errors import UserError
 
 from .reasons import Judgement, Question, Reason
@@ -76,33 +55,11 @@ class _Line:
     size: int = 0
 
 
-def main(argv: Sequence[str] | None = None, types: Mapping[str, OtherType] | None = None) -> int:
-    """The command: reads standard input to its end. Returns the exit code.
-
-    `types`: further types of task, by their names.
-    """
-    parser = Parser(
-        prog="azr-population referee",
-        description="\n".join((__doc__ or "").splitlines()[2:]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--workers", type=int, default=0, help="default: one per core")
-    parser.add_argument("--timeout", type=float, default=2.0, help="seconds per execution")
-    parser.add_argument("--memory-mb", type=int, default=256, help="what each may allocate")
-    parser.add_argument("--max-output-chars", type=int, default=10_000)
-    parser.add_argument(
-        "--allow-unsandboxed",
-        action="store_true",
-        help="run even where the platform cannot confine programs, at your own risk",
-    )
-    given = parser.parse_args(argv)
-    settings = RefereeSettings(
-        workers=given.workers,
-        timeout=given.timeout,
-        memory_mb=given.memory_mb,
-        max_output_chars=given.max_output_chars,
-        allow_unsandboxed=given.allow_unsandboxed,
-    )
+def judge_standard_input(
+    settings: RefereeSettings, types: Mapping[str, OtherType] | None = None
+) -> None:
+    """Reads standard input to its end; `types` are further types of task, by their names. Raises
+    UserError: standard input or output is closed, cannot be read or written."""
     if sys.stdin is None or sys.stdout is None:
         raise UserError(
             "standard input or output is closed; tasks come by one, verdicts by the other"
@@ -115,7 +72,6 @@ def main(argv: Sequence[str] | None = None, types: Mapping[str, OtherType] | Non
             judge_lines(referee, source, sys.stdout, types)
     except BrokenPipeError:
         sys.stderr.close()  # the reader has left; there is nobody to tell
-    return 0
 
 
 def judge_lines(

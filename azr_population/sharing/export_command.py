@@ -1,50 +1,29 @@
-"""`azr-population export`: a run's tasks and figures in the formats of others."""
+"""A run's tasks and figures in the formats of others."""
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from azr_population.printable import printable
 
-DESCRIPTION = """\
-A run's tasks as a data set or as an environment to train on, its figures as a table.
 
-  azr-population export runs/mine --to jsonl --out tasks       tasks.jsonl and a card
-  azr-population export runs/mine --to parquet --out tasks     tasks and metrics, a card
-  azr-population export runs/mine --to csv --out tables        metrics.csv: step, name, value
-  azr-population export runs/mine --to latex --out tables      metrics.tex: the last step
-  azr-population export runs/mine --to verifiers --out envs/mine    a taskset of `verifiers`
-"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("path", metavar="RUN", help="the run's folder")
-    parser.add_argument(
-        "--to", required=True, choices=sorted(FORMATS), dest="format", help="as what"
-    )
-    parser.add_argument("--out", required=True, metavar="FOLDER", help="a new folder")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Writes the folder whole or not at all; returns the exit code 0. Raises UserError: the folder
-    is there already, the run holds nothing to export, or a package that the format needs is not
-    installed."""
+def export(path: str, format: str, out: Path) -> None:
+    """Writes the folder whole or not at all; `format` is one of `FORMATS`. Raises UserError: the
+    folder is there already, the run holds nothing to export, or a package that the format needs is
+    not installed."""
     from azr_population.errors import UserError
     from azr_population.files import replacing_folder
     from azr_population.runs import RunDirectory
 
-    source, out = RunDirectory(arguments.path), Path(arguments.out)
+    source = RunDirectory(path)
     _ = source.config_file
     if out.exists():
         raise UserError(f"--out {out} is there already; name a new folder")
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(out) as folder:
         folder.mkdir()
-        told = FORMATS[arguments.format](source, folder, out.name)
-    print(f"{out}: {told}")
-    return 0
+        summary = FORMATS[format](source, folder, out.name)
+    print(f"{out}: {summary}")
 
 
 def _jsonl(run: Any, folder: Path, name: str) -> str:

@@ -1,6 +1,5 @@
-"""`azr-population evolve`: a child from the PEFT folders of its parents."""
+"""A child from the PEFT folders of its parents: `azr-population evolve`."""
 
-import argparse
 import hashlib
 import os
 import shlex
@@ -10,7 +9,6 @@ from typing import Any
 
 import torch
 
-from azr_population.arguments import Parser, positive
 from azr_population.errors import UserError
 from azr_population.registry import trust
 from azr_population.weights.adapter import Adapter
@@ -28,52 +26,58 @@ from azr_population.weights.peft_folder import (
     save_adapter,
 )
 
-DESCRIPTION = """\
-Makes a child adapter from the PEFT folders of its parents, by a weight-space operator.
 
-Crossovers take two parents, the better one first. Operators can follow one another:
-svd_subspace+full_gaussian (their options are then named svd_subspace.k, full_gaussian.eps).
-The child is a PEFT folder of the same rank; its README.md tells its lineage."""
+def make_child(
+    name: str,
+    parents: Sequence[str],
+    out: str,
+    seed: int = 0,
+    settings: Sequence[str] = (),
+    rank: int | None = None,
+) -> str:
+    """Writes the child's PEFT folder; returns what was made, in one line.
 
+    Args:
+        name: the operator's, or several joined by `+`.
+        parents: their PEFT folders, the better one first.
+        out: the child's folder, which must not exist.
+        seed: of the operator's draws, and of the conversion to another rank.
+        settings: options of the operator, as `eps=0.1`.
+        rank: what all parents are brought to first.
 
-def main(argv: Sequence[str]) -> int:
-    """Runs the command; returns the exit code. Raises UserError for what the user can mend."""
-    arguments = _parser().parse_args(argv)
-    if arguments.list:
-        print(listing())
-        return 0
-    if not arguments.operator:
-        raise UserError("name an operator and its parents, or --list the operators")
-    if arguments.out is None:
-        raise UserError("name the child's folder: --out FOLDER")
-    trust(arguments.operator)
-    operator = get_operator(arguments.operator)
-    options = operator.resolve(_settings(arguments.set))
-    if len(arguments.parents) != operator.parents:
+    Raises:
+        UserError: an unknown operator or option, the wrong number of parents, or parents of
+            different bases or with the same weights; `out` exists.
+    """
+    trust(name)
+    operator = get_operator(name)
+    options = operator.resolve(_settings(settings))
+    if len(parents) != operator.parents:
         plural = "parent" if operator.parents == 1 else "parents"
-        raise UserError(
-            f"{operator.name} takes {operator.parents} {plural}, not {len(arguments.parents)}"
-        )
-    if os.path.lexists(arguments.out):
-        raise UserError(f"{arguments.out} exists already; name another folder or remove it")
-    base = _one_base(arguments.parents)
-    parents = [load_adapter(folder) for folder in arguments.parents]
-    _refuse_twins(arguments.parents, parents)
-    generator = torch.Generator().manual_seed(arguments.seed)
-    if arguments.rank is not None:
-        alpha = parents[0].spec.scaling * arguments.rank
-        parents = [convert(parent, arguments.rank, alpha, generator) for parent in parents]
-    child = breed({operator.name: 1.0}, parents, generator, {operator.name: options})
-    save_adapter(child.adapter, arguments.out, base, _lineage(arguments, child.options))
+        raise UserError(f"{operator.name} takes {operator.parents} {plural}, not {len(parents)}")
+    if os.path.lexists(out):
+        raise UserError(f"{out} exists already; name another folder or remove it")
+    base = _one_base(parents)
+    adapters = [load_adapter(folder) for folder in parents]
+    _refuse_twins(parents, adapters)
+    generator = torch.Generator().manual_seed(seed)
+    if rank is not None:
+        alpha = adapters[0].spec.scaling * rank
+        adapters = [convert(adapter, rank, alpha, generator) for adapter in adapters]
+    child = breed({operator.name: 1.0}, adapters, generator, {operator.name: options})
+    command = ["azr-population", "evolve", name, *parents, "--out", out, "--seed", str(seed)]
+    command += [word for pair in settings for word in ("--set", pair)]
+    command += ["--rank", str(rank)] if rank is not None else []
+    lineage = _lineage(name, parents, seed, child.options)
+    save_adapter(child.adapter, out, base, lineage | {"made by": f"`{shlex.join(command)}`"})
     spec = child.adapter.spec
-    print(
-        f"{arguments.out}: {operator.name} of {', '.join(arguments.parents)}; rank {spec.rank}, "
-        f"alpha {spec.alpha:g}, {len(child.adapter.factors)} layers, seed {arguments.seed}"
+    return (
+        f"{out}: {operator.name} of {', '.join(parents)}; rank {spec.rank}, "
+        f"alpha {spec.alpha:g}, {len(child.adapter.factors)} layers, seed {seed}"
     )
-    return 0
 
 
-def listing() -> str:
+def operator_list() -> str:
     """All operators with their options, one paragraph each."""
     lines = []
     for operator in all_operators():
@@ -86,39 +90,6 @@ def listing() -> str:
             lines.append(f"    --set {key}={default}  ({limits})")
     lines.append("One after the other: svd_subspace+full_gaussian --set full_gaussian.eps=0.05")
     return "\n".join(lines)
-
-
-def _parser() -> Parser:
-    parser = Parser(
-        prog="azr-population evolve",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("operator", nargs="?", help="the operator's name, see --list")
-    parser.add_argument("parents", nargs="*", metavar="parent", help="a PEFT adapter folder")
-    parser.add_argument("--out", metavar="FOLDER", help="where the child goes; must not exist")
-    parser.add_argument("--seed", type=_seed, default=0, help="same seed, same child (default 0)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="OPTION=VALUE",
-        help="an option of the operator; may be repeated",
-    )
-    parser.add_argument(
-        "--rank",
-        type=positive,
-        help="bring all parents to this rank first, and to the first parent's alpha/rank: exact "
-        "for a higher rank, the best approximation for a lower one",
-    )
-    parser.add_argument("--list", action="store_true", help="list the operators and their options")
-    return parser
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal() or int(text) >= 2**63:
-        raise argparse.ArgumentTypeError(f"{text} is not a seed; it is a whole number, 0 or more")
-    return int(text)
 
 
 def _parents(operator: Operator) -> str:
@@ -163,16 +134,12 @@ def _refuse_twins(folders: Sequence[str], parents: Sequence[Adapter]) -> None:
         )
 
 
-def _lineage(arguments: argparse.Namespace, options: dict[str, Any]) -> dict[str, object]:
+def _lineage(
+    operator: str, parents: Sequence[str], seed: int, options: dict[str, Any]
+) -> dict[str, object]:
     settings = ", ".join(f"{key}={value:g}" for key, value in options.items()) or "none"
-    lineage: dict[str, object] = {"operator": arguments.operator, "options": settings}
-    lineage["seed"] = arguments.seed
-    for number, folder in enumerate(arguments.parents, start=1):
+    lineage: dict[str, object] = {"operator": operator, "options": settings, "seed": seed}
+    for number, folder in enumerate(parents, start=1):
         digest = hashlib.sha256((Path(folder) / WEIGHTS_FILE).read_bytes()).hexdigest()
         lineage[f"parent {number}"] = f"{folder} (sha256 of its weights: {digest[:16]})"
-    words = ["azr-population", "evolve", arguments.operator, *arguments.parents]
-    words += ["--out", arguments.out, "--seed", str(arguments.seed)]
-    words += [word for pair in arguments.set for word in ("--set", pair)]
-    words += ["--rank", str(arguments.rank)] if arguments.rank is not None else []
-    lineage["made by"] = f"`{shlex.join(words)}`"
     return lineage

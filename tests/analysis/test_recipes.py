@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from hydra import compose, initialize
 
-from azr_population.analysis import recipe_command, recipe_runner, recipe_table
+from azr_population.analysis import recipe_runner, recipe_table
 from azr_population.analysis.frame import tidy
-from azr_population.analysis.recipe_command import is_whole
+from azr_population.analysis.recipe_command import RecipeOptions, is_whole
 from azr_population.analysis.recipe_runs import check_runs, other_values, plan_runs, save_results
 from azr_population.analysis.recipes import (
     Arms,
@@ -297,10 +297,8 @@ def test_what_cannot_be_played_is_refused_in_one_line(typed, capsys, tmp_path):
 
 def test_the_first_seeds_of_a_planned_test_are_a_whole_recipe():
     arms = read_arms()
-    parser = __import__("argparse").ArgumentParser()
-    recipe_command.add_arguments(parser)
     for seeds, whole in (("31-34", True), ("31-42", True), ("31-35", False), ("32-35", False)):
-        arguments = parser.parse_args(["line1_roles", "--seeds", seeds])
+        arguments = RecipeOptions("line1_roles", seeds=seeds)
         assert is_whole(read_recipe("line1_roles", arms), arms, arguments) is whole
 
 

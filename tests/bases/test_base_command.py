@@ -24,14 +24,14 @@ def seeds(tmp_path):
 
 def test_a_folder_is_warmed_up_with_a_card_and_measured(base_folder, tmp_path, seeds, capsys):
     out = tmp_path / "warm"
-    words = ["base", "sft", str(base_folder), "--out", str(out), "--seeds", str(seeds)]
+    words = ["base", "sft", str(base_folder), "--out", str(out), "--seed-file", str(seeds)]
     assert main([*words, "--tokens", "3000", "--threads", "1"]) == 0
     card = (out / "README.md").read_text()
     assert "base.prompt_format=short" in card and "seed files: seeds.jsonl" in card
     assert "| warm-up | finished |" in card and str(tmp_path) not in card
     assert "2 valid tasks" in capsys.readouterr().out
     figures = tmp_path / "figures.json"
-    asked = ["--tasks", "2", "--samples", "1", "--json", str(figures)]
+    asked = ["--tasks", "2", "--samples", "1", "--out", str(figures)]
     assert main(["base", "validate", str(out), *asked]) == 1
     assert json.loads(figures.read_text())["code_o"]["valid"]["mean"] == 0.0
     assert "missed: code_o valid" in capsys.readouterr().out
@@ -41,9 +41,9 @@ def test_a_folder_is_warmed_up_with_a_card_and_measured(base_folder, tmp_path, s
     ("words", "said"),
     [
         (["--minutes", "0"], "--minutes 0 is no time"),
-        (["--threads", "0"], "--threads must be at least 1"),
+        (["--threads", "0"], "'--threads': 0 is not in the range"),
         (["--out", "{base}"], "exists and is no unfinished warm-up; name another --out"),
-        (["--seeds", "{tmp}/none.jsonl"], "none.jsonl cannot be read"),
+        (["--seed-file", "{tmp}/none.jsonl"], "none.jsonl cannot be read"),
     ],
 )
 def test_mistakes_are_told_in_one_line(base_folder, tmp_path, capsys, words, said):
@@ -57,7 +57,15 @@ def test_mistakes_are_told_in_one_line(base_folder, tmp_path, capsys, words, sai
 
 def test_a_broken_seed_line_is_named(base_folder, tmp_path, seeds, capsys):
     seeds.write_text(seeds.read_text() + "{broken\n")
-    words = ["base", "sft", str(base_folder), "--out", str(tmp_path / "w"), "--seeds", str(seeds)]
+    words = [
+        "base",
+        "sft",
+        str(base_folder),
+        "--out",
+        str(tmp_path / "w"),
+        "--seed-file",
+        str(seeds),
+    ]
     assert main(words) == 2
     assert "seeds.jsonl, line 2" in capsys.readouterr().err
 
@@ -150,9 +158,9 @@ def test_faults_are_told_before_anything_is_run(base_folder, tmp_path, monkeypat
     for place in ("accept.accept", "seeds.Referee"):
         monkeypatch.setattr(f"azr_population.bases.{place}", None)
     figures = str(tmp_path / "nowhere" / "x.json")
-    assert main(["base", "validate", str(base_folder), "--json", figures]) == 2
+    assert main(["base", "validate", str(base_folder), "--out", figures]) == 2
     assert "x.json: its folder is not there; make it" in capsys.readouterr().err
-    words = ["--out", str(tmp_path / "warm"), "--seeds", str(tmp_path / "none.jsonl")]
+    words = ["--out", str(tmp_path / "warm"), "--seed-file", str(tmp_path / "none.jsonl")]
     assert main(["base", "smollm2", "--file", str(tmp_path / "no.whl"), *words]) == 2
     assert "no.whl is not there; leave --file out to fetch it" in capsys.readouterr().err
     assert read_tasks([]) == []

@@ -119,7 +119,7 @@ def test_a_hub_that_refuses_or_is_gone_is_one_line(members, hub):
 
 def test_what_would_be_pushed_loads_as_it_is(members, tmp_path):
     out = tmp_path / "both"
-    assert main(["push", str(members.path), "teacher_0", "teacher_1", "--to", str(out)]) == 0
+    assert main(["push", str(members.path), "teacher_0", "teacher_1", "--out", str(out)]) == 0
     assert load_adapter(out / "teacher_1").factors[LAYER].B.tolist() == [[1.0, 1.0]] * 4
     config = json.loads((out / "teacher_0" / "adapter_config.json").read_text())
     assert config["base_model_name_or_path"] == "owner/base"
@@ -130,7 +130,7 @@ def test_a_base_that_only_this_machine_has_needs_its_name(members, tmp_path, cap
     file = members.member("teacher_0") / "adapter_config.json"
     config = json.loads(file.read_text())
     file.write_text(json.dumps({**config, "base_model_name_or_path": str(tmp_path)}))
-    asked = ["push", str(members.path), "teacher_0", "--to", str(tmp_path / "out")]
+    asked = ["push", str(members.path), "teacher_0", "--out", str(tmp_path / "out")]
     assert main(asked) == 2
     assert "--base OWNER/NAME" in capsys.readouterr().err and not (tmp_path / "out").exists()
     assert main([*asked, "--base", "somewhere"]) == 2
@@ -144,7 +144,7 @@ def test_the_embedded_base_is_named_and_not_linked(members, tmp_path):
     config = json.loads(file.read_text())
     file.write_text(json.dumps({**config, "base_model_name_or_path": str(nano_base_path())}))
     out = tmp_path / "out"
-    assert main(["push", str(members.path), "teacher_0", "--to", str(out)]) == 0
+    assert main(["push", str(members.path), "teacher_0", "--out", str(out)]) == 0
     assert "base_model:" not in (out / "README.md").read_text()
     assert (
         json.loads((out / "adapter_config.json").read_text())["base_model_name_or_path"] == "nano"
@@ -186,7 +186,7 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path):
         "metrics", [{"step": 3, "=cmd()|A_{x}\\input{/etc/passwd}/y%": 1.0, "teacher/x_y": 2.0}]
     )
     out = tmp_path / "out"
-    assert main(["push", str(members.path), "teacher_0", "--to", str(out / "push")]) == 0
+    assert main(["push", str(members.path), "teacher_0", "--out", str(out / "push")]) == 0
     for kind in ("jsonl", "csv", "latex", "verifiers"):
         asked = ["export", str(members.path), "--to", kind, "--out", str(out / f"as_{kind}")]
         assert main(asked) == 0
@@ -209,19 +209,19 @@ def test_no_link_is_followed(members, tmp_path, what):
     linked = members.member("teacher_0") / what
     linked.rename(elsewhere)
     linked.symlink_to(elsewhere)
-    assert main(["push", str(members.path), "teacher_0", "--to", str(tmp_path / "out")]) == 2
+    assert main(["push", str(members.path), "teacher_0", "--out", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
 
 
 def test_weights_that_are_none_are_not_pushed(members, tmp_path):
     (members.member("teacher_0") / "adapter_model.safetensors").write_text("my password")
-    assert main(["push", str(members.path), "teacher_0", "--to", str(tmp_path / "out")]) == 2
+    assert main(["push", str(members.path), "teacher_0", "--out", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("asked", [["teacher_9"], ["../x"], ["teacher_0", "teacher_0"]])
 def test_names_are_checked_before_the_work(members, tmp_path, asked):
-    assert main(["push", str(members.path), *asked, "--to", str(tmp_path / "out")]) == 2
+    assert main(["push", str(members.path), *asked, "--out", str(tmp_path / "out")]) == 2
     assert main(["push", str(members.path), "teacher_0", "--repo", "no name"]) == 2
     for name in ("class", "json", "3d"):
         out = str(tmp_path / name)

@@ -15,9 +15,9 @@ import pytest
 import torch
 
 from azr_population.bases.nano import nano_base_path
+from azr_population.cli import main
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
-from azr_population.weights.evolve_command import main
 from azr_population.weights.peft_folder import save_adapter
 
 PYTHON = os.environ.get("VLLM_PYTHON", "")
@@ -50,7 +50,7 @@ def make_children(folder: Path) -> list[str]:
         }
         save_adapter(Adapter(member.spec, factors), folder / name, str(base))
     for name, words in WORDS.items():
-        assert main([*words, "--out", name, "--seed", "1"]) == 0
+        assert main(["evolve", *words, "--out", name, "--seed", "1"]) == 0
     return list(WORDS)
 
 

@@ -1,10 +1,12 @@
 """A conversation with a member, line by line, typed or piped."""
 
+import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from azr_population.errors import UserError
 from azr_population.measuring.play.player import Player, Record
-from azr_population.pages.console.output import Output
+from azr_population.pages.console.output import Output, plain_output
 from azr_population.pages.show.cards import card
 from azr_population.printable import printable
 
@@ -14,6 +16,24 @@ HELP = """\
                 type needs, /end
 /help /quit
 anything else is a prompt; a backslash at the end of a line goes on with the next one"""
+
+
+def converse(player: Player, path: str) -> None:
+    """Answers what is typed or piped; `path` is what the user called the run or folder."""
+    console = plain_output()
+    if sys.stdin.isatty():
+        console.print(f"{player.name} of {path}; /help, /quit")
+        session(player, typed(input, player.name), console)
+    else:
+        session(player, (line.rstrip("\n") for line in sys.stdin), console)
+
+
+def print_records(player: Player, records: Sequence[Record], as_json: bool) -> None:
+    """Prints completions as cards, or as JSON lines."""
+    if as_json:
+        print(*map(json.dumps, records), sep="\n")
+    else:
+        show(player, records, plain_output())
 
 
 def session(player: Player, lines: Iterator[str], console: Output) -> None:
@@ -26,9 +46,9 @@ def session(player: Player, lines: Iterator[str], console: Output) -> None:
             if word == "/help":
                 console.print(HELP.format(types=", ".join(player.domain.types)))
             elif word == "/propose":
-                show(player, player.propose(task_type(player, rest)), console)
+                show(player, player.propose(task_type(player, *rest[:1])), console)
             elif word == "/solve":
-                type = task_type(player, rest)
+                type = task_type(player, *rest[:1])
                 console.print("the program, then /input ARGUMENTS, then /end", style="dim")
                 show(player, player.solve(type, *_task(lines)), console)
             elif word.startswith("/"):
@@ -45,14 +65,13 @@ def show(player: Player, rows: Sequence[Record], console: Output) -> None:
         console.print(card(row, player.domain.marks))
 
 
-def task_type(player: Player, words: Sequence[str]) -> str:
-    """The type that is named, the domain's first where none is; raises UserError."""
+def task_type(player: Player, name: str | None = None) -> str:
+    """The type of that name, or the domain's first. Raises UserError: there is none."""
     types = list(player.domain.types)
-    name = words[0] if words else types[0]
-    if name not in types:
+    if name is not None and name not in types:
         known = ", ".join(types)
-        raise UserError(f"{printable(name)} is no type of task; choose from {known}")
-    return name
+        raise UserError(f"{printable(name)} is not a type of task; choose from {known}")
+    return name or types[0]
 
 
 def _whole(line: str, lines: Iterator[str]) -> str:

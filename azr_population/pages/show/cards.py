@@ -1,6 +1,8 @@
 """A completion as a person reads it in the terminal: the verdict first, then what was asked and
 written, with the programs coloured. Whatever it holds, it cannot control the terminal."""
 
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,9 +11,12 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from azr_population.domains.pieces import Piece, asked, marks_of, pieces
+from azr_population.pages.console.output import plain_output
+from azr_population.pages.show.select import Wanted, select
 from azr_population.printable import printable
+from azr_population.runs import RunDirectory
 from azr_population.runs.reasons import meaning, verdict_words
-from azr_population.runs.records import show
+from azr_population.runs.records import domain_of, show
 
 STYLES = {
     "valid": "bold green",
@@ -141,3 +146,23 @@ def _facts(row: Mapping[str, Any]) -> str:
     ]
     when = f"step {row['step']}: " if "step" in row else ""
     return f"{when}{member}{born} {what}; {', '.join(parts)}"
+
+
+def show_completions(path: str, wanted: Wanted, full: bool, as_json: bool) -> None:
+    """Prints the completions of a run that are wanted, as cards or as JSON lines. Raises UserError:
+    as `select`."""
+    run = RunDirectory(path)
+    chosen = select(run, wanted)
+    if as_json:
+        for row in chosen.rows:
+            print(json.dumps(row))
+    else:
+        console, marks = plain_output(), domain_of(run).marks
+        for row in chosen.rows:
+            console.print(card(row, marks, full))
+        if len(chosen.rows) < chosen.total:
+            console.print(
+                f"the newest {len(chosen.rows)} of {chosen.total}; --limit 0 shows all", style="dim"
+            )
+    if not chosen.rows:
+        print("no stored completion fits", file=sys.stderr)

@@ -1,7 +1,6 @@
 """Whole runs on the nano base, as the command line makes them: small, but nothing is replaced."""
 
 import json
-import os
 import random
 import re
 import shutil
@@ -367,14 +366,6 @@ def test_resuming_what_is_no_run(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert main(["resume", str(tmp_path / "file")]) == 2
     assert f"no run at {tmp_path}/file" in capsys.readouterr().err
-
-
-def test_help_is_quick_and_needs_neither_torch_nor_rich_nor_yaml():
-    code = (
-        "import sys; from azr_population.cli import _parser; _parser()\n"
-        "sys.exit(any(name in sys.modules for name in ('torch', 'rich', 'yaml')))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], env=dict(os.environ)).returncode == 0
 
 
 def test_the_untrained_teachers_exam_is_kept_and_taken_up_again(tmp_path):

@@ -1,0 +1,134 @@
+"""What all commands share: the group they belong to, exit codes, mistakes in one line."""
+
+import errno
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+from click.shell_completion import shell_complete
+
+from azr_population import __version__
+from azr_population.errors import UserError, did_you_mean
+from azr_population.printable import printable
+from azr_population.registry import EVERYTHING, trust
+
+NAME = "azr-population"
+LONGEST_LINE = 2000
+"""Characters of an error message: a value that somebody typed may have millions."""
+HELP = {
+    "theme": "default-slim",
+    "max_width": 100,
+    "commands_before_options": True,
+    "show_arguments": True,
+    "options_table_column_types": ["opt_all_metavar", "help"],
+    "options_table_help_sections": ["help", "default", "required"],
+    "padding_helptext_first_line": (0, 0, 1, 0),
+}
+GROUPS = {
+    "Run": ["demo", "train", "resume"],
+    "Look": ["report", "show", "sample"],
+    "Compare": ["compare", "crossplay", "recipe"],
+    "Measure": ["eval", "benchmark"],
+    "Share": ["export", "push"],
+    "Parts": ["evolve", "referee", "base", "doctor", "completion"],
+}
+
+POSITIVE = click.IntRange(1)
+FILE = click.Path(path_type=Path)
+run_argument = click.argument("path", metavar="RUN", help="the run's folder")
+overrides_argument = click.argument(
+    "overrides", nargs=-1, metavar="[KEY=VALUE]...", help="e.g. run.steps=40"
+)
+
+
+class Commands(click.RichGroup):
+    """A group whose commands, mistyped, get a suggestion. click has this from 8.2.2 on."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's. Raises UsageError: there is no such command."""
+        if self.get_command(ctx, args[0]) is None:
+            known = self.list_commands(ctx)
+            hint = did_you_mean(args[0], known) or f"; choose from {', '.join(known)}"
+            ctx.fail(f"there is no command {args[0]}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"show_default": True})
+@click.rich_config(HELP)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.option("--trust", "everything", is_flag=True, help="run code that a run's folder names")
+def app(everything: bool) -> None:
+    """Co-evolving populations of LoRA adapters for reasoning self-play."""
+    if everything:
+        trust(EVERYTHING)
+
+
+for group, commands in GROUPS.items():
+    app.add_panel(click.RichCommandPanel(group, commands=commands))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code: 0, 2 for a user's mistake, 130 for Ctrl-C, 141
+    when the reader of its output went away (both as shells count signals)."""
+    if instruction := os.environ.get("_AZR_POPULATION_COMPLETE"):
+        return shell_complete(app, {}, NAME, "_AZR_POPULATION_COMPLETE", instruction)
+    try:
+        # Not `app.main`, which ends the process itself when the reader of its output went away.
+        arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+        with app.make_context(NAME, arguments) as context:
+            code = app.invoke(context) or 0
+        if sys.stdout:  # None where it was closed before we came
+            sys.stdout.flush()
+        return int(code)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        return _mistake(_in_one_line(error))
+    except UserError as error:
+        return _mistake(str(error))
+    except (KeyboardInterrupt, click.Abort):
+        print(f"{NAME}: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError as error:
+        if error.errno is None or error.strerror != os.strerror(error.errno):
+            print(f"{NAME}: {error.strerror}", file=sys.stderr)
+        _leave_output()
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _leave_output()
+        return _mistake(
+            f"{error.filename or 'its output'} cannot be written: {error.strerror}",
+        )
+
+
+def only_one(**options: Any) -> None:
+    """Raises UserError if more than one of these options is given."""
+    given = [f"--{name}" for name, value in options.items() if value is not None]
+    if len(given) > 1:
+        raise UserError(f"{' and '.join(given)} exclude each other; give one")
+
+
+def _in_one_line(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context else NAME
+    command = path.removeprefix(NAME).strip()
+    what = error.format_message().strip().rstrip(".")
+    return f"{command}: {what}; see {path} --help".removeprefix(": ")
+
+
+def _mistake(message: str) -> int:
+    print(f"{NAME}: {printable(message[:LONGEST_LINE])}", file=sys.stderr)
+    return 2
+
+
+def _leave_output() -> None:
+    """The interpreter flushes what is left of the output when it ends, and there it would fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

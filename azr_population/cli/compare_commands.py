@@ -1,0 +1,132 @@
+"""`compare`, `crossplay`, `recipe`: one run against another, and the paper's tables."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from azr_population.cli.app import FILE, POSITIVE, app
+
+
+@app.command()
+@click.argument("runs", nargs=-1, required=True, metavar="[NAME=]RUN...", help="see above")
+@click.option("--out", type=FILE, default="comparison.html", metavar="FILE.html", help="the page")
+@click.option("--json", "as_json", is_flag=True, help="print the verdicts as JSON")
+def compare(runs: Sequence[str], out: Path, as_json: bool) -> None:
+    """Say which runs are better, by how much, at what cost.
+
+    Prints a sentence for each pair of arms, with 95% intervals over seeds, and a table, and writes
+    one page, which adds the differences of the settings, the budget of each arm, and the curves.
+    Skill is the first of AZR's validation, the benchmarks and the held-out tasks that both arms
+    have and measured alike.
+
+    \b
+      azr-population compare runs/single runs/4t4s
+      azr-population compare runs/recipes/nano/single runs/recipes/nano/4t4s   folders of seed_*
+      azr-population compare one=runs/a one=runs/b other=runs/c --out ab.html   seeds by name
+      azr-population compare stock=azr_console.log ours=runs/4t4s               a stock AZR log
+      azr-population compare stock=azr.log stock=evaluations/azr/figures.json ours=runs/4t4s
+
+    A RUN is a run's folder, a folder of runs named seed_*, a stock AZR log (console output, or an
+    export from Weights & Biases as JSON or CSV, one run per file), or the figures.json of the
+    command benchmark.
+    """
+    from azr_population.analysis.comparison import compare_arms
+    from azr_population.analysis.comparison_page import print_comparison, write_comparison
+
+    compared = compare_arms(runs)
+    page = str(write_comparison(compared, out))
+    if as_json:
+        print(json.dumps({**compared.to_json(), "page": page}, indent=2, allow_nan=False))
+    else:
+        print_comparison(compared)
+        print(f"page: {page}")
+
+
+@app.command()
+@click.argument("paths", nargs=-1, required=True, metavar="RUN...", help="folders of runs")
+@click.option(
+    "--every",
+    type=POSITIVE,
+    metavar="N",
+    help="snapshots at multiples of N steps; default: all, or 8 evenly spaced if there are more",
+)
+@click.option("--tasks", type=POSITIVE, default=96, metavar="N", help="proposals of each teacher")
+@click.option("--samples", type=POSITIVE, default=2, metavar="N", help="of each task")
+@click.option("--seed", type=int, default=1, metavar="S", help="of the draws")
+@click.option(
+    "--out",
+    type=FILE,
+    metavar="FILE.json",
+    help="CSV and HTML beside it; default: crossplay.json in the run, or here for several",
+)
+def crossplay(**options: Any) -> None:
+    """Let stored teachers play stored students, of one or several runs.
+
+    The teachers that runs have stored (run.snapshot_every) propose tasks once, and all stored
+    students attempt all of them. Prints who solves how much, the ratings from it, how far it is
+    from transitive, whether TrueSkill predicted it, and for each run whether late students beat
+    early ones against the earliest teachers, and late teachers early ones against the earliest
+    students.
+
+    \b
+      azr-population crossplay runs/mine --every 25 --tasks 96
+      azr-population crossplay runs/a runs/b --out both.json
+    """
+    from azr_population.measuring.crossplay_command import crossplay
+
+    crossplay(**options)
+
+
+@app.command()
+@click.argument("name", required=False, metavar="[NAME]", help="see --list")
+@click.option("--list", "show_list", is_flag=True, help="all recipes, and how long they take")
+@click.option(
+    "--from-results",
+    is_flag=True,
+    help="play nothing: take runs that are not in --out from the committed results",
+)
+@click.option("--plot-only", is_flag=True, help="play nothing: draw what is there")
+@click.option("--resume", is_flag=True, help="continue unfinished runs")
+@click.option("--dry-run", is_flag=True, help="print runs, time and folders, and stop")
+@click.option("--yes", is_flag=True, help="do not ask before playing more than 5 minutes")
+@click.option("--seeds", metavar="N|A-B", help="how many or which; default: the recipe's")
+@click.option("--steps", type=POSITIVE, metavar="N", help="default: the recipe's")
+@click.option("--arms", metavar="A,B", help="arms of recipes/arms.yaml, not the recipe's")
+@click.option(
+    "--override",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="for all arms, e.g. task.domain=puzzles, may be repeated; needs --out, a folder for them",
+)
+@click.option(
+    "--scale",
+    type=click.Choice(["nano", "7b"]),
+    default="nano",
+    help="local runs, or a script with AZR's commands",
+)
+@click.option("--out", type=FILE, metavar="DIR", help="of the runs; default: runs/recipes/SCALE")
+@click.option(
+    "--results", type=FILE, metavar="DIR", help="tables and charts; default: OUT/results/NAME"
+)
+@click.option(
+    "--save-results",
+    is_flag=True,
+    help="write the recipe's own results and the runs' metrics, for a commit",
+)
+@click.option("--jobs", type=POSITIVE, default=1, metavar="N", help="runs at a time")
+def recipe(show_list: bool, **options: Any) -> int:
+    """Run a recipe for one of the paper's tables or figures, and draw it.
+
+    \b
+      azr-population recipe --list
+      azr-population recipe fig2_learning_curves --from-results
+    """
+    from azr_population.analysis.recipe_command import RecipeOptions, print_list, run_recipe
+
+    if show_list or options["name"] is None:
+        print_list()
+        return 0
+    return run_recipe(RecipeOptions(**options))

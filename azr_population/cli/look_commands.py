@@ -1,0 +1,131 @@
+"""`report`, `show`, `sample`: look at a run and at its members."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from azr_population.cli.app import FILE, POSITIVE, app, only_one, run_argument
+
+
+@app.command()
+@click.argument("path", metavar="RUN", type=FILE, help="its folder; a folder of runs is listed")
+@click.option("--out", type=FILE, metavar="FILE.html", help="default: report.html in the run")
+def report(path: Path, out: Path | None) -> None:
+    """Write a run's report as one HTML page."""
+    from azr_population.analysis.listing import run_lines, runs_in
+    from azr_population.analysis.report import write_report
+
+    if not (path / "config.yaml").exists() and (runs := runs_in(path)):
+        print(*run_lines(runs), sep="\n")
+        print(f"{path} holds {len(runs)} runs; name one of them")
+    else:
+        print(write_report(path, out))
+
+
+@app.command()
+@run_argument
+@click.option("--step", type=int, metavar="N", help="of that step alone")
+@click.option("--member", metavar="NAME", help="teacher_0, student_1, ...")
+@click.option("--type", "task_type", metavar="TYPE", help="of task, e.g. code_o")
+@click.option("--refused", is_flag=True, help="proposals that are not a task")
+@click.option("--valid", is_flag=True, help="proposals that are a task")
+@click.option("--solved", is_flag=True, help="attempts that are right")
+@click.option("--failed", is_flag=True, help="attempts that are not")
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    metavar="N",
+    help="the newest N, 0: all; default 6, with --json all",
+)
+@click.option("--full", is_flag=True, help="prompts whole and not folded")
+@click.option("--json", "as_json", is_flag=True, help="the records as they are, one a line")
+def show(
+    path: str,
+    step: int | None,
+    member: str | None,
+    task_type: str | None,
+    limit: int | None,
+    full: bool,
+    as_json: bool,
+    **verdicts: bool,
+) -> None:
+    """Print what the members of a run wrote, and its verdict.
+
+    A run keeps run.log_completions completions of each step, and all of the first. The newest are
+    printed last: the verdict with its reason, the prompt and the completion.
+
+    \b
+      azr-population show runs/mine
+      azr-population show runs/mine --refused --type code_o
+      azr-population show runs/mine --step 1 --member teacher_0 --limit 0
+      azr-population show runs/mine --json | jq -r .completion
+    """
+    from azr_population.pages.show.cards import show_completions
+    from azr_population.pages.show.select import Wanted
+
+    limit = limit if limit is not None else 0 if as_json else 6
+    chosen = [verdict for verdict, is_wanted in verdicts.items() if is_wanted]
+    show_completions(path, Wanted(step, member, task_type, chosen, limit), full, as_json)
+
+
+@app.command()
+@click.argument("path", metavar="RUN_OR_FOLDER", type=FILE, help="a run, a PEFT folder, or a base")
+@click.argument("member", metavar="[MEMBER]", required=False, help="teacher_0, student_1, base")
+@click.option("--prompt", metavar="TEXT", help="a prompt of yours, as it is")
+@click.option("--propose", metavar="TYPE", help="of task")
+@click.option("--solve", metavar="FILE.py", help="a program with a function f; - reads it")
+@click.option(
+    "--input",
+    "inputs",
+    metavar="ARGUMENTS",
+    multiple=True,
+    help="for --solve, as in f(...), may be repeated; a puzzle needs none",
+)
+@click.option("--type", "task_type", metavar="TYPE", help="of task, for --solve")
+@click.option("--samples", type=POSITIVE, default=1, metavar="N", help="answers")
+@click.option(
+    "--temperature", type=click.FloatRange(0), default=1.0, metavar="T", help="0 is greedy"
+)
+@click.option(
+    "--max-tokens", type=click.IntRange(0), default=0, metavar="N", help="of a completion; 0: any"
+)
+@click.option("--seed", type=int, default=1, help="of the draws")
+@click.option("--base", type=FILE, metavar="DIR", help="in place of what a folder names")
+@click.option("--format", type=click.Choice(["nano", "chat", "short"]), help="of prompts")
+@click.option("--json", "as_json", is_flag=True, help="records, one a line")
+def sample(path: Path, member: str | None, **options: Any) -> None:
+    """Ask one member by hand: prompts, proposals, tasks of yours.
+
+    Completions come with their verdict, as azr-population show prints them. Without --prompt,
+    --propose and --solve it is a conversation, typed or piped (/help).
+
+    \b
+      azr-population sample runs/mine teacher_0
+      azr-population sample runs/mine teacher_0 --propose code_o --samples 3
+      azr-population sample runs/mine student_1 --solve program.py --input "[1, 2], 3"
+      azr-population sample runs/mine base --prompt "def f"       (the base without a member)
+      azr-population sample PEFT_FOLDER --base BASE --format chat
+    """
+    from azr_population.measuring.play.player import SamplingOptions, open_player
+    from azr_population.measuring.play.session import converse, print_records, task_type
+
+    prompt, propose, solve = (options[name] for name in ("prompt", "propose", "solve"))
+    only_one(prompt=prompt, propose=propose, solve=solve)
+    how = SamplingOptions(*(options[n] for n in ("samples", "temperature", "max_tokens", "seed")))
+    with open_player(path, member, options["base"], options["format"], how) as player:
+        if prompt is not None:
+            records = player.ask(prompt)
+        elif propose:
+            records = player.propose(task_type(player, propose))
+        elif solve:
+            from azr_population.files import read_text
+
+            program = sys.stdin.read() if solve == "-" else read_text(Path(solve))
+            wanted = task_type(player, options["task_type"])
+            records = player.solve(wanted, program.strip("\n"), options["inputs"])
+        else:
+            converse(player, str(path))
+            return
+        print_records(player, records, options["as_json"])

