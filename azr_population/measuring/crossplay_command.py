@@ -14,6 +14,7 @@ from azr_population.files import write_atomically, writing
 if TYPE_CHECKING:
     from azr_population.measuring.outcome import Outcome
 
+
 def crossplay(
     paths: Sequence[str],
     every: int | None = None,

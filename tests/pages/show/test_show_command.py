@@ -74,7 +74,7 @@ def test_filters_and_limit(write, capsys):
         assert [json.loads(text) for text in found] == [rows[i] for i in places], given
     assert "the newest 1 of 2; --limit 0 shows all" in shown(capsys, run, "--refused", "--limit", 1)
     assert main(["show", str(run), "--solved", "--step", "2"]) == 0
-    assert capsys.readouterr() .out == ""
+    assert capsys.readouterr().out == ""
 
 
 def test_what_is_not_there_is_told_with_the_way_out(write, capsys, tmp_path):
