@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from azr_population.analysis.charts import DARK, THEME, Chart, specification
 from azr_population.analysis.syntax import highlighted
-from azr_population.printable import printable
+from azr_population.printable import printable, shareable
 from azr_population.runs.records import show
 
 _PAGES = Path(__file__).parent / "pages"
@@ -85,7 +85,7 @@ def packed(spec: Mapping[str, Any]) -> dict[str, Any]:
 def _column(values: list[Any]) -> Any:
     if all(value is None or type(value) in (int, float) for value in values):
         return [_rounded(value) for value in values]
-    texts = [cut(value) if isinstance(value, str) else value for value in values]
+    texts = [shown(value) if isinstance(value, str) else value for value in values]
     levels = list(dict.fromkeys(texts))
     place = {level: i for i, level in enumerate(levels)}
     return {"levels": levels, "codes": [place[text] for text in texts]}
@@ -128,6 +128,11 @@ def figure(value: float, kind: str) -> str:
     return f"{rounded:,f}" if size >= 10000 and not unit else f"{rounded:f}{unit}"
 
 
+def shown(value: Any) -> str:
+    """As `cut`, and `shareable`: for all but programs and answers, which stay what was judged."""
+    return cut(shareable(str(value)))
+
+
 def cut(value: Any) -> str:
     """`value` as `printable` text, cut at MAX_TEXT; not yet HTML."""
     plain = str(value)
@@ -163,7 +168,7 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: value if isinstance(value, Markup) else cut(value),
+        finalize=lambda value: value if isinstance(value, Markup) else shown(value),
     )
     environment.filters |= {"show": show, "code": lambda source: Markup(highlighted(cut(source)))}
     return environment

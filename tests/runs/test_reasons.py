@@ -1,5 +1,5 @@
+from azr_population.domains.code.source import NOT_FINITE
 from azr_population.domains.code.validity import REFUSALS
-from azr_population.domains.puzzles.domain import NOT_FINITE
 from azr_population.method.phases import HELD_OUT, INTERNAL_ERROR
 from azr_population.printable import printable
 from azr_population.referee import Reason

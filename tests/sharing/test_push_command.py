@@ -190,6 +190,8 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path):
     for kind in ("jsonl", "csv", "latex", "verifiers"):
         asked = ["export", str(members.path), "--to", kind, "--out", str(out / f"as_{kind}")]
         assert main(asked) == 0
+    assert main(["report", str(members.path)]) == 0
+    (out / "page.html").write_bytes((members.path / "report.html").read_bytes())
     files = [path for path in out.rglob("*") if path.is_file()]
     assert {path.name for path in (out / "push").iterdir()} == {
         *("README.md", "adapter_config.json", "adapter_model.safetensors"),

@@ -8,7 +8,7 @@ from azr_population.domains.code import complexity
 from azr_population.domains.code.formats import FORMATS
 from azr_population.domains.code.held_out import HeldOutPrograms
 from azr_population.domains.code.nano_format import MARKS
-from azr_population.domains.code.questions import question
+from azr_population.domains.code.questions import question, verdicts
 from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code.space import SPACE
 from azr_population.domains.code.task import TaskType, reference_answer
@@ -62,8 +62,7 @@ class Code(Domain):
         self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
     ) -> list[list[Verdict]]:
         """The referee compares values by running programs; of code_f the hidden pairs decide."""
-        grades = referee.grade([question(task, answers) for task, answers in asked])
-        return [[Verdict(one.solved, one.reason.value) for one in of_task] for of_task in grades]
+        return verdicts(referee, asked, question)
 
     def answer(self, task: Task) -> str:
         """See `Domain`, as the others."""

@@ -52,6 +52,11 @@ def literal(node: ast.expr) -> str | None:
         return None
 
 
+NOT_FINITE = "not_finite"
+"""The reason for an input with an infinite number: infinity meets what no number does, so a task
+about it says nothing."""
+
+
 def is_finite(text: str) -> bool:
     """Whether no number in an argument list is infinite (`1e999`); NaN cannot be written as one
     literal, and `1e999 - 1e999` holds an infinite one."""

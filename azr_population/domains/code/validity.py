@@ -7,7 +7,13 @@ these rules have the second. They look at source text and literals only and run 
 import ast
 from collections.abc import Callable, Collection
 
-from azr_population.domains.code.source import arguments, literal, read_program
+from azr_population.domains.code.source import (
+    NOT_FINITE,
+    arguments,
+    is_finite,
+    literal,
+    read_program,
+)
 from azr_population.domains.code.task import Proposal, Task, TaskType
 
 MIN_CODE_F_INPUTS = 4
@@ -51,6 +57,8 @@ def refuse_before(proposal: Proposal, max_program_chars: int) -> str | None:
         return "program_too_long"
     if proposal.type == TaskType.CODE_F and len(set(proposal.inputs)) < MIN_CODE_F_INPUTS:
         return "too_few_inputs"
+    if proposal.type == TaskType.CODE_I and not all(map(is_finite, proposal.inputs)):
+        return NOT_FINITE
     return None
 
 

@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from azr_population.domains import drawn
 from azr_population.domains.code.held_out import HeldOutPrograms
-from azr_population.domains.code.source import is_finite, read_program
+from azr_population.domains.code.questions import verdicts
+from azr_population.domains.code.source import NOT_FINITE, is_finite, read_program
 from azr_population.domains.domain import UNSTEADY, Domain, HeldOut, Rules, Verdict
 from azr_population.domains.puzzles.candidates import candidates
 from azr_population.domains.puzzles.formats import FORMATS
@@ -25,10 +26,6 @@ ENTRY = "\n\n\ndef f(x, /):\n    return sat(x) is True\n"
 """
 
 UNSOLVED = "unsolved"
-NOT_FINITE = "not_finite"
-"""The reason for a witness or an answer with an infinite number: infinity meets what no number
-does, so a puzzle about it says nothing."""
-
 _FIRST = 4
 """Candidates that are tried before the others, so that a `sat` that hangs costs little."""
 
@@ -83,21 +80,11 @@ class Puzzles(Domain):
         self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
     ) -> list[list[Verdict]]:
         """`sat(answer) is True`, in the referee; an answer is one literal."""
-        finite = [tuple(filter(is_finite, answers)) for _, answers in asked]
-        questions = [
-            Question("code_i", task.program + ENTRY, task.inputs, ("True",), answers)
-            for (task, _), answers in zip(asked, finite, strict=True)
-        ]
-        judged = [iter(of_task) for of_task in referee.grade(questions)]
-        return [
-            [
-                Verdict(one.solved, one.reason.value)
-                if is_finite(answer) and (one := next(of_task))
-                else Verdict(False, NOT_FINITE)
-                for answer in answers
-            ]
-            for (_, answers), of_task in zip(asked, judged, strict=True)
-        ]
+
+        def question(task: Task, answers: tuple[str, ...]) -> Question:
+            return Question("code_i", task.program + ENTRY, task.inputs, ("True",), answers)
+
+        return verdicts(referee, asked, question)
 
     def asked_by_hand(self, proposal: Proposal, referee: Referee, rules: Rules) -> Task | str:
         """A puzzle can be asked without a witness: `sat` alone says whether an answer is right."""

@@ -1,7 +1,10 @@
 import pytest
 
+from azr_population.domains.code.domain import Code
+from azr_population.domains.code.source import NOT_FINITE
 from azr_population.domains.code.task import Proposal, Task, TaskType
 from azr_population.domains.code.validity import accept, refuse_before
+from azr_population.referee import Referee, RefereeSettings
 
 ALL = ("boolean", "constant", "identity")
 
@@ -61,3 +64,17 @@ def test_refused_unexecuted():
 def test_text_that_does_not_parse_is_refused_not_raised():
     deep = "def f(n):\n    return " + "(" * 5000
     assert verdict(deep, ["1"], ("2",)) == "constant"
+
+
+def test_an_input_with_an_infinite_number_is_no_answer_and_no_task():
+    program = "def f(x):\n    return x > 10 ** 300"
+    asked = proposal(program, "1e999", type=TaskType.CODE_I)
+    assert refuse_before(asked, 600) == NOT_FINITE
+    assert refuse_before(proposal(program, "1e99", type=TaskType.CODE_I), 600) is None
+    task = Task(TaskType.CODE_I, program, ("1e301",), ("True",))
+    answers = ("1e999", "1e301", "[-1e999]", "1e999 - 1e999", "0", "float('nan')")
+    with Referee(RefereeSettings(workers=1, allow_unsandboxed=True)) as referee:
+        (told,) = Code().grade([(task, answers)], referee)
+    assert [one.reason for one in told] == [
+        *(NOT_FINITE, "solved", NOT_FINITE, NOT_FINITE, "wrong", "not_literal"),
+    ]
