@@ -265,7 +265,7 @@ def heatmap(
         cell: pixels of a cell; 0 fits the width of the page.
     """
     across, down = (list(dict.fromkeys(frame[name])) for name in ("column", "row"))
-    axis = alt.Axis(orient="top", title=columns, labelAngle=0 if len(across) < 17 else -60)
+    axis = alt.Axis(orient="top", title=columns, labelAngle=-60 if cell or len(across) > 16 else 0)
     axis.labelFlush = False
     told = [alt.Tooltip("row:N", title=rows), alt.Tooltip("column:N", title=columns)]
     told += [alt.Tooltip("value:Q", title="solved", format=".1%")]

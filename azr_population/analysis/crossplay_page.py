@@ -29,7 +29,7 @@ def crossplay_page(outcome: Outcome, sentences: Sequence[str]) -> str:
     return html.page(
         "crossplay.html.j2",
         f"Cross-play of {', '.join(runs)}",
-        matrix=html.embed(chart, "Solve rates", note, "scroll"),
+        matrix=html.embed(chart, "Solve rates", note, "natural"),
         sentences=sentences,
     )
 

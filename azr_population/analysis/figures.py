@@ -73,7 +73,7 @@ class Figures:
             self._in_pieces(rows.assign(series=series)),
             percent=metric.percent,
             unit=metric.unit if not metric.percent else "",
-            smooth=not metric.is_eval,
+            smooth=not metric.is_eval and metric.reduce != "last",  # coverage only grows
             colours={**charts.ROLES, "mean": charts.INK},
         )
         types = self._table[self._table["metric"].str.fullmatch(rf"type/[^/]+/{metric.name}")]

@@ -56,7 +56,7 @@ def embed(chart: Chart | None, title: str, note: str = "", style: str = "") -> M
     """A chart as a figure: its title, a note, buttons for SVG, PNG and data, and where it is drawn.
 
     Args:
-        style: `wide` takes the whole row, `scroll` scrolls sideways if it is wider than the page.
+        style: `wide` takes the whole row, `natural` scrolls sideways if it is wider than the page.
     """
     if chart is None:
         return Markup()

@@ -95,9 +95,8 @@ def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[..., Any]]
             lambda request: None if request.url == address else complaints.append(request.url),
         )
         page.goto(address)
-        page.wait_for_function(
-            "document.querySelectorAll('main svg').length || !document.querySelector('.vega')"
-        )
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")  # draws what is out of sight too
+        page.wait_for_selector(".vega:not(:has(svg))", state="detached")
         return page
 
     yield open_page

@@ -74,23 +74,21 @@ def test_pointing_at_a_chart_shows_its_values(opened: Opened, name: str, width: 
 def test_a_picked_member_stands_out(opened: Opened) -> None:
     page = opened("8t8s")
     one = figure(page, "Solve rate")
-    strong = """(figure) => [...figure.querySelectorAll("path")]
-        .filter((one) => one.getAttribute("stroke-width") === "2.25").length"""
-    before = one.evaluate(strong)
+    strong = one.locator("path[stroke-width='2.25']")
+    before = strong.count()
     page.get_by_role("button", name="student_3", exact=True).click()
-    page.wait_for_function(f"([f, n]) => ({strong})(f) > n", arg=[one.element_handle(), before])
+    strong.nth(before).wait_for(state="attached")
 
 
 def test_the_map_goes_back_in_time(opened: Opened) -> None:
     page = opened("8t8s")
     page.locator("#space").scroll_into_view_if_needed()
     page.locator("#space svg.marks").first.wait_for()
-    filled = """() => [...document.querySelectorAll("#space svg path[aria-roledescription=circle]")]
-        .length"""
-    now = page.evaluate(filled)
+    filled = page.locator("#space path[aria-roledescription=circle]")
+    now = filled.count()
     page.get_by_label("up to step").fill("1")
-    page.wait_for_function(f"(now) => ({filled})() < now", arg=now)
-    assert 0 < page.evaluate(filled) < now
+    filled.nth(now - 1).wait_for(state="detached")
+    assert 0 < filled.count() < now
 
 
 def test_a_page_without_a_step_opens(opened: Opened) -> None:
