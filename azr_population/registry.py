@@ -6,6 +6,7 @@ stranger's run directory. So nothing is imported before `trust` has been called 
 commands that play do for the configuration that the user typed; `--trust` does it for any.
 """
 
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -13,10 +14,11 @@ import os
 import pkgutil
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -100,7 +102,26 @@ class Registry(Generic[F]):
             raise UserError(
                 f"{self.kind}={path} is no function and no class, but {found!r:.60}", key=self.kind
             )
-        return found
+        return self._naming(path, found) if inspect.isfunction(found) else found
+
+    def _naming(self, path: str, function: Any) -> F:
+        """The user's function; what it raises becomes a UserError with the key that names it."""
+
+        @functools.wraps(function)
+        def call(*values: Any, **options: Any) -> Any:
+            try:
+                return function(*values, **options)
+            except UserError:
+                raise
+            except Exception as error:  # of any kind: it is the user's own code
+                last = traceback.extract_tb(error.__traceback__)[-1]
+                raise UserError(
+                    f"{self.kind}={path} failed in {last.filename}, line {last.lineno}: "
+                    f"{type(error).__name__}: {first_line(error)}",
+                    key=self.kind,
+                ) from error
+
+        return cast(F, call)
 
     def __iter__(self) -> Iterator[Entry[F]]:
         return iter(self._entries.values())

@@ -107,8 +107,10 @@ def check_pip(words):
 
 
 def check_uv(words):
-    """uv's two commands; what it installs is checked as pip's is."""
-    if words[0] != "venv":
+    """uv's three commands; what it installs is checked as pip's is."""
+    if words[:2] == ["run", "azr-population"]:
+        check_ours(words[2:])
+    elif words[0] != "venv":
         assert words[:4] == ["pip", "install", "--torch-backend", "cpu"]
         check_pip(["install", *words[4:]])
 
@@ -159,7 +161,8 @@ CHECKS = {
     "bash": check_bash,
     "pytest": check_pytest,
     **dict.fromkeys(
-        ("sudo", "git", "export", "cd", "ray", ".", "hf", "curl", "inspect"), somebody_elses
+        ("sudo", "git", "export", "cd", "ray", ".", "hf", "curl", "inspect", "uvicorn", "vf-eval"),
+        somebody_elses,
     ),
 }
 

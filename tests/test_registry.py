@@ -108,3 +108,18 @@ def test_what_lies_in_the_runs_own_folder_is_not_imported(
         with pytest.raises(UserError):
             registry.find(name)
     assert registry.find(names[2]).function() == 3
+
+
+def test_a_failing_function_of_ones_own_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_colours.py").write_text(
+        "def green(shade=2):\n    return 1 / (shade - shade)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    trust(EVERYTHING)
+    entry = Registry("task.colour").find("own_colours.green")
+    assert entry.options == {"shade": 2}
+    with pytest.raises(UserError, match=r"own_colours\.py, line 2: ZeroDivisionError") as failed:
+        entry.function()
+    assert failed.value.key == "task.colour"

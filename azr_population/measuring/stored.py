@@ -76,13 +76,13 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
         places = {step: path for place, (step, path) in enumerate(stored) if place in kept}
     else:
         places = {step: path for step, path in stored if every and step % every == 0}
-    if every != 0 and not places:
-        have = ", ".join(str(step) for step, _ in stored)
-        which = f"at a multiple of {every}" if every else "at all"
-        raise UserError(
-            f"{run.path} has no snapshot {which}"
-            + (f", but of steps {have}" if have else "; a run stores them by run.snapshot_every=N")
+    if every and not places:
+        have = (
+            f"but of steps {', '.join(str(step) for step, _ in stored)}"
+            if stored
+            else ("and none at all; a run stores them by run.snapshot_every=N")
         )
+        raise UserError(f"{run.path} has no snapshot at a multiple of {every}, {have}")
     places.setdefault(end, run.members)
     found = [
         _stored(run, step, folder)

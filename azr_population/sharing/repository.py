@@ -57,20 +57,23 @@ def write_repository(
 def upload(folder: Path, repo: str, private: bool = False) -> str:
     """Pushes the folder in one commit; returns the commit's address. Raises UserError: the Hub
     refuses or cannot be reached, in one line."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalTokenNotFoundError
+    from huggingface_hub import HfApi, get_token
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-    # huggingface_hub 1 speaks through httpx, 0 through requests, whose errors are OSErrors.
-    httpx = import_module("httpx") if find_spec("httpx") else None
-    unreachable = (OSError, httpx.TransportError) if httpx else (OSError,)
-    hub = HfApi()
+    # huggingface_hub 2 speaks through httpx2, 1 through httpx, 0 through requests (OSErrors).
+    clients = [import_module(name) for name in ("httpx", "httpx2") if find_spec(name)]
+    unreachable = (OSError, *(client.TransportError for client in clients))
+    hub, files = HfApi(), "; --to FOLDER writes the files without the Hub"
+    if get_token() is None:
+        raise UserError(f"--repo {repo} needs a token: `hf auth login`, or HF_TOKEN{files}")
     try:
         hub.create_repo(repo, private=private, exist_ok=True)
         done = hub.upload_folder(repo_id=repo, folder_path=folder, commit_message="Add members")
-    except (HfHubHTTPError, HFValidationError, LocalTokenNotFoundError, *unreachable) as error:
+    except (HfHubHTTPError, HFValidationError) as error:
+        raise UserError(f"--repo {repo} cannot be pushed: {first_line(error)}{files}") from error
+    except unreachable as error:
         raise UserError(
-            f"--repo {repo} cannot be pushed: {first_line(error)}; `hf auth login` gives this "
-            "machine a token, --to FOLDER writes the files without the Hub"
+            f"--repo {repo} cannot be pushed: {hub.endpoint} cannot be reached{files}"
         ) from error
     return str(done.commit_url)
 

@@ -39,6 +39,9 @@ def test_without_every_it_takes_the_snapshots_that_there_are(stored_run, tmp_pat
     assert {one.step for one in stored_members(run, None)} == {2, 4, 5}
     with pytest.raises(UserError, match="no snapshot at a multiple of 25, but of steps 2, 4"):
         stored_members(run, 25)
+    snapshots = run.snapshots.rename(tmp_path / "away")
+    assert {one.step for one in stored_members(run, None)} == {5}  # the last members
+    snapshots.rename(run.snapshots)
     for step in range(6, 40):
         shutil.copytree(run.snapshots / "step_2", run.snapshots / f"step_{step}")
     some = sorted({one.step for one in stored_members(run, None)})

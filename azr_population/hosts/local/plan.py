@@ -5,6 +5,7 @@ import torch
 from azr_population.config.schema import Config
 from azr_population.engines.base_folder import context_of
 from azr_population.engines.memory import size
+from azr_population.errors import UserError
 from azr_population.hosts.local.check import check_config
 from azr_population.hosts.local.engine import (
     attempts,
@@ -24,7 +25,6 @@ from azr_population.runs import RunDirectory
 def plan(config: Config) -> list[str]:
     """The run in lines: who plays, what a step is at most, what it needs of the memory. Raises
     UserError: what would also stop the run at its start, as far as it can be known here."""
-    RunDirectory(config.run.dir).refuse_unless_new()
     check_config(config)
     model, tokenizer = meta_base(config)
     model = model.to(getattr(torch, config.base.dtype))
@@ -48,7 +48,7 @@ def plan(config: Config) -> list[str]:
         kinds = len(domain_of(config).wanted(config.task.types))
         lines.append(
             f"exam: {exam.tasks_per_type * kinds} tasks for each of {len(roster.students)} members "
-            f"before the first step, every {exam.every}, after the last"
+            f"after the first step, every {exam.every}, after the last"
         )
     context, longest = context_of(model), longest_row(config, tokenizer)
     if context is not None and longest > context:
@@ -63,4 +63,10 @@ def plan(config: Config) -> list[str]:
         f"memory on {config.engine.device}{each}: at most {size(sum(parts.values()))} beside "
         f"Python and its libraries ({listed})"
     )
+    try:
+        RunDirectory(config.run.dir).refuse_unless_new()
+    except (
+        UserError
+    ) as error:  # the run needs another folder; what the plan says holds all the same
+        lines.append(str(error))
     return lines

@@ -165,15 +165,19 @@ def test_the_memory_of_a_7b_base_is_that_of_the_documentation(tmp_path):
         (["base=hf", "base.path={tmp}"], "does not load as a causal LM"),
         (["base=smollm2", "base.path=./none"], "make it by `azr-population base smollm2`"),
         (["base.lora.target_modules=[w_q]"], "w_q"),
-        (["run.dir={tmp}"], "is not empty"),
         (["engine.max_proposal_tokens=500"], "do not fit the base's context of 512; lower the two"),
     ],
 )
 def test_what_would_stop_the_run_stops_the_dry_run(tmp_path, overrides, said):
-    (tmp_path / "thesis.txt").touch()
     with pytest.raises(UserError, match=said) as caught:
         plan(load_config([text.format(tmp=tmp_path) for text in overrides]))
     assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_is_in_use_is_named_and_the_plan_printed(tmp_path):
+    (tmp_path / "thesis.txt").touch()
+    lines = plan(load_config([f"run.dir={tmp_path}"]))
+    assert len(lines) > 5 and str(tmp_path) in lines[-1]
 
 
 def test_what_config_prints_can_be_read_back(tmp_path, capsys):
