@@ -13,7 +13,6 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -118,7 +117,7 @@ def check_uv(words):
 def check_python(words):
     """A module or a file that is there, with the options that it has."""
     if words[:2] == ["-m", "absolute_zero_reasoner.main_azr_ppo"]:
-        known = [field.name for field in fields(PopulationSettings)]
+        known = PopulationSettings.model_fields
         for word in words[2:]:
             key, _, value = word.lstrip("+").partition("=")
             assert not word.startswith("+population=") or value in arms()
@@ -196,8 +195,7 @@ def test_the_pages_print_what_they_should():
     lines = [printed.line for printed in commands()]
     assert len(pages()) > 20 and len(lines) > 60
     assert {line.split()[1] for line in lines if line.startswith("azr-population")} >= {
-        *("train", "resume", "report", "compare", "recipe", "evolve", "referee", "base", "nano"),
-        "doctor",
+        *("train", "resume", "report", "compare", "recipe", "evolve", "referee", "base", "doctor"),
     }
 
 
