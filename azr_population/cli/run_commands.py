@@ -12,7 +12,7 @@ from azr_population.registry import trust
 # steps move its score by about as much as 60 tasks err.
 DEMO = (
     "population=4t4s base=nano population.batch_size=48 run.steps=32 eval.every=32 "
-    "eval.tasks_per_type=60 eval.samples=1 run.dir=runs/demo seed=1"
+    "eval.tasks_per_type=60 eval.samples=1 run.snapshot_every=8 run.dir=runs/demo seed=1"
 )
 
 TRAIN = """\
