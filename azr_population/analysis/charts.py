@@ -307,7 +307,7 @@ def intervals(frame: pd.DataFrame, unit: str = "") -> Chart:
     told += [alt.Tooltip(f"{name}:Q", format="+,.3~r") for name in ("mean", "low", "high")]
     base = alt.Chart(frame).encode(y=alt.Y("label:N", sort=labels, axis=None), tooltip=told)
     colour = alt.when("datum.sure").then(alt.value(ACCENT)).otherwise(alt.value(SOFT))
-    x = alt.X("low:Q", title=unit or None, axis=alt.Axis(format="+,~f", grid=True))
+    x = alt.X("low:Q", title=unit or None, axis=alt.Axis(format="+,~f", grid=True, tickCount=6))
     x = x.scale(nice=True, padding=8)
     zero = alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(color=SOFT, strokeDash=[2, 3])
     names = base.mark_text(align="left", dy=-9, fontSize=12, color=INK)

@@ -225,7 +225,7 @@ def interval_text(
     places = 1 if percent or size >= 10 else 2 if size >= 1 else 3
     places = 0 if size >= 1000 else places
     form = f"{{:{'+' * signed},.{places}f}}"
-    mean, least, most = (form.format(value) for value in values)
+    mean, least, most = (form.format(round(value, places) + 0.0) for value in values)  # never -0.0
     unit = (" points" if signed else "%") if percent else f" {unit}" * bool(unit)
     bounds = "" if not low or math.isnan(test.low) else f" [{least}, {most}]"
     return f"{mean}{unit}{bounds}"
