@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
-from azr_population.hosts.loggers.scalars import step_figures
+from azr_population.hosts.loggers import step_figures
 from azr_population.runs import RunDirectory
 from azr_population.versions import environment
 

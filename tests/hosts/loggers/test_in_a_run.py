@@ -81,7 +81,7 @@ def test_a_run_gone_on_with_by_train_takes_the_logger_that_is_typed(tmp_path, mo
 
 
 def test_a_missing_package_is_told_before_anything_is_made(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("azr_population.hosts.loggers.logger.find_spec", lambda name: None)
+    monkeypatch.setattr("azr_population.hosts.loggers.find_spec", lambda name: None)
     assert main(["train", *SMALL, f"run.dir={tmp_path / 'run'}", "logger=wandb"]) == 2
     assert "pip install wandb" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

@@ -8,8 +8,15 @@ import pytest
 
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.errors import UserError
+from azr_population.hosts import loggers
 from azr_population.hosts.local.check import check_config
-from azr_population.hosts.loggers import LOGGERS, Loggers, check_loggers, loggers, open_loggers
+from azr_population.hosts.loggers import (
+    LOGGERS,
+    Loggers,
+    check_loggers,
+    open_loggers,
+    step_figures,
+)
 from azr_population.registry import Registry
 from azr_population.runs import RunDirectory
 
@@ -66,7 +73,7 @@ def test_a_logger_that_cannot_be_opened_is_told_of_and_left_out(monkeypatch, tmp
 
 
 def test_a_logger_that_does_not_close_is_left_behind(monkeypatch):
-    monkeypatch.setattr(loggers, "PATIENCE", 0.01)
+    monkeypatch.setattr(loggers, "CLOSE_SECONDS", 0.01)
     never = threading.Event()
 
     class Hanging(Kept):
@@ -80,7 +87,7 @@ def test_a_logger_that_does_not_close_is_left_behind(monkeypatch):
 
 
 def test_a_missing_package_is_told_with_the_extra_that_installs_it(monkeypatch):
-    monkeypatch.setattr("azr_population.hosts.loggers.logger.find_spec", lambda name: None)
+    monkeypatch.setattr("azr_population.hosts.loggers.find_spec", lambda name: None)
     for entry in LOGGERS:
         with pytest.raises(UserError, match=f"pip install {entry.name}"):
             check_loggers([entry.name])
@@ -154,3 +161,11 @@ def test_wandb_without_a_key_is_noted_and_nobody_is_asked(tmp_path, monkeypatch,
     (note,) = notes
     assert "there is no key of Weights & Biases here; wandb login" in note
     assert note.endswith("the run goes on without it") and "\n" not in note
+
+
+def test_loggers_get_the_finite_numbers_of_a_line_under_their_names():
+    line = {
+        "step": 3, "time/step": 1.5, "teacher_0/updates": 1, "past/student": "student_1@25",
+        "agent/loss": float("nan"), "agent/ok": True, "agent/x": None,
+    }  # fmt: skip
+    assert step_figures(line) == {"time/step": 1.5, "teacher_0/updates": 1.0}

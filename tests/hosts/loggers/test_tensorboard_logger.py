@@ -3,10 +3,15 @@
 import needs
 import pytest
 
-from azr_population.hosts.loggers.loggers import Loggers
-from azr_population.hosts.loggers.tensorboard_logger import TensorBoardLogger
+from azr_population.config.schema import LoggerConfig
+from azr_population.hosts.loggers import Loggers, TensorBoardLogger
+from azr_population.runs import RunDirectory
 
 needs.module("tensorboard", "tensorboard")
+
+
+def opened(path, step=0):
+    return TensorBoardLogger(LoggerConfig(), RunDirectory(path), step)
 
 
 def read(folder):
@@ -22,7 +27,7 @@ def read(folder):
 
 
 def test_figures_are_scalars_by_step(tmp_path):
-    logger = TensorBoardLogger(tmp_path / "tensorboard", 0)
+    logger = opened(tmp_path)
     logger.log(1, {"time/step": 2.0, "eval/greedy": 0.25})
     logger.log(2, {"time/step": 3.0})
     logger.close()
@@ -33,16 +38,16 @@ def test_figures_are_scalars_by_step(tmp_path):
 
 
 def test_a_resumed_run_goes_on_in_the_same_folder_without_a_step_twice(tmp_path):
-    first = TensorBoardLogger(tmp_path, 0)
+    first = opened(tmp_path)
     for step in (1, 2, 3, 4):
         first.log(step, {"time/step": float(step)})
     first.close()
     # Killed after step 4, resumed from the checkpoint of step 2.
-    second = TensorBoardLogger(tmp_path, 2)
+    second = opened(tmp_path, 2)
     for step in (3, 4, 5):
         second.log(step, {"time/step": 10.0 * step})
     second.close()
-    assert read(tmp_path)["time/step"] == [
+    assert read(tmp_path / "tensorboard")["time/step"] == [
         (1, 1.0),
         (2, 2.0),
         (3, 30.0),
@@ -54,7 +59,6 @@ def test_a_resumed_run_goes_on_in_the_same_folder_without_a_step_twice(tmp_path)
 def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path):
     from azr_population.config.load import load_config
     from azr_population.hosts.loggers import open_loggers
-    from azr_population.runs import RunDirectory
 
     (tmp_path / "tensorboard").write_text("in the way")
     notes = []
@@ -65,7 +69,7 @@ def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_disk_that_fills_up_is_told_of_once(tmp_path, monkeypatch):
-    logger = TensorBoardLogger(tmp_path, 0)
+    logger = opened(tmp_path)
 
     def full(*_):
         raise OSError(28, "No space left on device")
