@@ -18,7 +18,7 @@ from azr_population.method.record import StepRecords, flatten
 from azr_population.method.rows import Practice, Row
 from azr_population.method.skill import by_crossplay, by_exam
 from azr_population.method.tools import Tools
-from azr_population.weights.similarity import mean_cosine
+from azr_population.weights.lowrank import mean_cosine
 
 
 class Observer:

@@ -9,7 +9,7 @@ import torch
 
 from azr_population.errors import UserError
 from azr_population.weights import operators as _registered  # noqa: F401
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec, first_not_finite, is_finite
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec, is_finite
 from azr_population.weights.operator import OPERATORS, Operator
 
 PAPER_CODES = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
@@ -148,11 +148,6 @@ def breed(
         if is_finite(child):
             used = {key: value for key, value in resolved.items() if value is not None}
             return Child(child, name, used, {key: used[option] for key, option in steps.items()})
-        for parent in parents[: chosen.parents]:
-            if (layer := first_not_finite(parent)) is not None:
-                raise UserError(
-                    f"a parent holds a value that is not finite (NaN or Inf) in {layer}"
-                )
     raise UserError(
         f"{ATTEMPTS} children in a row held NaN or Inf, the last one by {name}; "
         "the parents' weights are too large for their dtype"

@@ -18,7 +18,7 @@ from azr_population.weights.breeding import (
     breed,
     get_operator,
 )
-from azr_population.weights.conversion import convert
+from azr_population.weights.lowrank import convert
 from azr_population.weights.peft_folder import (
     WEIGHTS_FILE,
     load_adapter,

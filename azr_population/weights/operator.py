@@ -9,7 +9,7 @@ import torch
 
 from azr_population.errors import UserError
 from azr_population.registry import Registry
-from azr_population.weights.adapter import Adapter
+from azr_population.weights.adapter import Adapter, first_not_finite
 
 Variation = Callable[..., Adapter]
 """(parents, generator, **options) -> child"""
@@ -55,6 +55,11 @@ class Operator:
         used = parents[: self.parents]
         for other in used[1:]:
             check_compatible(used[0], other)
+        for parent in used:
+            if (layer := first_not_finite(parent)) is not None:
+                raise UserError(
+                    f"a parent holds a value that is not finite (NaN or Inf) in {layer}"
+                )
         with torch.no_grad():
             return self.function(used, generator, **resolved)
 
@@ -112,7 +117,7 @@ def check_compatible(first: Adapter, second: Adapter) -> None:
         if ours != theirs:
             raise UserError(
                 f"the parents have {field} {ours:g} and {theirs:g}; bring both to one rank and "
-                "alpha first (evolve --rank R, or azr_population.weights.conversion.convert)"
+                "alpha first (evolve --rank R, or azr_population.weights.lowrank.convert)"
             )
     if first.factors.keys() != second.factors.keys():
         odd = sorted(first.factors.keys() ^ second.factors.keys())

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
-from azr_population.weights.conversion import convert
+from azr_population.weights.lowrank import convert
 
 
 def adapter_of(rank: int, alpha: float) -> Adapter:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
-from azr_population.weights.similarity import inner_products, mean_cosine
+from azr_population.weights.lowrank import inner_products, mean_cosine
 
 
 def adapter(seed: int, rank: int = 4, alpha: float = 8.0) -> Adapter:

@@ -1,0 +1,352 @@
+"""The weight-space operators: mutations of one parent, crossovers of two, the better one first.
+
+Names and operations are PopuLoRA's (arXiv 2605.16727); where the paper gives no value, the defaults
+are those of the independent package populora 0.4.5. Combining parents means combining B1 A1 and
+B2 A2, never A and B apart: (B1 + B2)(A1 + A2) would add the cross terms B1 A2 and B2 A1, which no
+parent learned. A sum of two updates has rank 2 r and is cut back to the best rank r.
+
+B A = (B G)(G^-1 A) for every invertible G: an operator that makes new factors has to choose one.
+Ours are those of a fresh LoRA: the rows of A orthogonal and as long as PEFT initialises them
+(1/sqrt 3), the singular values all in B. A child then trains like any other member, and a component
+that an operator has set to zero is only zero in B, so that it can be learned anew (a symmetric
+split, sqrt(S) on both sides, would leave it at a saddle without gradient).
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from azr_population.errors import UserError
+from azr_population.weights.adapter import Adapter, Factors
+from azr_population.weights.lowrank import (
+    ROW_NORM,
+    Layer,
+    Term,
+    cancellation,
+    combine,
+    decompose,
+)
+from azr_population.weights.operator import operator
+
+NEGLIGIBLE = 1e-6
+"""Singular values below this share of the largest are rounding: their vectors mean nothing."""
+
+CANCELLATION = 16.0
+"""How much of dW's precision may be lost to a parent's factors before they are made new."""
+
+
+@operator(
+    "svd_structured",
+    code="M1",
+    parents=1,
+    reference="PopuLoRA M1",
+    ranges={"eps": (0.0, 1.0)},
+    step_size="eps",
+)
+def svd_structured(
+    parents: Sequence[Adapter], generator: torch.Generator, *, eps: float = 0.1
+) -> Adapter:
+    """Rescales the singular values of dW at random and turns its singular bases a little.
+
+    dW = U S V^T becomes U (I + eps K) S exp(eps z) (I + eps L)^T V^T with z ~ N(0, 1) and K, L the
+    skew parts (M - M^T)/2 of N(0, 1) matrices. Exact, of rank <= r; depends on dW only. Components
+    that are zero stay out of the rotation: their vectors are arbitrary.
+    """
+    spectrum = decompose(layers_of(parents[0]))
+    singular = spectrum.singular
+    growth = torch.exp(eps * _normal(singular.shape, generator, singular))
+    active = singular > NEGLIGIBLE * singular[:, :1]
+    both = active[:, :, None] & active[:, None, :]
+    shape = spectrum.left.shape
+    turns = [_skew(_normal(shape, generator, singular)) * both * eps for _ in range(2)]
+    grown = (singular * growth)[:, None, :]
+    left = spectrum.scaled_left * growth[:, None, :] + spectrum.left @ turns[0] * grown
+    right = spectrum.right + turns[1].mT @ spectrum.right
+    factors = combine(
+        spectrum.layers,
+        left / ROW_NORM,
+        right * ROW_NORM,
+        spectrum.gram_B,
+        spectrum.gram_A,
+    )
+    return adapter_like(parents[0], factors)
+
+
+@operator(
+    "layer_selective_gaussian",
+    code="M2",
+    parents=1,
+    reference="PopuLoRA M2",
+    ranges={"eps": (0.0, 10.0), "fraction": (0.0, 1.0)},
+    step_size="eps",
+)
+def layer_selective_gaussian(
+    parents: Sequence[Adapter],
+    generator: torch.Generator,
+    *,
+    eps: float = 0.1,
+    fraction: float = 0.33,
+) -> Adapter:
+    """Adds Gaussian noise to the factors of a random share of the layers.
+
+    At least one layer. The noise of each factor has eps times that factor's own standard deviation.
+    Noise on all of dW would have full rank: noise on the factors stays within rank r; relative to
+    dW it is about sqrt(2) eps large, and a factor that is zero stays zero.
+    """
+    names = list(parents[0].factors)
+    count = max(1, int(fraction * len(names)))
+    order = torch.randperm(len(names), generator=generator, device=generator.device).tolist()
+    return _noisy(parents[0], {names[i] for i in order[:count]}, eps, generator)
+
+
+@operator(
+    "component_masking",
+    code="M3",
+    parents=1,
+    reference="PopuLoRA M3",
+    ranges={"rho": (0.0, 1.0)},
+)
+def component_masking(
+    parents: Sequence[Adapter], generator: torch.Generator, *, rho: float = 0.3
+) -> Adapter:
+    """Sets a random ceil(rho r) of the r singular components of dW to zero, in every layer.
+
+    Exact, of rank r - ceil(rho r); dW depends on the parent's dW only. The smaller of the two
+    factors is projected and the other one kept, so the freed directions can be learned anew; only
+    where the kept factor's components cancel each other are both made new.
+    """
+    layers = layers_of(parents[0])
+    spectrum = decompose(layers)
+    r = parents[0].spec.rank
+    scores = torch.rand(len(layers), r, generator=generator, device=generator.device)
+    dropped = scores.argsort(dim=1)[:, : math.ceil(rho * r)].to(spectrum.singular.device)
+    keep = torch.ones_like(spectrum.singular).scatter_(1, dropped, 0.0)
+    kept = spectrum.scaled_left * keep[:, None, :]
+    # B (kept right) A: the r x r matrix in the middle may go to either side.
+    middle = kept @ spectrum.right
+    factors: list[Factors] = []
+    for index, layer in enumerate(layers):
+        one = slice(index, index + 1)
+        grams = spectrum.gram_B[one], spectrum.gram_A[one]
+        pair = layer.terms[0].factors
+        left, right = (middle[one], None) if len(pair.B) <= pair.A.shape[1] else (None, middle[one])
+        if cancellation(left, right, *grams) > CANCELLATION:
+            left, right = kept[one] / ROW_NORM, spectrum.right[one] * ROW_NORM
+        factors += combine([layer], left, right, *grams)
+    return adapter_like(parents[0], factors)
+
+
+@operator(
+    "full_gaussian",
+    code="M4",
+    parents=1,
+    reference="PopuLoRA M4",
+    ranges={"eps": (0.0, 10.0)},
+    step_size="eps",
+)
+def full_gaussian(
+    parents: Sequence[Adapter], generator: torch.Generator, *, eps: float = 0.15
+) -> Adapter:
+    """Adds Gaussian noise to the factors of every layer.
+
+    As `layer_selective_gaussian`, everywhere.
+    """
+    return _noisy(parents[0], set(parents[0].factors), eps, generator)
+
+
+@operator(
+    "neftune_style",
+    code="M5",
+    parents=1,
+    reference="populora 0.4.5 M5, after NEFTune (arXiv 2310.05914); not among the paper's eight",
+    ranges={"alpha": (0.0, float("inf"))},
+    step_size="alpha",
+)
+def neftune_style(
+    parents: Sequence[Adapter], generator: torch.Generator, *, alpha: float = 10.0
+) -> Adapter:
+    """Adds uniform noise of +-alpha/sqrt(numel) to A only, in every layer.
+
+    dW changes by B N: within rank r and within the outputs that B reaches.
+    """
+    factors = []
+    for pair in parents[0].factors.values():
+        bound = alpha / math.sqrt(pair.A.numel())
+        noise = torch.empty(pair.A.shape, device=generator.device)
+        noise.uniform_(-bound, bound, generator=generator)
+        A = noise.to(pair.A.device).add_(pair.A).to(pair.A.dtype)
+        factors.append(Factors(A, pair.B.clone()))
+    return adapter_like(parents[0], factors)
+
+
+def _noisy(parent: Adapter, chosen: set[str], eps: float, generator: torch.Generator) -> Adapter:
+    factors = []
+    for name, pair in parent.factors.items():
+        if name in chosen:
+            A, B = (_with_noise(factor, eps, generator) for factor in (pair.A, pair.B))
+        else:
+            A, B = pair.A.clone(), pair.B.clone()
+        factors.append(Factors(A, B))
+    return adapter_like(parent, factors)
+
+
+def _with_noise(factor: Tensor, eps: float, generator: torch.Generator) -> Tensor:
+    values = factor.float().reshape(-1)
+    # torch.std takes ten times as long as these two.
+    variance = values.dot(values) / values.numel() - values.mean().square()
+    noise = torch.empty(factor.shape, device=generator.device)
+    noise.normal_(std=eps * float(variance.clamp_min(0)) ** 0.5, generator=generator)
+    return noise.to(factor.device).add_(factor).to(factor.dtype)
+
+
+def _normal(shape: Sequence[int], generator: torch.Generator, like: Tensor) -> Tensor:
+    """Standard normals drawn where the generator lives, moved to where `like` does."""
+    drawn = torch.randn(tuple(shape), generator=generator, device=generator.device)
+    return drawn.to(like.device, like.dtype)
+
+
+def _skew(matrix: Tensor) -> Tensor:
+    return (matrix - matrix.mT) / 2
+
+
+@operator(
+    "dare",
+    code="X1",
+    parents=2,
+    reference="PopuLoRA X1; Yu et al. 2024, DARE (arXiv 2311.03099)",
+    ranges={"p": (0.0, 0.99)},
+)
+def dare(parents: Sequence[Adapter], generator: torch.Generator, *, p: float = 0.7) -> Adapter:
+    """Drops each parent's update at random, rescales what is left, and averages the two.
+
+    DARE drops single entries of dW, which gives full rank. Here whole columns of dW (what the layer
+    reads from one input) fall with probability p and the others are multiplied by 1/(1-p). Every
+    entry of dW then has DARE's own law, so the mean, the variance, and the noise on each output for
+    a given input are the same; but entries of one column fall together. This is a product on A's
+    side and exact; the mean of both parents, of rank 2r, is cut back to the best rank r.
+    """
+    layers = []
+    for name, pair in parents[0].factors.items():
+        terms = []
+        for factors in (pair, parents[1].factors[name]):
+            inputs = factors.A.shape[1]
+            drawn = torch.rand(inputs, generator=generator, device=generator.device)
+            columns = (drawn >= p).to(factors.A.device, torch.float64) / (1 - p)
+            terms.append(Term(factors, 0.5, columns))
+        layers.append(Layer(name, tuple(terms)))
+    return adapter_like(parents[0], _best_of_rank(layers, parents[0].spec.rank))
+
+
+@operator("layer_wise", code="X2", parents=2, reference="PopuLoRA X2")
+def layer_wise(parents: Sequence[Adapter], generator: torch.Generator) -> Adapter:
+    """Takes each layer whole from one parent or the other, with equal chances. Exact."""
+    names = list(parents[0].factors)
+    drawn = torch.randint(2, (len(names),), generator=generator, device=generator.device)
+    factors = []
+    for name, choice in zip(names, drawn.tolist(), strict=True):
+        pair = parents[choice].factors[name]
+        factors.append(Factors(pair.A.clone(), pair.B.clone()))
+    return adapter_like(parents[0], factors)
+
+
+@operator(
+    "svd_subspace",
+    code="X3",
+    parents=2,
+    reference="PopuLoRA X3",
+    ranges={"k": (1, float("inf"))},
+)
+def svd_subspace(
+    parents: Sequence[Adapter], generator: torch.Generator, *, k: int | None = None
+) -> Adapter:
+    """Takes the first k singular components of dW from one parent, the rest from the other.
+
+    k is uniform in 1..r-1 unless given, the same in all layers. Exact: the sum has rank r as it is.
+    Depends on the parents' dW only.
+    """
+    r = parents[0].spec.rank
+    if r < 2:
+        raise UserError(
+            f"svd_subspace needs rank 2 or more, to take components from both; this is rank {r}"
+        )
+    if k is None:
+        k = int(torch.randint(1, r, (), generator=generator, device=generator.device))
+    if k != int(k) or not 1 <= k <= r - 1:
+        raise UserError(f"svd_subspace: k={k:g} must be a whole number in 1..{r - 1} (rank {r})")
+    k = int(k)
+    both = decompose([*layers_of(parents[0]), *layers_of(parents[1])])
+    count = len(parents[0].factors)
+    first, second = both[:count], both[count:]
+    layers = [
+        Layer(one.name, one.terms + two.terms)
+        for one, two in zip(first.layers, second.layers, strict=True)
+    ]
+    left = both.singular.new_zeros(count, 2 * r, r)
+    left[:, :r, :k] = first.scaled_left[:, :, :k]
+    left[:, r:, k:] = second.scaled_left[:, :, k:]
+    right = both.singular.new_zeros(count, r, 2 * r)
+    right[:, :k, :r] = first.right[:, :k]
+    right[:, k:, r:] = second.right[:, k:]
+    grams = []
+    for gram in (both.gram_B, both.gram_A):
+        # Without the blocks between the parents: they only serve to estimate rounding.
+        block = gram.new_zeros(count, 2 * r, 2 * r)
+        block[:, :r, :r], block[:, r:, r:] = gram[:count], gram[count:]
+        grams.append(block)
+    factors = combine(layers, left / ROW_NORM, right * ROW_NORM, *grams)
+    return adapter_like(parents[0], factors)
+
+
+@operator(
+    "extrapolative",
+    code="X4",
+    parents=2,
+    reference="PopuLoRA X4",
+    ranges={"eta_min": (0.0, 10.0), "eta_max": (0.0, 10.0)},
+)
+def extrapolative(
+    parents: Sequence[Adapter],
+    generator: torch.Generator,
+    *,
+    eta_min: float = 1.0,
+    eta_max: float = 1.5,
+) -> Adapter:
+    """Goes from the weaker parent through the better one and beyond: w + eta (b - w).
+
+    The better parent is the first; eta is uniform in eta_min..eta_max, the same in all layers. On
+    dW, so without cross terms; the sum, of rank 2r, is cut back to the best rank r.
+    """
+    if eta_min > eta_max:
+        raise UserError(f"extrapolative: eta_min={eta_min:g} is above eta_max={eta_max:g}")
+    drawn = float(torch.rand((), generator=generator, device=generator.device))
+    eta = eta_min + (eta_max - eta_min) * drawn
+    better, weaker = parents
+    layers = [
+        Layer(name, (Term(pair, eta), Term(weaker.factors[name], 1 - eta)))
+        for name, pair in better.factors.items()
+    ]
+    return adapter_like(better, _best_of_rank(layers, better.spec.rank))
+
+
+def _best_of_rank(layers: Sequence[Layer], rank: int) -> list[Factors]:
+    """The best approximation of that rank (Eckart-Young) of every layer's update."""
+    spectrum = decompose(layers)
+    return combine(
+        spectrum.layers,
+        spectrum.scaled_left[:, :, :rank] / ROW_NORM,
+        spectrum.right[:, :rank] * ROW_NORM,
+        spectrum.gram_B,
+        spectrum.gram_A,
+    )
+
+
+def layers_of(adapter: Adapter) -> list[Layer]:
+    """Every layer's update as one term, in the adapter's order."""
+    return [Layer(name, (Term(pair),)) for name, pair in adapter.factors.items()]
+
+
+def adapter_like(parent: Adapter, factors: Sequence[Factors]) -> Adapter:
+    """An adapter with the parent's spec and layers and new factors, given in the same order."""
+    return Adapter(parent.spec, dict(zip(parent.factors, factors, strict=True)))
