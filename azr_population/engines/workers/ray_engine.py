@@ -30,7 +30,7 @@ class RayEngine:
         self._together = together
         self.group = group
         self._micro_batch_tokens = micro_batch_tokens
-        self._way_on = way_on
+        self.way_on = way_on
         self._share: bool | None = None
         """Whether workers' updates share prompts; asked before the first."""
 
@@ -60,7 +60,7 @@ class RayEngine:
             for _ in range(self._together)
         ]
         groups: list[list[Completion]] = [[] for _ in prompts]
-        answers = self._call("generate_rows", parts)[:: self._together]
+        answers = self.call("generate_rows", parts)[:: self._together]
         for hand, written in zip(hands, answers, strict=True):
             for row, group in zip(hand, written, strict=True):
                 groups[row] = group
@@ -73,7 +73,7 @@ class RayEngine:
         the model, so that the number of ranks changes no piece."""
         hands: list[dict[int, list[TrainingSample]]] = [{} for _ in range(self._ranks)]
         if self._share is None:
-            self._share = bool(self._call("shares_prompts")[0])
+            self._share = bool(self.call("shares_prompts")[0])
         for slot, own in samples.items():
             limit = piece_tokens(sum(map(length, own)), self._micro_batch_tokens)
             for hand in hands:
@@ -82,7 +82,7 @@ class RayEngine:
                 dealt = [sample for unit in piece for sample in unit.samples]
                 hands[number % self._ranks][slot] += dealt
         parts = [{"samples": hand, "learning_rates": dict(learning_rates)} for hand in hands]
-        updates: Updates = self._call("update_rows", parts)[0]
+        updates: Updates = self.call("update_rows", parts)[0]
         return updates
 
     def log_probs(
@@ -99,7 +99,7 @@ class RayEngine:
             for hand in hands
         ]
         both: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
-        for hand, found in zip(hands, self._call("log_prob_rows", parts), strict=True):
+        for hand, found in zip(hands, self.call("log_prob_rows", parts), strict=True):
             for into, values in zip(both, found, strict=True):
                 into.update(zip(hand, values, strict=True))
         chosen, entropies = ([into[row] for row in range(len(prompts))] for into in both)
@@ -107,16 +107,16 @@ class RayEngine:
 
     def read(self, slot: int) -> Adapter:
         """See `Learner`; on the CPU."""
-        return self._call("read_member", slot)[0]
+        return self.call("read_member", slot)[0]
 
     def write(self, slot: int, adapter: Adapter) -> None:
-        self._call("write_member", slot, adapter)
+        self.call("write_member", slot, adapter)
 
     def state_dict(self) -> dict[str, Any]:
-        return self._call("state_dict")[0]
+        return self.call("state_dict")[0]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._call("load_state_dict", state)
+        self.call("load_state_dict", state)
 
     @property
     def _ranks(self) -> int:
@@ -127,9 +127,11 @@ class RayEngine:
     ) -> list[list[int]]:
         return deal(lengths, slots, hands, [tuple(prompt) for prompt in prompts])
 
-    def _call(self, method: str, *arguments: Any) -> list[Any]:
-        def call() -> list[Any]:
+    def call(self, method: str, *arguments: Any) -> list[Any]:
+        """What the worker's method returns on each rank."""
+
+        def wait() -> list[Any]:
             found = getattr(self.group.workers, method)(*arguments)
             return ray.get(found) if found and isinstance(found[0], ray.ObjectRef) else found
 
-        return watched(self.group.name, self.group.workers, call, self._way_on)
+        return watched(self.group.name, self.group.workers, wait, self.way_on)

@@ -17,7 +17,7 @@ from verl.single_controller.base.decorator import Dispatch, register
 
 from azr_population.engines.assembly import EngineSettings, make_engine
 from azr_population.engines.data_parallel import DataParallelLearner
-from azr_population.engines.engine import Completion, Updates
+from azr_population.engines.engine import Completion, Ids, Sampling, Updates
 from azr_population.engines.local import LocalEngine
 from azr_population.registry import trust
 from azr_population.runs.streams import Streams
@@ -83,8 +83,19 @@ class EngineWorker(Worker):
 
     @register(dispatch_mode=Dispatch.ALL_TO_ALL, blocking=False)
     def generate_rows(self, part: Mapping[str, Any]) -> list[list[Completion]]:
-        """`part` are the arguments of `Engine.generate` by name."""
-        return self.engine.generate(**part)
+        """`part` are the arguments of `generate` by name."""
+        return self.generate(**part)
+
+    def generate(
+        self,
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int],
+    ) -> list[list[Completion]]:
+        """See `Rollout`; a test's worker may answer by a script."""
+        return self.engine.generate(prompts, slots, sampling, seed, rows)
 
     @register(dispatch_mode=Dispatch.ALL_TO_ALL, blocking=False)
     def log_prob_rows(self, part: Mapping[str, Any]) -> tuple[list[Tensor], list[Tensor]]:

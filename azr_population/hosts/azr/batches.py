@@ -1,4 +1,8 @@
-"""AZR's loaders, by member."""
+"""AZR's loaders by member; veRL's padded tensors and our rows of token ids, in both directions.
+
+veRL's layout: `prompts` [rows, P] padded on the left, `responses` [rows, R] padded on the right,
+`attention_mask`, `position_ids` and `input_ids` [rows, P + R].
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from omegaconf import open_dict
+from torch import Tensor
 
 
 @contextmanager
@@ -29,9 +34,7 @@ def one_after_the_other(
         whole: dict[str, Any] = {}
         for key, first in parts[0].items():
             values = [part[key] for part in parts]
-            whole[key] = (
-                torch.cat(values) if isinstance(first, torch.Tensor) else np.concatenate(values)
-            )
+            whole[key] = torch.cat(values) if isinstance(first, Tensor) else np.concatenate(values)
         counts = [len(part["input_ids"]) for part in parts]
         yield with_members(whole, np.repeat([slot for slot, _ in loaders], counts).tolist())
 
@@ -51,3 +54,53 @@ def with_members(batch: dict[str, Any], slots: Sequence[int]) -> dict[str, Any]:
         raise RuntimeError(f"{len(batch['input_ids'])} rows for {len(slots)} members' rows")
     batch["member"] = np.array(slots, dtype=object)
     return batch
+
+
+def prompt_rows(input_ids: Tensor, attention_mask: Tensor) -> list[list[int]]:
+    """The token ids of left-padded prompts [rows, P], without padding."""
+    return [ids[mask.bool()].tolist() for ids, mask in zip(input_ids, attention_mask, strict=True)]
+
+
+def response_rows(responses: Tensor, attention_mask: Tensor) -> list[list[int]]:
+    """The token ids of right-padded responses [rows, R]; the mask is [rows, P + R]."""
+    return prompt_rows(responses, attention_mask[:, -responses.shape[1] :])
+
+
+def with_responses(
+    batch: Mapping[str, Tensor],
+    completions: Sequence[Sequence[int]],
+    width: int,
+    pad: int,
+) -> dict[str, Tensor]:
+    """veRL's tensors of generated rows.
+
+    Args:
+        batch: `input_ids`, `attention_mask` and `position_ids` [rows, P] of the prompts.
+        completions: token ids of each row; those beyond `width` are cut.
+        width: R, the response length of the batch.
+        pad: the id that fills up.
+    """
+    prompts, mask = batch["input_ids"], batch["attention_mask"]
+    responses = torch.full((len(completions), width), pad, dtype=prompts.dtype)
+    answered = torch.zeros((len(completions), width), dtype=mask.dtype)
+    for row, ids in enumerate(completions):
+        kept = list(ids[:width])
+        responses[row, : len(kept)] = torch.tensor(kept, dtype=prompts.dtype)
+        answered[row, : len(kept)] = 1
+    positions = batch["position_ids"]
+    later = positions[:, -1:] + torch.arange(1, width + 1, dtype=positions.dtype)
+    return {
+        "prompts": prompts,
+        "responses": responses,
+        "input_ids": torch.cat([prompts, responses], dim=1),
+        "attention_mask": torch.cat([mask, answered], dim=1),
+        "position_ids": torch.cat([positions, later], dim=1),
+    }
+
+
+def padded_right(rows: Sequence[Tensor], width: int) -> Tensor:
+    """Float rows of different lengths as [rows, width], filled up with 0."""
+    whole = torch.zeros(len(rows), width)
+    for index, row in enumerate(rows):
+        whole[index, : len(row)] = row
+    return whole

@@ -1,28 +1,34 @@
 """What AZR's trainer and reward manager take for their one worker group.
 
 They call `generate_sequences`, `compute_log_prob` and `update_actor` on whole batches and know of
-no members. The facade knows which member each row belongs to, sends rows to the group that holds
-the member, and puts the results back in order.
+no members. The facade knows which member each row belongs to, takes veRL's tensors apart into rows
+of token ids, has the engine of the group that holds the member compute them, and puts the results
+together in order.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from verl import DataProto
 
-from azr_population.engines.batching import deal
-from azr_population.engines.engine import Sampling
-from azr_population.engines.workers.lost_workers import watched
+from azr_population.engines.engine import Completion, Sampling, TrainingSample, Updates
 from azr_population.engines.workers.placement import PlacedGroup
+from azr_population.engines.workers.ray_engine import RayEngine
+from azr_population.engines.workers.worker import WorkerSettings
 from azr_population.errors import UserError
-from azr_population.hosts.azr.worker import FILLER
+from azr_population.hosts.azr.batches import (
+    padded_right,
+    prompt_rows,
+    response_rows,
+    with_responses,
+)
 from azr_population.runs.checkpoint import load_latest
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter
@@ -31,16 +37,16 @@ from azr_population.weights.breeding import Making
 FOLDER = "population"
 """Of the groups' checkpoints, in AZR's own `global_step_<n>/actor`."""
 
-Updates = dict[int, dict[str, float]]
-"""What the learner says of each member's update, by slot."""
+Result = TypeVar("Result")
 
 
 class PopulationGroup:
     """All members behind the interface of veRL's actor-rollout worker group.
 
-    `world_size` is 1 for AZR, because splitting, padding and balancing happen in here.
-    AZR's last call in a step is `update_actor`; behind it `after_update` plays the rest of the step
-    and its result becomes AZR's metrics. `default` is the slot that answers where nobody said who.
+    `world_size` is 1 for AZR, because splitting and balancing happen in here. `pad_id` fills up
+    responses. AZR's last call in a step is `update_actor`; behind it `after_update` plays the rest
+    of the step and its result becomes AZR's metrics. `default` is the slot that answers where
+    nobody said who.
     """
 
     world_size = 1
@@ -48,6 +54,8 @@ class PopulationGroup:
     def __init__(
         self,
         groups: Sequence[PlacedGroup],
+        settings: WorkerSettings,
+        pad_id: int,
         max_new_tokens: int,
         validation_temperature: float,
         streams: Streams,
@@ -55,9 +63,12 @@ class PopulationGroup:
         learning_rates: Callable[[], Mapping[int, float]],
         state: Callable[[], dict[str, Any]],
         load_state: Callable[[dict[str, Any]], None],
-        together: int = 1,
     ) -> None:
         self.groups = list(groups)
+        limit, together = settings.learner.most_tokens, settings.rollout.together
+        self._engines = [RayEngine(group, limit, "", together) for group in groups]
+        self._corrects = bool(settings.learner.importance_sampling_cap)
+        self._pad_id = pad_id
         self.default = 0
         self.generated: list[int] = []
         """Tokens in each row of the last generation."""
@@ -68,11 +79,10 @@ class PopulationGroup:
         self._learning_rates = learning_rates
         self._state = state
         self._load_state = load_state
-        self._together = together
         self._rows: list[int] | None = None
         self._step = 0
         self._calls = 0
-        self._saved = 0
+        self._saved_at(0)
 
     def begin_step(self, step: int) -> None:
         """From here on the random streams of generation are those of `step`."""
@@ -93,15 +103,22 @@ class PopulationGroup:
         if len(slots) != len(prompts):
             raise RuntimeError(f"{len(prompts)} prompts for {len(slots)} routed rows")
         self._calls += 1
-        meta = {
-            "sampling": self._sampling(prompts.meta_info),
-            "seed": self._streams.integer(f"generate {self._calls}", self._step) >> 1,
-        }
-        keys = ["input_ids", "attention_mask", "position_ids"]
-        output = self._spread("generate_sequences", prompts.select(keys, []), slots, meta)
-        width = output.batch["responses"].shape[1]
-        self.generated = output.batch["attention_mask"][:, -width:].sum(dim=1).tolist()
-        return output
+        sampling = self._sampling(prompts.meta_info)
+        seed = self._streams.integer(f"generate {self._calls}", self._step) >> 1
+        given = prompt_rows(prompts.batch["input_ids"], prompts.batch["attention_mask"])
+
+        def generate(engine: RayEngine, rows: list[int], local: list[int]) -> list[Completion]:
+            groups = engine.generate([given[row] for row in rows], local, sampling, seed, rows)
+            return [completion for (completion,) in groups]
+
+        written, width = self._by_row(slots, generate), self._max_new_tokens
+        self.generated = [min(len(one.token_ids), width) for one in written]
+        responses = [one.token_ids for one in written]
+        tensors = with_responses(prompts.batch, responses, width, self._pad_id)
+        if self._corrects:
+            logprobs = [torch.tensor(one.logprobs[:width]) for one in written]
+            tensors["rollout_log_probs"] = padded_right(logprobs, width)
+        return DataProto.from_dict(tensors=tensors)
 
     def compute_log_prob(self, batch: DataProto) -> DataProto:
         """veRL's method: `old_log_probs` and `entropys` [rows, R].
@@ -116,11 +133,18 @@ class PopulationGroup:
                 "entropys": torch.full_like(sampled, torch.nan),
             }
             return DataProto.from_dict(tensors=tensors, meta_info={"temperature": 1.0})
-        keys = ["input_ids", "attention_mask", "responses"]
-        slots = [int(slot) for slot in batch.non_tensor_batch["member"]]
-        output = self._spread("compute_log_prob", batch.select(keys, []), slots, {})
-        output.meta_info["temperature"] = 1.0
-        return output
+        prompts, responses = _rows(batch)
+
+        def score(engine: RayEngine, rows: list[int], local: list[int]) -> list[Any]:
+            asked = [prompts[row] for row in rows], [responses[row] for row in rows]
+            return list(zip(*engine.log_probs(*asked, local), strict=True))
+
+        both = zip(*self._by_row(_members(batch), score), strict=True)
+        width = batch.batch["responses"].shape[1]
+        chosen, entropies = (padded_right(values, width) for values in both)
+        return DataProto.from_dict(
+            tensors={"old_log_probs": chosen, "entropys": entropies}, meta_info={"temperature": 1.0}
+        )
 
     def update_actor(self, batch: DataProto) -> DataProto:
         """veRL's method: `update`, then the rest of the step; AZR's metrics in `meta_info`."""
@@ -128,25 +152,32 @@ class PopulationGroup:
 
     def update(self, batch: DataProto) -> Updates:
         """One update per member."""
-        keys = ["input_ids", "attention_mask", "responses", "old_log_probs", "advantages"]
-        # Where the sampler is not the learner.
-        if "rollout_log_probs" in set(batch.batch.keys()):
-            keys.append("rollout_log_probs")
-        slots = [int(slot) for slot in batch.non_tensor_batch["member"]]
+        prompts, responses = _rows(batch)
+        # Where the sampler is not the learner, the learner works out its own log-probabilities.
+        corrects = "rollout_log_probs" in set(batch.batch.keys())
+        sampled = batch.batch["rollout_log_probs" if corrects else "old_log_probs"]
+        advantages = batch.batch["advantages"][:, 0].tolist()  # one value a row, as gamma is 1
         rates = self._learning_rates()
-        futures = []
-        for group in self.groups:
-            rows = [row for row, slot in enumerate(slots) if slot in group]
-            meta = {"learning_rates": {s - group.first: rates[s] for s in rates if s in group}}
-            # A group without rows takes part in nothing; its members stay as they are.
-            if rows:
-                part, _ = self._prepared(group, batch.select(keys, []), slots, rows, meta)
-                futures.append((group, group.workers.update_actor(part)))
-        updates: Updates = {}
-        for group, future in futures:
-            worker_updates = self._result(group, future).meta_info["updates"]
-            updates |= {group.first + slot: figures for slot, figures in worker_updates.items()}
-        return updates
+        samples: dict[int, list[TrainingSample]] = {slot: [] for slot in sorted(rates)}
+        for row, slot in enumerate(_members(batch)):
+            if ids := tuple(responses[row]):
+                logprobs = tuple(sampled[row, : len(ids)].tolist())
+                completion = Completion(slot, tuple(prompts[row]), ids, logprobs, True)
+                samples[slot].append(TrainingSample(completion, advantages[row]))
+
+        def learn(engine: RayEngine) -> Updates:
+            first = engine.group.first
+            own = {slot - first: rows for slot, rows in samples.items() if slot in engine.group}
+            updates = engine.update(own, {slot: rates[first + slot] for slot in own})
+            return {first + slot: figures for slot, figures in updates.items()}
+
+        # A group without rows takes part in nothing; its members stay as they are.
+        busy = [
+            engine
+            for engine in self._engines
+            if any(rows for slot, rows in samples.items() if slot in engine.group)
+        ]
+        return {k: v for updates in _at_once(learn, busy) for k, v in updates.items()}
 
     def save_checkpoint(
         self,
@@ -157,52 +188,54 @@ class PopulationGroup:
     ) -> None:
         """veRL's method. `local_path` is AZR's `global_step_<n>/actor`."""
         plain = self._state()
-        for group in self.groups:
-            folder = Path(local_path).absolute() / FOLDER / group.name
-            self._call(group, "save_checkpoint", str(folder), global_step, plain)
-        self._saved = global_step
+        for engine in self._engines:
+            folder = Path(local_path).absolute() / FOLDER / engine.group.name
+            engine.call("save_checkpoint", str(folder), global_step, plain)
+        self._saved_at(global_step)
         if max_ckpt_to_keep:
             _remove_old(Path(local_path), max_ckpt_to_keep)
 
     def load_checkpoint(self, local_path: str, del_local_after_load: bool = False) -> None:
         """veRL's method. The checkpoint is kept, also with trainer.del_local_ckpt_after_load."""
         plain = None
-        for group in self.groups:
-            folder = Path(local_path).absolute() / FOLDER / group.name
+        for engine in self._engines:
+            name = engine.group.name
+            folder = Path(local_path).absolute() / FOLDER / name
             if not folder.is_dir():
                 raise UserError(
-                    f"{local_path} holds no population with placement of {group.name}: it was "
+                    f"{local_path} holds no population with placement of {name}: it was "
                     "written by stock AZR, or with another population.placement"
                 )
             # Hashed here, once for all ranks.
             checkpoint = load_latest(folder, mapped=True)
-            self._call(group, "load_checkpoint", str(folder), checkpoint.step)
-            plain, self._saved = checkpoint.plain, checkpoint.step
+            engine.call("load_checkpoint", str(folder), checkpoint.step)
+            plain = checkpoint.plain
+            self._saved_at(checkpoint.step)
         assert plain is not None
         self._load_state(plain)
 
     def read_member(self, slot: int) -> Adapter:
         """A copy of the member's factors, on the CPU."""
-        group = self._holder(slot)
-        return self._call(group, "read_member", slot - group.first)[0]
+        engine, local = self._holder(slot)
+        return engine.read(local)
 
     def write_member(self, slot: int, adapter: Adapter) -> None:
         """Replaces the member's factors and starts its optimizer afresh."""
-        group = self._holder(slot)
-        self._call(group, "write_member", slot - group.first, adapter)
+        engine, local = self._holder(slot)
+        engine.write(local, adapter)
 
     def evolve(
         self, slot: int, parents: Sequence[int], recipe: Mapping[str, Any], seed: int
     ) -> Making:
         """A child of `parents` (of one role) in the place of `slot`, by `breed` with the keywords
         in `recipe`."""
-        group = self._holder(slot)
-        local = [parent - group.first for parent in parents]
-        return self._call(group, "evolve", slot - group.first, local, dict(recipe), seed)[0]
+        engine, local = self._holder(slot)
+        own = [parent - engine.group.first for parent in parents]
+        return engine.call("evolve", local, own, dict(recipe), seed)[0]
 
     def digests(self) -> dict[str, list[str]]:
         """For each group the digest of its members on every rank; all of a group are equal."""
-        return {group.name: self._call(group, "digest") for group in self.groups}
+        return {engine.group.name: engine.call("digest") for engine in self._engines}
 
     def _sampling(self, meta: Mapping[str, Any]) -> Sampling:
         if not meta.get("do_sample", True):
@@ -213,85 +246,59 @@ class PopulationGroup:
             return Sampling(self._max_new_tokens, self._validation_temperature)
         return Sampling(self._max_new_tokens)
 
-    def _spread(
-        self, method: str, batch: DataProto, slots: Sequence[int], meta: dict[str, Any]
-    ) -> DataProto:
-        """Calls the method on every group that holds rows; results in the rows' own order."""
-        futures = []
-        for group in self.groups:
-            rows = [row for row, slot in enumerate(slots) if slot in group]
-            if rows:
-                together = self._together if method == "generate_sequences" else 1
-                part, order = self._prepared(group, batch, slots, rows, meta, together)
-                futures.append((group, order, getattr(group.workers, method)(part)))
-        parts, places = [], []
-        for group, order, future in futures:
-            output = self._result(group, future)
-            kept = [place for place, row in enumerate(order) if row is not None]
-            parts.append(output.select_idxs(torch.tensor(kept)))
-            places += [order[place] for place in kept]
-        whole = DataProto.concat(parts)
-        whole.reorder(torch.from_numpy(np.argsort(np.array(places))))
-        return whole
-
-    def _prepared(
+    def _by_row(
         self,
-        group: PlacedGroup,
-        batch: DataProto,
         slots: Sequence[int],
-        rows: Sequence[int],
-        meta: dict[str, Any],
-        together: int = 1,
-    ) -> tuple[DataProto, list[int | None]]:
-        """The group's rows in the order in which they are split over its ranks, filled up.
+        compute: Callable[[RayEngine, list[int], list[int]], list[Result]],
+    ) -> list[Result]:
+        """`compute(engine, rows, their members' slots in it)` on every group that holds rows, at
+        once; the results in the rows' own order."""
+        held = [
+            (engine, [row for row, slot in enumerate(slots) if slot in engine.group])
+            for engine in self._engines
+        ]
 
-        Dealt out by `deal`, the same to `together` ranks in a row. The second result names the row
-        whose result is in each place, or None.
-        """
-        lengths = batch.batch["attention_mask"].sum(dim=1).tolist()
-        prompts = [ids.numpy().tobytes() for ids in batch.batch["input_ids"]]
-        dealt = deal(
-            [lengths[row] for row in rows],
-            [slots[row] for row in rows],
-            int(group.workers.world_size) // together,
-            [prompts[row] for row in rows],
+        def call(part: tuple[RayEngine, list[int]]) -> list[tuple[int, Result]]:
+            engine, rows = part
+            local = [slots[row] - engine.group.first for row in rows]
+            return list(zip(rows, compute(engine, rows, local), strict=True))
+
+        parts = _at_once(call, [part for part in held if part[1]])
+        placed = dict(pair for part in parts for pair in part)
+        return [placed[row] for row in range(len(slots))]
+
+    def _holder(self, slot: int) -> tuple[RayEngine, int]:
+        """The engine of the member, and its slot there."""
+        engine = next(engine for engine in self._engines if slot in engine.group)
+        return engine, slot - engine.group.first
+
+    def _saved_at(self, step: int) -> None:
+        """Whoever loses a worker is told how to go on from here."""
+        way_on = (
+            "the same command with trainer.resume_mode=auto goes on from the checkpoint of step "
+            f"{step}"
+            if step
+            else "there is no checkpoint yet (trainer.save_freq), so the same command starts again"
         )
-        longest = max(map(len, dealt))
-        order: list[int | None] = []
-        told: list[int | None] = []
-        for hand in dealt:
-            filled = [*(rows[place] for place in hand), *[None] * (longest - len(hand))]
-            order += filled * together
-            told += filled + [None] * (longest * (together - 1))
-        part = batch.select_idxs(torch.tensor([rows[0] if row is None else row for row in order]))
-        part.non_tensor_batch["slot"] = np.array(
-            [FILLER if row is None else slots[row] - group.first for row in order], dtype=object
-        )
-        # Fillers draw nothing.
-        part.non_tensor_batch["row"] = np.array([row or 0 for row in order], dtype=object)
-        part.meta_info = dict(meta)
-        return part, told
+        for engine in self._engines:
+            engine.way_on = way_on
 
-    def _holder(self, slot: int) -> PlacedGroup:
-        return next(group for group in self.groups if slot in group)
 
-    def _call(self, group: PlacedGroup, method: str, *arguments: Any) -> list[Any]:
-        return self._watched(group, lambda: getattr(group.workers, method)(*arguments))
+def _at_once(call: Callable[[Any], Result], parts: Sequence[Any]) -> list[Result]:
+    """The results of a call for each part, all of them waited for together."""
+    with ThreadPoolExecutor(max(1, len(parts))) as pool:
+        return list(pool.map(call, parts))
 
-    def _result(self, group: PlacedGroup, future: Any) -> DataProto:
-        return self._watched(group, lambda: future.get() if hasattr(future, "get") else future)
 
-    def _watched(self, group: PlacedGroup, call: Callable[[], Any]) -> Any:
-        if self._saved:
-            way_on = (
-                "the same command with trainer.resume_mode=auto goes on from the checkpoint of "
-                f"step {self._saved}"
-            )
-        else:
-            way_on = (
-                "there is no checkpoint yet (trainer.save_freq), so the same command starts again"
-            )
-        return watched(group.name, group.workers, call, way_on)
+def _rows(batch: DataProto) -> tuple[list[list[int]], list[list[int]]]:
+    """The token ids of prompts and of responses, without padding."""
+    width, mask = batch.batch["responses"].shape[1], batch.batch["attention_mask"]
+    prompts = prompt_rows(batch.batch["input_ids"][:, :-width], mask[:, :-width])
+    return prompts, response_rows(batch.batch["responses"], mask)
+
+
+def _members(batch: DataProto) -> list[int]:
+    return [int(slot) for slot in batch.non_tensor_batch["member"]]
 
 
 def _remove_old(local_path: Path, keep: int) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from azr_population.engines.engine import Completion
-from azr_population.hosts.azr.tokens import response_rows
+from azr_population.hosts.azr.batches import response_rows
 from azr_population.method.clock import PhaseClock
 from azr_population.method.observers import Observer, Observers
 from azr_population.method.population import Population

@@ -19,6 +19,7 @@ from omegaconf import OmegaConf, open_dict
 from verl import DataProto
 
 from azr_population.engines.workers.placement import start_groups
+from azr_population.engines.workers.worker import WorkerSettings
 from azr_population.hosts.azr import recording
 from azr_population.hosts.azr.batches import batch_size, one_after_the_other, split_evenly
 from azr_population.hosts.azr.facade import PopulationGroup
@@ -28,7 +29,7 @@ from azr_population.hosts.azr.settings import learner_config, population_of, rea
 from azr_population.hosts.azr.step import Step
 from azr_population.hosts.azr.upstream import apply_patches
 from azr_population.hosts.azr.vllm_options import rollout_settings
-from azr_population.hosts.azr.worker import ROOM, BatchWorkerSettings
+from azr_population.hosts.azr.worker import ROOM
 from azr_population.hosts.loggers import Loggers, open_loggers, step_figures
 from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.export import export_members
@@ -86,7 +87,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         """Starts our worker groups in the place of veRL's; there are no other workers."""
         settings, config = self.settings, self.config
         cuda = self.device_name == "cuda"
-        worker = BatchWorkerSettings(
+        worker = WorkerSettings(
             base=str(config.actor_rollout_ref.model.path),
             names=tuple(member.name for member in self.population.roster),
             device="cuda" if cuda else "cpu",
@@ -95,7 +96,6 @@ class PopulationTrainer(CodeIORayPPOTrainer):
                 settings.lora.rank, settings.lora.alpha, tuple(settings.lora.target_modules)
             ),
             seed=settings.seed,
-            response_length=config.data.max_response_length,
             threads=settings.threads,
             rollout=rollout_settings(config, settings),
             learner=learner_config(config, settings),
@@ -112,8 +112,11 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         for group in groups:
             held = [member.name for member in self.population.roster if member.slot in group]
             print(f"azr-population: {', '.join(held)} on {', '.join(group.places)}")
+        pad = self.tokenizer.pad_token_id
         self.group = PopulationGroup(
             groups,
+            worker,
+            self.tokenizer.eos_token_id if pad is None else pad,
             max_new_tokens=config.data.max_response_length,
             validation_temperature=OmegaConf.select(
                 config, "actor_rollout_ref.rollout.val_kwargs.temperature", default=0.0
@@ -123,7 +126,6 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             learning_rates=self.population.learning_rates,
             state=self.population.state,
             load_state=self.population.load_state,
-            together=worker.rollout.together,
         )
         self.actor_rollout_wg = self.group
         self.async_rollout_mode = False

@@ -161,7 +161,7 @@ class Namers:
     def generate_sequences(self, prompts: Any) -> Any:
         from verl import DataProto
 
-        from azr_population.hosts.azr.tokens import with_responses
+        from azr_population.hosts.azr.batches import with_responses
 
         count = len(prompts.batch["input_ids"]) // SAMPLES
         replies = [
@@ -246,7 +246,7 @@ def test_answers_inside_azr(tokenizer: Any, tmp_path: Path, executor: Any) -> No
     data = proposals(tokenizer, [None] * len(answers))
     replies = [f"so </think> <answer>```output\n{one}\n```</answer>" for one in answers]
     written = [tokenizer(reply)["input_ids"] for reply in replies]
-    from azr_population.hosts.azr.tokens import with_responses
+    from azr_population.hosts.azr.batches import with_responses
 
     tensors = {
         "input_ids": data.batch["prompts"],

@@ -23,9 +23,10 @@ from azr_population.engines.rollouts import RolloutSettings  # noqa: E402
 from azr_population.engines.torch_engine import make_bank  # noqa: E402
 from azr_population.engines.workers import placement  # noqa: E402
 from azr_population.engines.workers.placement import start_groups  # noqa: E402
+from azr_population.engines.workers.worker import WorkerSettings  # noqa: E402
 from azr_population.errors import UserError  # noqa: E402
 from azr_population.hosts.azr.facade import PopulationGroup  # noqa: E402
-from azr_population.hosts.azr.worker import ROOM, BatchWorkerSettings, PopulationWorker  # noqa: E402
+from azr_population.hosts.azr.worker import ROOM, PopulationWorker  # noqa: E402
 from azr_population.runs.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
 
@@ -43,7 +44,7 @@ def make(ray_session: None, tiny_base: Path) -> Make:
         placement: str = "colocated", workers: int = 1, shard: bool = False
     ) -> PopulationGroup:
         if (placement, workers, shard) not in made:
-            settings = BatchWorkerSettings(
+            settings = WorkerSettings(
                 base=str(tiny_base),
                 names=NAMES,
                 lora=LoraSpec(4, 8.0, ("all-linear",)),
@@ -55,12 +56,13 @@ def make(ray_session: None, tiny_base: Path) -> Make:
                 ),
                 rollout=RolloutSettings("own_weights.OwnWeights" if shard else "torch"),
                 seed=1,
-                response_length=WIDTH,
                 threads=1,
             )
             groups = start_groups(placement, settings, 2, 2, [workers], PopulationWorker, ROOM)
             made[placement, workers, shard] = PopulationGroup(
                 groups,
+                settings,
+                pad_id=0,
                 max_new_tokens=WIDTH,
                 validation_temperature=0.0,
                 streams=Streams(1),
@@ -253,9 +255,7 @@ def test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half(
     import ray
 
     # Ray takes our word for it that there are two; the workers' tensors stay on the CPU.
-    settings = BatchWorkerSettings(
-        str(tiny_base), NAMES, LoraSpec(4, 8.0), "cuda", "bfloat16", seed=1, response_length=WIDTH
-    )
+    settings = WorkerSettings(str(tiny_base), NAMES, LoraSpec(4, 8.0), "cuda", "bfloat16", seed=1)
     groups = start_groups("split", settings, 2, 2, [2], PretendingWorker, ROOM)
     assert [place.split()[1:] for group in groups for place in group.places] == [
         ["GPU", "0"],
@@ -283,8 +283,6 @@ def test_workers_that_no_node_can_hold_together_are_refused(
 
 
 def test_too_few_cpus_are_told_before_ray_waits_for_them(make: Make, tiny_base: Path) -> None:
-    settings = BatchWorkerSettings(
-        str(tiny_base), NAMES, LoraSpec(4, 8.0), seed=1, response_length=WIDTH
-    )
+    settings = WorkerSettings(str(tiny_base), NAMES, LoraSpec(4, 8.0), seed=1)
     with pytest.raises(UserError, match="50 workers and the trainer need 51 CPUs, and Ray has 10"):
         start_groups("colocated", settings, 2, 2, [25, 25], PopulationWorker, ROOM)

@@ -39,7 +39,7 @@ class Students:
     def generate_sequences(self, prompts: Any) -> Any:
         from verl import DataProto
 
-        from azr_population.hosts.azr.tokens import prompt_rows, with_responses
+        from azr_population.hosts.azr.batches import prompt_rows, with_responses
 
         ids = prompt_rows(prompts.batch["input_ids"], prompts.batch["attention_mask"])
         written = []
@@ -71,7 +71,7 @@ def proposals(tokenizer: Any, ks: Sequence[int | str | None]) -> Any:
     import torch
     from verl import DataProto
 
-    from azr_population.hosts.azr.tokens import with_responses
+    from azr_population.hosts.azr.batches import with_responses
 
     prompt = tokenizer("User: go\nAssistant: <think>")["input_ids"]
     prompts = torch.tensor([prompt] * len(ks))

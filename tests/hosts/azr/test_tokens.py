@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from azr_population.hosts.azr.tokens import (
+from azr_population.hosts.azr.batches import (
     prompt_rows,
     response_rows,
     with_responses,
