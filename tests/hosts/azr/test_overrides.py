@@ -12,7 +12,6 @@ from omegaconf import OmegaConf
 
 from azr_population.errors import UserError
 from azr_population.hosts.azr import overrides
-from azr_population.hosts.azr.overrides import TABLE, Azrs, Only, Ours, Unused, fate
 
 AZR_HOME = Path(os.environ.get("AZR_HOME", ""))
 THEIRS = ("actor_rollout_ref.", "algorithm.", "critic.", "reward_model.")
@@ -38,11 +37,10 @@ def test_every_key_of_azrs_scripts_and_of_its_configuration_is_known() -> None:
     assert len(found) > 80
     folder = AZR_HOME / "absolute_zero_reasoner" / "configs"
     configured = leaves(OmegaConf.to_container(OmegaConf.load(folder / "azr_ppo_trainer.yaml")))
-    silent = [key for key in [*found, *configured] if fate(key) is None]
+    silent = [key for key in [*found, *configured] if not overrides.is_known(key)]
     assert not silent
     # By name, or as one of a few that share a beginning: never because all of a group is passed on.
-    groups = [key for key in TABLE if key in THEIRS and isinstance(TABLE[key], Azrs)]
-    assert not groups
+    assert not set(map(overrides.full_key, overrides.USED.split())) & set(THEIRS)
 
 
 @pytest.mark.azr
@@ -51,19 +49,20 @@ def test_the_keys_that_are_ours_or_refused_are_there() -> None:
     """A key that AZR has renamed would be refused or taken nowhere."""
     folder = AZR_HOME / "absolute_zero_reasoner" / "configs"
     config = OmegaConf.load(folder / "azr_ppo_trainer.yaml")
-    beside = {"actor_rollout_ref.model.lora_rank", "algorithm.lora_rank"}
-    for key, found in TABLE.items():
-        if isinstance(found, Ours | Only) and key[-1] not in "._" and key not in beside:
+    beside = {"actor_rollout_ref.model.lora_rank"}
+    restricted = [name for keys in overrides.RESTRICTED.values() for name in keys]
+    for key in map(overrides.full_key, [*overrides.USED.split(), *restricted]):
+        if key[-1] not in "._" and key not in beside:
             parent, _, name = key.rpartition(".")
             assert name in OmegaConf.select(config, parent), key
 
 
 def test_the_longest_beginning_counts() -> None:
-    assert isinstance(fate("actor_rollout_ref.actor.optim.lr"), Ours)
-    assert isinstance(fate("actor_rollout_ref.actor.optim.lr_warmup_steps"), Unused)
-    assert isinstance(fate("actor_rollout_ref.actor.fsdp_config"), Unused)
-    assert isinstance(fate("trainer.logger"), Azrs)
-    assert fate("actor_rollout_ref.rollout.new_option") is None
+    keys = ["optim.lr", "optim.lr_warmup_steps", "fsdp_config"]
+    found = overrides.unused([f"actor_rollout_ref.actor.{key}" for key in keys])
+    assert list(found.values()) == [[f"actor_rollout_ref.actor.{key}"] for key in keys[1:]]
+    assert not overrides.unused(["trainer.logger"])
+    assert not overrides.is_known("actor_rollout_ref.rollout.new_option")
 
 
 def test_what_is_set_and_not_used_is_told_with_its_reason() -> None:
