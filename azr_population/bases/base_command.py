@@ -79,8 +79,8 @@ def _make(
     `known` are the digests of what it was warmed up on before.
     """
     from azr_population.bases import warmup
-    from azr_population.bases.card import write_card
-    from azr_population.bases.seeds import read_tasks
+    from azr_population.bases.programs import read_tasks
+    from azr_population.bases.warmup import write_card
     from azr_population.engines.base_model import load_base
 
     out, settings = out.expanduser(), warmup.Settings(**options)
@@ -169,9 +169,8 @@ def _measure(
     out: Path | None,
 ) -> int:
     """Measures a base and prints the table; 1 when it misses what is wanted of its format."""
-    from azr_population.bases.accept import accept
-    from azr_population.bases.figures import TARGETS, missed, print_table
-    from azr_population.bases.seeds import seed_programs
+    from azr_population.bases.accept import TARGETS, accept, missed, print_table
+    from azr_population.bases.programs import seed_programs
 
     if out and not out.parent.is_dir():
         raise UserError(f"--out {out}: its folder is not there; make it, or name another")

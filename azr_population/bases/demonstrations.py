@@ -2,18 +2,23 @@
 
 Programs come from the nano base's grammar, which never ends, and from seed files. Every one is
 executed first. Demonstrations of one kind that share their prompt's beginning come as a group, so
-that a model reads the beginning once.
+that a model reads the beginning once: a group becomes one document of `training.py`, the common
+beginning, then each demonstration's rest in a branch of its own.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
+from itertools import count, takewhile
 from random import Random
+from typing import Any
+
+import numpy as np
 
 from azr_population.bases.nano.corpus import Example, draw_example
 from azr_population.bases.nano.executor import in_children
 from azr_population.bases.nano.grammar import Grammar
+from azr_population.bases.training import Document
 from azr_population.domains.code.chat_format import CODE_F_INPUTS
 from azr_population.domains.code.formats import FORMATS
 from azr_population.domains.code.task import Proposal, Task, TaskType
@@ -62,6 +67,8 @@ _F_LEVELS = (50, 40, 10, 0)
 _PROPOSING = 0.25
 """Share of the groups of another domain that propose; each proposes three tasks."""
 _OF_CODE = frozenset(map(str, TaskType))
+SOLVE_WEIGHT = 2.0
+"""Of a token of an answer in the loss; 1 of a proposal's. Answers are short."""
 _CHUNK = 250
 """Groups that a child makes before it is replaced."""
 _DEADLINE = 120.0
@@ -173,3 +180,45 @@ def _solving(tasks: Sequence[Task], format: Format) -> DemonstrationSet:
         ),
         (tasks[0].program,),
     )
+
+
+def encode_group(group: DemonstrationSet, tokenizer: Any) -> Document:
+    """Ids, positions, branches and weights; only tokens of completions have a weight."""
+    turns = [
+        [{"role": "user", "content": demonstration.prompt}]
+        for demonstration in group.demonstrations
+    ]
+    prompts = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+    prompt_ids = tokenizer(prompts, add_special_tokens=False)["input_ids"]
+    completions = [demonstration.completion for demonstration in group.demonstrations]
+    completion_ids = tokenizer(completions, add_special_tokens=False)["input_ids"]
+    weight = SOLVE_WEIGHT if group.phase == "solve" else 1.0
+    return _document(prompt_ids, [[*ids, tokenizer.eos_token_id] for ids in completion_ids], weight)
+
+
+def _document(
+    prompts: Sequence[list[int]], completions: Sequence[list[int]], weight: float
+) -> Document:
+    shared = _common(prompts)
+    ids = list(prompts[0][:shared])
+    positions, branches, weights = list(range(shared)), [0] * shared, [0.0] * shared
+    for branch, (prompt, completion) in enumerate(zip(prompts, completions, strict=True), 1):
+        branch_tokens = [*prompt[shared:], *completion]
+        ids += branch_tokens
+        positions += range(shared, shared + len(branch_tokens))
+        branches += [branch] * len(branch_tokens)
+        weights += [0.0] * (len(prompt) - shared) + [weight] * len(completion)
+    return Document(
+        np.asarray(ids, dtype=np.int64),
+        np.asarray(positions, dtype=np.int64),
+        np.asarray(branches, dtype=np.int64),
+        np.asarray(weights, dtype=np.float32),
+    )
+
+
+def _common(prompts: Sequence[list[int]]) -> int:
+    """Tokens that all prompts begin with. The last one of a prompt stays with its branch: a token
+    is predicted from the one before it in the row."""
+    columns = zip(*prompts, strict=False)  # as many as the shortest prompt has tokens
+    alike = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
+    return min(alike, min(map(len, prompts)) - 1)

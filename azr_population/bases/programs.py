@@ -1,13 +1,54 @@
-"""Which programs a base was warmed up on, as digests: a proposal that repeats one is a copy."""
+"""Programs that a base is warmed up on: seed files as tasks (executed again, short enough, each
+program once), and digests of what was shown, by which a proposal that repeats one is a copy."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from azr_population.config.schema import TaskConfig
+from azr_population.domains.code.chat_format import CODE_F_INPUTS
+from azr_population.domains.code.domain import Code
+from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code.source import laid_out
+from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.method.phases import seed_tasks
+from azr_population.referee import Referee
 
 FILE = "warmup_programs.txt"
 """In the base's folder: a digest a line."""
+MAX_PROGRAM_CHARS = 400
+_MAX_VALUE_CHARS = 60
+_MAX_MESSAGE_CHARS = 100
+
+
+def seed_programs(paths: Iterable[str | Path]) -> list[str]:
+    """The programs of seed files, unexecuted."""
+    return list(dict.fromkeys(seed.program for path in paths for seed in read_seed_file(path)))
+
+
+def read_tasks(paths: Sequence[str | Path]) -> list[Task]:
+    """The valid tasks of several seed files; a program comes once for each task type."""
+    proposals = [_cut(proposal) for path in paths for proposal in read_seed_file(path)]
+    first = {(proposal.type, proposal.program): proposal for proposal in reversed(proposals)}
+    short = [proposal for proposal in first.values() if _is_short(proposal.inputs)]
+    rules = TaskConfig(max_program_chars=MAX_PROGRAM_CHARS, max_output_chars=_MAX_VALUE_CHARS)
+    if not short:
+        return []
+    with Referee() as referee:
+        return seed_tasks(short, Code(), referee, rules)
+
+
+def _cut(proposal: Proposal) -> Proposal:
+    """As many inputs as a proposal has in a run, and no long message."""
+    inputs = dict.fromkeys(proposal.inputs)
+    count = CODE_F_INPUTS if proposal.type == TaskType.CODE_F else 1
+    message = proposal.message if len(proposal.message) <= _MAX_MESSAGE_CHARS else ""
+    return replace(proposal, inputs=tuple(inputs)[:count], message=message)
+
+
+def _is_short(texts: Sequence[str]) -> bool:
+    return all(len(text) <= _MAX_VALUE_CHARS for text in texts)
 
 
 def digest(program: str) -> str:

@@ -1,41 +1,45 @@
 """Warm-up of a base: supervised training of all weights on demonstrations, in minutes on a CPU.
 
-bfloat16 weights with float32 masters, AdamW, a learning rate that rises shortly and falls to zero
-when the minutes or the tokens are used up. Stopped, it goes on from its last state. Not covered:
-GPUs, a search over hyper-parameters, bit-equal results after a stop.
+The loop is `training.py`'s. Stopped, it goes on from its last state. Not covered: GPUs, bit-equal
+results after a stop.
 """
 
 import json
-import shutil
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from pickle import UnpicklingError
 from random import Random
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
 from azr_population.bases import programs
-from azr_population.bases.demonstrations import DemonstrationSet, from_grammar, from_tasks
-from azr_population.bases.nano.forward import may_attend
-from azr_population.bases.nano.packing import Batch, Document, pack
-from azr_population.bases.rows import encode_group
+from azr_population.bases.demonstrations import (
+    DemonstrationSet,
+    encode_group,
+    from_grammar,
+    from_tasks,
+)
+from azr_population.bases.training import (
+    Document,
+    Progress,
+    Schedule,
+    pack,
+    save_base,
+    train,
+)
 from azr_population.domains.code.base_format import WARMUP_LOG
 from azr_population.domains.known import find_domain
 from azr_population.domains.task import Task
-from azr_population.engines.base_sample import write_sample
 from azr_population.errors import UserError
 
 STATE = "warmup_state.pt"
-"""In the folder of a warm-up that is not finished: masters and moments, 12 bytes a weight."""
+"""In the folder of a warm-up that is not finished: weights and moments, 12 bytes a weight."""
 
 SAMPLE = "def f(a):\n    b = {'x': 12}\n    return [v + b['x'] for v in a]"
-"""What the base has to read and score as it did when it was written; `engines/base_sample.py`."""
+"""What the base has to read and score as it did when it was written; `base_model.check_sample`."""
 
-_CHECKPOINT_SECONDS = 300.0
 _LOG_SECONDS = 20.0
 _GIVE_UP = 300
 """Demonstrations that are too long, one after the other from the start."""
@@ -63,24 +67,14 @@ class Settings:
 
 
 @dataclass
-class Progress:
+class SftProgress(Progress):
     """How far a warm-up is; stored with its state."""
 
-    steps: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
     chunk: int = 0
     """The chunk of grammar programs that comes next."""
     demonstrations: int = 0
     too_long: int = 0
     """Demonstrations left out: longer than a row."""
-    curve: list[dict[str, float]] = field(default_factory=list)
-
-    def share(self, settings: Settings) -> float:
-        """Of the warm-up, 0 to 1."""
-        by_time = self.seconds / (60.0 * settings.minutes)
-        return max(by_time, self.tokens / settings.tokens if settings.tokens else 0.0)
 
 
 def unfinished(folder: Path) -> bool:
@@ -102,7 +96,7 @@ def warm_up(
     known: Collection[str] = (),
     stopping: Callable[[], bool] = lambda: False,
     log: Callable[[str], None] = print,
-) -> Progress:
+) -> SftProgress:
     """Trains `model` (float32); writes it to `out` (bfloat16) at every checkpoint and at the end.
 
     Args:
@@ -115,96 +109,46 @@ def warm_up(
     """
     torch.set_num_threads(settings.threads)
     torch.manual_seed(settings.seed)
-    trainer = _Trainer(model, settings)
-    progress, seen = _restore(trainer, out, settings, known)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=0.0, betas=(0.9, 0.95), weight_decay=0.0, fused=True
+    )
+    progress, seen = _restore(model, optimizer, out, settings, known)
     if progress.steps:
-        log(f"going on at {progress.share(settings):.0%}, step {progress.steps}")
+        share = progress.share(settings.minutes, settings.tokens)
+        log(f"going on at {share:.0%}, step {progress.steps}")
     stream = _documents(tokenizer, settings, tasks, progress, seen)
-    batches = pack(stream, settings.rows, settings.length)
-    clock = _Clock(progress)
-    window: list[float] = []
-    saved = logged = progress.seconds
-    while progress.share(settings) < 1.0 and not stopping():
-        batch = next(batches)
-        loss = trainer.step(batch, progress.steps + 1, progress.share(settings))
-        window.append(loss)
-        progress.steps += 1
-        progress.tokens += batch.tokens
-        clock.update(progress)
-        if progress.seconds - logged > _LOG_SECONDS:
-            logged = progress.seconds
-            _record(progress, settings, window, log)
-            window = []
-        if progress.seconds - saved > _CHECKPOINT_SECONDS:
-            saved = progress.seconds
-            _save(trainer, tokenizer, out, settings, progress, seen)
-    _save(trainer, tokenizer, out, settings, progress, seen)
+    train(
+        model,
+        pack(stream, settings.rows, settings.length),
+        optimizer,
+        Schedule(
+            settings.learning_rate,
+            settings.rising_steps,
+            settings.minutes,
+            settings.tokens,
+            settings.max_grad_norm,
+        ),
+        progress,
+        lambda: _save(model, optimizer, tokenizer, out, settings, progress, seen),
+        log,
+        stopping,
+        _LOG_SECONDS,
+    )
     if progress.too_long:
         log(
             f"{progress.too_long} of {progress.too_long + progress.demonstrations} demonstrations "
             f"were longer than a row of {settings.length} tokens and left out"
         )
-    if progress.share(settings) >= 1.0:
+    if progress.share(settings.minutes, settings.tokens) >= 1.0:
         (out / STATE).unlink()
     return progress
-
-
-class _Trainer:
-    """bfloat16 weights that compute, float32 masters that learn."""
-
-    def __init__(self, model: Any, settings: Settings) -> None:
-        self.settings = settings
-        self.masters = [p.detach().clone().requires_grad_() for p in model.parameters()]
-        self.model = model.to(torch.bfloat16).train()
-        self.optimizer = torch.optim.AdamW(
-            self.masters, lr=0.0, betas=(0.9, 0.95), weight_decay=0.0, fused=True
-        )
-
-    def step(self, batch: Batch, number: int, progress: float) -> float:
-        """One update; the batch's loss: mean cross-entropy of the weighted tokens, in nats."""
-        rate = min(number / self.settings.rising_steps, 1.0) * (1.0 - progress)
-        self.optimizer.param_groups[0]["lr"] = self.settings.learning_rate * rate
-        loss = self._loss(batch)
-        loss.backward()
-        low = list(self.model.parameters())
-        for master, weight in zip(self.masters, low, strict=True):
-            master.grad, weight.grad = weight.grad.float(), None
-        torch.nn.utils.clip_grad_norm_(self.masters, self.settings.max_grad_norm)
-        self.optimizer.step()
-        self.publish()
-        return loss.item()
-
-    @torch.no_grad()
-    def publish(self) -> None:
-        """Copies the masters into the weights that compute."""
-        for master, weight in zip(self.masters, self.model.parameters(), strict=True):
-            weight.copy_(master)
-            master.grad = None
-
-    def _loss(self, batch: Batch) -> torch.Tensor:
-        ids, weights = torch.from_numpy(batch.ids), torch.from_numpy(batch.weights)
-        allowed = may_attend(torch.from_numpy(batch.documents), torch.from_numpy(batch.branches))
-        bias = torch.zeros(allowed.shape, dtype=torch.bfloat16)
-        bias.masked_fill_(~allowed, torch.finfo(torch.bfloat16).min)
-        hidden = self.model.base_model(
-            input_ids=ids,
-            position_ids=torch.from_numpy(batch.positions),
-            attention_mask=bias[:, None],
-            use_cache=False,
-        )[0]
-        # Logits of the tokens that count only: a vocabulary is larger than the rest of the model.
-        wanted = weights[:, 1:] > 0
-        logits = self.model.get_output_embeddings()(hidden[:, :-1][wanted])
-        each = F.cross_entropy(logits.float(), ids[:, 1:][wanted], reduction="none")
-        shares = weights[:, 1:][wanted]
-        return (each * shares).sum() / shares.sum()
 
 
 def _documents(
     tokenizer: Any,
     settings: Settings,
     tasks: Sequence[Task],
-    progress: Progress,
+    progress: SftProgress,
     seen: set[str],
 ) -> Iterator[Document]:
     """Groups of the grammar and of the tasks, shuffled together, as token documents."""
@@ -236,85 +180,43 @@ def _documents(
                 )
 
 
-class _Clock:
-    """Adds wall-clock and processor seconds to a progress."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._wall = time.monotonic() - progress.seconds
-        self._cpu = time.process_time() - progress.cpu_seconds
-
-    def update(self, progress: Progress) -> None:
-        progress.seconds = time.monotonic() - self._wall
-        progress.cpu_seconds = time.process_time() - self._cpu
-
-
-def _record(
-    progress: Progress, settings: Settings, window: list[float], log: Callable[[str], None]
-) -> None:
-    loss = sum(window) / len(window)
-    progress.curve.append(
-        {"step": progress.steps, "tokens": progress.tokens, "loss": round(loss, 4)}
-    )
-    share = progress.share(settings)
-    left = progress.seconds * (1.0 - share) / share / 60.0
-    log(
-        f"step {progress.steps} tokens {progress.tokens / 1e3:.0f}k loss {loss:.3f} "
-        f"{progress.tokens / progress.seconds:.0f} tokens/s {share:.0%}, {left:.0f} minutes left"
-    )
-
-
 def _save(
-    trainer: _Trainer,
+    model: Any,
+    optimizer: torch.optim.Optimizer,
     tokenizer: Any,
     out: Path,
     settings: Settings,
-    progress: Progress,
+    progress: SftProgress,
     seen: set[str],
 ) -> None:
     """The model as a Hugging Face folder, what it has seen, and the state to go on from."""
-    save_base(trainer.model, tokenizer, out)
+    save_base(model, tokenizer, out, SAMPLE)
     programs.write_digests(out, seen)
     facts = {**asdict(progress), "settings": asdict(settings)}
     scratch = out / f"{STATE}.part"
-    torch.save(
-        {
-            "facts": facts,
-            "masters": [master.detach() for master in trainer.masters],
-            "optimizer": trainer.optimizer.state_dict(),
-        },
-        scratch,
-    )
+    state = {"facts": facts, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(state, scratch)
     scratch.replace(out / STATE)
     (out / WARMUP_LOG).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
-def save_base(model: Any, tokenizer: Any, out: Path) -> None:
-    """Writes weights, tokenizer and a sample to check them by; files are replaced whole."""
-    scratch = out / "writing"
-    model.save_pretrained(scratch)
-    tokenizer.save_pretrained(scratch)
-    write_sample(scratch, model, tokenizer, SAMPLE)
-    for path in scratch.iterdir():
-        path.chmod(0o644)
-        path.replace(out / path.name)
-    shutil.rmtree(scratch)
-
-
 def _restore(
-    trainer: _Trainer, out: Path, settings: Settings, known: Collection[str]
-) -> tuple[Progress, set[str]]:
+    model: Any,
+    optimizer: torch.optim.Optimizer,
+    out: Path,
+    settings: Settings,
+    known: Collection[str],
+) -> tuple[SftProgress, set[str]]:
     """The progress and the programs of an earlier sitting, or of a start."""
     path = out / STATE
     if not path.exists():
-        return Progress(), set(known)
+        return SftProgress(), set(known)
     try:
         state = torch.load(path, weights_only=True)
         facts = dict(state["facts"])
         stored = facts.pop("settings")
-        with torch.no_grad():
-            for master, value in zip(trainer.masters, state["masters"], strict=True):
-                master.copy_(value)
-        trainer.optimizer.load_state_dict(state["optimizer"])
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
     except (OSError, RuntimeError, ValueError, KeyError, EOFError, UnpicklingError) as error:
         raise UserError(f"{path} is damaged; remove the folder and start again") from error
     free = ("minutes", "tokens", "threads")
@@ -324,5 +226,42 @@ def _restore(
                 f"{out} holds a warm-up with {key}={stored[key]}, not {value}; go on with "
                 f"{stored[key]}, or name another --out"
             )
-    trainer.publish()
-    return Progress(**facts), programs.read_digests(out)
+    return SftProgress(**facts), programs.read_digests(out)
+
+
+def write_card(
+    out: Path, source: str, settings: Settings, progress: SftProgress, seeds: Sequence[str]
+) -> None:
+    """Writes README.md beside the weights; seed files are named without their folders."""
+    share = progress.share(settings.minutes, settings.tokens)
+    state = "finished" if share >= 1.0 else f"stopped at {share:.0%}; the same command goes on"
+    losses = [point["loss"] for point in progress.curve]
+    fall = f"{losses[0]:.2f} -> {losses[-1]:.2f}" if losses else "not recorded"
+    files = ", ".join(Path(name).name for name in seeds) or "none"
+    (out / "README.md").write_text(
+        f"""# {source}, warmed up for self-play
+
+A base for
+`azr-population train base=hf base.path=<this folder> base.prompt_format={settings.format}`.
+
+| what | value |
+|---|---|
+| weights from | {source} |
+| warm-up | {state} |
+| prompts | `{settings.format}` |
+| programs | a typed grammar of small functions, all executed; seed files: {files} |
+| demonstrations | {progress.demonstrations:,} in {progress.tokens:,} tokens; \
+{progress.too_long:,} were longer than a row and left out |
+| steps | {progress.steps} |
+| loss (nats a token) | {fall} |
+| time | {progress.seconds / 60:.0f} minutes, of them {progress.cpu_seconds / 60:.0f} \
+processor minutes, {settings.threads} threads |
+| learning rate, seed | {settings.learning_rate:g}, {settings.seed} |
+
+Supervised: it was shown proposals and answers, every program executed before. It has learned the
+form of an answer and small programs; `azr-population base validate <this folder>` measures how
+much.
+`warmup_programs.txt` has the digests of the programs it was shown, `warmup.json` the loss curve.
+""",
+        encoding="utf-8",
+    )

@@ -13,9 +13,7 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
-from azr_population.engines.base_config import read_config
-from azr_population.engines.base_folder import base_folder
-from azr_population.engines.base_sample import check_sample
+from azr_population.engines.base_folder import base_folder, read_config
 from azr_population.engines.sharding import shard_base
 from azr_population.errors import UserError, first_line
 
@@ -24,6 +22,15 @@ _SAMPLES, _SAMPLE_BYTES = 64, 1 << 16
 
 _ALIGNMENT = 64
 """Bytes. What torch's own allocator gives on a CPU, and what matrix kernels expect."""
+
+SAMPLE_FILE = "sample.json"
+"""Beside the weights: text that a base must read and score as it did when the sample was taken. A
+library that reads the files in another way goes wrong without a word: a tokenizer without its
+spaces, rotary tables with another period."""
+
+TOLERANCE = 0.05
+"""Nats, the mean over tokens of how far their log-probabilities are off. On the nano base bfloat16
+is off by 0.006, a rotary table of period 1e6 in place of 1e4 by 0.28."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """glibc's names (malloc.h) for what `keep_freed_memory` sets."""
@@ -52,7 +59,7 @@ def load_base(
     """The causal LM (eval mode, on `device`) and its fast tokenizer; for `path` see `base_folder`.
     With `shard` this process gets its part of the base (`sharding.py`).
 
-    Where the folder has a sample of its base (`base_sample.py`), the base is checked against it.
+    Where the folder has a sample of its base (`check_sample`), the base is checked against it.
 
     Raises UserError: no such base, no model or tokenizer in it, no such device, or a base that does
     not read and score its sample as it did.
@@ -174,3 +181,53 @@ def _page_out(tensor: torch.Tensor) -> None:
     start = tensor.data_ptr() & -mmap.PAGESIZE
     size = ctypes.c_size_t(tensor.data_ptr() + tensor.nbytes - start)
     ctypes.CDLL(None).madvise(ctypes.c_void_p(start), size, _MADV_PAGEOUT)
+
+
+def write_sample(folder: str | Path, model: nn.Module, tokenizer: Any, text: str) -> None:
+    """Writes the sample of the base that lies in `folder`: the text, its token ids, their
+    log-probabilities (nats, each given those before it)."""
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    logprobs = [round(float(value), 4) for value in _logprobs(model, ids)]
+    sample = {"text": text, "token_ids": ids, "logprobs": logprobs}
+    (Path(folder) / SAMPLE_FILE).write_text(json.dumps(sample) + "\n", encoding="utf-8")
+
+
+def check_sample(folder: str | Path, model: nn.Module, tokenizer: Any) -> None:
+    """Compares a loaded base with the sample in its folder; without one there is nothing to do.
+    Raises UserError: the text becomes other tokens, or they another text, or their scores are
+    others."""
+    file = Path(folder) / SAMPLE_FILE
+    if not file.exists():
+        return
+    sample = json.loads(file.read_text(encoding="utf-8"))
+    text, ids = sample["text"], sample["token_ids"]
+    encoded = tokenizer(text, add_special_tokens=False)["input_ids"]
+    if encoded != ids:
+        raise _refusal(
+            folder, f"encodes its sample as {len(encoded)} tokens, not as its {len(ids)}"
+        )
+    decoded = tokenizer.decode(ids, clean_up_tokenization_spaces=False)
+    if decoded != text:
+        raise _refusal(folder, f"decodes its sample as {decoded!r}, not as {text!r}")
+    off = float((_logprobs(model, ids) - torch.tensor(sample["logprobs"])).abs().mean())
+    if not off <= TOLERANCE:
+        raise _refusal(folder, f"scores the tokens of its sample {off:.2f} nats off, on average")
+
+
+def _refusal(folder: str | Path, what: str) -> UserError:
+    import transformers
+
+    return UserError(
+        f"base.path={folder}: with transformers {transformers.__version__} this base {what}; "
+        "use a release that this package was tested with (constraints/), or remove the folder's "
+        f"{SAMPLE_FILE} if you changed the base on purpose",
+        key="base.path",
+    )
+
+
+@torch.inference_mode()
+def _logprobs(model: nn.Module, ids: list[int]) -> torch.Tensor:
+    """[tokens - 1] in float32, on the CPU."""
+    tokens = torch.tensor([ids], device=next(model.parameters()).device)
+    logits = model(input_ids=tokens).logits[0, :-1].float()
+    return torch.log_softmax(logits, -1).gather(1, tokens[0, 1:, None])[:, 0].cpu()

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from azr_population.engines import vllm_versions as versions
-from azr_population.engines.base_config import rope_overrides
+from azr_population.engines.base_folder import rope_overrides
 from azr_population.engines.engine import NO_ADAPTER, Completion, Ids, Sampling
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter, Factors

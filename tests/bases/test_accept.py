@@ -3,8 +3,14 @@ from dataclasses import replace
 
 import pytest
 
-from azr_population.bases.accept import accept, valid_tasks
-from azr_population.bases.figures import TARGETS, Figures, missed, print_table
+from azr_population.bases.accept import (
+    TARGETS,
+    Figures,
+    accept,
+    missed,
+    print_table,
+    valid_tasks,
+)
 from azr_population.bases.nano import nano_base_path
 from azr_population.bases.programs import digest, write_digests
 from azr_population.config.schema import TaskConfig

@@ -8,8 +8,7 @@ import huggingface_hub
 import pytest
 
 from azr_population.bases import base_command, warmup
-from azr_population.bases.programs import digest, read_digests, write_digests
-from azr_population.bases.seeds import read_tasks
+from azr_population.bases.programs import digest, read_digests, read_tasks, write_digests
 from azr_population.cli import main
 
 SEED = {"snippet": "def f(a):\n    return a + [1]", "input": "[2]", "output": "[2, 1]"}
@@ -155,7 +154,7 @@ def test_what_is_no_base_is_named_as_it_was_typed(action, tmp_path, monkeypatch,
 
 
 def test_faults_are_told_before_anything_is_run(base_folder, tmp_path, monkeypatch, capsys):
-    for place in ("accept.accept", "seeds.Referee"):
+    for place in ("accept.accept", "programs.Referee"):
         monkeypatch.setattr(f"azr_population.bases.{place}", None)
     figures = str(tmp_path / "nowhere" / "x.json")
     assert main(["base", "validate", str(base_folder), "--out", figures]) == 2

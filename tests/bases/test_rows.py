@@ -1,12 +1,15 @@
-import numpy as np
 import pytest
 import torch
 from tiny_chat_base import make_model
 
-from azr_population.bases.demonstrations import Demonstration, DemonstrationSet, _chunk
-from azr_population.bases.nano.forward import may_attend
-from azr_population.bases.nano.packing import pack
-from azr_population.bases.rows import SOLVE_WEIGHT, encode_group
+from azr_population.bases.demonstrations import (
+    SOLVE_WEIGHT,
+    Demonstration,
+    DemonstrationSet,
+    _chunk,
+    encode_group,
+)
+from azr_population.bases.training import pack
 
 GROUP = DemonstrationSet(
     "solve", (Demonstration("abc1", "x"), Demonstration("abc22", "yz")), ("abc",)
@@ -43,12 +46,12 @@ def test_a_branch_in_a_row_reads_what_it_would_read_alone(tokenizer, attention):
     model = make_model(attn_implementation=attention)
     documents = [encode_group(group, tokenizer) for group in _chunk(1, "short", 0)[:30]]
     batch = next(pack(documents, rows=2, length=1024))
-    allowed = may_attend(torch.from_numpy(batch.documents), torch.from_numpy(batch.branches))
+    allowed = batch.may_attend
     bias = torch.zeros(allowed.shape).masked_fill(~allowed, torch.finfo(torch.float32).min)
     with torch.no_grad():
         packed = model(
-            input_ids=torch.from_numpy(batch.ids),
-            position_ids=torch.from_numpy(batch.positions),
+            input_ids=batch.ids,
+            position_ids=batch.positions,
             attention_mask=bias[:, None],
             use_cache=False,
         ).logits
@@ -57,8 +60,8 @@ def test_a_branch_in_a_row_reads_what_it_would_read_alone(tokenizer, attention):
             for number in range(int(batch.documents[row].max()) + 1):
                 inside = batch.documents[row] == number
                 last = batch.branches[row][inside].max()
-                own = inside & np.isin(batch.branches[row], (0, last))
-                alone = model(torch.from_numpy(batch.ids[row][own])[None]).logits[0]
+                own = inside & torch.isin(batch.branches[row], torch.tensor([0, last]))
+                alone = model(batch.ids[row][own][None]).logits[0]
                 assert (alone - packed[row][own]).abs().max() < 1e-4
                 compared += 1
     assert compared >= 3

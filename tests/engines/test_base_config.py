@@ -8,8 +8,7 @@ import pytest
 import torch
 import transformers
 
-from azr_population.engines.base_config import read_config, rope_overrides
-from azr_population.engines.base_folder import meta_model
+from azr_population.engines.base_folder import meta_model, read_config, rope_overrides
 from azr_population.engines.base_model import load_tokenizer
 from azr_population.engines.vllm_rollout import _config_overrides
 from azr_population.errors import UserError

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.engines.base_model import load_base
-from azr_population.engines.base_sample import FILE, check_sample, write_sample
+from azr_population.engines.base_model import SAMPLE_FILE as FILE
+from azr_population.engines.base_model import check_sample, load_base, write_sample
 from azr_population.errors import UserError
 
 TEXT = "abc de 12"

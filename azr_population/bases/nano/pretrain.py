@@ -1,33 +1,47 @@
-"""Pre-training of the nano base: one plain loop, in the spirit of nanochat.
+"""Pre-training of the nano base, in the spirit of nanochat, by the loop of `bases/training.py`.
 
-Covered: corpus made on the fly by killed children (every document is new), packed rows with a mask
-that keeps documents and branches apart, AdamW with warm-up and linear decay to zero, bfloat16
-matrix products, `torch.compile` where a C++ compiler is found, a checkpoint every few minutes.
-Not covered: several machines or GPUs, resuming a broken build, a search over hyper-parameters.
-
-A build is reproducible (same seed, machine, threads and versions) when its token budget ends it;
-one that its minutes end has seen as much as the machine could do in that time.
+The corpus is made on the fly by killed children, so every document is new. A build is reproducible
+(same seed, machine, threads and versions) when its token budget ends it; one that its minutes end
+has seen as much as the machine could do in that time.
 """
 
 import json
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
+import torch._dynamo
 
 from azr_population.bases.nano import corpus
-from azr_population.bases.nano.forward import logits, may_attend, rotary_table
-from azr_population.bases.nano.packing import Batch, Document, pack, read_document
-from azr_population.bases.nano.tokenizer import build_tokenizer, save_tokenizer
-from azr_population.engines.base_sample import write_sample
-from azr_population.errors import first_line
+from azr_population.bases.nano.tokenizer import EOS, build_tokenizer, save_tokenizer, vocabulary
+from azr_population.bases.training import (
+    Document,
+    Progress,
+    Schedule,
+    pack,
+    save_base,
+    train,
+)
+from azr_population.domains.code.nano_format import CODE, IN, OUT, PROPOSE, SOLVE
+from azr_population.domains.code.task import TaskType
+
+_IDS = vocabulary()
+_IN, _OUT, _CODE, _EOS = (_IDS[mark] for mark in (IN, OUT, CODE, EOS))
+_O, _I, _F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F
+
+# mark -> (token that opens a branch, token after which the completion begins, its weight)
+_RULES: dict[int, tuple[int | None, int | None, float]] = {
+    _IDS[PROPOSE[_O]]: (_IN, None, 1.0),
+    _IDS[PROPOSE[_I]]: (_IN, None, 1.0),
+    _IDS[PROPOSE[_F]]: (None, None, 1.0),
+    _IDS[SOLVE[_O]]: (_IN, _OUT, 3.0),
+    _IDS[SOLVE[_I]]: (_OUT, _IN, 2.0),
+    _IDS[SOLVE[_F]]: (None, _CODE, 2.0),
+}
 
 _CHUNKS = 10**6
 """Chunks of the corpus that a phase can draw on."""
@@ -39,7 +53,7 @@ SAMPLE = (
     "<PO>def f(n):\n    x = 0\n    for i in range(2):\n        x -= i - 7\n"
     "    x = [i + n for i in range(4)]\n    return [i - n for i in range(4)]<in>5<eos>"
 )
-"""What a base has to read and score as it did when it was built; see `engines/base_sample.py`."""
+"""What a base has to read and score as it did when it was built; see `base_model.check_sample`."""
 
 
 @dataclass(frozen=True)
@@ -121,11 +135,9 @@ def build(
     seed: int = 1,
     threads: int = 2,
     recipe: BuildRecipe | None = None,
-    start: str | Path | None = None,
-    checkpoint_minutes: float = 5.0,
     compile: bool = True,
     log: Callable[[str], None] = print,
-    log_steps: int = 200,
+    log_seconds: float = 20.0,
 ) -> dict[str, Any]:
     """Make corpus, tokenizer and weights; write a folder that the Auto classes load.
 
@@ -134,7 +146,6 @@ def build(
         minutes: wall-clock limit. A phase's learning rate is at zero when its share of them or its
             token budget ends.
         threads: torch threads. The corpus needs about a sixth of another core.
-        start: a folder of an earlier build whose weights to go on from, with the last phase only.
 
     Returns the facts of the build: per phase steps, tokens, seconds and the loss curve.
     """
@@ -142,100 +153,40 @@ def build(
     out = Path(out_dir)
     out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(threads)
-    tokenizer = save_tokenizer(out)
-    model = new_model(recipe, seed)
-    phases = list(enumerate(recipe.phases))
+    tokenizer, model = build_tokenizer(), new_model(recipe, seed)
     facts: dict[str, Any] = {"seed": seed, "recipe": asdict(recipe), "torch": torch.__version__,
                              "threads": threads, "phases": []}  # fmt: skip
-    if start is not None:
-        model.load_state_dict(type(model).from_pretrained(start).float().state_dict())
-        phases = phases[-1:]
-        facts["phases"] = json.loads((Path(start) / "build.json").read_text())["phases"]
-    loss_of = _loss_function(model, recipe, compile, log)
+    if compile and shutil.which("g++"):
+        # A compiler that fails (without Python's headers, say) costs speed only.
+        torch._dynamo.config.suppress_errors = True
+        model.base_model.compile(dynamic=False)
+    elif compile:
+        log("no g++: training without torch.compile, about half as fast")
     log(f"parameters {model.num_parameters():,}, vocabulary {len(tokenizer)}")
-    for number, phase in phases:
+
+    def save() -> None:
+        save_base(model, tokenizer, out, SAMPLE)
+        save_tokenizer(out)
+
+    for number, phase in enumerate(recipe.phases):
         documents = _documents(tokenizer, seed, recipe, number, phase)
         shuffled = _shuffled(documents, recipe.shuffle, np.random.default_rng((seed, number)))
-        trainer = _Trainer(model, recipe, phase, loss_of, out, log, log_steps)
-        facts["phases"].append(
-            trainer.run(
-                pack(shuffled, recipe.rows, recipe.length),
-                60.0 * minutes * phase.minutes,
-                60.0 * checkpoint_minutes,
-            )
+        batches = pack(shuffled, recipe.rows, recipe.length)
+        schedule = Schedule(
+            phase.learning_rate,
+            recipe.warmup_steps,
+            minutes * phase.minutes,
+            phase.tokens,
+            recipe.max_grad_norm,
         )
-        save(model, out)
-    write_sample(out, model, tokenizer, SAMPLE)
+        progress, optimizer = Progress(), _optimizer(model, recipe)
+        train(
+            model, batches, optimizer, schedule, progress, save, log,
+            log_seconds=log_seconds,
+        )  # fmt: skip
+        facts["phases"].append(asdict(progress))
     (out / "build.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     return facts
-
-
-@dataclass
-class _Trainer:
-    """The loop of one phase."""
-
-    model: Any
-    recipe: BuildRecipe
-    phase: Phase
-    loss_of: Callable[[Batch], torch.Tensor]
-    out: Path
-    log: Callable[[str], None]
-    log_steps: int
-
-    def run(self, batches: Iterator[Batch], seconds: float, checkpoint: float) -> dict[str, Any]:
-        """Until the tokens or the seconds are used up; a checkpoint every so many seconds."""
-        optimizer = _optimizer(self.model, self.recipe)
-        started = saved = time.monotonic()
-        seen = 0
-        curve: list[dict[str, float]] = []
-        window: list[float] = []
-        for step in count(1):
-            elapsed = time.monotonic() - started
-            progress = max(seen / self.phase.tokens, elapsed / seconds)
-            if progress >= 1.0:
-                break
-            batch = next(batches)
-            rate = self.phase.learning_rate
-            rate *= min(step / self.recipe.warmup_steps, 1.0 - progress, 1.0)
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-            loss = self.loss_of(batch)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
-            optimizer.step()
-            optimizer.zero_grad()
-            seen += batch.tokens
-            window.append(loss.item())
-            if step % self.log_steps == 0:
-                mean = sum(window) / len(window)
-                curve.append({"step": step, "tokens": seen, "loss": round(mean, 4)})
-                self.log(
-                    f"step {step} tokens {seen / 1e6:.2f}M loss {mean:.4f} lr {rate:.2e} "
-                    f"{seen / (time.monotonic() - started):.0f} tok/s {elapsed / 60:.1f} min"
-                )
-                window = []
-            if time.monotonic() - saved > checkpoint:
-                save(self.model, self.out)
-                saved = time.monotonic()
-        return {
-            "steps": step - 1,
-            "tokens": seen,
-            "seconds": round(time.monotonic() - started, 1),
-            "curve": curve,
-        }
-
-
-def save(model: Any, out: Path) -> None:
-    """Write config and bfloat16 weights; what is in the folder is replaced at once."""
-    import copy
-
-    half = copy.deepcopy(model).to(torch.bfloat16)
-    scratch = out / "writing"
-    half.save_pretrained(scratch)
-    for path in scratch.iterdir():
-        path.chmod(0o644)
-        path.replace(out / path.name)
-    shutil.rmtree(scratch)
 
 
 def _documents(
@@ -272,45 +223,28 @@ def _optimizer(model: Any, recipe: BuildRecipe) -> torch.optim.Optimizer:
     return torch.optim.AdamW(groups, lr=0.0, betas=recipe.betas, fused=True)
 
 
-def _loss_function(
-    model: Any, recipe: BuildRecipe, compile: bool, log: Callable[[str], None]
-) -> Callable[[Batch], torch.Tensor]:
-    """Batch -> weighted mean cross-entropy of the tokens with a weight."""
-    config = model.config
-    table = rotary_table(
-        recipe.length, config.hidden_size // config.num_attention_heads, ROPE_THETA
-    )
-
-    def loss(
-        ids: torch.Tensor,
-        positions: torch.Tensor,
-        documents: torch.Tensor,
-        branches: torch.Tensor,
-        weights: torch.Tensor,
-    ) -> torch.Tensor:
-        allowed = may_attend(documents, branches)
-        scores = logits(model, ids, positions, allowed, table, torch.bfloat16)
-        each = F.cross_entropy(scores[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
-        wanted = weights[:, 1:].flatten()
-        return (each * wanted).sum() / wanted.sum()
-
-    compiled: Callable[..., torch.Tensor] | None = None
-    if compile and shutil.which("g++"):
-        compiled = torch.compile(loss, dynamic=False)
-    elif compile:
-        log("no g++: training without torch.compile, about half as fast")
-
-    def of_batch(batch: Batch) -> torch.Tensor:
-        nonlocal compiled
-        arrays = (batch.ids, batch.positions, batch.documents, batch.branches, batch.weights)
-        tensors = [torch.from_numpy(array) for array in arrays]
-        if compiled is not None:
-            try:
-                return compiled(*tensors)
-            except Exception as error:  # a compiler without Python's headers, say
-                reason = first_line(error)
-                log(f"torch.compile failed, training without it, about half as fast: {reason}")
-                compiled = None
-        return loss(*tensors)
-
-    return of_batch
+def read_document(ids: Sequence[int]) -> Document:
+    """Branches and weights by the document's mark, its first token."""
+    opens, begins, weight = _RULES[ids[0]]
+    tokens = np.asarray(ids, dtype=np.int64)
+    length = len(tokens)
+    starts = np.flatnonzero(tokens == opens) if opens is not None else np.empty(0, dtype=np.int64)
+    branches = np.zeros(length, dtype=np.int64)
+    positions = np.arange(length)
+    for branch, start in enumerate(starts, 1):
+        branches[start:] = branch
+        positions[start:] = np.arange(length - start) + starts[0]
+    weights = np.zeros(length, dtype=np.float32)
+    if begins is None:
+        weights[1:] = weight
+        weights[starts[1:]] = 0.0
+    else:
+        answering = False
+        for place, token in enumerate(ids):
+            if answering:
+                weights[place] = weight
+            if token == begins:
+                answering = True
+            elif token == _EOS:
+                answering = False
+    return Document(tokens, positions, branches, weights)
