@@ -28,7 +28,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PretrainedConfig
 from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import Sampling
-from azr_population.engines.torch_engine import make_bank
+from azr_population.engines.torch_rollout import make_bank
 from azr_population.versions import installed
 from azr_population.weights.adapter import LoraSpec
 

@@ -38,8 +38,7 @@ from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, Rollout, Sampling, TrainingSample
 from azr_population.engines.local import LocalEngine
 from azr_population.engines.memory import Architecture, Load
-from azr_population.engines.torch_engine import make_bank
-from azr_population.engines.torch_rollout import TorchRollout
+from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.errors import first_line
 from azr_population.versions import installed
 from azr_population.weights.adapter import LoraSpec

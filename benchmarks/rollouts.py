@@ -37,8 +37,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from azr_population.engines import vllm_versions
 from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.engine import Sampling
-from azr_population.engines.torch_engine import make_bank
-from azr_population.engines.torch_rollout import TorchRollout
+from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.versions import installed
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.peft_folder import save_adapter

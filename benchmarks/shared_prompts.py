@@ -26,9 +26,8 @@ from transformers import LlamaConfig
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.engine import Completion, Sampling, TrainingSample
-from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_learner import TorchLearner
-from azr_population.engines.torch_rollout import TorchRollout
+from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.versions import installed
 from azr_population.weights.adapter import LoraSpec
 

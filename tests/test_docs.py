@@ -26,7 +26,7 @@ from azr_population.cli import app, main
 from azr_population.config.inside_azr import PopulationSettings, arms
 from azr_population.config.load import load_config
 from azr_population.engines.base_model import load_base
-from azr_population.engines.torch_engine import make_bank
+from azr_population.engines.torch_rollout import make_bank
 from azr_population.hosts.local.check import check_config
 from azr_population.hosts.local.played import Run
 from azr_population.registry import trust

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from azr_population.analysis.statistics import Estimate, interval
 from azr_population.bases.nano.corpus import is_held_out
 from azr_population.bases.programs import digest, read_digests
 from azr_population.config.schema import TaskConfig
@@ -25,7 +26,6 @@ from azr_population.engines.engine import Completion, Sampling
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.pages.console.pulse import sign_of_life
 from azr_population.referee import Referee
-from azr_population.analysis.statistics import Estimate, interval
 from azr_population.runs.records import show
 from azr_population.weights.adapter import LoraSpec
 

@@ -19,8 +19,8 @@ from azr_population.engines.local import LocalEngine
 from azr_population.engines.rollouts import ROLLOUTS, RolloutSettings, Served
 from azr_population.engines.sharding import ranks
 from azr_population.engines.text import TextEngine
-from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_learner import TorchLearner
+from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
 from azr_population.versions import installed
 from azr_population.weights.adapter import LoraSpec

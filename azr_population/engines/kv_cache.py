@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from azr_population.engines.shared_prefix import SharedPrefix
+from azr_population.engines.attention import SharedPrefix
 
 
 class GrowingCache(Cache):

@@ -1,6 +1,6 @@
-"""Which rows of a member's update go through the model together, and how they are laid out.
+"""Which rows go through the model together and on which rank, and how an update lays them out.
 
-Plainly each sample has a row to itself, padded on the right. Where the base allows it
+Plainly each sample of an update has a row to itself, padded on the right. Where the base allows it
 (`prompt_sharing.py`), completions of one prompt are laid out behind it, and several such units in a
 row, so that a prompt is computed once and hardly anything is padding:
 
@@ -9,13 +9,13 @@ row, so that a prompt is computed once and hardly anything is padding:
 A completion sees its prompt and itself, at the positions that it would have alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from azr_population.engines.engine import Ids, TrainingSample
+from azr_population.engines.engine import NO_ADAPTER, Ids, TrainingSample
 
 _WIDTH = 96
 """Tokens of a row that takes several units: attention costs more in longer ones, padding is more
@@ -170,3 +170,52 @@ def _sees(segment: Tensor, before: Tensor) -> Tensor:
     asks, asked = segment[:, :, None], segment[:, None, :]
     seen = (asks == asked) | (before[:, :, None] == asked)
     return seen.tril().unsqueeze(1)
+
+
+def slot_batches(
+    lengths: Sequence[int], slots: Sequence[int], max_tokens: int, max_rows: int | None = None
+) -> Iterator[list[int]]:
+    """Places of rows to put through the model together: by slot, because the bank routes runs of
+    rows; then by length, to pad little.
+
+    A batch has at most `max_tokens` tokens when all its rows are padded to the longest, and at most
+    `max_rows` rows; a row that is longer by itself goes alone. Rows of the bare base are never
+    beside a member's.
+    """
+    batch: list[int] = []
+    longest = 0
+    for row in sorted(range(len(lengths)), key=lambda row: (slots[row], lengths[row])):
+        longest = max(longest, lengths[row])
+        full = len(batch) == max_rows or (len(batch) + 1) * longest > max_tokens
+        if batch and (full or (slots[batch[-1]] == NO_ADAPTER) != (slots[row] == NO_ADAPTER)):
+            yield batch
+            batch, longest = [], lengths[row]
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def deal(
+    lengths: Sequence[int], slots: Sequence[int], ranks: int, prompts: Sequence[Hashable]
+) -> list[list[int]]:
+    """The rows of each rank: copies of a prompt for one member together, because they share its
+    cache, unless they are more than a rank's share; of each member as many long rows as any other
+    rank's (dealt in snake order by length).
+
+    `prompts` tell the rows' prompts apart.
+    """
+    copies: dict[tuple[int, Hashable], list[int]] = {}
+    for row in range(len(lengths)):
+        copies.setdefault((slots[row], prompts[row]), []).append(row)
+    most = max(1, -(-len(lengths) // ranks))
+    parts = [
+        rows[start : start + most]
+        for rows in copies.values()
+        for start in range(0, len(rows), most)
+    ]
+    parts.sort(key=lambda rows: (slots[rows[0]], sum(lengths[row] for row in rows)))
+    dealt: list[list[int]] = [[] for _ in range(ranks)]
+    for number, rows in enumerate(parts):
+        turn, place = divmod(number, ranks)
+        dealt[ranks - 1 - place if turn % 2 else place] += rows
+    return dealt

@@ -1,6 +1,6 @@
 """Whether a base's completions can share the computation of their prompt.
 
-They share its keys and values while they are sampled (`shared_prefix.py`), and the whole of it in
+They share its keys and values while they are sampled (`attention.py`), and the whole of it in
 an update (`micro_batches.py`). On a CPU only: GPUs have kernels of their own for either.
 """
 
@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from azr_population.engines import shared_prefix
+from azr_population.engines import attention
 from azr_population.engines.attention import is_strided
 from azr_population.engines.engine import Completion, TrainingSample
 from azr_population.engines.micro_batches import PromptGroup, collate
@@ -27,10 +27,10 @@ def shares_prompts(model: Any) -> bool:
     if model not in _proved:
         _proved[model] = (
             is_strided(model)
-            and shared_prefix.has_kernel()
+            and attention.has_kernel()
             # Its weights can be gathered for passes that all ranks make, and not in this mode.
             and not is_shared_out(model)
-            and shared_prefix.attends_to_all(model.config)
+            and attention.attends_to_all(model.config)
             and _agrees(model)
         )
     return _proved[model]

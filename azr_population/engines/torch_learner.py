@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.engine import Ids, TrainingSample, Updates
-from azr_population.engines.log_probs import log_probs
 from azr_population.engines.micro_batches import collate, length, nothing, pieces
 from azr_population.engines.policy_gradient import finish_metrics, metric_names, policy_loss
 from azr_population.engines.prompt_sharing import shares_prompts
 from azr_population.engines.sharding import give_back
+from azr_population.engines.token_log_probs import log_probs
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.bank import Bank
 

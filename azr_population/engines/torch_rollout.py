@@ -1,4 +1,5 @@
-"""The rollout in plain torch: `decoding.decode` on batches that fit the memory."""
+"""A base in torch with a bank of members on it, and the rollout that samples from it:
+`decoding.decode` on batches that fit the memory."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -7,14 +8,25 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from azr_population.engines.batching import slot_batches
+from azr_population.engines.attention import use_strided_attention
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import Completion, Ids, Sampling
-from azr_population.weights.adapter import Adapter
+from azr_population.engines.micro_batches import slot_batches
+from azr_population.weights.adapter import Adapter, LoraSpec
 from azr_population.weights.bank import Bank
 
 ROWS, TOKENS = 512, 393_216
 """Most rows of a batch, and most tokens that its KV cache can grow to (docs/azr.md, Memory)."""
+
+
+def make_bank(model: nn.Module, spec: LoraSpec, generators: Sequence[torch.Generator]) -> Bank:
+    """A bank on a model made ready to sample from; slot i is drawn by `generators[i]`."""
+    if next(model.parameters()).device.type == "cpu":
+        use_strided_attention(model)
+    bank = Bank(model, spec, len(generators))
+    for slot, generator in enumerate(generators):
+        bank.init_member(slot, generator)
+    return bank
 
 
 class TorchRollout:

@@ -14,7 +14,7 @@ from azr_population.engines.base_folder import context_of
 from azr_population.engines.base_model import fingerprint, load_base, stop_ids
 from azr_population.engines.engine import Rollout
 from azr_population.engines.rollouts import RolloutSettings, Served
-from azr_population.engines.torch_engine import make_bank
+from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
 from azr_population.method.members.member import Rating
 from azr_population.runs import RunDirectory

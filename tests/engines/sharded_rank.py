@@ -20,7 +20,7 @@ from azr_population.config.schema import LearnerConfig
 from azr_population.engines.base_model import load_base
 from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, TrainingSample
-from azr_population.engines.torch_engine import make_bank
+from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
 
 # Before the ranks are forked: so it is imported once. Its own modules come when they are asked for.

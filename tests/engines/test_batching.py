@@ -2,8 +2,8 @@
 
 import pytest
 
-from azr_population.engines.batching import deal, slot_batches
 from azr_population.engines.engine import Sampling
+from azr_population.engines.micro_batches import deal, slot_batches
 
 
 def test_batches_hold_one_run_of_each_member_and_no_more_than_they_may():

@@ -7,7 +7,7 @@ import torch
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, TrainingSample
-from azr_population.engines.torch_engine import make_bank
+from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
 
 

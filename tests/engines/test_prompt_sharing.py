@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
 
-from azr_population.engines import shared_prefix
+from azr_population.engines import attention
 from azr_population.engines.attention import use_strided_attention
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import Sampling, TrainingSample
@@ -134,6 +134,6 @@ def test_an_update_shares_where_it_may_and_not_where_it_must_not(another_engine)
 
 
 def test_layers_that_do_not_attend_through_ours_are_told_of(engine, monkeypatch):
-    monkeypatch.setattr(shared_prefix, "current", lambda: None)
+    monkeypatch.setattr(attention, "current", lambda: None)
     with pytest.raises(RuntimeError, match="0 of 2 layers attended to the shared prompt"):
         sampled(engine, True)

@@ -10,7 +10,7 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
 from azr_population.domains.code.domain import Code
 from azr_population.engines.base_model import fingerprint, load_base
-from azr_population.engines.torch_engine import make_bank
+from azr_population.engines.torch_rollout import make_bank
 from azr_population.method.export import export_members, write_snapshot
 from azr_population.method.members import Rating
 from azr_population.method.population import Population

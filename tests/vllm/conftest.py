@@ -10,8 +10,8 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
-from azr_population.engines.torch_engine import make_bank
 from azr_population.engines.torch_learner import TorchLearner
+from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
 SLOTS = 4

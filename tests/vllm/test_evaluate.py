@@ -5,7 +5,7 @@ import torch
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.engines.base_model import load_base
-from azr_population.engines.torch_engine import make_bank
+from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.peft_folder import save_adapter
 

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import ray
-
-from azr_population.engines.workers.address import check_reachable
-from azr_population.engines.workers.placement import start_groups
-from azr_population.engines.workers.ray_engine import RayEngine
-from azr_population.engines.workers.worker import WorkerSettings
 from azr_population.errors import UserError, first_line
+
+if TYPE_CHECKING:
+    from azr_population.engines.workers.ray_engine import RayEngine
+    from azr_population.engines.workers.worker import WorkerSettings
+
+_SECONDS = 5.0
+
+
+def check_reachable(address: str) -> None:
+    """Raises `UserError` where `address` (`host:port`, as RAY_ADDRESS has it) does not answer.
+
+    Ray itself goes on trying for minutes. `auto` and `local` name no place and are left to Ray.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"RAY_ADDRESS={address}: nobody answers there ({error}); start one by "
+            "ray start --head, or unset it for a Ray of this run's own"
+        ) from error
 
 
 @contextmanager
@@ -22,6 +41,11 @@ def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator
     Raises:
         UserError: there is no such cluster, or it has no room.
     """
+    import ray
+
+    from azr_population.engines.workers.placement import start_groups
+    from azr_population.engines.workers.ray_engine import RayEngine
+
     address = os.environ.get("RAY_ADDRESS")
     check_reachable(address or "")
     try:

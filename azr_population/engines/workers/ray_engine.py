@@ -7,12 +7,10 @@ from typing import Any
 import ray
 from torch import Tensor
 
-from azr_population.engines.batching import deal
 from azr_population.engines.data_parallel import piece_tokens
 from azr_population.engines.engine import Completion, Ids, Sampling, TrainingSample, Updates
-from azr_population.engines.micro_batches import length, pieces
-from azr_population.engines.workers.lost_workers import watched
-from azr_population.engines.workers.placement import PlacedGroup
+from azr_population.engines.micro_batches import deal, length, pieces
+from azr_population.engines.workers.placement import PlacedGroup, watched
 from azr_population.weights.adapter import Adapter
 
 

@@ -78,7 +78,7 @@ def user_message(error: BaseException) -> str | None:
     """What to tell the user about an error of the driver, in one line; None for a defect."""
     from ray.exceptions import RayActorError, RayTaskError
 
-    from azr_population.engines.workers.lost_workers import cause_of_death
+    from azr_population.engines.workers.placement import cause_of_death
     from azr_population.errors import UserError
 
     if isinstance(error, RayTaskError):

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from azr_population.engines.workers.address import check_reachable
+from azr_population.engines.workers.local_group import check_reachable
 from azr_population.errors import UserError
 
 

@@ -24,7 +24,7 @@ def raised(cause: Exception) -> Exception:
 def test_what_the_user_can_mend_is_told_in_the_workers_line() -> None:
     error = raised(UserError("lora.rank=600: vLLM takes at most 512"))
     assert isinstance(error, UserError) and "\n" in str(error)
-    from azr_population.engines.workers.lost_workers import watched
+    from azr_population.engines.workers.placement import watched
 
     def call() -> None:
         raise error
@@ -36,12 +36,12 @@ def test_what_the_user_can_mend_is_told_in_the_workers_line() -> None:
 
 def test_other_errors_of_living_workers_are_raised_as_they_are(monkeypatch) -> None:
     error = raised(ValueError("no"))
-    from azr_population.engines.workers import lost_workers
+    from azr_population.engines.workers import placement
 
     def call() -> None:
         raise error
 
-    monkeypatch.setattr(lost_workers.ray, "wait", lambda *signs, **options: None)
+    monkeypatch.setattr(placement.ray, "wait", lambda *signs, **options: None)
     with pytest.raises(ValueError, match="no") as caught:
-        lost_workers.watched("members", NOBODY, call, "resume")
+        placement.watched("members", NOBODY, call, "resume")
     assert caught.value is error

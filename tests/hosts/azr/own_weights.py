@@ -7,8 +7,7 @@ import torch
 from azr_population.engines.base_model import load_base
 from azr_population.engines.engine import Rollout
 from azr_population.engines.rollouts import RolloutKind, RolloutSettings, Served
-from azr_population.engines.torch_engine import make_bank
-from azr_population.engines.torch_rollout import TorchRollout
+from azr_population.engines.torch_rollout import TorchRollout, make_bank
 
 
 class OwnWeights(RolloutKind):

@@ -20,7 +20,7 @@ from verl import DataProto  # noqa: E402
 from azr_population.config.schema import LearnerConfig  # noqa: E402
 from azr_population.engines.base_model import load_base  # noqa: E402
 from azr_population.engines.rollouts import RolloutSettings  # noqa: E402
-from azr_population.engines.torch_engine import make_bank  # noqa: E402
+from azr_population.engines.torch_rollout import make_bank  # noqa: E402
 from azr_population.engines.workers import placement  # noqa: E402
 from azr_population.engines.workers.placement import start_groups  # noqa: E402
 from azr_population.engines.workers.worker import WorkerSettings  # noqa: E402
