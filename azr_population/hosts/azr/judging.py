@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from azr_population.domains.code.task import Proposal, Task, TaskType
 from azr_population.domains.code_e.formats import CODE_E
 from azr_population.engines.engine import Completion
-from azr_population.hosts.azr.ahead import Ahead
+from azr_population.hosts.azr.executors import PrefetchingExecutor, RecordingExecutor
 from azr_population.hosts.azr.step import Step, completions
-from azr_population.hosts.azr.verdicts import Verdicts
 from azr_population.method.matchmaking import Match
 from azr_population.method.phases import describe
 from azr_population.method.rewards import UNPARSABLE, student_reward_of
@@ -46,9 +45,9 @@ class Judge:
         self._estimate = self._manager._get_problem_generator_rewards_and_valid_programs
         self._data_dict = self._manager._get_data_dict
         self._batch: list[Row] = []
-        self._verdicts = Verdicts(None)
+        self._verdicts = RecordingExecutor(None)
         self._executed: list[bool] = []
-        self._ahead: Ahead | None = None
+        self._ahead: PrefetchingExecutor | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """AZR's call: (reward tensor [rows, R], metrics, valid programs, correct predictions)."""
@@ -89,7 +88,7 @@ class Judge:
                 strict=True,
             )
         ]
-        self._verdicts, self._executed = Verdicts(kwargs["executor"]), []
+        self._verdicts, self._executed = RecordingExecutor(kwargs["executor"]), []
         manager = copy.copy(self._manager)
         manager._get_data_dict = self._watched_data_dict
         if self._ahead:
@@ -116,10 +115,10 @@ class Judge:
     def _running_ahead(self, executor: Any) -> Iterator[None]:
         """Inside, AZR's own executor is answered ahead; another is left alone, and so is that of
         code_e, whose programs AZR runs twice to see whether they differ."""
-        if not Ahead.works_with(executor):
+        if not PrefetchingExecutor.works_with(executor):
             yield
             return
-        with Ahead(executor).answering() as self._ahead:
+        with PrefetchingExecutor(executor).answering() as self._ahead:
             try:
                 yield
             finally:
@@ -132,7 +131,7 @@ class Judge:
         self._executed.append(self._verdicts.checked > before)
         return data_dict
 
-    def _proposals(self, data: Any, ahead: Ahead) -> Callable[..., Any]:
+    def _proposals(self, data: Any, ahead: PrefetchingExecutor) -> Callable[..., Any]:
         """In the place of AZR's method for one row: all rows at its first call, their programs
         together."""
         made: Iterator[tuple[Any, bool]] | None = None
@@ -144,7 +143,7 @@ class Judge:
             if made is None:
 
                 def checked(row: int) -> tuple[Any, bool]:
-                    asked = Verdicts(executor)
+                    asked = RecordingExecutor(executor)
                     told = self._data_dict(data[row], kind, asked, banned, uid, *rest)
                     return told, asked.checked > 0
 
@@ -156,7 +155,7 @@ class Judge:
 
         return data_dict
 
-    def _answers(self, kind: str, data: Any, ahead: Ahead) -> Callable[..., Any]:
+    def _answers(self, kind: str, data: Any, ahead: PrefetchingExecutor) -> Callable[..., Any]:
         """The same for answers to AZR's tasks, which it executes after it has read all of them."""
         made: Iterator[Any] | None = None
 
@@ -164,7 +163,7 @@ class Judge:
             nonlocal made
             if made is None:
                 read = [self._data_dict(data[row], *known) for row in range(len(data))]
-                ahead.foresee(
+                ahead.prefetch(
                     functools.partial(_evaluated, request)
                     for one in read
                     for request in _requests(kind, one)
@@ -174,12 +173,12 @@ class Judge:
 
         return data_dict
 
-    def _foresee(
+    def _prefetch(
         self, data_dicts: Any, valid: Sequence[int], written: Sequence[Completion]
     ) -> None:
         """Runs what the estimate is going to ask for, now that the students have written."""
         if self._ahead:
-            self._ahead.foresee(
+            self._ahead.prefetch(
                 functools.partial(_evaluated, request)
                 for place, index in enumerate(valid)
                 for request in self._verdicts.requests(
@@ -202,8 +201,8 @@ class Judge:
         students = [self._batch[index].match.student.slot for index in valid]
         # AZR repeats the list of prompts n_samples times.
         with self._group.routed(students * n_samples) as group:
-            witness = _Witness(group, students * n_samples, self._read)
-            witness.then = functools.partial(self._foresee, data_dicts, valid)
+            witness = _RecordingWorkerGroup(group, students * n_samples, self._read)
+            witness.then = functools.partial(self._prefetch, data_dicts, valid)
             for index in valid:
                 if self._batch[index].type == CODE_E:
                     # AZR's estimate reads this key, which its own proposals do not have.
@@ -231,7 +230,7 @@ class Judge:
         return rewards, programs
 
 
-class _Witness:
+class _RecordingWorkerGroup:
     """The matched students, for one difficulty estimate; remembers what they wrote."""
 
     then: Callable[[Sequence[Completion]], None]

@@ -205,21 +205,23 @@ def test_without_a_valid_proposal_nobody_is_asked(judged: Any) -> None:
 def test_it_judges_alike_whether_programs_run_ahead(
     judged: Any, kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    from azr_population.hosts.azr.ahead import Ahead
+    from azr_population.hosts.azr.executors import PrefetchingExecutor
     from azr_population.patches import EVALS, apply, undo
 
     # As in a run: outputs are compared and not executed.
     apply(EVALS)
     request.addfinalizer(lambda: undo(EVALS))
-    made: list[Ahead] = []
-    initialise = Ahead.__init__
+    made: list[PrefetchingExecutor] = []
+    initialise = PrefetchingExecutor.__init__
     monkeypatch.setattr(
-        Ahead, "__init__", lambda self, *a: (made.append(self), initialise(self, *a))[1]
+        PrefetchingExecutor,
+        "__init__",
+        lambda self, *a: (made.append(self), initialise(self, *a))[1],
     )
     ks = [0, 1, 2, None, "9 / 0", 1]
     rewards, step, _ = judged("adversarial", ks, kind)
     assert len(made) == 1 and made[0].missed == 0
-    monkeypatch.setattr(Ahead, "works_with", lambda executor: False)
+    monkeypatch.setattr(PrefetchingExecutor, "works_with", lambda executor: False)
     alone, one_by_one, _ = judged("adversarial", ks, kind)
     assert rewards == alone and len(made) == 1
     for row, other in zip(step.rows, one_by_one.rows, strict=True):

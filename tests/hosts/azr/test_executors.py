@@ -13,7 +13,7 @@ from typing import Any
 import needs
 import pytest
 
-from azr_population.hosts.azr.ahead import Ahead
+from azr_population.hosts.azr.executors import PrefetchingExecutor
 
 AZR_HOME = Path(os.environ.get("AZR_HOME", ""))
 LIMIT = 2
@@ -22,7 +22,7 @@ LOOP = "def f(a):\n    while True:\n        pass"
 
 
 class Counting:
-    """An executor in small, as far as `Ahead` looks at it: a program prints its length."""
+    """An executor in small: a program prints its length."""
 
     max_workers = 1
     _process_pool = None
@@ -46,10 +46,10 @@ class Counting:
         return (printed != "True" and int(printed)) + (self.judged(more) if more else 0)
 
 
-def test_what_is_foreseen_runs_once_and_together() -> None:
+def test_what_is_prefetchn_runs_once_and_together() -> None:
     executor = Counting()
-    with Ahead(executor).answering() as ahead:
-        ahead.foresee([lambda asked, n=n: asked.judged("x" * n) for n in (3, 5, 3)])
+    with PrefetchingExecutor(executor).answering() as ahead:
+        ahead.prefetch([lambda asked, n=n: asked.judged("x" * n) for n in (3, 5, 3)])
         assert executor.batches == [["xxx", "xxxxx"]]
         assert [executor.judged("x" * n) for n in (3, 5, 3)] == [3, 5, 3]
         assert ahead.missed == 0 and len(executor.batches) == 1
@@ -60,7 +60,7 @@ def test_what_is_foreseen_runs_once_and_together() -> None:
 def test_calls_go_on_together_as_far_as_they_ask() -> None:
     executor = Counting()
     asks = [("a", ""), ("bb", "more"), ("a", "more"), ("ccc", "")]
-    with Ahead(executor).answering() as ahead:
+    with PrefetchingExecutor(executor).answering() as ahead:
         calls = [lambda one=one: executor.judged(*one) for one in asks]
         assert ahead.together(calls) == [1, 6, 5, 3]
     assert [sorted(batch) for batch in executor.batches] == [["a", "bb", "ccc"], ["more"]]
@@ -73,7 +73,7 @@ def test_an_error_of_a_call_is_raised_and_none_is_left_waiting() -> None:
         executor.apply("a")
         raise KeyError("gone")
 
-    with Ahead(executor).answering() as ahead:
+    with PrefetchingExecutor(executor).answering() as ahead:
         with pytest.raises(KeyError, match="gone"):
             ahead.together([fail, lambda: executor.judged("b")])
         assert ahead.together([]) == []
@@ -142,9 +142,9 @@ def test_azrs_verdicts_are_the_same_ahead_as_one_by_one(executor: Any) -> None:
     alone = [executor.check_all(**one) for one in asked]
     scores = [executor.eval_input_prediction(**one) for one in judged]
     between = time.perf_counter()
-    with Ahead(executor, processes=4).answering() as ahead:
+    with PrefetchingExecutor(executor, processes=4).answering() as ahead:
         together = ahead.together([lambda one=one: executor.check_all(**one) for one in asked])
-        ahead.foresee(
+        ahead.prefetch(
             [lambda asking, one=one: asking.eval_input_prediction(**one) for one in judged]
         )
         told = [executor.eval_input_prediction(**one) for one in judged]
@@ -161,7 +161,7 @@ def test_azrs_verdicts_are_the_same_ahead_as_one_by_one(executor: Any) -> None:
 @needs.azr_checkout
 def test_endless_loops_wait_together(executor: Any) -> None:
     loops = [LOOP.replace("pass", f"a = {n}") for n in range(6)]
-    with Ahead(executor, processes=6).answering() as ahead:
+    with PrefetchingExecutor(executor, processes=6).answering() as ahead:
         started = time.perf_counter()
         told = ahead.together(
             [lambda code=code: executor.check_all(code=code, inputs="1") for code in loops]
