@@ -267,14 +267,18 @@ class BaseConfig(Section):
 class ComputeConfig(Section):
     """How members are trained, as far as both hosts take it from the user."""
 
+    optimizer: str = "adamw"
+    """Of each member: `adamw`, or `module.Class`: a `torch.optim.Optimizer` of yours."""
+    policy_loss: str = "ppo"
+    """A token's loss by its ratio and advantage: `ppo` (clipped), or `module.function` of yours."""
     importance_sampling_cap: float | None = Field(default=None, ge=0)
     """Cap of the importance weights learner / sampler in an update; 0 switches them off. Empty: 2
     where vLLM samples, or where a local run's base is not float32, 0 otherwise."""
     micro_batch_tokens: int = Field(default=1024, ge=1, json_schema_extra=PERFORMANCE)
     """Tokens (with padding) in one forward and backward of an update."""
     lora_dtype: Dtype | None = None
-    """The dtype in which adapters are multiplied in updates and scoring; their weights and AdamW
-    stay float32. Empty: the base's on GPUs, float32 on CPUs."""
+    """The dtype in which adapters are multiplied in updates and scoring; their weights and the
+    optimizer stay float32. Empty: the base's on GPUs, float32 on CPUs."""
     recompute_above_tokens: int | None = Field(default=None, ge=0, json_schema_extra=PERFORMANCE)
     """With gradient checkpointing: pieces of at most so many tokens keep their activations all the
     same, so that no layer is run twice for them. 0: none do. Empty: inside AZR as many as fit

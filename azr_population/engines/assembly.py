@@ -10,16 +10,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from azr_population.config.schema import LearnerConfig
+from azr_population.config.schema import ComputeConfig, LearnerConfig
 from azr_population.engines import vllm_versions as versions
 from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
 from azr_population.engines.local import LocalEngine
+from azr_population.engines.policy_gradient import POLICY_LOSSES
 from azr_population.engines.rollouts import ROLLOUTS, RolloutSettings, Served
 from azr_population.engines.sharding import ranks
 from azr_population.engines.text import TextEngine
-from azr_population.engines.torch_learner import TorchLearner
+from azr_population.engines.torch_learner import OPTIMIZERS, TorchLearner
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
 from azr_population.versions import installed
@@ -142,6 +143,12 @@ def check_engine(name: str, workers: int) -> None:
 def check_rollout(name: str, rank: int) -> None:
     """Refuses what is known to fail before anything is loaded, with a `UserError`."""
     ROLLOUTS.find(name).function().check(rank)
+
+
+def check_learner(config: ComputeConfig) -> None:
+    """Refuses an optimizer or a loss that there is not, with a `UserError`."""
+    OPTIMIZERS.find(config.optimizer)
+    POLICY_LOSSES.find(config.policy_loss)
 
 
 def check_shard(rollout: str) -> None:

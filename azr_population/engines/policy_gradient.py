@@ -6,11 +6,14 @@ importance sampling, as in veRL's `algorithm.rollout_correction` and TRL. The po
 then taken against the learner, which is exact for one update per batch.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
 from azr_population.engines.micro_batches import MicroBatch
 from azr_population.engines.token_log_probs import token_log_probs
+from azr_population.registry import Registry
 
 METRICS = ("loss", "entropy", "approx_kl", "clip_frac")
 """What `policy_loss` reports, as sums over tokens."""
@@ -21,8 +24,24 @@ _ROUNDING = 1e-4
 _SAMPLER = ("mismatch_kl", "is_clip_frac", "weight", "weight_squared")
 
 
+PolicyLoss = Callable[[Tensor, Tensor, float], Tensor]
+"""(ratio to the sampling policy, advantage, clip ratio) -> loss, one number per token."""
+POLICY_LOSSES: Registry[PolicyLoss] = Registry("engine.policy_loss")
+
+
+@POLICY_LOSSES.register("ppo", "Schulman et al. 2017 (arXiv 1707.06347)")
+def ppo(ratio: Tensor, advantages: Tensor, clip_ratio: float) -> Tensor:
+    """The clipped surrogate."""
+    clipped = ratio.clamp(1 - clip_ratio, 1 + clip_ratio)
+    return -torch.minimum(ratio * advantages, clipped * advantages)
+
+
 def policy_loss(
-    model: nn.Module, batch: MicroBatch, clip_ratio: float, cap: float = 0.0
+    model: nn.Module,
+    batch: MicroBatch,
+    clip_ratio: float,
+    cap: float = 0.0,
+    token_loss: PolicyLoss = ppo,
 ) -> tuple[Tensor, dict[str, float]]:
     """The summed loss over the batch's completion tokens, and summed metrics.
 
@@ -50,8 +69,7 @@ def policy_loss(
     old = torch.where((logprobs.detach() - old).abs() < _ROUNDING, logprobs.detach(), old)
     log_ratio = logprobs - old
     ratio = log_ratio.exp()
-    clipped = ratio.clamp(1 - clip_ratio, 1 + clip_ratio)
-    loss = -(weights * torch.minimum(ratio * advantages, clipped * advantages)).sum()
+    loss = (weights * token_loss(ratio, advantages, clip_ratio)).sum()
     with torch.no_grad():
         outside = ((ratio - 1).abs() > clip_ratio).sum()
         metrics = {

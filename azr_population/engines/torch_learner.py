@@ -1,4 +1,4 @@
-"""The learner in plain torch: a bank of members on a frozen base and one AdamW per member.
+"""The learner in plain torch: a bank of members on a frozen base and one optimizer per member.
 
 On one machine's CPU the same seeds, threads and versions give the same bits. Several processes: see
 `data_parallel.py`.
@@ -6,7 +6,7 @@ On one machine's CPU the same seeds, threads and versions give the same bits. Se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,12 +15,22 @@ from torch import Tensor, nn
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.engine import Ids, TrainingSample, Updates
 from azr_population.engines.micro_batches import collate, length, nothing, pieces
-from azr_population.engines.policy_gradient import finish_metrics, metric_names, policy_loss
+from azr_population.engines.policy_gradient import (
+    POLICY_LOSSES,
+    finish_metrics,
+    metric_names,
+    policy_loss,
+)
 from azr_population.engines.prompt_sharing import shares_prompts
 from azr_population.engines.sharding import give_back
 from azr_population.engines.token_log_probs import log_probs
+from azr_population.registry import Registry
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.bank import Bank
+
+OPTIMIZERS: Registry[Callable[..., torch.optim.Optimizer]] = Registry("engine.optimizer")
+"""Called with a member's parameters, `lr` (0; each update sets its own) and `weight_decay`."""
+OPTIMIZERS.register("adamw", "Loshchilov and Hutter 2019 (arXiv 1711.05101)")(torch.optim.AdamW)
 
 
 class TorchLearner:
@@ -39,6 +49,8 @@ class TorchLearner:
         self.shares_prompts = self.config.share_prefix and shares_prompts(model)
         """Whether a prompt goes through an update once for all its completions."""
         self._products = self._dtype_of_products()
+        self._optimizer = OPTIMIZERS.find(self.config.optimizer).function
+        self._policy_loss = POLICY_LOSSES.find(self.config.policy_loss).function
         self._importance_cap = self.config.importance_sampling_cap or 0.0
         if self.config.gradient_checkpointing:
             to_checkpoint: Any = model
@@ -140,7 +152,11 @@ class TorchLearner:
             # Backward too, because gradient checkpointing runs the layers again there.
             with self.bank.adapters_active(routes, self._products):
                 loss, metrics = policy_loss(
-                    self.model, batch, self.config.clip_ratio, self._importance_cap
+                    self.model,
+                    batch,
+                    self.config.clip_ratio,
+                    self._importance_cap,
+                    self._policy_loss,
                 )
                 (loss / tokens).backward()
             if not own:
@@ -191,8 +207,8 @@ class TorchLearner:
     def _sum_gradients(self, slot: int) -> None:
         """Sums the member's gradients over data-parallel ranks; there is one rank here."""
 
-    def _new_optimizer(self, slot: int) -> torch.optim.AdamW:
-        return torch.optim.AdamW(
+    def _new_optimizer(self, slot: int) -> torch.optim.Optimizer:
+        return self._optimizer(
             self.bank.parameters_of(slot), lr=0.0, weight_decay=self.config.weight_decay
         )
 

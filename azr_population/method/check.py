@@ -14,7 +14,7 @@ from azr_population.method.advantages import ADVANTAGES
 from azr_population.method.evolution.replacement import PopulationBasedTraining
 from azr_population.method.members import Roster
 from azr_population.method.population import matchmaker_of
-from azr_population.method.rewards import student_reward_of, teacher_reward_of
+from azr_population.method.rewards import sees_attempts, student_reward_of, teacher_reward_of
 from azr_population.weights.breeding import dry_run, get_operator
 
 
@@ -25,7 +25,8 @@ def check_population(
     at: see `setting.check_fields`. Raises UserError: naming the key as a local run has it, the
     value and what would be accepted."""
     Roster.make(members.teachers, members.students)
-    teacher_reward_of(members)(0.5)
+    if not sees_attempts(members):
+        teacher_reward_of(members)(0.5)
     student_reward_of(members)(True, False)
     ADVANTAGES.find(members.advantage)
     matchmaker_of(matchmaking)

@@ -87,7 +87,7 @@ class Population:
     def reward(self, rows: Sequence[Row], replays: Sequence[Replay] = ()) -> None:
         """Counts copies and sets rewards; `rows` are all of the step, or all of one task type."""
         count_copies(rows, self.buffer)
-        reward_rows(rows, self.config)
+        reward_rows(rows, self.config, self.buffer)
         reward_attempts(replays, self.config)
 
     def rate(self, rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -1,13 +1,15 @@
 """What proposing and solving are worth."""
 
+import inspect
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
+from typing import Protocol
 
 from azr_population.config.schema import MembersConfig, PopulationConfig
 from azr_population.domains.task import Task
 from azr_population.errors import UserError
-from azr_population.method.rows import Replay, Row
+from azr_population.method.rows import Answer, Replay, Row
 from azr_population.registry import Registry
 
 INVALID = -0.5
@@ -16,8 +18,17 @@ UNPARSABLE = -1.0
 """A completion of the wrong form; AZR, equation 6."""
 SOLVED = 1.0
 
-TEACHER_REWARDS: Registry[Callable[[float], float]] = Registry("population.teacher_reward")
-"""Reward of a valid task by the share of the matched student's attempts that solved it."""
+TEACHER_REWARDS: Registry[Callable[..., float]] = Registry("population.teacher_reward")
+"""Reward of a valid task: a function of the share of the matched student's attempts that solved it,
+or a `TeacherReward`, which has three parameters."""
+
+
+class TeacherReward(Protocol):
+    """A reward that sees what happened."""
+
+    def __call__(self, proposal: Row, attempts: Sequence[Answer], buffer: Container[Task]) -> float:
+        """Of a valid `proposal`, the matched student's `attempts` at it, and the tasks known from
+        earlier steps."""
 
 
 @TEACHER_REWARDS.register("adversarial", "PopuLoRA: zero-sum against the matched student")
@@ -80,11 +91,12 @@ def count_copies(rows: Sequence[Row], known: Container[Task]) -> None:
             row.copies = others + (row.task in known)
 
 
-def teacher_reward_of(config: MembersConfig) -> Callable[[float], float]:
-    """The function that `population.teacher_reward` names; raises UserError."""
+def teacher_reward_of(config: MembersConfig) -> Callable[..., float]:
+    """The function that `population.teacher_reward` names, held to finite numbers; raises
+    UserError."""
     name = config.teacher_reward
     value = TEACHER_REWARDS.find(name).function
-    return lambda rate: _number(f"population.teacher_reward={name}", value(rate))
+    return lambda *seen: _number(f"population.teacher_reward={name}", value(*seen))
 
 
 def student_reward_of(config: MembersConfig) -> Callable[[bool, bool], float]:
@@ -101,13 +113,27 @@ def _number(key: str, value: float) -> float:
     return float(value)
 
 
-def reward_rows(rows: Sequence[Row], config: PopulationConfig) -> None:
+def sees_attempts(config: MembersConfig) -> bool:
+    """Whether `population.teacher_reward` names a `TeacherReward`."""
+    function = TEACHER_REWARDS.find(config.teacher_reward).function
+    parameters = inspect.signature(function).parameters.values()
+    return sum(p.default is p.empty for p in parameters) == 3
+
+
+def reward_rows(
+    rows: Sequence[Row], config: PopulationConfig, buffer: Container[Task] = ()
+) -> None:
     """Sets the rewards of the proposals and of every attempt."""
     reward_attempts(rows, config)
-    value = teacher_reward_of(config)
+    value, sees = teacher_reward_of(config), sees_attempts(config)
     for row in rows:
+        seen = (row, row.answers, buffer)
         row.reward = teacher_reward(
-            value, row.proposal is not None, row.solve_rate, row.copies, config.duplicate_penalty
+            (lambda _, seen=seen: value(*seen)) if sees else value,
+            row.proposal is not None,
+            row.solve_rate,
+            row.copies,
+            config.duplicate_penalty,
         )
 
 

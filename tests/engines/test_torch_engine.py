@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
-from azr_population.engines.assembly import EngineSettings, text_engine
+from azr_population.config.schema import LearnerConfig
+from azr_population.engines.assembly import EngineSettings, check_learner, text_engine
 from azr_population.engines.base_model import load_base
 from azr_population.engines.engine import Sampling, TrainingSample
 from azr_population.errors import UserError
+from azr_population.registry import trust
 
 RATES = {0: 1e-2, 1: 1e-2, 2: 1e-2}
 
@@ -163,3 +167,30 @@ def test_an_engine_from_a_folder(engine, model, tmp_path):
     for slot in range(3):
         loaded.write(slot, engine.read(slot))
     assert sampled(engine, 2) == sampled(loaded, 2)
+
+
+def unclipped(ratio, advantages, clip_ratio):
+    """A policy loss of a user's own."""
+    return -ratio * advantages
+
+
+def test_optimizer_and_policy_loss_are_those_that_the_configuration_names(another_engine):
+    registered = f"{__name__}.unclipped"
+    trust([registered, "torch.optim.SGD"])
+    engine = another_engine(optimizer="torch.optim.SGD", policy_loss=registered)
+    before = factors(engine, 1)
+    (one, *_) = sampled(engine, 1)
+    far = replace(one, logprobs=tuple(value - 1.0 for value in one.logprobs))
+    engine.update({1: [TrainingSample(far, 1.0)]}, {1: 1e-3})
+    # Clipped, a ratio of e has no gradient; AdamW's first step is 1e-3 for every weight.
+    moved = max(float((a - b).abs().max()) for a, b in zip(before, factors(engine, 1), strict=True))
+    assert moved > 0 and abs(moved - 1e-3) > 1e-5
+    clipped = another_engine(optimizer="torch.optim.SGD")
+    clipped.update({1: [TrainingSample(far, 1.0)]}, {1: 1e-3})
+    assert same(before, factors(clipped, 1))
+
+
+def test_an_optimizer_that_there_is_not_is_refused():
+    with pytest.raises(UserError) as caught:
+        check_learner(LearnerConfig(optimizer="adam"))
+    assert caught.value.key == "engine.optimizer"

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from refusals import refuses
 
+from azr_population.config.schema import PopulationConfig
 from azr_population.domains.buffer import TaskBuffer
 from azr_population.domains.code.task import Task, TaskType
 from azr_population.method.matchmaking import Match
@@ -9,10 +10,12 @@ from azr_population.method.members import Roster
 from azr_population.method.rewards import (
     TEACHER_REWARDS,
     count_copies,
+    reward_rows,
     student_reward,
     teacher_reward,
 )
-from azr_population.method.rows import Row
+from azr_population.method.rows import Answer, Row
+from azr_population.registry import trust
 
 
 @pytest.mark.parametrize(
@@ -61,3 +64,24 @@ def test_a_copy_is_the_same_program_whoever_wrote_it_and_with_whatever_input():
     known.add(rows[4].task, np.random.default_rng(0))
     count_copies(rows, known)
     assert [row.copies for row in rows] == [2, 2, 2, 0, 1]
+
+
+def fewest_solved(proposal, attempts, buffer):
+    """A teacher's reward of a user's own that sees what happened."""
+    known = proposal.task in buffer
+    return sum(not attempt.solved for attempt in attempts) / len(attempts) - 10.0 * known
+
+
+def test_a_teachers_reward_may_see_the_proposal_the_attempts_and_the_buffer():
+    name = f"{__name__}.fewest_solved"
+    trust(name)
+    config = PopulationConfig(teacher_reward=name, duplicate_penalty=0.0)
+    rows = []
+    for solved in ((True, False, False, False), (False, False)):
+        attempts = [Answer(None, "1", value, "solved", 0.0) for value in solved]
+        task = Task(TaskType.CODE_O, f"def f(a):\n    return a + {len(rows)}", ("1",), ("2",))
+        row = Row(None, TaskType.CODE_O, None, task)
+        row.task, row.answers = task, attempts
+        rows.append(row)
+    reward_rows(rows, config, [rows[1].task])
+    assert [row.reward for row in rows] == [0.75, -1.0]

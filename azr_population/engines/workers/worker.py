@@ -46,7 +46,9 @@ class EngineWorker(Worker):
 
     def __init__(self, settings: WorkerSettings) -> None:
         super().__init__()
-        trust(settings.rollout.name)  # a process of a run: its driver has checked the name
+        learner = settings.learner
+        # A process of a run: its driver has checked the names.
+        trust([settings.rollout.name, learner.optimizer, learner.policy_loss])
         self.settings = settings
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)

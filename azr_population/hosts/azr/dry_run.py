@@ -14,6 +14,7 @@ from azr_population.engines import memory
 from azr_population.engines.assembly import importance_sampling_cap
 from azr_population.engines.memory import Architecture, Load, check_memory
 from azr_population.engines.throughput import LOOPS, Work, single, step_seconds
+from azr_population.engines.torch_learner import OPTIMIZERS
 from azr_population.errors import UserError
 from azr_population.hosts.azr import environment, overrides, preflight
 from azr_population.hosts.azr.fitting import (
@@ -97,9 +98,10 @@ def _who(config: Any, settings: PopulationSettings) -> Iterator[str]:
     cap = importance_sampling_cap(
         settings.importance_sampling_cap, "vllm" if settings.rollout != "torch" else "torch"
     )
+    optimizer = OPTIMIZERS.find(settings.optimizer).function.__name__
     listed = ", ".join(f"{role} {rate:.3g}" for role, rate in each.items())
     yield (
-        f"AdamW's steps: {listed}; rank {settings.lora.rank}, alpha {settings.lora.alpha:g}, "
+        f"{optimizer}'s steps: {listed}; rank {settings.lora.rank}, alpha {settings.lora.alpha:g}, "
         f"importance weights up to {cap:g}, {settings.placement}, seed {settings.seed}"
     )
 

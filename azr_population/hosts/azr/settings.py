@@ -15,7 +15,7 @@ from azr_population.config.schema import (
     PopulationConfig,
 )
 from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import importance_sampling_cap, resolve
+from azr_population.engines.assembly import check_learner, importance_sampling_cap, resolve
 from azr_population.errors import UserError
 from azr_population.hosts.azr import preflight
 from azr_population.hosts.loggers import check_loggers
@@ -78,6 +78,7 @@ def read_settings(node: Any) -> PopulationSettings:
     except UserError as error:
         key = error.key and as_typed(error.key)
         raise UserError(as_typed(str(error)), key=key) from error
+    check_learner(settings)
     check_loggers(settings.logger.names)
     VIEWS.find(settings.console)
     if settings.evolution.fitness in MEASURED:

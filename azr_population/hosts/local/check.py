@@ -3,7 +3,7 @@ carries, engines that nothing starts, values that contradict each other."""
 
 from azr_population.config.schema import Config
 from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import check_engine, check_rollout
+from azr_population.engines.assembly import check_engine, check_learner, check_rollout
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.advantages import BASELINES
 from azr_population.method.check import check_population
@@ -24,6 +24,7 @@ def check_playing(config: Config) -> None:
     """The part of it that also holds for members measured after their run: engine, prompts, tasks.
     Raises UserError: as `check_config`."""
     check_engine(config.engine.name, config.engine.workers)
+    check_learner(config.engine)
     check_rollout(config.engine.rollout, config.base.lora.rank)
     domain = find_domain(config.task.domain)
     domain.format(config.base.prompt_format)
