@@ -16,7 +16,7 @@ from azr_population.engines.memory import Architecture, Load, check_memory, kept
 from azr_population.engines.throughput import Device, gpu_bytes
 from azr_population.errors import UserError
 from azr_population.hosts.azr import environment
-from azr_population.hosts.azr.vllm_options import vllm_options
+from azr_population.hosts.azr.settings import vllm_options
 
 ROLLOUT = "actor_rollout_ref.rollout."
 SEQUENCES = 256

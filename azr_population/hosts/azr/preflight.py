@@ -21,12 +21,10 @@ from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import check_rollout, check_shard, resolve
 from azr_population.errors import UserError, first_line
 from azr_population.hosts.azr import environment, overrides
-from azr_population.hosts.azr.vllm_options import rollout_settings
+from azr_population.hosts.azr.settings import DOMAIN, rollout_settings
 from azr_population.versions import installed
 
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
-DOMAIN = "code_e"
-"""AZR's four types."""
 TESTED = "AZR a82124e with verl 0.4.1"
 
 SURFACE: Mapping[str, Mapping[str, tuple[str, ...]]] = {

@@ -1,4 +1,4 @@
-"""From the `population` node of an AZR run to checked settings, and to its population."""
+"""From AZR's command to checked settings, and to its population, learner and rollout."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ from azr_population.config.schema import (
 )
 from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import check_learner, importance_sampling_cap, resolve
+from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
-from azr_population.hosts.azr import preflight
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.check import check_population
 from azr_population.method.evolution.fitness import MEASURED
 from azr_population.method.population import Population
 from azr_population.pages.console.view import VIEWS
 from azr_population.registry import trust
+
+DOMAIN = "code_e"
+"""AZR's four types."""
+TAKEN = ("max_num_batched_tokens", "max_num_seqs", "enforce_eager", "max_model_len")
+ON_GPUS = ("gpu_memory_utilization", "enable_chunked_prefill")
+"""Of actor_rollout_ref.rollout; on a CPU vLLM knows no share of the GPU, and 0.8.5 no chunks."""
 
 
 def population_of(settings: PopulationSettings, actor_lr: float) -> Population:
@@ -41,7 +47,7 @@ def population_of(settings: PopulationSettings, actor_lr: float) -> Population:
         settings.evolution,
         settings.seed,
         settings.buffer_size,
-        find_domain(preflight.DOMAIN),
+        find_domain(DOMAIN),
     )
 
 
@@ -107,3 +113,33 @@ def as_typed(message: str) -> str:
     """A message about a local run's keys (`evolution.grace_period`), with the keys that AZR's
     command takes (`population.evolution.grace_period`)."""
     return re.sub(r"(?<![\w.])(?=(evolution|matchmaking|logger)[.:])", "population.", message)
+
+
+def rollout_settings(config: Any, settings: PopulationSettings) -> RolloutSettings:
+    """Of the workers of an AZR run with this configuration."""
+    device = OmegaConf.select(config, "trainer.device", default="cuda")
+    name = resolve(settings.rollout, device)
+    return RolloutSettings(
+        name,
+        settings.generate_batch_size,
+        settings.generate_tokens,
+        vllm_options(config, device) if name == "vllm" else {},
+    )
+
+
+def vllm_options(config: Any, device: str) -> dict[str, Any]:
+    """Arguments of `vllm.LLM` from `actor_rollout_ref.rollout`, `engine_kwargs.vllm` the last.
+
+    As in veRL, a context is as long as a prompt and a response where nobody gave its length.
+    """
+    rollout = OmegaConf.to_container(config.actor_rollout_ref.rollout, resolve=True)
+    assert isinstance(rollout, dict)
+    taken = TAKEN + (ON_GPUS if device == "cuda" else ())
+    options = {key: rollout[key] for key in taken if rollout.get(key) is not None}
+    if device == "cuda" and (rollout.get("tensor_model_parallel_size") or 1) > 1:
+        options["tensor_parallel_size"] = rollout["tensor_model_parallel_size"]
+    options.setdefault(
+        "max_model_len", config.data.max_prompt_length + config.data.max_response_length
+    )
+    given = (rollout.get("engine_kwargs") or {}).get("vllm") or {}
+    return options | {key: value for key, value in given.items() if value is not None}

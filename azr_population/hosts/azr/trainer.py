@@ -25,10 +25,14 @@ from azr_population.hosts.azr.batches import batch_size, one_after_the_other, sp
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.preflight import agent_rows
-from azr_population.hosts.azr.settings import learner_config, population_of, read_settings
+from azr_population.hosts.azr.settings import (
+    learner_config,
+    population_of,
+    read_settings,
+    rollout_settings,
+)
 from azr_population.hosts.azr.step import Step
 from azr_population.hosts.azr.upstream import apply_patches
-from azr_population.hosts.azr.vllm_options import rollout_settings
 from azr_population.hosts.azr.worker import ROOM
 from azr_population.hosts.loggers import Loggers, open_loggers, step_figures
 from azr_population.method.evolution.replacement import Replacement

@@ -1,4 +1,4 @@
-"""AZR's loaders, by member."""
+"""AZR's loaders by member; veRL's tensors and rows of token ids."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from azr_population.hosts.azr.batches import batch_size, one_after_the_other, split_evenly
+from azr_population.hosts.azr.batches import (
+    batch_size,
+    one_after_the_other,
+    prompt_rows,
+    response_rows,
+    split_evenly,
+    with_responses,
+)
 
 
 def rows(start: int, count: int) -> dict:
@@ -38,3 +45,25 @@ def test_the_batch_size_is_put_back() -> None:
     with batch_size(config, 32):
         assert config.data.train_batch_size == 32
     assert config.data.train_batch_size == 4
+
+
+PROMPTS = {
+    "input_ids": torch.tensor([[0, 0, 5, 6], [7, 8, 9, 10]]),
+    "attention_mask": torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]]),
+    "position_ids": torch.tensor([[0, 0, 0, 1], [0, 1, 2, 3]]),
+}
+
+
+def test_left_padding_is_trimmed() -> None:
+    rows = prompt_rows(PROMPTS["input_ids"], PROMPTS["attention_mask"])
+    assert rows == [[5, 6], [7, 8, 9, 10]]
+
+
+def test_responses_are_padded_cut_and_found_again() -> None:
+    made = with_responses(PROMPTS, [[11], [12, 13, 14, 15]], width=3, pad=0)
+    assert made["responses"].tolist() == [[11, 0, 0], [12, 13, 14]]
+    assert made["input_ids"][0].tolist() == [0, 0, 5, 6, 11, 0, 0]
+    assert made["attention_mask"].tolist() == [[0, 0, 1, 1, 1, 0, 0], [1] * 7]
+    assert made["position_ids"].tolist() == [[0, 0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6]]
+    found = response_rows(made["responses"], made["attention_mask"])
+    assert found == [[11], [12, 13, 14]]

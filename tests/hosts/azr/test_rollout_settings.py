@@ -6,7 +6,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from azr_population.config.inside_azr import PopulationSettings
-from azr_population.hosts.azr.vllm_options import rollout_settings, vllm_options
+from azr_population.hosts.azr.settings import rollout_settings, vllm_options
 
 ROLLOUT = {
     "name": "vllm", "dtype": "bfloat16", "load_format": "dummy_dtensor", "max_model_len": None,
