@@ -125,15 +125,14 @@ def reward_rows(
 ) -> None:
     """Sets the rewards of the proposals and of every attempt."""
     reward_attempts(rows, config)
-    value, sees = teacher_reward_of(config), sees_attempts(config)
+    reward, sees = teacher_reward_of(config), sees_attempts(config)
     for row in rows:
-        seen = (row, row.answers, buffer)
+
+        def worth(solve_rate: float, row: Row = row) -> float:
+            return reward(row, row.answers, buffer) if sees else reward(solve_rate)
+
         row.reward = teacher_reward(
-            (lambda _, seen=seen: value(*seen)) if sees else value,
-            row.proposal is not None,
-            row.solve_rate,
-            row.copies,
-            config.duplicate_penalty,
+            worth, row.proposal is not None, row.solve_rate, row.copies, config.duplicate_penalty
         )
 
 
