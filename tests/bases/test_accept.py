@@ -6,6 +6,7 @@ import pytest
 from azr_population.bases.accept import (
     TARGETS,
     Figures,
+    Writer,
     accept,
     missed,
     print_table,
@@ -104,8 +105,6 @@ def test_a_random_base_proposes_nothing_valid(base_folder):
 
 
 def test_programs_of_the_warm_up_and_of_seed_files_are_copies(base_folder, monkeypatch):
-    from azr_population.bases import writer
-
     asked = iter([PROPOSALS[0], ("def f(n):\n    return n * 2", "3"), ("def f(n): return -n", "3")])
 
     class Written:
@@ -113,10 +112,8 @@ def test_programs_of_the_warm_up_and_of_seed_files_are_copies(base_folder, monke
             self.text = f"```python\n{pair[0]}\n```\n```input\n{pair[1]}\n```"
             self.token_ids, self.finished = (1, 2), True
 
-    monkeypatch.setattr(writer.Writer, "propose", lambda self, type, n: list(map(Written, asked)))
-    monkeypatch.setattr(
-        writer.Writer, "solve", lambda self, tasks, n, greedy: [[None]] * len(tasks)
-    )
+    monkeypatch.setattr(Writer, "propose", lambda self, type, n: list(map(Written, asked)))
+    monkeypatch.setattr(Writer, "solve", lambda self, tasks, n, greedy: [[None]] * len(tasks))
     write_digests(base_folder, {digest("def f(n):\n  return n+1")})
     figures = accept(
         base_folder, n=3, attempts=1, known=["def f(n):\n    return -n"], types=[TaskType.CODE_O]
