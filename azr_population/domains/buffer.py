@@ -23,7 +23,7 @@ class TaskBuffer:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def __contains__(self, task: Task) -> bool:
+    def __contains__(self, task: object) -> bool:
         return task in self._known
 
     def __iter__(self) -> Iterator[Task]:
