@@ -1,6 +1,7 @@
 """A prompt that is computed once for all its completions changes nothing but rounding."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -134,6 +135,7 @@ def test_an_update_shares_where_it_may_and_not_where_it_must_not(another_engine)
 
 
 def test_layers_that_do_not_attend_through_ours_are_told_of(engine, monkeypatch):
-    monkeypatch.setattr(attention, "current", lambda: None)
+    nothing = SimpleNamespace(get=lambda: None, set=lambda prefix: None, reset=lambda token: None)
+    monkeypatch.setattr(attention, "_current", nothing)
     with pytest.raises(RuntimeError, match="0 of 2 layers attended to the shared prompt"):
         sampled(engine, True)
