@@ -8,7 +8,7 @@ from azr_population.domains.domain import Verdict
 from azr_population.referee import Question, Referee
 
 
-def question(task: Task, answers: tuple[str, ...]) -> Question:
+def question(task: Task, answers: Sequence[str]) -> Question:
     """The question that judges these answers; for code_f only the hidden pairs decide."""
     first = shown(task) if task.type == TaskType.CODE_F else 0
     return Question(
@@ -16,7 +16,7 @@ def question(task: Task, answers: tuple[str, ...]) -> Question:
         program=task.program,
         inputs=task.inputs[first:],
         outputs=task.outputs[first:],
-        answers=answers,
+        answers=tuple(answers),
         imports=task.imports,
     )
 
