@@ -55,7 +55,7 @@ def test_help(words, golden):
     [
         ("evolve", "--list"),
         ("recipe", "--list"),
-        ("train", "--dry-run", "population=2t2s"),
+        ("train", "--dry-run", "population=2t2s", "run.dir=runs/mine"),
     ],
     ids="-".join,
 )

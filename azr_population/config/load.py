@@ -66,7 +66,7 @@ def load_fork(overrides: Sequence[str]) -> Config:
     parent = Path(forks[-1].strip("'\"").rpartition("@")[0]) if forks else Path()
     if not forks or not (parent / "config.yaml").is_file():
         return load_config(overrides)  # what is wrong with the fork is told by who opens it
-    own = f"run.dir={Config().run.dir}"
+    own = "run.dir=''"
     return config_from_file(parent / "config.yaml", (own, "run.resume=false", *overrides))
 
 

@@ -364,7 +364,8 @@ class LoggerConfig(Section):
 class RunConfig(Section):
     """Where the run is recorded and how long it goes on."""
 
-    dir: str = "runs/demo"
+    dir: str = ""
+    """Empty: runs/<population>-<date>-<n>, the first of that name that is not there."""
     steps: int = Field(default=20, ge=0, json_schema_extra=DURATION)
     checkpoint_every: int = Field(default=5, ge=1)
     save_total_limit: int = Field(default=2, ge=1)

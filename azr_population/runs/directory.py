@@ -23,6 +23,8 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import date
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,12 @@ from azr_population.versions import refuse_older_format
 RECORDS = ("metrics", "matches", "lineage", "tasks", "evals", "validations", "completions")
 BOUNDED = {"completions": 32_000_000}
 """Bytes at which a record's file is put aside, and the one that was aside removed."""
+
+
+def next_folder(population: str) -> Path:
+    """The first of `runs/<population>-<date>-<n>` that is not there."""
+    name = f"{population}-{date.today().isoformat()}"
+    return next(path for n in count(1) if not (path := Path("runs", f"{name}-{n}")).exists())
 
 
 class RunDirectory:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from azr_population.config.explained import explained
+from pathlib import Path
+
+from azr_population.config.explained import explained, reference
 from azr_population.config.load import config_from_file, load_config
 
 
@@ -18,3 +20,9 @@ def test_a_printed_configuration_has_meanings_and_bounds_and_is_read_back(tmp_pa
     assert "  # 0 teachers and 0 students is the single agent" in text
     (tmp_path / "config.yaml").write_text(text)
     assert config_from_file(tmp_path / "config.yaml") == config
+
+
+def test_the_page_of_the_reference_is_the_one_that_is_made():
+    """python -m azr_population.config.explained > docs/reference.md"""
+    page = Path(__file__).parents[2] / "docs" / "reference.md"
+    assert page.read_text(encoding="utf-8") == reference()

@@ -19,7 +19,7 @@ from azr_population.hosts.local.engine import (
 from azr_population.method.check import turnover_line
 from azr_population.method.members import Roster
 from azr_population.method.tools import domain_of
-from azr_population.runs import RunDirectory
+from azr_population.runs.directory import RunDirectory, next_folder
 
 
 def plan(config: Config) -> list[str]:
@@ -37,7 +37,8 @@ def plan(config: Config) -> list[str]:
     lines = [
         f"{population.name} on {config.base.name}: {', '.join(member.name for member in roster)}; "
         f"{weights / 1e6:,.1f} million weights in {config.base.dtype}",
-        f"{config.run.steps} steps from seed {config.seed}, into {config.run.dir}, a checkpoint "
+        f"{config.run.steps} steps from seed {config.seed}, into "
+        f"{config.run.dir or next_folder(population.name)}, a checkpoint "
         f"every {config.run.checkpoint_every}",
         f"a step: {proposals(config)} proposals, at most {attempts(config)} attempts at them; at "
         f"most {population.batch_size * len(roster)} rows trained on "
@@ -64,7 +65,7 @@ def plan(config: Config) -> list[str]:
         f"Python and its libraries ({listed})"
     )
     try:
-        RunDirectory(config.run.dir).refuse_unless_new()
+        RunDirectory(config.run.dir or next_folder(population.name)).refuse_unless_new()
     except (
         UserError
     ) as error:  # the run needs another folder; what the plan says holds all the same

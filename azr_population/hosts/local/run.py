@@ -46,6 +46,7 @@ from azr_population.runs.checkpoint import (
     members_digest,
     steps,
 )
+from azr_population.runs.directory import next_folder
 from azr_population.versions import environment
 
 
@@ -61,6 +62,7 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     Raises:
         UserError: anything about the configuration or the folder that the user can mend.
     """
+    config.run.dir = config.run.dir or str(next_folder(config.population.name))
     directory = RunDirectory(config.run.dir)
     fill_in(config)
     if config.run.resume and (directory.path / "config.yaml").exists():

@@ -10,6 +10,7 @@ from azr_population.errors import UserError
 from azr_population.hosts.local.engine import memory
 from azr_population.hosts.local.plan import plan
 from azr_population.runs import RunDirectory
+from azr_population.runs.directory import next_folder
 from azr_population.runs.records import metrics_of_members
 
 
@@ -178,6 +179,14 @@ def test_a_folder_that_is_in_use_is_named_and_the_plan_printed(tmp_path):
     (tmp_path / "thesis.txt").touch()
     lines = plan(load_config([f"run.dir={tmp_path}"]))
     assert len(lines) > 5 and str(tmp_path) in lines[-1]
+
+
+def test_a_run_without_a_folder_gets_a_new_one():
+    small = ["population=2t2s", "population.batch_size=6"]
+    first = next_folder("2t2s")
+    assert f"into {first}, " in plan(load_config(small))[1] and not first.exists()
+    first.mkdir(parents=True)
+    assert next_folder("2t2s").name == f"{first.name.removesuffix('1')}2"
 
 
 def test_what_config_prints_can_be_read_back(tmp_path, capsys):
