@@ -7,4 +7,4 @@ pip install --constraint "$constraints" --no-deps verl
 "$venv/bin/python" -c 'from importlib.metadata import requires; print(*requires("verl"), sep="\n")' |
     grep -vE 'extra ==|^(torch|transformers|tensordict)\b' >"$venv/verl.txt"
 pip install --constraint "$constraints" --requirement "$venv/verl.txt" tensordict "ray[default]" \
-    "setuptools<81" cachetools fastapi uvicorn
+    "setuptools<81" cachetools fastapi orjson uvicorn
