@@ -41,7 +41,7 @@ def solve_rates(outcome: Outcome) -> pd.DataFrame:
     lines = []
     for teacher, rates in zip(outcome.teachers, outcome.rates, strict=True):
         for place, student in enumerate(outcome.students):
-            own = rates[place] if rates.size else ()
+            own = rates[place] if rates.size else rates.ravel()
             value = low = high = None
             if len(own):
                 value = float(own.mean())

@@ -72,8 +72,11 @@ def _place(run: RunDirectory) -> pd.DataFrame:
             rows.append((step, str(task.get("teacher", "")), line))
             points.append(point)
     frame = pd.DataFrame(rows, columns=["step", "teacher", "line"])
-    cells = space.place(np.array(points, dtype=np.float32)) if space and points else []
-    return frame.assign(cell=cells).sort_values("step", kind="stable", ignore_index=True)
+    if space and points:
+        frame["cell"] = space.place(np.array(points, dtype=np.float32))
+    else:
+        frame["cell"] = pd.Series(dtype=int)
+    return frame.sort_values("step", kind="stable", ignore_index=True)
 
 
 def coverage(tasks: pd.DataFrame, steps: list[int]) -> pd.DataFrame:

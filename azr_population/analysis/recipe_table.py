@@ -21,7 +21,6 @@ from azr_population.analysis.statistics import (
     LEVEL,
     REDUCERS,
     Estimate,
-    Values,
     compare,
     holm,
     interquartile_mean,
@@ -48,7 +47,7 @@ def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
 class Cell:
     """One arm in one row."""
 
-    values: Values
+    values: Mapping[str, float]
     estimate: Estimate
     middle: Estimate | None = None
     """The interquartile mean, of five seeds or more."""
@@ -99,7 +98,7 @@ def results_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Re
     family = [key for key in tests if (key[0].label, key[1]) not in decided]
     corrected = dict(zip(family, holm([tests[key].p for key in family]), strict=True))
 
-    def cell(row: Row, arm: str, own: Values) -> Cell:
+    def cell(row: Row, arm: str, own: Mapping[str, float]) -> Cell:
         p = corrected.get((row, arm), math.nan)
         p, differs = decided.get((row.label, arm), (p, p < LEVEL))
         middle = interquartile_mean(own)
@@ -115,7 +114,7 @@ def results_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Re
 
 def _values(
     row: Row, recipe: Recipe, tables: Tables, lengths: Mapping[str, int]
-) -> dict[str, Values]:
+) -> dict[str, dict[str, float]]:
     """The row's number of every run, by arm and seed; what is not known is left out."""
     values: dict[str, dict[str, float]] = {}
     for arm, of_arm in tables.items():
@@ -131,10 +130,10 @@ def _values(
             arm: {seed: value / base[seed] for seed, value in own.items() if seed in base}
             for arm, own in values.items()
         }
-    return dict(values)
+    return values
 
 
-def answer(recipe: Recipe, values: Mapping[Row, Mapping[str, Values]]) -> list[Answer]:
+def answer(recipe: Recipe, values: Mapping[Row, Mapping[str, Mapping[str, float]]]) -> list[Answer]:
     """The hypotheses tested. One of several is tested at Bonferroni's level, which has intervals;
     together they are tested at the full one."""
     tested: list[tuple[Hypothesis, Estimate | None, str]] = []

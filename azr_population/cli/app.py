@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import rich_click as click
+from click.exceptions import Exit
 from click.shell_completion import shell_complete
 
 from azr_population import __version__
@@ -86,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout:  # None where it was closed before we came
             sys.stdout.flush()
         return int(code)
-    except click.exceptions.Exit as end:
+    except Exit as end:
         return end.exit_code
     except click.ClickException as error:
         return _mistake(_in_one_line(error))
