@@ -238,7 +238,7 @@ def test_readme_names_every_choice_of_every_group():
 
 
 def test_the_line_of_the_referee_in_readme_is_judged(tmp_path):
-    line = re.search(r'^    (\{"id": 1.*)', (ROOT / "README.md").read_text(), re.MULTILINE)[1]
+    line = re.search(r'^ +(\{"id": 1.*)', (ROOT / "README.md").read_text(), re.MULTILINE)[1]
     done = subprocess.run(
         [sys.executable, "-m", "azr_population.cli", "referee", "--workers", "1"],
         input=line,
@@ -329,7 +329,7 @@ def test_the_python_that_reads_a_run(members, tmp_path, monkeypatch):
     block = re.search(r"```python\n(.*?)```", (ROOT / "docs/diagnostics.md").read_text(), re.DOTALL)
     names = {}
     exec(block[1], names)
-    assert names["series"](names["run"], "ast_nodes")[0][0] == 1
+    assert names["curve"](names["table"], "ast_nodes", ["teacher"]).index[0] == 1
 
 
 def test_the_python_of_the_nano_base():

@@ -122,7 +122,7 @@ def recipe(show_list: bool, **options: Any) -> int:
 
     \b
       azr-population recipe --list
-      azr-population recipe fig2_learning_curves --from-results
+      azr-population recipe fig3_dynamics --from-results
     """
     from azr_population.analysis.recipe_command import RecipeOptions, print_list, run_recipe
 

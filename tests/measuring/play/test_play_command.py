@@ -158,6 +158,6 @@ def test_what_cannot_be_played_is_told_in_one_line(run, capsys, tmp_path):
     long = refused(capsys, run, "teacher_0", "--prompt", "a b " * 600)
     assert re.search(r"the prompt has [\d,]+ tokens, and teacher_0 reads 1 to 511", long)
     assert "--samples" in refused(capsys, run, "teacher_0", "--samples", 0)
-    assert "not allowed with" in refused(capsys, run, "x", "--propose", "code_o", "--prompt", "x")
+    assert "--propose" in refused(capsys, run, "x", "--propose", "code_o", "--prompt", "x")
     assert "is missing" in refused(capsys, run, "teacher_0", "--solve", tmp_path / "no.py")
     assert "needs room" in refused(capsys, run, "teacher_0", "--prompt", "")
