@@ -60,7 +60,7 @@ def embed(chart: Chart | None, title: str, note: str = "", style: str = "") -> M
     """
     if chart is None:
         return Markup()
-    spec = specification(chart)
+    spec = {**specification(chart), "description": title}  # Vega makes it the aria-label
     height = spec.get("height")
     return render(
         "figure.html.j2",
