@@ -204,7 +204,7 @@ def test_the_help_of_commands_shows_what_they_take(capsys):
         assert main([command, "--help"]) == 0
         shown = capsys.readouterr().out.splitlines()
         for line in (line for line in shown if re.match(" *azr-population ", line)):
-            check_ours(shlex.split(re.split(r"\s{3,}", line.strip())[0])[1:])
+            check_ours(shlex.split(re.split(r"\s{3,}| \| ", line.strip())[0])[1:])
 
 
 def test_what_is_ones_own_plays(own, capsys):
