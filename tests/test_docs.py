@@ -199,7 +199,8 @@ def test_the_pages_print_what_they_should():
     }
 
 
-def test_the_help_of_commands_shows_what_they_take(capsys):
+def test_the_help_of_commands_shows_what_they_take(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # no command is broken over two lines
     for command in app.commands:
         assert main([command, "--help"]) == 0
         shown = capsys.readouterr().out.splitlines()
