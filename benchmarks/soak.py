@@ -166,7 +166,7 @@ class Trainer:
                 if found := re.search(r"step (\d+): student", line):
                     self.step = int(found[1])
                     self.steps_at.append(time.monotonic())
-                    self.memory[self.step] = sum(map(resident, [self.pid, *self.workers()]))
+                    self.memory[self.step] = sum(map(anonymous, [self.pid, *self.workers()]))
 
     @property
     def step_seconds(self) -> float:
@@ -211,13 +211,14 @@ def _run_command(writer: int, arguments: Sequence[str]) -> None:
         os._exit(code)
 
 
-def resident(pid: int) -> int:
-    """Bytes of a process's memory that are its own, 0 if it is gone."""
+def anonymous(pid: int) -> int:
+    """Bytes of a process's memory that no file holds, 0 if it is gone. What a fork shares with this
+    process counts from the start, so that its being written to later is not growth."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return 0
-    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Anonymous:"))
 
 
 def children(pid: int) -> list[int]:
