@@ -79,10 +79,10 @@ def test_unequal_lengths_never_take_an_early_eval_for_the_end(tmp_path):
 
 
 def test_the_last_step_that_both_have(tmp_path):
-    write_run(tmp_path / "a", {1: 0.3, 18: 0.4, 20: 0.6}, steps=20)
-    write_run(tmp_path / "b", {1: 0.3, 18: 0.45, 24: 0.9}, steps=24, seed=2)
+    write_run(tmp_path / "a", {1: 0.3, 19: 0.4, 20: 0.6}, steps=20)
+    write_run(tmp_path / "b", {1: 0.3, 19: 0.45, 24: 0.9}, steps=24, seed=2)
     row = row_of(compare_arms([str(tmp_path / "a"), str(tmp_path / "b")]), "eval/greedy")
-    assert row.step == 18
+    assert row.step == 19
     assert [list(sample.values()) for sample in row.samples] == [[0.4], [0.45]]
 
 

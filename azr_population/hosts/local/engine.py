@@ -45,13 +45,15 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
         # Imported late: Ray and veRL take seconds and are not installed everywhere.
         try:
             from azr_population.engines.workers.local_group import ray_engine
+
+            worker = _worker_settings(config)
         except ImportError as error:
             raise UserError(
                 f"engine=ray: Ray or veRL does not import: {first_line(error)}; install "
                 "azr_population[verl] anew, or use engine=torch"
             ) from error
 
-        with ray_engine(_worker_settings(config), config.engine.workers, config.run.dir) as group:
+        with ray_engine(worker, config.engine.workers, config.run.dir) as group:
             yield TextEngine(group, tokenizer, chat)
         return
     settings = _engine_settings(config)

@@ -236,6 +236,7 @@ def check_advantages(local: Local, batches: Sequence[Any]) -> None:
     assert learning == set(expected)
 
 
-TEACHER_REWARDS.register("squared", "a user's own")(
-    lambda solve_rate: (1.0 - solve_rate) ** 2 - 0.3
-)
+if "squared" not in TEACHER_REWARDS:  # test_odd_programs.py takes its stand-ins from here
+    TEACHER_REWARDS.register("squared", "a user's own")(
+        lambda solve_rate: (1.0 - solve_rate) ** 2 - 0.3
+    )
