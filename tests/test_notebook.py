@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.integration
+
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "first_run.ipynb"
 
 

@@ -11,6 +11,8 @@ from azr_population.bases import base_command, warmup
 from azr_population.bases.programs import digest, read_digests, read_tasks, write_digests
 from azr_population.cli import main
 
+pytestmark = pytest.mark.integration
+
 SEED = {"snippet": "def f(a):\n    return a + [1]", "input": "[2]", "output": "[2, 1]"}
 
 

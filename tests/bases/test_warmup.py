@@ -11,6 +11,8 @@ from azr_population.bases.warmup import STATE, Settings, unfinished, warm_up
 from azr_population.domains.code.base_format import own_format
 from azr_population.errors import UserError
 
+pytestmark = pytest.mark.integration
+
 SHORT = Settings(minutes=5, tokens=60_000, threads=1, rows=4, length=1024, learning_rate=1e-2)
 
 

@@ -12,6 +12,8 @@ from azr_population.errors import UserError
 from azr_population.measuring.stored import stored_members
 from azr_population.runs import RunDirectory
 
+pytestmark = pytest.mark.integration
+
 
 def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run, capsys):
     assert main(["crossplay", str(stored_run), "--every", "2", "--tasks", "8"]) == 0

@@ -15,6 +15,8 @@ from azr_population.cli import main
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
 
+pytestmark = pytest.mark.integration
+
 SMALL = [
     "population=1t1s",
     "population.batch_size=4",

@@ -8,6 +8,8 @@ from azr_population.cli import main
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
 
+pytestmark = pytest.mark.integration
+
 
 def train(path, *overrides):
     return main(["train", *SMALL, f"run.dir={path}", *overrides])

@@ -21,6 +21,8 @@ from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
 from azr_population.runs.records import metrics_of_members
 
+pytestmark = pytest.mark.integration
+
 SMALL = [
     "population=2t2s",
     "population.batch_size=6",

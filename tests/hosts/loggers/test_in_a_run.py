@@ -9,6 +9,8 @@ from azr_population.hosts.local import run as local
 from azr_population.hosts.local.played import Run
 from azr_population.runs.checkpoint import members_digest
 
+pytestmark = pytest.mark.integration
+
 SMALL = [
     "population=1t1s",
     "population.batch_size=6",
