@@ -11,7 +11,7 @@ import pytest
 import torch
 
 needs.verl()
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 import numpy as np  # noqa: E402
 from pretending_worker import PretendingWorker  # noqa: E402
