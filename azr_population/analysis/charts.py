@@ -481,6 +481,13 @@ def specification(chart: Chart) -> dict[str, Any]:
         spec: dict[str, Any] = chart.to_dict(validate=False)
     for key in ("config", "$schema"):
         spec.pop(key, None)
+    # A missing name is NaN from pandas 3 on, and JSON has no NaN.
+    spec["datasets"] = {
+        name: [
+            {key: None if value != value else value for key, value in row.items()} for row in rows
+        ]
+        for name, rows in spec.get("datasets", {}).items()
+    }
     return spec
 
 

@@ -2,7 +2,8 @@
 
 Columns: `run` (the folder's path), `arm`, `seed`, `step`, `member`, `role`, `metric`, `value`. A
 role's own value has no member; a run-wide value has neither member nor role, and its metric is the
-whole name with slashes (`eval/greedy`, `time/step`). Missing names are None, values are finite.
+whole name with slashes (`eval/greedy`, `time/step`). Missing names are None (NaN from pandas 3
+on), values are finite.
 """
 
 from __future__ import annotations
