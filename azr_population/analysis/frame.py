@@ -2,8 +2,7 @@
 
 Columns: `run` (the folder's path), `arm`, `seed`, `step`, `member`, `role`, `metric`, `value`. A
 role's own value has no member; a run-wide value has neither member nor role, and its metric is the
-whole name with slashes (`eval/greedy`, `time/step`). Missing names are None (NaN from pandas 3
-on), values are finite.
+whole name with slashes (`eval/greedy`, `time/step`). Missing names are None, values are finite.
 """
 
 from __future__ import annotations
@@ -35,7 +34,11 @@ def tidy(
         for key, raw in by_step[step].items()
         if key != "step" and (value := number(raw)) is not None and math.isfinite(value)
     ]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    for place, name in enumerate(COLUMNS):
+        if name in ("member", "role"):  # pandas 3 would make text of the column, and NaN of None
+            table[name] = pd.Series([row[place] for row in rows], dtype=object)
+    return table
 
 
 def _whose(key: str) -> tuple[str | None, str | None, str]:

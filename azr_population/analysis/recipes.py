@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from azr_population.errors import UserError, did_you_mean, first_line
 
@@ -134,6 +134,15 @@ class Hypothesis(_Strict):
     margin: float = 0.0
     looks: dict[int, float] = {}
     """Level at each number of seeds at which it is tested; without any, 0.05."""
+
+    @field_validator("looks")
+    @classmethod
+    def _spend_no_more_than_the_level(cls, looks: dict[int, float]) -> dict[int, float]:
+        # Imported late: SciPy takes a second, and recipes are listed without it.
+        from azr_population.analysis.interim import check_looks
+
+        check_looks(looks)
+        return looks
 
 
 class Recipe(_Strict):

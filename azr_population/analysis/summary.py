@@ -47,7 +47,7 @@ class Tile(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """How `formatting.figure` writes it."""
+        """How `figure` writes it."""
         return "percent" if self.percent else "number"
 
     @property

@@ -27,12 +27,8 @@ def write_run(folder, lines=LINES, seed=3):
 def test_whose_a_value_is():
     table = tidy(LINES[:2], "r", "a", 1)
     assert tuple(table.columns) == COLUMNS
-    names = table[["member", "role", "metric"]].astype(object)
-    names = names.where(names.notna(), None)
     found = {
-        tuple(name): value
-        for name, step, value in zip(names.values, table["step"], table["value"], strict=True)
-        if step == 1
+        (row.member, row.role, row.metric): row.value for row in table.itertuples() if row.step == 1
     }
     assert found == {
         (None, "teacher", "valid_frac"): 0.5,

@@ -92,7 +92,7 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
 def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = None) -> Run:
     """Goes on with the run in `path` from its newest sound checkpoint; returns as `train` does.
 
-    `overrides` may change what does not rewrite the past: `run.` and `exam.`, e.g. `run.steps=40`.
+    `overrides` may change what does not rewrite the past: `run.` and `eval.`, e.g. `run.steps=40`.
     """
     directory = RunDirectory(path)
     directory.refuse_results_only()
