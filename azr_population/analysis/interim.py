@@ -1,8 +1,9 @@
 """Planned interim analyses: which share of the level each look at the data may spend.
 
-Whoever looks after 4 seeds and again after 12 has two chances to be fooled. A hypothesis therefore
-names its looks before the first run, and their levels sum to at most .05 (Bonferroni). At another
-number of seeds nothing is decided.
+A test after 4 seeds and again after 12 has two chances of a false positive. A hypothesis therefore
+names its looks before the first run, and together their levels spend at most .05, as group
+sequential designs count it (O'Brien and Fleming 1979): the test statistics of two looks are normal
+with the correlation sqrt(n1 / n2). At another number of seeds nothing is decided.
 """
 
 from __future__ import annotations
@@ -10,18 +11,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+from scipy import stats
+
 from azr_population.analysis.statistics import LEVEL, Estimate
 
 
+def spent_level(looks: Mapping[int, float]) -> float:
+    """The chance that any of the looks, each two-sided at its own level, rejects a true null."""
+    seeds = np.array(sorted(looks), dtype=float)
+    bounds = stats.norm.isf([looks[int(n)] / 2 for n in seeds])
+    correlation = np.sqrt(np.minimum.outer(seeds, seeds) / np.maximum.outer(seeds, seeds))
+    return 1 - float(stats.multivariate_normal(cov=correlation).cdf(bounds, lower_limit=-bounds))
+
+
 def check_looks(looks: Mapping[int, float], level: float = LEVEL) -> None:
-    """Raises ValueError: levels that are not positive, that sum to more than `level`, or a look at
-    fewer than two seeds."""
+    """Raises ValueError: levels outside (0, 1), that spend more than `level` (to 1%: published
+    bounds are rounded), or a look at fewer than two seeds."""
     if any(seeds < 2 for seeds in looks):
         raise ValueError(f"a look needs two seeds at least, got {min(looks)}")
-    if any(not share > 0 for share in looks.values()):
-        raise ValueError(f"the level of a look is above 0, got {dict(looks)}")
-    if math.fsum(looks.values()) > level + 1e-12:
-        raise ValueError(f"the looks spend {math.fsum(looks.values()):g} of a level of {level:g}")
+    if any(not 0 < share < 1 for share in looks.values()):
+        raise ValueError(f"the level of a look is between 0 and 1, got {dict(looks)}")
+    if looks and (spent := spent_level(looks)) > 1.01 * level:
+        raise ValueError(f"the looks spend {spent:.3g} of a level of {level:g}")
 
 
 def level_at(looks: Mapping[int, float], seeds: int, level: float = LEVEL) -> float | None:

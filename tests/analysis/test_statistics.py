@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from azr_population.analysis.interim import check_looks, level_at, verdict
+from azr_population.analysis.interim import check_looks, level_at, spent_level, verdict
 from azr_population.analysis.statistics import (
     REDUCERS,
     Estimate,
@@ -110,7 +110,13 @@ def test_planned_looks():
     assert level_at({}, 8) == 0.05
 
 
-@pytest.mark.parametrize("looks", [{4: 0.03, 12: 0.03}, {1: 0.01}, {4: 0.0}])
+def test_the_level_that_looks_spend():
+    # O'Brien and Fleming's bounds for two equally spaced looks.
+    assert spent_level({8: 0.0052, 16: 0.048}) == pytest.approx(0.05, abs=2e-4)
+    assert spent_level({12: 0.05}) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("looks", [{4: 0.04, 12: 0.04}, {1: 0.01}, {4: 0.0}])
 def test_looks_that_spend_too_much(looks):
     with pytest.raises(ValueError):
         check_looks(looks)
