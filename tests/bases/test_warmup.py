@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from refusals import refuses
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from azr_population.bases import warmup
@@ -82,7 +83,7 @@ def test_what_is_longer_than_a_row_is_counted_and_a_format_without_rows_refused(
     )
     assert "were longer than a row of 300 tokens and left out" in said[-1]
     assert some.too_long > 0 and some.demonstrations > 0
-    with pytest.raises(UserError, match=r"format chat fits into a row of 100 .*--format short"):
+    with refuses("--format"):
         warm_up(
             model.float(),
             tokenizer,
@@ -98,7 +99,7 @@ def test_another_setting_or_a_damaged_state_is_refused(model, tokenizer, tmp_pat
 
     warm_up(model, tokenizer, tmp_path, SHORT, stopping=lambda: True, log=str)
     other = Settings(**{**SHORT.__dict__, "seed": 2})
-    with pytest.raises(UserError, match=r"seed=1, not 2; go on with 1, or name another --out"):
+    with refuses("--out"):
         warm_up(load(), tokenizer, tmp_path, other, log=str)
     (tmp_path / STATE).write_bytes(b"PK")
     with pytest.raises(UserError, match=r"damaged; remove the folder"):

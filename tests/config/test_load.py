@@ -131,7 +131,7 @@ def test_a_saved_configuration_comes_back_whole(tmp_path):
     path.write_text(to_yaml(config))
     assert config_from_file(path) == config
     assert config_from_file(path, ["run.steps=40"]).run.steps == 40
-    with pytest.raises(UserError, match="nowhere"):
+    with refuses("nowhere"):
         config_from_file(tmp_path / "nowhere" / "config.yaml")
     with refuses("run.stepz"):
         config_from_file(path, ["run.stepz=40"])

@@ -11,6 +11,7 @@ import zlib
 import needs
 import pytest
 from made_up_problems import CONTEST_ROWS, HUMANEVAL_ROWS, write_jsonl
+from refusals import refuses
 
 from azr_population.errors import UserError
 from azr_population.evals.benchmarks import BENCHMARKS, find_benchmarks, read_benchmark
@@ -32,14 +33,14 @@ def test_all_are_the_ten_of_the_table_in_its_order():
     names = [b.name for b in find_benchmarks("code,gsm8k")]
     assert names == ["humaneval_plus", "mbpp_plus", "livecodebench", "gsm8k"]
     for unknown in ("gsm8", ""):
-        with pytest.raises(UserError, match="benchmarks="):
+        with refuses("benchmarks"):
             find_benchmarks(unknown)
 
 
 def test_every_benchmark_has_its_template():
     for name in BENCHMARKS:
         assert find_template("", name) in TEMPLATES.values()
-    with pytest.raises(UserError, match="prompt=evalplus"):
+    with refuses("prompt=evalplus"):
         find_template("evalplus", "gsm8k")
 
 
@@ -69,13 +70,13 @@ def test_evalplus_own_variable_is_honoured_and_a_packed_file_read(tmp_path, monk
     assert [p.id for p in problems] == ["HumanEval/900", "HumanEval/901"]
     assert problems[0].base_inputs == [[2], [0]]
     monkeypatch.setenv("HUMANEVAL_OVERRIDE_PATH", str(tmp_path / "none"))
-    with pytest.raises(UserError, match="HUMANEVAL_OVERRIDE_PATH"):
+    with refuses("HUMANEVAL_OVERRIDE_PATH"):
         read("humaneval_plus", "")
 
 
 def test_missing_data_name_their_source(tmp_path, monkeypatch):
     monkeypatch.delenv("AZR_HOME", raising=False)
-    with pytest.raises(UserError, match="https://"):
+    with refuses("https://"):
         read("gsm8k", tmp_path)
 
 
@@ -91,7 +92,7 @@ def test_missing_data_name_their_source(tmp_path, monkeypatch):
 )
 def test_a_damaged_line_is_named(tmp_path, line):
     (tmp_path / "gsm8k.jsonl").write_text(json.dumps(GSM8K) + "\n" + line + "\n")
-    with pytest.raises(UserError, match="line 2"):
+    with refuses("line 2"):
         read("gsm8k", tmp_path)
 
 
@@ -117,5 +118,5 @@ def test_livecodebench_keeps_its_tests_on_disk_and_reads_every_release_file(tmp_
     hostile = base64.b64encode(zlib.compress(pickle.dumps(print))).decode()
     rows = [{**second, "private_test_cases": hostile}]
     write_jsonl(tmp_path / "other/livecodebench/test.jsonl", rows)
-    with pytest.raises(UserError, match="own_2"):
+    with refuses("own_2"):
         read("livecodebench", tmp_path / "other").problems[0].read_tests()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import needs
 import pytest
 from made_up_problems import CONTEST_ROWS, HUMANEVAL_ROWS, write_jsonl
+from refusals import refuses
 
-from azr_population.errors import UserError
 from azr_population.evals.benchmarks import FunctionProblem, MathProblem
 from azr_population.evals.grading import contests, functions, rules
 from azr_population.evals.grading.sandbox import Verdict
@@ -56,7 +56,7 @@ def test_a_grader_that_says_the_same_of_all_is_refused(
     graders, data, monkeypatch, name, module, function, result
 ):
     monkeypatch.setattr(module, function, result)
-    with pytest.raises(UserError, match="grader"):
+    with refuses("grader"):
         scorers.check_grader(name, data)
 
 
@@ -73,7 +73,7 @@ def test_an_evalplus_without_our_names_is_refused(monkeypatch):
     special = needs.module("evalplus.eval._special_oracle", "-e '.[eval]'")
     monkeypatch.delattr(special, "_poly")
     rules._special.cache_clear()
-    with pytest.raises(UserError, match="_poly"):
+    with refuses("_poly"):
         rules._special()
 
 

@@ -15,9 +15,10 @@ import pytest
 from made_up_problems import write_jsonl
 
 from azr_population.cli import main
-from azr_population.errors import UserError
 
 needs.module("inspect_ai", "-e '.[eval]'")
+from refusals import refuses  # noqa: E402
+
 from azr_population.evals.run import Settings, run_benchmarks  # noqa: E402
 
 OVER = threading.Event()
@@ -114,7 +115,7 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_server_is_an_error_and_not_a_wrong_answer(kind, data):
-    with server(BAD[kind]) as (url, _), pytest.raises(UserError, match="gsm8k"):
+    with server(BAD[kind]) as (url, _), refuses("gsm8k"):
         ask(url, data, limit=1)
 
 
@@ -128,7 +129,7 @@ def test_what_fails_for_a_moment_is_tried_again(data):
 def test_a_server_that_is_not_there(data):
     with server(FINE) as (url, _):
         pass
-    with pytest.raises(UserError, match="gsm8k"):
+    with refuses("gsm8k"):
         ask(url, data, limit=1)
 
 

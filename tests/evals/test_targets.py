@@ -6,6 +6,7 @@ import json
 
 import pytest
 from made_up_problems import adapter
+from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.errors import UserError
@@ -39,7 +40,7 @@ def test_one_target(played, tmp_path):
     assert find_target(str(played / "base")).folder is None
     assert find_target("nano").base == BASE
     assert find_target(str(adapter(tmp_path / "mine"))).role == "adapter"
-    with pytest.raises(UserError, match="student_7"):
+    with refuses("student_7"):
         find_target(str(played / "student_7"))
 
 
@@ -52,7 +53,7 @@ def test_what_cannot_be_asked(tmp_path, played):
     with pytest.raises(UserError, match=str(tmp_path)):
         find_targets(tmp_path)
     (played / "members/student_1/adapter_model.safetensors").unlink()
-    with pytest.raises(UserError, match="student_1"):
+    with refuses("student_1"):
         [one.weights for one in find_targets(played)]
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -66,16 +67,16 @@ def test_a_base_that_is_not_here_or_another_one(tmp_path, played):
     config = json.loads((folder / "adapter_config.json").read_text())
     config["base_model_name_or_path"] = "someone/some-model"
     (folder / "adapter_config.json").write_text(json.dumps(config))
-    with pytest.raises(UserError, match="someone/some-model"):
+    with refuses("someone/some-model"):
         find_targets(folder)
     assert find_targets(folder, "all", BASE)[0].base == BASE
     (played / "environment.json").write_text(json.dumps({"base": "0123456789ab"}))
-    with pytest.raises(UserError, match="0123456789ab"):
+    with refuses("0123456789ab"):
         find_targets(played)
 
 
 def test_an_adapter_that_does_not_fit_is_named(tmp_path):
-    with pytest.raises(UserError, match="mine"):
+    with refuses("mine"):
         load_rollout(find_targets(adapter(tmp_path / "mine", width=99)))
 
 
@@ -83,5 +84,5 @@ def test_adapters_of_one_shape_and_the_base_are_one_batch(played):
     targets = find_targets(played)
     assert sorted(load_rollout(targets).slots.values()) == [0, 1, 2, 3]
     adapter(played / "members/student_9", rank=2)
-    with pytest.raises(UserError, match="shapes"):
+    with refuses("shapes"):
         load_rollout(find_targets(played))

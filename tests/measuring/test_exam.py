@@ -4,9 +4,9 @@ import csv
 import json
 
 import pytest
+from refusals import refuses
 
 from azr_population.cli import main
-from azr_population.errors import UserError
 from azr_population.measuring.stored import engine_for, stored_config, stored_members
 from azr_population.runs import RunDirectory
 
@@ -61,7 +61,7 @@ def test_a_base_that_is_not_made_yet_names_the_command(stored_run, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     run = RunDirectory(stored_run)
     config = stored_config(run, ["base.name=smollm2", "base.path=./bases/smollm2"])
-    with pytest.raises(UserError, match="azr-population base smollm2"), engine_for(config, run):
+    with refuses("azr-population base smollm2"), engine_for(config, run):
         pass
 
 

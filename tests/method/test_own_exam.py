@@ -3,7 +3,6 @@
 import pytest
 from refusals import refuses
 
-from azr_population.errors import UserError
 from azr_population.hosts.local.observing import observers
 from azr_population.method.own_exam import FILE, own_exam, write
 from azr_population.method.step import SelfPlay
@@ -46,7 +45,7 @@ def test_what_is_kept_is_read_and_damage_is_told(wanted, tools, tmp_path):
     wanted.eval.seed += 1
     assert own_exam(wanted, tools(1.0), []).tasks == exam.tasks
     (tmp_path / FILE).write_text('{"type": "code_o"}\n')
-    with pytest.raises(UserError, match=r"exam_own\.jsonl is damaged .*move it away"):
+    with refuses("exam_own.jsonl"):
         own_exam(wanted, tools(1.0), [])
 
 

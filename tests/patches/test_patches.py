@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import needs
 import pytest
+from refusals import refuses
 
 from azr_population.errors import UserError
 from azr_population.patches import EVALS, Patch, applied, apply, undo
@@ -73,7 +74,7 @@ def test_another_source_is_refused_and_nothing_is_applied(upstream):
 def test_what_is_not_there_is_named(upstream):
     there = patch("there", "kind", lambda old: None)
     for symbol in ("upstream_under_test:Judge.gone", "no_such_upstream:kind"):
-        with pytest.raises(UserError, match=r"patch there: upstream 1\.0"):
+        with refuses("1.0"):
             apply([replace(there, symbol=symbol)])
 
 

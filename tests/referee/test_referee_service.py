@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from refusals import refuses
 
 from azr_population.errors import UserError
 from azr_population.referee import (
@@ -125,7 +126,7 @@ def test_a_forked_trainer_gets_workers_of_its_own(referee):
 
 
 def test_without_seccomp_it_refuses_unless_told_otherwise():
-    with pytest.raises(UserError, match="allow_unsandboxed=true"):
+    with refuses("allow_unsandboxed=true"):
         Referee(RefereeSettings(workers=1, leave_out=("seccomp",)))
     accepted = RefereeSettings(workers=1, leave_out=("seccomp",), allow_unsandboxed=True)
     with Referee(accepted) as referee:
@@ -134,7 +135,7 @@ def test_without_seccomp_it_refuses_unless_told_otherwise():
 
 
 def test_a_module_that_must_be_there_is_asked_for():
-    with pytest.raises(UserError, match="no_such_module"):
+    with refuses("no_such_module"):
         Referee(RefereeSettings(workers=1, required_modules=("no_such_module",)))
 
 

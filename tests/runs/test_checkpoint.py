@@ -4,8 +4,8 @@ import os
 
 import pytest
 import torch
+from refusals import refuses
 
-from azr_population.errors import UserError
 from azr_population.runs.checkpoint import (
     load_latest,
     members_digest,
@@ -59,7 +59,7 @@ def test_an_unfinished_checkpoint_does_not_count(tmp_path):
 
 
 def test_without_any_sound_checkpoint_the_way_out_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"no sound checkpoint in .*another run\.dir"):
+    with refuses("run.dir"):
         load_latest(tmp_path)
 
 

@@ -38,7 +38,7 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path):
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"no run at .*there is no config\.yaml"):
+    with refuses("config.yaml"):
         RunDirectory(tmp_path).config()
 
 

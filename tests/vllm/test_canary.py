@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from refusals import refuses
 
 from azr_population.engines import vllm_rollout, vllm_versions
 from azr_population.errors import UserError
@@ -85,7 +86,7 @@ def test_a_rank_above_the_engines(pair):
         for name, one in adapter.factors.items()
     })  # fmt: skip
     before = pair.rollout._requests[1]
-    with pytest.raises(UserError, match=r"vLLM refuses the adapter of slot 1: .*rank 16"):
+    with refuses("16"):
         pair.rollout.push(1, wide)
     assert 1 not in pair.rollout._requests and before.lora_int_id
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import peft
 import pytest
 import torch
+from refusals import refuses
 from tiny_models import gpt2, qwen2
 from torch import nn
 from transformers import Qwen2MoeConfig, Qwen2MoeForCausalLM
@@ -193,7 +194,7 @@ def test_the_base_keeps_its_state_dict() -> None:
 
 
 def test_targets_that_do_not_exist_are_named_with_those_that_do() -> None:
-    with pytest.raises(UserError, match=r"query_key.*gate_proj.*q_proj"):
+    with refuses("query_key"):
         Bank(qwen2(), LoraSpec(target_modules=("query_key",)), 2)
     with pytest.raises(UserError, match="no linear layer at all"):
         Bank(nn.Embedding(3, 3), LoraSpec(), 2)
@@ -214,7 +215,7 @@ def test_experts_are_refused() -> None:
     )
     # transformers 4 has a linear layer for each expert, transformers 5 one parameter for all.
     for targets in (("all-linear",), ("q_proj", "down_proj"), ("shared_expert.up_proj",)):
-        with pytest.raises(UserError, match=r"model\.layers\.0\.mlp.* is a mixture of experts"):
+        with refuses("model.layers.0.mlp"):
             Bank(Qwen2MoeForCausalLM(config), LoraSpec(target_modules=targets), 2)
     assert Bank(Qwen2MoeForCausalLM(config), LoraSpec(target_modules=("q_proj",)), 2).names
 

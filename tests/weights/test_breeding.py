@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from random_adapters import dense, random_adapter, relative_error, same
+from refusals import refuses
 
 from azr_population.errors import UserError
 from azr_population.weights import breeding
@@ -53,7 +54,7 @@ def test_options_of_an_operator_hold_in_sequences_too() -> None:
 def test_crossovers_are_left_out_when_there_is_one_parent() -> None:
     mix = {"dare": 100.0, "full_gaussian": 1.0}
     assert {breed(mix, PARENTS[:1], seeded(s)).operator for s in range(9)} == {"full_gaussian"}
-    with pytest.raises(UserError, match="1 parents are too few"):
+    with refuses("1 parents"):
         breed({"dare": 1.0}, PARENTS[:1], seeded())
 
 
@@ -91,7 +92,7 @@ def test_sequences_that_make_no_sense(name: str, message: str) -> None:
 
 
 def test_unknown_option_of_a_sequence() -> None:
-    with pytest.raises(UserError, match=r"full_gaussian\.eps"):
+    with refuses("full_gaussian.eps"):
         get_operator("dare+full_gaussian").resolve({"eps": 0.1})
 
 
@@ -120,7 +121,7 @@ def test_breeding_gives_up_on_parents_that_cannot_have_finite_children() -> None
     }
     parent = Adapter(PARENTS[0].spec, huge)
     name = "svd_structured"
-    with pytest.raises(UserError, match="8 children in a row"):
+    with refuses("8 children"):
         breed({name: 1.0}, [parent], seeded(), {name: {"eps": 1.0}})
 
 

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_adapters import dense, random_adapter, same, truncated
+from refusals import refuses
 
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
@@ -211,11 +212,11 @@ def test_parents_with_values_that_are_not_finite_are_refused(
 
 
 def test_unknown_operators_and_options_name_the_valid_ones() -> None:
-    with pytest.raises(UserError, match=r"operator=svd_structred is unknown.*svd_structured"):
+    with refuses("operator=svd_structred"):
         get_operator("svd_structred")
-    with pytest.raises(UserError, match="svd_structured has no option rho; its options: eps"):
+    with refuses("svd_structured"):
         make("svd_structured", [random_adapter(0)], rho=0.1)
-    with pytest.raises(UserError, match="its options: none"):
+    with refuses("none"):
         make("layer_wise", [random_adapter(0), random_adapter(1)], k=1)
 
 
@@ -241,7 +242,7 @@ def test_impossible_options_are_refused(name: str, options: dict[str, float]) ->
 
 
 def test_too_few_parents() -> None:
-    with pytest.raises(UserError, match="dare needs 2 parents, not 1"):
+    with refuses("dare"):
         make("dare", [random_adapter(0)])
 
 
@@ -260,7 +261,7 @@ def test_parents_that_do_not_fit() -> None:
 
 
 def test_rank_one_cannot_be_shared() -> None:
-    with pytest.raises(UserError, match="rank 2 or more"):
+    with refuses("rank 2"):
         make("svd_subspace", [random_adapter(0, 1), random_adapter(1, 1)])
 
 

@@ -4,11 +4,11 @@ import json
 
 import needs
 import pytest
+from refusals import refuses
 
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.puzzles.domain import Puzzles
 from azr_population.domains.puzzles.p3 import read_p3
-from azr_population.errors import UserError
 from azr_population.evals.benchmarks import read_benchmark
 from azr_population.evals.prompts import find_template
 from azr_population.method.phases import seed_tasks
@@ -50,7 +50,7 @@ def test_solved_puzzles_are_seed_tasks_with_the_answers_of_their_programs(file):
 def test_another_file_is_refused(tmp_path, content):
     path = tmp_path / "puzzles.json"
     path.write_text(content)
-    with pytest.raises(UserError, match=r"puzzles\.json"):
+    with refuses("puzzles.json"):
         read_p3(path)
 
 

@@ -10,6 +10,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
+from refusals import refuses
 
 from azr_population.errors import UserError
 from azr_population.hosts.azr import preflight
@@ -153,7 +154,7 @@ def test_split_needs_even_workers_and_two_roles(host: Path) -> None:
     config = composed(
         host, ["+population=2t2s", "population.placement=split", "trainer.n_gpus_per_node=3"]
     )
-    with pytest.raises(UserError, match="n_gpus_per_node=3 is odd"):
+    with refuses("n_gpus_per_node=3"):
         preflight.check_config(config, read_settings(config.population))
     config = composed(host, ["+population=single", "population.placement=split"])
     with pytest.raises(UserError, match="single agent is one member"):
@@ -164,10 +165,7 @@ def test_past_opponents_are_for_local_runs(host: Path) -> None:
     config = composed(
         host, ["+population=2t2s", "population.matchmaking.past_opponent_fraction=0.2"]
     )
-    with pytest.raises(
-        UserError,
-        match=r"population\.matchmaking\.past_opponent_fraction=0\.2 is for local runs only",
-    ):
+    with refuses("population.matchmaking.past_opponent_fraction"):
         read_settings(config.population)
 
 
@@ -176,7 +174,7 @@ def test_seed_files_must_hold_a_students_rows(host: Path, tmp_path: Path) -> Non
     seeds.write_text("{}\n" * 60)
     overrides = ["+population=4t4s", f"azr.seed_dataset={seeds}"]
     config = composed(host, overrides)
-    with pytest.raises(UserError, match="holds 60 tasks, and 64 different ones"):
+    with refuses("60"):
         preflight.check_config(config, read_settings(config.population))
     config = composed(host, [*overrides, "population.batch_size=300"])
     preflight.check_config(config, read_settings(config.population))
@@ -196,11 +194,11 @@ def test_a_base_without_the_layers_or_the_context_is_refused(tmp_path: Path) -> 
     settings = PopulationSettings()
     preflight.check_base(config, settings)
     config.data.max_response_length = 25
-    with pytest.raises(UserError, match=r"data\.max_response_length=25 make rows of 1025 .* 1024"):
+    with refuses("data.max_response_length=25"):
         preflight.check_base(config, settings)
     config.data.max_response_length = 24
     settings.lora.target_modules = ["q_proj"]
-    with pytest.raises(UserError, match="q_proj"):
+    with refuses("q_proj"):
         preflight.check_base(config, settings)
 
 
@@ -226,8 +224,8 @@ def test_a_surface_that_differs_is_named_with_the_versions(
     monkeypatch.setattr(preflight, "SURFACE", {"host": {"CodeIORayPPOTrainer.fit": ("self",)}})
     preflight.check_host(module)
     monkeypatch.setattr(preflight, "SURFACE", {"host": {"CodeIORayPPOTrainer.fit": ("epochs",)}})
-    with pytest.raises(UserError, match=r"takes \(self, steps\) and not epochs.*verl 0.4.1"):
+    with refuses("verl 0.4.1"):
         preflight.check_host(module)
     monkeypatch.setattr(preflight, "SURFACE", {"host": {"CodeIORayPPOTrainer.play": ()}})
-    with pytest.raises(UserError, match=r"has no CodeIORayPPOTrainer.play"):
+    with refuses("CodeIORayPPOTrainer.play"):
         preflight.check_host(module)

@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 import numpy as np  # noqa: E402
 from pretending_worker import PretendingWorker  # noqa: E402
+from refusals import refuses  # noqa: E402
 from verl import DataProto  # noqa: E402
 
 from azr_population.config.schema import LearnerConfig  # noqa: E402
@@ -245,7 +246,7 @@ def test_a_rank_that_died_is_named_while_the_others_wait_for_it(make: Make) -> N
     group = make("colocated", 2)
     whole = batch(group, [0, 1, 2, 3])
     ray.kill(group.groups[0].workers.workers[1])
-    with pytest.raises(UserError, match=r"group members died: rank 1 of 2 \(.*\): .*; the.*check"):
+    with refuses("rank 1 of 2"):
         group.update_actor(whole)
 
 
@@ -264,7 +265,7 @@ def test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half(
     ranks = [group.workers.workers[0] for group in groups]
     assert ray.get([rank.get_cuda_visible_devices.remote() for rank in ranks]) == ["0", "1"]
     # Both are taken now.
-    with pytest.raises(UserError, match="3 workers and the trainer need 3 GPUs, and Ray has 2"):
+    with refuses("3 GPUs"):
         start_groups("colocated", settings, 2, 2, [3], PretendingWorker, ROOM)
 
 
@@ -276,13 +277,13 @@ def test_workers_that_no_node_can_hold_together_are_refused(
     monkeypatch.setattr(placement.ray, "nodes", lambda: [node, node, dead])
     placement._refuse_unless_there_is_room("cuda", [4, 4], ROOM)
     placement._refuse_unless_there_is_room("cuda", [2, 2, 2, 2], ROOM)
-    with pytest.raises(UserError, match=r"8 workers have to be on one node.* room for 4, 4 "):
+    with refuses("room for 4, 4"):
         placement._refuse_unless_there_is_room("cuda", [8], ROOM)
-    with pytest.raises(UserError, match=r"2 workers have to be on one node.* room for 1, 1 "):
+    with refuses("room for 1, 1"):
         placement._refuse_unless_there_is_room("cuda", [3, 3, 2], ROOM)
 
 
 def test_too_few_cpus_are_told_before_ray_waits_for_them(make: Make, tiny_base: Path) -> None:
     settings = WorkerSettings(str(tiny_base), NAMES, LoraSpec(4, 8.0), seed=1)
-    with pytest.raises(UserError, match="50 workers and the trainer need 51 CPUs, and Ray has 10"):
+    with refuses("50"):
         start_groups("colocated", settings, 2, 2, [25, 25], PopulationWorker, ROOM)

@@ -1,6 +1,7 @@
 """`train --dry-run` and `--config-file`: what is going to be, without a run."""
 
 import pytest
+from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
@@ -82,7 +83,7 @@ def test_a_row_beyond_the_context_is_refused_before_workers_are_started(tmp_path
     config = load_config(["engine.max_proposal_tokens=500", f"run.dir={tmp_path}"])
     config.engine.name = "ray"  # which needs not be installed for this
     with (
-        pytest.raises(UserError, match="do not fit the base's context of 512"),
+        refuses("512"),
         open_engine(config),
     ):
         pass

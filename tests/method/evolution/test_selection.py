@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from refusals import refuses
 
-from azr_population.errors import UserError
 from azr_population.method.evolution.selection import SELECTION, ranked
 
 FITNESS = np.array([1.0, 4.0, 2.0, 3.0])
@@ -66,7 +65,7 @@ def test_parents_are_distinct_and_repeatable(name: str, fitness: np.ndarray) -> 
     ],
 )
 def test_impossible_options_are_refused(name: str, options: dict[str, float]) -> None:
-    with pytest.raises(UserError, match=r"evolution\.selection_options"):
+    with refuses("evolution.selection_options"):
         SELECTION.find(name).function(FITNESS, 1, np.random.default_rng(0), **options)
 
 
