@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats, lints and types. With --check nothing is changed; CI calls it so.
+# Formats, lints, types, and who may import whom. With --check nothing is changed; CI calls it so.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 bin=$venv/bin
@@ -11,3 +11,4 @@ else
     $bin/ruff check --fix .
 fi
 $bin/mypy
+$bin/lint-imports
