@@ -59,8 +59,7 @@ def read_run(path: Path, arm: str = "", seed: int | None = None) -> pd.DataFrame
     or one of a version that cannot be read.
     """
     directory = RunDirectory(path)
-    directory.config_file  # noqa: B018  (raises where it is missing)
-    directory.refuse_older_format()
+    settings = directory.config()
     lines = {line["step"]: dict(line) for line in lines_of(directory)}
     for step, values in derived(directory).items():
         lines.setdefault(step, {"step": step}).update(values)
@@ -72,7 +71,7 @@ def read_run(path: Path, arm: str = "", seed: int | None = None) -> pd.DataFrame
             line |= {f"validation/{source}": value for source, value in shares.items()}
             line["validation"] = math.fsum(shares.values()) / len(shares)
     if seed is None:
-        seed = _int(directory.config().get("seed"))
+        seed = _int(settings.get("seed"))
     return tidy(lines.values(), str(path), arm or path.name, seed)
 
 

@@ -146,6 +146,7 @@ class PopulationConfig(MembersConfig):
     """Share of a student's attempts that are at tasks drawn evenly from all valid tasks so far
     (`task.buffer_size` of them are kept), as AZR's solver trains. Inside AZR it is AZR's own."""
     duplicate_penalty: float = Field(default=0.3, ge=0)
+    """Taken off a proposal's reward for each other copy of it in the step or buffer; ours."""
     teacher_lr: float = Field(default=1.5e-4, ge=0)
     """AdamW step of teachers; bases set their own. Near their students' they ran away (ours,
     HISTORY.md)."""

@@ -110,17 +110,6 @@ class RunDirectory:
                 "azr-population compare, or azr-population recipe NAME"
             )
 
-    def refuse_older_format(self) -> None:
-        """Raises `UserError` if the run's records are from before they were flat (0.3)."""
-        first = next(self.metrics(), {})
-        if "roles" in first or (self.path / "exams.jsonl").exists():
-            packages = self.environment().get("packages") or {}
-            version = packages.get("azr-population", "0.2 or older")
-            raise UserError(
-                f"{self.path} was written by azr-population {version}, whose records this version "
-                "does not read; use that version, or play the run again"
-            )
-
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keeps every other process from writing this run; freed even by a crash. Raises UserError:

@@ -93,7 +93,7 @@ def test_new_entries_of_dict_fields_are_ordinary_overrides():
         ("evolution.options.dare.q=0.5", "evolution.options"),
         ("evolution.options.dare.p=7", "evolution.options"),
         ("evolution.options.svd_subspace.k=8", "evolution.options"),
-        ("evolution.options.dare+full_gaussian.p=1", None),
+        ("evolution.options.dare+full_gaussian.p=1", "evolution.options"),
         ("evolution.selection_options.size=3", "evolution.selection_options.size"),
         ("matchmaking.options.k=2", "matchmaking.options.k"),
         ("evolution.adaptive_tau=0", "evolution.adaptive_tau"),

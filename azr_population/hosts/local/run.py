@@ -96,7 +96,6 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
     """
     directory = RunDirectory(path)
     directory.refuse_results_only()
-    directory.refuse_older_format()
     stored = config_from_file(directory.config_file)
     config = config_from_file(directory.config_file, overrides)
     refuse_changes(stored, config)
