@@ -160,13 +160,3 @@ def test_a_fork_takes_the_older_lines_along(tmp_path, monkeypatch):
         runs[0].append("completions", [{"step": step}])
     runs[1].copy_records(runs[0], 2)
     assert [row["step"] for row in runs[1].completions()] == [1, 2]
-
-
-def test_records_of_an_older_format_are_refused_by_their_version(tmp_path):
-    run = RunDirectory(tmp_path / "old")
-    run.create("seed: 1\n", {"packages": {"azr-population": "0.1.0"}})
-    run.refuse_older_format()
-    run.append("metrics", [{"step": 1, "roles": {"agent": {"validity": 0.5}}}])
-    with pytest.raises(UserError) as refused:
-        run.refuse_older_format()
-    assert "0.1.0" in str(refused.value) and "\n" not in str(refused.value)
