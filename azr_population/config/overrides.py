@@ -12,7 +12,13 @@ from azr_population.config.schema import Config, unknown_key
 from azr_population.errors import UserError
 
 OPERATORS, OPTIONS = "evolution.operators.", "evolution.options."
-ENTRIES = (OPERATORS, OPTIONS, "evolution.selection_options.", "matchmaking.options.", "engine.vllm.")
+ENTRIES = (
+    OPERATORS,
+    OPTIONS,
+    "evolution.selection_options.",
+    "matchmaking.options.",
+    "engine.vllm.",
+)
 """Beginnings of keys that the schema leaves open: entries of its dictionaries."""
 
 
@@ -50,7 +56,7 @@ def read_override(text: str) -> Override:
             f"{text} cannot be read as KEY=VALUE; quote a value that holds signs, as in "
             "\"run.dir='runs/a=b'\""
         ) from error
-    if key not in Config.keys() and not key.startswith(ENTRIES):
+    if key not in set(Config.keys()) and not key.startswith(ENTRIES):
         raise unknown_key(Config, key)
     if parsed.is_sweep_override():
         values = value.replace(",", " ") if re.fullmatch(r"[\w.,+-]+", value) else "1 2 3"
