@@ -43,8 +43,8 @@ import numpy as np
 import azr_population.analysis.report  # noqa: F401  (what a trainer imports late)
 from azr_population import cli
 from azr_population.config.load import load_config
-from azr_population.domains.code.nano_format import CODE_F_INPUTS, IN, PROPOSE
-from azr_population.domains.code.task import TaskType
+from azr_population.domains.code.formats import CODE_F_INPUTS, IN, PROPOSE
+from azr_population.domains.code.task_types import TaskType
 from azr_population.hosts.local import run as local_run
 from azr_population.hosts.local.engine import meta_base
 from azr_population.runs import RunDirectory

@@ -6,7 +6,7 @@ proposes at temperature 1 and solves its own valid proposals; the figures are pe
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ from azr_population.analysis.statistics import Estimate, interval
 from azr_population.bases.nano.corpus import is_held_out
 from azr_population.bases.programs import digest, read_digests
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.complexity import MEASURES, measure
+from azr_population.domains.code.complexity import MEASURES, measures
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import FORMATS
-from azr_population.domains.code.task import Task, TaskType, reference_answer
+from azr_population.domains.code.task_types import Task, TaskType, reference_answer
 from azr_population.domains.format import Format, read_answer, read_proposal
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Completion, Sampling
@@ -259,7 +259,7 @@ def _measure(
     written = writer.propose(type, n)
     refused: Counter[str] = Counter()
     tasks = valid_tasks(referee, writer.format, type, written, rules, refused)
-    complexity = [asdict(known) for task in tasks if (known := measure(task.program))]
+    complexity = [sizes for task in tasks if (sizes := measures(task.program))]
     answers = Counter(reference_answer(task) for task in tasks)
     return Figures(
         proposals=n,
@@ -271,8 +271,9 @@ def _measure(
         most_common_answer=max(answers.values(), default=0),
         tokens=sum(len(completion.token_ids) for completion in written) / n,
         measures={
-            name: sum(measured[name] for measured in complexity) / len(complexity)
-            for name in (complexity[0] if complexity else ())
+            measure.name: sum(s.get(measure.name, 0.0) for s in complexity) / len(complexity)
+            for measure in MEASURES
+            if complexity
         },
         held_out=sum(is_held_out(task.program) for task in tasks),
         refused=dict(refused.most_common()),

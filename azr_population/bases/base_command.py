@@ -148,7 +148,7 @@ def validate(
     from azr_population.engines.base_folder import base_folder
 
     folder = base_folder(path or nano_base_path())
-    format = format or _own_format(folder)
+    format = format or _base_format(folder)
     code = _measure(folder, format, tasks, samples, seed, seed_files, out)
     if format != "nano" or skip_training_check:
         return code
@@ -183,8 +183,8 @@ def _measure(
     return 1 if missed(figures, targets) else 0
 
 
-def _own_format(folder: Path) -> str:
-    from azr_population.domains.code.base_format import own_format
+def _base_format(folder: Path) -> str:
+    from azr_population.domains.code.formats import base_format
     from azr_population.engines.base_model import load_tokenizer
 
     try:
@@ -193,7 +193,7 @@ def _own_format(folder: Path) -> str:
         raise UserError(
             f"{folder} does not load as a causal LM: its tokenizer (tokenizer.json) cannot be read"
         ) from error
-    return own_format(folder, tokenizer)
+    return base_format(folder, tokenizer)
 
 
 @contextmanager

@@ -19,9 +19,8 @@ from azr_population.bases.nano.corpus import Example, draw_example
 from azr_population.bases.nano.executor import in_children
 from azr_population.bases.nano.grammar import Grammar
 from azr_population.bases.training import Document
-from azr_population.domains.code.chat_format import CODE_F_INPUTS
-from azr_population.domains.code.formats import FORMATS
-from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.code.formats import CODE_F_INPUTS, FORMATS
+from azr_population.domains.code.task_types import Proposal, Task, TaskType
 from azr_population.domains.code.validity import REFUSALS, accept
 from azr_population.domains.format import Format
 from azr_population.domains.known import find_domain

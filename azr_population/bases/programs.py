@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.chat_format import CODE_F_INPUTS
 from azr_population.domains.code.domain import Code
+from azr_population.domains.code.formats import CODE_F_INPUTS
 from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code.source import laid_out
-from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.code.task_types import Proposal, Task, TaskType
 from azr_population.method.phases import seed_tasks
 from azr_population.referee import Referee
 

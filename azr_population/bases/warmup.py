@@ -29,7 +29,7 @@ from azr_population.bases.training import (
     save_base,
     train,
 )
-from azr_population.domains.code.base_format import WARMUP_LOG
+from azr_population.domains.code.formats import WARMUP_LOG
 from azr_population.domains.known import find_domain
 from azr_population.domains.task import Task
 from azr_population.errors import UserError

@@ -4,17 +4,17 @@ A domain is one folder here and one line in `known.py`, or a class of one's own 
 `task.domain=mine.MyDomain`. Only `types`, `formats`, `judge` and `grade` have to be given.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from azr_population.domains import drawn
 from azr_population.domains.format import Format
 from azr_population.domains.measure import Measure
 from azr_population.domains.space import Space
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import Proposal, Task, texts_in
 from azr_population.errors import UserError
 from azr_population.referee import Reason, Referee
 from azr_population.registry import Registry
@@ -42,6 +42,8 @@ class Verdict(NamedTuple):
     reason: str
     """In a word, such as `solved`, `wrong`, `timeout`."""
 
+
+HELD_OUT_SHARE = 0.02
 
 UNSTEADY = Reason.NONDETERMINISTIC.value
 """The reason of verdicts on a task whose own answer is not right every time: it is none."""
@@ -127,8 +129,15 @@ class Domain(ABC):
         raise UserError("this task.domain has no exam; set eval.every=0")
 
     def exam(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
-        """Held-out tasks, the same for the same numbers. Raises UserError where there are none."""
-        return drawn.exam(self, per_type, seed, types)
+        """Different held-out tasks of each type, the same for the same numbers. Raises UserError
+        where there are none."""
+        tasks: dict[tuple[str, str], Task] = {}
+        for number, type in enumerate(types, 1):
+            rng = Random(f"exam {seed} {type}")
+            while len(tasks) < number * per_type:
+                task = self.draw(type, rng, held_out=True)
+                tasks.setdefault((type, task.program), task)
+        return list(tasks.values())
 
     def strata(self, per_type: int) -> list[str]:
         """Groups that the exam's tasks of a type are reported by, in order; empty: none."""
@@ -147,7 +156,7 @@ class Domain(ABC):
 
     def parts(self, task: Mapping[str, Any]) -> list[Part]:
         """A record of `tasks.jsonl` as people read it."""
-        pairs = zip(_texts(task.get("inputs")), _texts(task.get("outputs")), strict=False)
+        pairs = zip(texts_in(task.get("inputs")), texts_in(task.get("outputs")), strict=False)
         calls = "\n".join(self.call(given, output) for given, output in pairs)
         texts = ("program", task.get("program")), ("calls", calls), ("message", task.get("message"))
         return [Part(kind, str(text)) for kind, text in texts if text]
@@ -178,13 +187,23 @@ class Domain(ABC):
             _one_of("task.reject", name, self.rules)
 
 
+def is_held_out(program: str) -> bool:
+    """Whether it is kept for exams and never shown in a warm-up. A stable 2% of all texts."""
+    digest = hashlib.sha256(program.encode()).digest()
+    return int.from_bytes(digest[:4], "big") < HELD_OUT_SHARE * 2**32
+
+
+def draw_task(make: Callable[[Random], Task | None], rng: Random, held_out: bool) -> Task:
+    """The first task of `make` that is there and is held out, or is not."""
+    while True:
+        task = make(rng)
+        if task is not None and is_held_out(task.program) == held_out:
+            return task
+
+
 def _one_of(key: str, value: str, known: Iterable[str]) -> None:
     if value not in known:
         raise UserError(
             f"{key}={value} is unknown; choose from {', '.join(sorted(known)) or 'none'}",
             key=key,
         )
-
-
-def _texts(value: Any) -> list[str]:
-    return [str(item) for item in value] if isinstance(value, (list, tuple)) else []

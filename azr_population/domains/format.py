@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from azr_population.domains.task import Proposal, Task
@@ -54,17 +54,70 @@ class Format(Protocol):
         ...
 
 
+class TableFormat:
+    """Prompts by tables with an entry for each type of task. A template of `SOLVE` may have
+    `{program}`, `{input}`, `{output}` (the first ones), `{pairs}` and `{message}`."""
+
+    PROPOSE: ClassVar[Mapping[str, str]]
+    SOLVE: ClassVar[Mapping[str, str]]
+    PAIR: ClassVar[str] = ""
+    """A pair of a task whose first half is shown, with `{input}` and `{output}`."""
+    BETWEEN: ClassVar[str] = ""
+    """What stands between two of them."""
+    MESSAGE: ClassVar[str] = ""
+    """What stands before the message of a task that has one."""
+    TOKENS: ClassVar[Mapping[str, tuple[int, int]]]
+    """Of the longest useful proposal and answer."""
+
+    def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
+        """See `Format`, as the others."""
+        return self.PROPOSE[type]
+
+    def solve_prompt(self, task: Task) -> str:
+        pairs = zip(task.inputs[: shown(task)], task.outputs, strict=False)
+        return self.SOLVE[task.type].format(
+            program=task.program,
+            input="".join(task.inputs[:1]),
+            output=task.outputs[0],
+            pairs=self.BETWEEN.join(self.PAIR.format(input=i, output=o) for i, o in pairs),
+            message=self.MESSAGE + task.message if task.message else "",
+        )
+
+    def gold_answer(self, task: Task) -> str | None:
+        """None: there are many ways to write an answer, or many answers."""
+        return None
+
+    def max_new_tokens(self, type: str, phase: str) -> int:
+        return self.TOKENS[type][phase == "solve"]
+
+
+def shown(task: Task) -> int:
+    """How many pairs of a task the solver sees where it is not told the program: the first half,
+    rounded up. The others are hidden and decide."""
+    return (len(task.inputs) + 1) // 2
+
+
 def blocks(text: str) -> list[tuple[str, str]]:
     """Fenced blocks in order: name in small letters, content."""
     return [(name.lower(), body.strip("\n")) for name, body in _FENCE.findall(text)]
 
 
-def known_already(references: Sequence[Task], what: str = "programs") -> list[str]:
-    """The part of a chat prompt that shows tasks to differ from; none without them."""
+def blocks_named(name: str, text: str) -> list[str]:
+    """What the fenced blocks of that name hold, in order."""
+    return [body for other, body in blocks(text) if other == name]
+
+
+def write_blocks(*written: tuple[str, str]) -> str:
+    """Fenced blocks of (name, content)."""
+    return "\n".join(f"```{name}\n{body}\n```" for name, body in written)
+
+
+def with_references(prompt: str, references: Sequence[Task], what: str = "programs") -> str:
+    """A chat prompt, and behind it tasks to differ from."""
     if not references:
-        return []
-    shown = "\n".join(f"```python\n{task.program}\n```" for task in references)
-    return [f"These {what} are known already; yours must differ clearly:\n{shown}"]
+        return prompt
+    programs = write_blocks(*(("python", task.program) for task in references))
+    return f"{prompt}\n\nThese {what} are known already; yours must differ clearly:\n{programs}"
 
 
 def read_proposal(format: Format, type: str, completion: Completion) -> Proposal | None:

@@ -3,9 +3,9 @@
 from typing import Any
 
 from azr_population.domains.code.source import read_program
+from azr_population.domains.code.task_types import CODE_E
 from azr_population.domains.code_e.domain import exception_name
-from azr_population.domains.code_e.formats import CODE_E
-from azr_population.domains.code_e.program import naming, same_name
+from azr_population.domains.code_e.named_error import naming, same_name
 from azr_population.domains.puzzles.domain import ENTRY, UNSOLVED, top_level_names
 from azr_population.domains.puzzles.grammar import PUZZLE
 from azr_population.referee import Judgement, Question, Reason

@@ -29,6 +29,11 @@ class Task:
     imports: tuple[str, ...] = ()
 
 
+def texts_in(value: object) -> list[str]:
+    """What a field of a record lists, as texts; nothing where it is not a list."""
+    return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
+
+
 def task_from_dict(row: dict[str, object]) -> Task:
     """A task from plain data with the fields of `Task`; raises for any other."""
     lists = [row["inputs"], row["outputs"], row.get("imports", ())]

@@ -26,7 +26,7 @@ from azr_population.analysis.statistics import Estimate, interval
 from azr_population.bases.nano.exam import CORE, draw_task
 from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.load import load_config
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.engines.engine import Completion, TrainingSample
 from azr_population.hosts.local.engine import open_engine
 from azr_population.method.exam import Exam, held_out_exam

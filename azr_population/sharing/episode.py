@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any, cast
 
 from azr_population.config.schema import Config, PopulationConfig
-from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.domain import Code
+from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.format import read_answer, read_proposal
 from azr_population.domains.task import Task
 from azr_population.engines.engine import Completion

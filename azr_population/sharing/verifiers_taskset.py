@@ -15,9 +15,9 @@ from typing import ClassVar
 
 import verifiers.v1 as vf
 
-from azr_population.domains.code.chat_format import ChatFormat
-from azr_population.domains.code.questions import question
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.domain import Code
+from azr_population.domains.code.formats import ChatFormat
+from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.referee import Referee, RefereeSettings
 
 
@@ -45,7 +45,7 @@ class SelfPlayTask(vf.Task[SelfPlayData]):
         answer = ChatFormat().parse_answer(TaskType(self.data.type), trace.last_reply)
         if answer is None:
             return 0.0
-        asked = question(self.data.task, (answer,))
+        asked = Code().question(self.data.task, (answer,))
         ((grade,),) = await asyncio.to_thread(_referee().grade, [asked])
         return float(grade.solved)
 

@@ -19,12 +19,10 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.bases.nano.exam import CORE, draw_task, exam
 from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.schema import LearnerConfig, TaskConfig
-from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.domain import Code
-from azr_population.domains.code.nano_format import NanoFormat
-from azr_population.domains.code.questions import question
+from azr_population.domains.code.formats import ChatFormat, NanoFormat
 from azr_population.domains.code.seed_file import read_seed_file
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import Format
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Completion, Sampling, TrainingSample
@@ -144,7 +142,7 @@ class School:
         answers = [[self.format.parse_answer(O, one.text) for one in own] for own in completions]
         grades = self._referee.grade(
             [
-                question(task, [text for text in texts if text is not None])
+                Code().question(task, [text for text in texts if text is not None])
                 for task, texts in zip(tasks, answers, strict=True)
             ]
         )

@@ -6,7 +6,7 @@ import re
 from completion_lines import line
 
 from azr_population.analysis.tasks import LONGEST, completions
-from azr_population.domains.code.nano_format import MARKS
+from azr_population.domains.code.formats import MARKS
 
 
 def page(*rows):

@@ -11,9 +11,7 @@ import pytest
 
 from azr_population.analysis.derived import TASKS_PER_STEP, derived, missed_cells, placed_tasks
 from azr_population.analysis.figures import problem_space
-from azr_population.domains.code.descriptors import DESCRIPTORS
-from azr_population.domains.code.samples import samples
-from azr_population.domains.code.space import SPACE
+from azr_population.domains.code.complexity import DESCRIPTORS, SPACE, samples
 from azr_population.domains.puzzles.measures import SPACE as OF_PUZZLES
 from azr_population.domains.space import Space
 from azr_population.runs.directory import RunDirectory

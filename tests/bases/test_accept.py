@@ -15,9 +15,8 @@ from azr_population.bases.accept import (
 from azr_population.bases.nano import nano_base_path
 from azr_population.bases.programs import digest, write_digests
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.nano_format import NanoFormat
-from azr_population.domains.code.short_format import ShortFormat
-from azr_population.domains.code.task import TaskType
+from azr_population.domains.code.formats import NanoFormat, ShortFormat
+from azr_population.domains.code.task_types import TaskType
 from azr_population.engines.engine import Completion
 from azr_population.referee import Referee
 

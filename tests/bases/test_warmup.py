@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from azr_population.bases import warmup
 from azr_population.bases.programs import digest, read_digests
 from azr_population.bases.warmup import STATE, Settings, unfinished, warm_up
-from azr_population.domains.code.base_format import own_format
+from azr_population.domains.code.formats import base_format
 from azr_population.errors import UserError
 
 pytestmark = pytest.mark.integration
@@ -32,7 +32,7 @@ def test_the_loss_falls_and_the_folder_loads(model, tokenizer, tmp_path, quiet):
     assert loaded.dtype == torch.bfloat16
     assert not torch.equal(loaded.get_input_embeddings().weight.float(), before)
     assert AutoTokenizer.from_pretrained(tmp_path).decode([2]) == "<|im_end|>"
-    assert not unfinished(tmp_path) and own_format(tmp_path, None) == "short"
+    assert not unfinished(tmp_path) and base_format(tmp_path, None) == "short"
     assert len(read_digests(tmp_path)) > 50
 
 

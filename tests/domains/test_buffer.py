@@ -3,7 +3,7 @@ import json
 import numpy as np
 
 from azr_population.domains.buffer import TaskBuffer
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.task_types import Task, TaskType
 
 
 def task(n, type=TaskType.CODE_O):

@@ -1,6 +1,5 @@
-from azr_population.domains.code.chat_format import ChatFormat
-from azr_population.domains.code.nano_format import MARKS, NanoFormat
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.formats import MARKS, ChatFormat, NanoFormat
+from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.pieces import Piece, asked, marks_of, pieces
 
 TASK = Task(TaskType.CODE_O, "def f(a):\n    return a + 1", ("1",), ("2",))

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from azr_population.config.schema import Config
-from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.domain import Code
+from azr_population.domains.code.formats import ChatFormat
 from azr_population.engines.engine import Completion
 from azr_population.hosts.local.observing import observers
 from azr_population.method.exam import tasks_of

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from azr_population.config.load import load_config
-from azr_population.domains.code.chat_format import ChatFormat
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.formats import ChatFormat
+from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.hosts.local.run import _selfplay
 from azr_population.method.exam import Exam, held_out_exam, pass_at
 

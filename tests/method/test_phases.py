@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.domain import Code
-from azr_population.domains.code.held_out import HeldOutPrograms
-from azr_population.domains.code.task import Proposal, TaskType
+from azr_population.domains.code.formats import ChatFormat
+from azr_population.domains.code.task_types import Proposal, TaskType
+from azr_population.domains.code.validity import HeldOutPrograms
 from azr_population.method import phases
 from azr_population.method.training import attempts, choose_attempts, proposals, samples
 from azr_population.referee import Referee, RefereeSettings

@@ -9,7 +9,7 @@ import pytest
 
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
 from azr_population.domains.code.domain import Code
-from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.code.task_types import Proposal, Task, TaskType
 from azr_population.engines.engine import Completion
 from azr_population.errors import UserError
 from azr_population.method.evolution.replacement import Replacement

@@ -4,7 +4,7 @@ from refusals import refuses
 
 from azr_population.config.schema import PopulationConfig
 from azr_population.domains.buffer import TaskBuffer
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.rewards import (

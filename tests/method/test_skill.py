@@ -2,7 +2,7 @@
 
 import pytest
 
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.method.exam import Exam
 from azr_population.method.skill import validation_exam
 

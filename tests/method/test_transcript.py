@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.code.task_types import Proposal, Task, TaskType
 from azr_population.engines.engine import Completion
 from azr_population.method import transcript
 from azr_population.method.matchmaking import Match

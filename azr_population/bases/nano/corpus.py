@@ -16,8 +16,8 @@ from random import Random
 from azr_population.bases.nano.executor import in_children, run_function
 from azr_population.bases.nano.grammar import Grammar, Written
 from azr_population.bases.nano.tail import SHARES, Construct, TailGrammar, draw_construct
-from azr_population.domains.code.nano_format import CODE_F_INPUTS, IN, NanoFormat
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.formats import CODE_F_INPUTS, IN, NanoFormat
+from azr_population.domains.code.task_types import Task, TaskType
 
 O, I, F = TaskType.CODE_O, TaskType.CODE_I, TaskType.CODE_F  # noqa: E741
 

@@ -10,8 +10,8 @@ from random import Random
 
 from azr_population.bases.nano.corpus import Example, draw_example, draw_tail_example
 from azr_population.bases.nano.tail import BANDS, CONSTRUCTS, TailGrammar, draw_composition
-from azr_population.domains.code.nano_format import CODE_F_INPUTS
-from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.code.formats import CODE_F_INPUTS
+from azr_population.domains.code.task_types import Proposal, Task, TaskType
 from azr_population.domains.code.validity import REFUSALS
 from azr_population.domains.code.validity import accept as judge_proposal
 

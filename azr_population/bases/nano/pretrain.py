@@ -26,8 +26,8 @@ from azr_population.bases.training import (
     save_base,
     train,
 )
-from azr_population.domains.code.nano_format import CODE, IN, OUT, PROPOSE, SOLVE
-from azr_population.domains.code.task import TaskType
+from azr_population.domains.code.formats import CODE, IN, OUT, PROPOSE, SOLVE
+from azr_population.domains.code.task_types import TaskType
 
 _IDS = vocabulary()
 _IN, _OUT, _CODE, _EOS = (_IDS[mark] for mark in (IN, OUT, CODE, EOS))

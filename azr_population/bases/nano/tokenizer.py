@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from azr_population.domains.code.nano_format import MARKS
+from azr_population.domains.code.formats import MARKS
 
 PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
 

@@ -1,15 +1,24 @@
-"""How complex a program is, by measures of its text. Nothing is executed here."""
+"""How complex a program is, and what kind of problem a task is, by the text. Nothing is executed.
+
+Bounds and weights of the descriptors are fixed, so that a cell of the coverage archive means the
+same in every run.
+"""
 
 import ast
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 from radon.visitors import ComplexityVisitor, HalsteadVisitor
 
-from azr_population.domains.code.source import read_program
+from azr_population.domains.code.source import arguments, read_program
 from azr_population.domains.measure import Measure
+from azr_population.domains.space import Descriptor, Space
+from azr_population.domains.task import texts_in
 
 MEASURES = tuple(
     Measure(name, title, about, unit, section="complexity", short=short)
@@ -24,59 +33,34 @@ MEASURES = tuple(
 """Of programs; the first is what their size is told by."""
 
 
-@dataclass(frozen=True)
-class Complexity:
-    """The measures of PopuLoRA's figure 4 for one program, comments and blank lines left out."""
-
-    ast_nodes: int
-    """Nodes of the abstract syntax tree without the module and the Load/Store/Del markers."""
-    ast_depth: int
-    """Nodes on the longest path from a top-level statement down; 0 for an empty program."""
-    cyclomatic: int
-    """McCabe 1976 over the whole program: decision points plus 1, as radon counts them."""
-    lines: int
-    """Lines that hold more than white space and comments, docstrings included."""
-
-
-@lru_cache(maxsize=1024)
-def measure(program: str) -> Complexity | None:
-    """Measures a program; None where it does not parse or is too long or nested to measure."""
-    tree = read_program(program).tree
-    if tree is None:
-        return None
-    try:
-        cyclomatic = int(ComplexityVisitor.from_ast(tree).total_complexity)
-    except RecursionError:
-        return None
-    nodes, depth = _size(tree)
-    return Complexity(nodes, depth, cyclomatic, _lines(program))
-
-
 @lru_cache(maxsize=1024)
 def measures(program: str) -> Mapping[str, float]:
-    """All of `MEASURES`, as far as the program can be measured."""
-    tree, measured = read_program(program).tree, measure(program)
-    if tree is None or measured is None:
-        return {}
-    volume = halstead_volume(tree)
-    return asdict(measured) | ({} if volume is None else {"halstead_volume": volume})
+    """All of `MEASURES`, comments and blank lines left out; empty where the program does not parse
+    or is too long or nested to measure.
 
-
-def halstead_volume(tree: ast.Module) -> float | None:
-    """Halstead's volume in bits, as radon counts: N log2 n; None where it is nested too deeply.
-
-    N and n are all and the distinct operators and operands. To radon only arithmetic, comparisons
-    and logic are operators: a program of calls and slices alone has volume 0.
-
-    Source: Halstead, "Elements of Software Science" (1977).
+    ast_nodes: without the module and the Load/Store/Del markers. ast_depth: nodes on the longest
+    path from a top-level statement down. cyclomatic: McCabe 1976 over the whole program, decision
+    points plus 1, as radon counts them. lines: those that hold more than white space and comments,
+    docstrings included. halstead_volume: in bits, as radon counts, N log2 n of all and the distinct
+    operators and operands (Halstead, "Elements of Software Science", 1977); to radon only
+    arithmetic, comparisons and logic are operators. It is missing where radon cannot count it.
     """
-    try:
-        visitor = HalsteadVisitor.from_ast(tree)
-    except RecursionError:
-        return None
-    vocabulary = visitor.distinct_operators + visitor.distinct_operands
-    length = visitor.operators + visitor.operands
-    return length * math.log2(vocabulary) if vocabulary else 0.0
+    tree = read_program(program).tree
+    if tree is None:
+        return {}
+    measured: dict[str, float] = {}
+    with suppress(RecursionError):
+        cyclomatic = int(ComplexityVisitor.from_ast(tree).total_complexity)
+        nodes, depth = _size(tree)
+        lines = sum(1 for line in program.splitlines() if line.split("#")[0].strip())
+        measured = {
+            "ast_nodes": nodes, "ast_depth": depth, "cyclomatic": cyclomatic, "lines": lines,
+        }  # fmt: skip
+        counts = HalsteadVisitor.from_ast(tree)
+        vocabulary = counts.distinct_operators + counts.distinct_operands
+        length = counts.operators + counts.operands
+        measured["halstead_volume"] = length * math.log2(vocabulary) if vocabulary else 0.0
+    return measured
 
 
 def _size(tree: ast.Module) -> tuple[int, int]:
@@ -95,5 +79,179 @@ def _size(tree: ast.Module) -> tuple[int, int]:
     return nodes, depth
 
 
-def _lines(program: str) -> int:
-    return sum(1 for line in program.splitlines() if line.split("#")[0].strip())
+KINDS = ("number", "text", "collection")
+GROUPS = ("arithmetic", "logic", "iteration", "access", "calls")
+
+DESCRIPTORS = (
+    Descriptor("size", 3.0, 7.0, 1.0),
+    Descriptor("depth", 4.0, 12.0, 0.6),
+    Descriptor("branching", 0.0, 3.2, 0.8),
+    *(Descriptor(group, 0.0, 1.0, 0.8) for group in GROUPS),
+    Descriptor("arguments", 1.0, 3.0, 0.4),
+    *(Descriptor(f"takes {kind}", 0.0, 1.0, 0.6) for kind in KINDS),
+    *(Descriptor(f"gives {kind}", 0.0, 1.0, 0.6) for kind in KINDS),
+)
+"""size: log2 of the AST nodes. depth: of the AST. branching: log2 of McCabe's complexity.
+arithmetic, logic, iteration, access, calls: their shares of the program's operations (see
+`OPERATIONS`). arguments: their number. takes, gives: the shares of arguments and of outputs that
+are numbers (or booleans), text (or bytes) and collections; None is none of these. The task's type
+is not a descriptor: types are proposed in equal numbers, so it would only split every cell.
+
+A weight is the distance between the two bounds: mixes of operations and kinds of data divide the
+archive first, then size and branching."""
+
+OPERATIONS: dict[type[ast.AST], str] = {
+    **dict.fromkeys((ast.BinOp, ast.UnaryOp, ast.AugAssign), "arithmetic"),
+    **dict.fromkeys((ast.Compare, ast.BoolOp, ast.If, ast.IfExp, ast.Match), "logic"),
+    **dict.fromkeys((ast.For, ast.While, ast.comprehension), "iteration"),
+    **dict.fromkeys(
+        (ast.Subscript, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.JoinedStr), "access"
+    ),
+    ast.Call: "calls",
+}
+"""AST nodes that count as operations; building a collection counts as access."""
+
+
+def point(task: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """Where a record of `tasks.jsonl` lies; None where its program cannot be parsed."""
+    program = task.get("program")
+    place = _place_of(program) if isinstance(program, str) else None
+    return None if place is None else (*place, *of_data(task))
+
+
+@lru_cache(maxsize=100_000)
+def _place_of(program: str) -> tuple[float, ...] | None:
+    """The first eight descriptors, which depend on the program alone."""
+    tree, measured = read_program(program).tree, measures(program)
+    if tree is None or not measured:
+        return None
+    counts = dict.fromkeys(GROUPS, 0)
+    for node in ast.walk(tree):
+        if group := OPERATIONS.get(type(node)):
+            counts[group] += 1
+    total = sum(counts.values()) or 1
+    return (
+        math.log2(max(1, measured["ast_nodes"])),
+        float(measured["ast_depth"]),
+        math.log2(max(1, measured["cyclomatic"])),
+        *(counts[group] / total for group in GROUPS),
+    )
+
+
+def words(value: Mapping[str, float]) -> str:
+    """A cell in words, from the descriptor values of its centroid."""
+    groups = sorted(OPERATIONS.values(), key=lambda group: -value[group])
+    mix = " and ".join(group for group in dict.fromkeys(groups) if value[group] > 0.25)
+    takes, gives = (
+        " and ".join(kind for kind in KINDS if value[f"{verb} {kind}"] > 0.25)
+        for verb in ("takes", "gives")
+    )
+    return (
+        f"{takes or 'nothing'} to {gives or 'nothing'}, "
+        f"{value['arguments']:.0f} argument{'s' * (round(value['arguments']) != 1)}; about "
+        f"{2 ** value['size']:.0f} AST nodes, {value['depth']:.0f} deep, cyclomatic "
+        f"{2 ** value['branching']:.0f}; {mix or 'a mix of everything'}"
+    )
+
+
+def of_data(task: Mapping[str, Any]) -> tuple[float, ...]:
+    """The other seven descriptors, of the task's inputs and outputs."""
+    inputs = [argument_kinds(text) for text in texts_in(task.get("inputs"))]
+    outputs = [literal_kind(text) for text in texts_in(task.get("outputs"))]
+    taken = [kind for kinds in inputs for kind in kinds]
+    count = sum(map(len, inputs)) / len(inputs) if inputs else 0.0
+    return (count, *_shares(taken), *_shares(outputs))
+
+
+@lru_cache(maxsize=100_000)
+def argument_kinds(source: str) -> tuple[str, ...]:
+    """The kind of each argument in an argument list such as `[1, 2], 'a'`; () if unparsable."""
+    return tuple(map(_kind, arguments(source)))
+
+
+def literal_kind(source: str) -> str:
+    """The kind of a value by the beginning of its `repr`; `""` for None and all else."""
+    text = source.strip()
+    if text.startswith(("'", '"', "b'", 'b"')):
+        return "text"
+    if text.endswith("j)"):  # a complex number
+        return "number"
+    if text.startswith(("[", "(", "{", "set(", "frozenset(")):
+        return "collection"
+    return "number" if text[:1].isdigit() or text.startswith(("-", *_WORDS)) else ""
+
+
+_WORDS = ("True", "False", "inf", "nan")
+_COLLECTIONS = (
+    *(ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Call),
+    *(ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp),
+)
+
+
+def _kind(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, (str, bytes)):
+            return "text"
+        return "" if node.value is None or node.value is ... else "number"
+    if isinstance(node, ast.JoinedStr):
+        return "text"
+    if isinstance(node, _COLLECTIONS):
+        return "collection"
+    return "number" if isinstance(node, (ast.UnaryOp, ast.BinOp)) else ""
+
+
+def _shares(kinds: Sequence[str]) -> tuple[float, ...]:
+    return tuple(kinds.count(kind) / len(kinds) if kinds else 0.0 for kind in KINDS)
+
+
+def samples(seed: int, n: int) -> np.ndarray:
+    """`n` possible problems in descriptor values, float64[n, d], from which the cells are made.
+
+    They cover what is possible, not what some model writes. The logarithm of the size is uniform;
+    depth and branching are uniform up to what a program of that size has room for; one to three
+    arguments and the kinds of values are equally likely. With 1000 cells, 150 steps of the nano
+    single agent (135 and 142 cells) fill about a third of what 20,000 programs of the nano grammar
+    fill (444). The other cells are for larger models.
+    """
+    generator = np.random.default_rng(seed)
+    bounds = {d.name: d for d in DESCRIPTORS}
+    size = generator.uniform(bounds["size"].low, bounds["size"].high, n)
+    room = (size - bounds["size"].low) / (bounds["size"].high - bounds["size"].low)
+    depth, branching = (
+        generator.uniform(0.0, room) * (bounds[name].high - bounds[name].low) + bounds[name].low
+        for name in ("depth", "branching")
+    )
+    mix = mixes(generator, n)
+    arguments = generator.integers(1, 4, n)
+    kinds = generator.integers(0, len(KINDS), (n, 3))
+    present = np.arange(3) < arguments[:, None]
+    taken = np.stack(
+        [np.sum((kinds == kind) & present, axis=1) / arguments for kind in range(len(KINDS))], 1
+    )
+    given = np.eye(len(KINDS))[generator.integers(0, len(KINDS), n)]
+    return np.column_stack([size, depth, branching, mix, arguments, taken, given])
+
+
+def mixes(generator: np.random.Generator, n: int) -> np.ndarray:
+    """Shares of five groups of operations, of which one to five occur, in any proportion:
+    float64[n, 5]."""
+    # The order of random numbers chooses which occur; equal gammas make any proportion.
+    occur = generator.random((n, 5)).argsort(axis=1) < generator.integers(1, 6, (n, 1))
+    mix = generator.standard_gamma(1.0, (n, 5)) * occur
+    shares: np.ndarray = mix / mix.sum(axis=1, keepdims=True)
+    return shares
+
+
+SPACE = Space(
+    DESCRIPTORS,
+    point,
+    words,
+    samples,
+    Path(__file__).with_name("centroids.npy"),
+    panels=tuple(f"gives {kind}" for kind in KINDS),
+    axes=("size", "branching"),
+    labels=("AST nodes", "branching"),
+    ends=("8", "128"),
+)
+"""The archive's first two principal components only tell the kinds of output apart, so these have
+panels of their own."""

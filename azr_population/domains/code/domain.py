@@ -1,24 +1,93 @@
 """Code: AZR's three types of task. The referee runs every program, rules refuse guessable ones."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from azr_population.domains.code import complexity
-from azr_population.domains.code.formats import FORMATS
-from azr_population.domains.code.held_out import HeldOutPrograms
-from azr_population.domains.code.nano_format import MARKS
-from azr_population.domains.code.questions import question, verdicts
+from azr_population.domains.code.formats import FORMATS, MARKS
 from azr_population.domains.code.seed_file import read_seed_file
-from azr_population.domains.code.space import SPACE
-from azr_population.domains.code.task import TaskType, reference_answer
-from azr_population.domains.code.validity import REFUSALS, accept, refuse_before
+from azr_population.domains.code.source import NOT_FINITE, is_finite
+from azr_population.domains.code.task_types import CODE_E, TaskType, reference_answer, shown
+from azr_population.domains.code.validity import (
+    REFUSALS,
+    HeldOutPrograms,
+    accept,
+    refuse_before,
+)
 from azr_population.domains.domain import Domain, HeldOut, Rules, Verdict
 from azr_population.domains.task import Proposal, Task
-from azr_population.referee import Program, Referee
+from azr_population.referee import Execution, Program, Question, Referee
 
 
-class Code(Domain):
+class ProgramDomain(Domain):
+    """A domain whose proposals are programs that the referee runs."""
+
+    @abstractmethod
+    def refuse(self, proposal: Proposal, rules: Rules) -> str:
+        """A reason to refuse a proposal unexecuted; '' for none."""
+
+    @abstractmethod
+    def program(self, proposal: Proposal) -> Program:
+        """What is run to see whether a proposal is a task."""
+
+    @abstractmethod
+    def accept(self, proposal: Proposal, execution: Execution, rules: Rules) -> Task | str:
+        """The task, or the reason why it is none, after a valid execution."""
+
+    @abstractmethod
+    def question(self, task: Task, answers: Sequence[str]) -> Question:
+        """What the referee is asked about these answers."""
+
+    def rejected(self, rules: Rules) -> Sequence[str]:
+        """The rules of the domain that refuse a task."""
+        return self.rules if rules.reject is None else rules.reject
+
+    def judge(
+        self, proposals: Sequence[Proposal], referee: Referee, rules: Rules
+    ) -> list[Task | str]:
+        """The referee runs the programs; the domain's rules decide which of them are tasks."""
+        verdicts: list[Task | str] = [self.refuse(proposal, rules) for proposal in proposals]
+        runnable = [(n, proposals[n]) for n, refused in enumerate(verdicts) if not refused]
+        executions = referee.check([self.program(proposal) for _, proposal in runnable])
+        for (n, proposal), execution in zip(runnable, executions, strict=True):
+            verdicts[n] = (
+                self.accept(proposal, execution, rules)
+                if execution.valid
+                else execution.reason.value
+            )
+        return verdicts
+
+    def grade(
+        self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
+    ) -> list[list[Verdict]]:
+        """The referee compares values by running programs. An answer that is an input is refused
+        unasked where it holds an infinite number."""
+        literal = TaskType.CODE_O, TaskType.CODE_F, CODE_E
+        finite = [
+            tuple(a for a in answers if task.type in literal or is_finite(a))
+            for task, answers in asked
+        ]
+        graded = referee.grade(
+            [self.question(task, some) for (task, _), some in zip(asked, finite, strict=True)]
+        )
+        refused = Verdict(False, NOT_FINITE)
+        verdicts = []
+        for (_, answers), some, grades in zip(asked, finite, graded, strict=True):
+            by_answer = {
+                answer: Verdict(grade.solved, grade.reason.value)
+                for answer, grade in zip(some, grades, strict=True)
+            }
+            verdicts.append([by_answer.get(answer, refused) for answer in answers])
+        return verdicts
+
+    def held_out(self, programs: Iterable[str]) -> HeldOut:
+        """See `Domain`."""
+        return HeldOutPrograms(programs)
+
+
+class Code(ProgramDomain):
     """Programs with input/output pairs: find the output, the input, or the program."""
 
     types: ClassVar[Mapping[str, str]] = {
@@ -29,40 +98,25 @@ class Code(Domain):
     formats = FORMATS
     rules = tuple(REFUSALS)
     measures = complexity.MEASURES
-    space = SPACE
+    space = complexity.SPACE
     marks = MARKS
 
-    def judge(
-        self, proposals: Sequence[Proposal], referee: Referee, rules: Rules
-    ) -> list[Task | str]:
-        """The referee runs the programs; the validity rules decide which of them are tasks."""
-        verdicts: list[Task | str] = [
-            refuse_before(proposal, rules.max_program_chars) or "" for proposal in proposals
-        ]
-        runnable = [index for index, refused in enumerate(verdicts) if not refused]
-        programs = [
-            Program(
-                proposals[i].program,
-                proposals[i].inputs,
-                proposals[i].imports,
-                literal_inputs=proposals[i].type != TaskType.CODE_O,
-            )
-            for i in runnable
-        ]
-        refuse = self.rules if rules.reject is None else rules.reject
-        for index, execution in zip(runnable, referee.check(programs), strict=True):
-            verdicts[index] = (
-                accept(proposals[index], execution.outputs, refuse, rules.max_output_chars)
-                if execution.valid
-                else execution.reason.value
-            )
-        return verdicts
+    def refuse(self, proposal: Proposal, rules: Rules) -> str:
+        """See `ProgramDomain`, as the next three."""
+        return refuse_before(proposal, rules.max_program_chars)
 
-    def grade(
-        self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
-    ) -> list[list[Verdict]]:
-        """The referee compares values by running programs; of code_f the hidden pairs decide."""
-        return verdicts(referee, asked, question)
+    def program(self, proposal: Proposal) -> Program:
+        literal = proposal.type != TaskType.CODE_O
+        return Program(proposal.program, proposal.inputs, proposal.imports, literal_inputs=literal)
+
+    def accept(self, proposal: Proposal, execution: Execution, rules: Rules) -> Task | str:
+        return accept(proposal, execution.outputs, self.rejected(rules), rules.max_output_chars)
+
+    def question(self, task: Task, answers: Sequence[str]) -> Question:
+        """For code_f only the hidden pairs decide."""
+        first = shown(task) if task.type == TaskType.CODE_F else 0
+        pairs = task.inputs[first:], task.outputs[first:]
+        return Question(str(task.type), task.program, *pairs, tuple(answers), task.imports)
 
     def answer(self, task: Task) -> str:
         """See `Domain`, as the others."""
@@ -70,9 +124,6 @@ class Code(Domain):
 
     def measure(self, program: str) -> dict[str, float]:
         return dict(complexity.measures(program))
-
-    def held_out(self, programs: Iterable[str]) -> HeldOut:
-        return HeldOutPrograms(programs)
 
     def exam(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         # Late: its programs are of the nano corpus's grammar, whose documents are such tasks.

@@ -1,15 +1,263 @@
-"""How a model is asked for code tasks, by name: the `base.prompt_format` of a run."""
+"""How a model is asked for code tasks, by name: the `base.prompt_format` of a run.
 
-from collections.abc import Callable
+The words are ours; what is asked for follows AZR's tasks (AZR, section 3.3): code_f hands several
+inputs and a message to the solver. AZR runs keep AZR's own prompts.
+"""
 
-from azr_population.domains.code.chat_format import ChatFormat
-from azr_population.domains.code.nano_format import NanoFormat
-from azr_population.domains.code.short_format import ShortFormat
-from azr_population.domains.format import Format
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from azr_population.domains.code.task_types import (
+    CODE_E,
+    Proposal,
+    Task,
+    TaskType,
+    reference_answer,
+)
+from azr_population.domains.format import (
+    Format,
+    TableFormat,
+    blocks_named,
+    with_references,
+    write_blocks,
+)
+from azr_population.errors import UserError
+from azr_population.files import read_json
 from azr_population.registry import Registry
+
+_O, _I, _F = TaskType
+CODE_F_INPUTS = 6
+"""Inputs of a code_f proposal; the solver sees the first half with their outputs."""
+_ANSWER_BLOCK: dict[str, str] = {_O: "output", _I: "input", _F: "python", CODE_E: "output"}
+
+
+def _ask(why: str, *rules: str, inputs: str = "one input in an ```input block") -> str:
+    """The prompt for a proposal."""
+    return (
+        f"Design a new and challenging reasoning task about a Python program. {why}\n\nRules:\n"
+        + "\n".join(f"- {rule}" for rule in rules)
+        + f"\n\nGive the program in a ```python block, and {inputs}. An input is the list of "
+        "arguments as they stand between the parentheses of the call, e.g. [1, 2], 'ab'"
+    )
+
+
+_RULES = (
+    "The entry point is a function named f; helper functions and classes are allowed.",
+    "f is deterministic and quick, takes at least one argument and returns a value that is a "
+    "Python\n  literal (numbers, strings, lists, tuples, dicts, sets, booleans, None).",
+    "No input/output, no randomness, no dates, no modules outside the standard library's pure "
+    "ones.",
+)
+
+
+class ChatFormat(TableFormat):
+    """Prompts for chat models: rules, and fenced blocks: python, input (one per input), output,
+    message."""
+
+    chat: ClassVar[bool] = True
+    PROPOSE: ClassVar[Mapping[str, str]] = {
+        _O: _ask(
+            "Predicting the output from the program and the input should take careful "
+            "step-by-step reasoning.",
+            *_RULES,
+        ),
+        _I: _ask(
+            "Finding an input that gives the output, from the program and the output alone, "
+            "should take careful reasoning.",
+            *_RULES,
+        ),
+        _F: _ask(
+            "Writing the program, from half of its input/output pairs and a message alone, should "
+            "take careful reasoning.",
+            *_RULES,
+            inputs=f"{CODE_F_INPUTS} different inputs, each in an ```input block of its own, and a "
+            "short hint in a ```message block",
+        ),
+        CODE_E: _ask(
+            "Finding out which exception the program raises on the input, if any, should take "
+            "careful step-by-step reasoning.",
+            "The entry point is a function named f; exception classes of your own are allowed.",
+            "f is deterministic and quick, takes at least one argument and either returns a value "
+            "or raises.",
+            "No input/output, no randomness, no dates.",
+        ),
+    }
+    SOLVE: ClassVar[Mapping[str, str]] = {
+        _O: "What does f return for this input?\n\n```python\n{program}\n```\n\n```input\n{input}\n"
+        "```\n\nThink step by step, then give the value as a Python literal in an ```output block.",
+        _I: "Find an input for which f returns this output.\n\n```python\n{program}\n```\n\n"
+        "```output\n{output}\n```\n\nThink step by step, then give the arguments as Python "
+        "literals, as they stand between the parentheses of the call, in an ```input block.",
+        _F: "Write the function f that gives these outputs for these inputs.\n\n{pairs}{message}"
+        "\n\nIt will be tried on other inputs too. Think step by step, then give the whole program "
+        "in a ```python block.",
+        CODE_E: "Which exception does f raise for this input?\n\n```python\n{program}\n```\n\n"
+        "```input\n{input}\n```\n\nThink step by step, then give the exception's name, or NoError "
+        "if there is none, in an ```output block.",
+    }
+    PAIR = "```input\n{input}\n```\n```output\n{output}\n```"
+    BETWEEN = "\n"
+    MESSAGE = "\n\nMessage: "
+    TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = dict.fromkeys(
+        (*TaskType, CODE_E), (2048, 2048)
+    )
+    """Room for a chain of thought."""
+
+    def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
+        return with_references(super().propose_prompt(type), references)
+
+    def parse_proposal(self, type: str, text: str) -> Proposal | None:
+        """See `Format`; the last python block counts, repeated inputs are dropped."""
+        programs, inputs, messages = (
+            blocks_named(name, text) for name in ("python", "input", "message")
+        )
+        count = CODE_F_INPUTS if type == _F else 1
+        if not programs or len(inputs) < count:
+            return None
+        inputs = list(dict.fromkeys(inputs[:count])) if type == _F else inputs[-1:]
+        return Proposal(type, programs[-1], tuple(inputs), messages[-1] if messages else "")
+
+    def parse_answer(self, type: str, text: str) -> str | None:
+        """See `Format`; the last fitting block counts."""
+        answers = blocks_named(_ANSWER_BLOCK[type], text)
+        return answers[-1] if answers else None
+
+    def write_proposal(self, task: Task) -> str:
+        message = [("message", task.message)] if task.message else []
+        inputs = (("input", text) for text in task.inputs)
+        return write_blocks(("python", task.program), *inputs, *message)
+
+    def write_answer(self, task: Task) -> str:
+        return write_blocks((_ANSWER_BLOCK[task.type], reference_answer(task)))
+
+
+class ShortFormat(ChatFormat):
+    """Prompts of a sentence, for a base that was warmed up on them (`azr-population base`), so that
+    neither rules nor examples have to be read again; references are not shown. A solver reads the
+    program first and what is asked last, so that questions about one program share most of their
+    prompts."""
+
+    PROPOSE: ClassVar[Mapping[str, str]] = {
+        _O: "Write a Python function f and an input whose output is hard to predict.",
+        _I: "Write a Python function f and an input that is hard to find from its output.",
+        _F: f"Write a Python function f and {CODE_F_INPUTS} inputs that show what it does.",
+        CODE_E: "Write a Python function f and an input. Which exception f raises is hard to tell.",
+    }
+    SOLVE: ClassVar[Mapping[str, str]] = {
+        _O: "```python\n{program}\n```\nWhat is f({input})?",
+        _I: "```python\n{program}\n```\nFind an input for which f returns {output}",
+        _F: "Write a Python function f with\n{pairs}{message}",
+        CODE_E: "```python\n{program}\n```\nWhich exception does f({input}) raise? NoError if "
+        "none.",
+    }
+    PAIR = "f({input}) == {output}"
+    MESSAGE = "\n"
+    TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {
+        _O: (256, 64), _I: (256, 64), _F: (320, 192), CODE_E: (192, 24),
+    }  # fmt: skip
+
+    def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
+        return self.PROPOSE[type]
+
+
+IN, OUT, CODE = "<in>", "<out>", "<code>"
+PROPOSE: dict[str, str] = {_O: "<PO>", _I: "<PI>", _F: "<PF>"}
+SOLVE: dict[str, str] = {_O: "<SO>", _I: "<SI>", _F: "<SF>"}
+MARKS = (*PROPOSE.values(), *SOLVE.values(), IN, OUT, CODE)
+"""The marks that are single tokens of the nano tokenizer."""
+
+
+class NanoFormat(TableFormat):
+    """The nano base's prompts: special tokens between program, arguments and value.
+
+    The corpus that the base is pre-trained on is written with the same functions, so that prompts
+    and training documents cannot drift apart. The grammar of a document:
+
+        propose   <PO> or <PI>   program<in>args
+                  <PF>           program<in>args, six times <in>args
+        solve     <SO>program<in>args<out>               value
+                  <SI>program<out>value<in>              args
+                  <SF><in>args<out>value ... <code>      program
+
+    Left of the gap is the prompt, right of it the completion, which an end-of-sequence token ends.
+    `references` are not shown: the context is too short. code_e has a further mark, which the base
+    that ships has not seen.
+    """
+
+    chat: ClassVar[bool] = False
+    PROPOSE: ClassVar[Mapping[str, str]] = {**PROPOSE, CODE_E: f"<PO>{CODE}"}
+    SOLVE: ClassVar[Mapping[str, str]] = {
+        _O: f"<SO>{{program}}{IN}{{input}}{OUT}",
+        _I: f"<SI>{{program}}{OUT}{{output}}{IN}",
+        _F: f"<SF>{{pairs}}{CODE}",
+        CODE_E: f"<SO>{CODE}{{program}}{IN}{{input}}{OUT}",
+    }
+    PAIR = f"{IN}{{input}}{OUT}{{output}}"
+    TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {
+        _O: (160, 48), _I: (160, 48), _F: (224, 128), CODE_E: (160, 48),
+    }  # fmt: skip
+
+    def parse_proposal(self, type: str, text: str) -> Proposal | None:
+        """The program and its arguments, or None unless there are exactly as many as are asked for.
+
+        Inputs of code_f that repeat one another are dropped.
+        """
+        program, *inputs = text.split(IN)
+        count = CODE_F_INPUTS if type == _F else 1
+        if len(inputs) != count or not program.strip() or marked(text.replace(IN, "")):
+            return None
+        return Proposal(type, program, tuple(dict.fromkeys(text.strip() for text in inputs)))
+
+    def parse_answer(self, type: str, text: str) -> str | None:
+        """The answer as it stands, or None when it is empty or holds a mark."""
+        if marked(text) or not text.strip():
+            return None
+        return text if type == _F else text.strip()
+
+    def gold_answer(self, task: Task) -> str | None:
+        """The output of code_o and the name of code_e; the base has seen values as `repr` writes
+        them and in no other way. Many inputs may give an output, and many programs."""
+        return task.outputs[0] if task.type in (_O, CODE_E) else None
+
+    def write_proposal(self, task: Task) -> str:
+        return IN.join((task.program, *task.inputs))
+
+    def write_answer(self, task: Task) -> str:
+        return reference_answer(task)
+
+
+def marked(text: str) -> bool:
+    """Whether a mark stands in it."""
+    return any(mark in text for mark in MARKS)
+
 
 FORMATS: Registry[Callable[[], Format]] = Registry("base.prompt_format")
 """Name -> makes a format."""
 FORMATS.register("nano", "special tokens, for the base that ships")(NanoFormat)
 FORMATS.register("chat", "AZR's prompts: instructions and fenced blocks")(ChatFormat)
 FORMATS.register("short", "a sentence, for bases that were warmed up on it")(ShortFormat)
+
+WARMUP_LOG = "warmup.json"
+"""What a warm-up leaves in its base's folder, its settings among it."""
+
+
+def base_format(folder: str | Path, tokenizer: Any) -> str:
+    """The name in `FORMATS` that a base was made for: the warm-up's; else `nano` where the marks of
+    its prompts are single tokens; else `chat`. Raises UserError: the base was warmed up on prompts
+    that have no name here."""
+    log = Path(folder) / WARMUP_LOG
+    if not log.is_file():
+        marks = tokenizer(list(MARKS), add_special_tokens=False)["input_ids"]
+        return "nano" if all(len(ids) == 1 for ids in marks) else "chat"
+    names = [entry.name for entry in FORMATS]
+    try:
+        name = read_json(log)["settings"]["format"]
+    except (KeyError, TypeError):
+        name = None
+    if name not in names:
+        raise UserError(
+            f"{log}: the base was warmed up on the format {name!r}, which is unknown here; name "
+            f"one by --format: {', '.join(names)}"
+        )
+    return str(name)

@@ -5,16 +5,18 @@ these rules have the second. They look at source text and literals only and run 
 """
 
 import ast
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from azr_population.domains.code.source import (
     NOT_FINITE,
     arguments,
+    fingerprint,
     is_finite,
     literal,
     read_program,
 )
-from azr_population.domains.code.task import Proposal, Task, TaskType
+from azr_population.domains.code.task_types import Proposal, Task, TaskType
+from azr_population.domains.domain import HeldOut
 
 MIN_CODE_F_INPUTS = 4
 """Different inputs that a code_f task needs: two to show and two to hide, or it says nothing."""
@@ -51,15 +53,15 @@ REFUSALS: dict[str, Callable[[Proposal, tuple[str, ...]], bool]] = {
 }
 
 
-def refuse_before(proposal: Proposal, max_program_chars: int) -> str | None:
-    """A reason to refuse a proposal unexecuted, or None."""
+def refuse_before(proposal: Proposal, max_program_chars: int) -> str:
+    """A reason to refuse a proposal unexecuted; '' for none."""
     if len(proposal.program) > max_program_chars:
         return "program_too_long"
     if proposal.type == TaskType.CODE_F and len(set(proposal.inputs)) < MIN_CODE_F_INPUTS:
         return "too_few_inputs"
     if proposal.type == TaskType.CODE_I and not all(map(is_finite, proposal.inputs)):
         return NOT_FINITE
-    return None
+    return ""
 
 
 def accept(
@@ -75,16 +77,17 @@ def accept(
         if REFUSALS[name](proposal, outputs):
             return name
     return Task(
-        type=proposal.type,
-        program=proposal.program,
-        inputs=proposal.inputs,
-        outputs=outputs,
-        message=proposal.message,
-        imports=proposal.imports,
+        proposal.type,
+        proposal.program,
+        proposal.inputs,
+        outputs,
+        proposal.message,
+        proposal.imports,
     )
 
 
 def reads_a_parameter(program: str) -> bool:
+    """Whether `f` reads any of its parameters."""
     tree = read_program(program).tree
     if tree is None:
         return False
@@ -100,3 +103,25 @@ def reads_a_parameter(program: str) -> bool:
         for statement in entry.body
         for node in ast.walk(statement)
     )
+
+
+class HeldOutPrograms(HeldOut):
+    """Finds copies and near-copies of an eval's programs, whatever their layout: self-play must not
+    train on them."""
+
+    def __init__(self, programs: Iterable[str]) -> None:
+        held_out = list(programs)
+        self._copies = {fingerprint(program) for program in held_out} - {None}
+        self._shapes = {fingerprint(program, False) for program in held_out} - {None}
+
+    def is_copy(self, program: str) -> bool:
+        """Whether it is one of them but for white space and comments; such a task is refused."""
+        return fingerprint(program) in self._copies
+
+    def is_near_copy(self, program: str) -> bool:
+        """Whether it is one of them but for its constants; such tasks are counted.
+
+        At nano scale programs are short, so that many agree by chance: refusing them would take
+        away a part of the grammar.
+        """
+        return fingerprint(program, constants=False) in self._shapes

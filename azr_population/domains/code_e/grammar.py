@@ -6,8 +6,8 @@ They are our own and run in this process; what a model writes is run by the refe
 from random import Random
 from typing import Any
 
-from azr_population.domains.code_e.formats import CODE_E
-from azr_population.domains.code_e.program import NO_ERROR, naming
+from azr_population.domains.code.task_types import CODE_E
+from azr_population.domains.code_e.named_error import NO_ERROR, naming
 from azr_population.domains.task import Task
 
 _EXPRESSIONS = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from azr_population.domains.code.descriptors import KINDS, literal_kind
+from azr_population.domains.code.complexity import KINDS, literal_kind, mixes
 from azr_population.domains.code.source import read_program
 from azr_population.domains.measure import Measure
 from azr_population.domains.space import Descriptor, Space
@@ -97,7 +97,7 @@ def point(task: Mapping[str, Any]) -> tuple[float, ...] | None:
         math.log2(1.0 + figures["conditions"]),
         figures["magnitude"],
         *(groups[group] / total for group in GROUPS),
-        *(float(kind == one) for one in KINDS),
+        *(float(kind == other) for other in KINDS),
     )
 
 
@@ -118,9 +118,7 @@ def samples(seed: int, n: int) -> np.ndarray:
     generator = np.random.default_rng(seed)
     size = generator.uniform(0.0, 5.0, n)
     conditions = np.minimum(generator.uniform(0.0, 3.0, n), size)
-    occur = generator.random((n, 5)).argsort(axis=1) < generator.integers(1, 6, (n, 1))
-    mix = generator.standard_gamma(1.0, (n, 5)) * occur
-    mix /= mix.sum(axis=1, keepdims=True)
+    mix = mixes(generator, n)
     kind = np.eye(len(KINDS))[generator.integers(0, len(KINDS), n)]
     return np.column_stack([size, conditions, generator.uniform(1.0, 6.0, n), mix, kind])
 

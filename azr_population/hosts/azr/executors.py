@@ -18,9 +18,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from azr_population.domains.code.task import TaskType
-from azr_population.domains.code_e.formats import CODE_E
-from azr_population.domains.code_e.program import same_name
+from azr_population.domains.code.task_types import CODE_E, TaskType
+from azr_population.domains.code_e.named_error import same_name
 
 Made = TypeVar("Made")
 

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from azr_population.domains.code.task import Proposal, Task, TaskType
-from azr_population.domains.code_e.formats import CODE_E
+from azr_population.domains.code.task_types import CODE_E, Proposal, Task, TaskType
 from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.executors import PrefetchingExecutor, RecordingExecutor
 from azr_population.hosts.azr.step import Step, completions

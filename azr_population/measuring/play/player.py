@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from azr_population.config.load import config_from_file
 from azr_population.config.schema import Config
-from azr_population.domains.code.base_format import own_format
+from azr_population.domains.code.formats import base_format
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format, read_answer, read_proposal
 from azr_population.domains.task import Proposal, Task
@@ -156,7 +156,7 @@ def open_player(
     config.referee.workers = 1
     loaded = load_rollout([target], config.base.dtype)
     domain = domain_of(config)
-    used = domain.format(format or stored or own_format(target.base, loaded.tokenizer))
+    used = domain.format(format or stored or base_format(target.base, loaded.tokenizer))
     with open_referee(config) as referee:
         # Its own warning of a long prompt would stand beside ours.
         loaded.tokenizer.model_max_length = 1 << 40

@@ -6,8 +6,8 @@ import pytest
 from azr_population.bases.nano import corpus
 from azr_population.bases.nano.executor import run_function
 from azr_population.bases.nano.grammar import Grammar
-from azr_population.domains.code.nano_format import NanoFormat
-from azr_population.domains.code.task import TaskType
+from azr_population.domains.code.formats import NanoFormat
+from azr_population.domains.code.task_types import TaskType
 
 
 def _examples(count, **choices):

@@ -6,8 +6,8 @@ from azr_population.bases.nano.corpus import is_held_out
 from azr_population.bases.nano.exam import exam, strata
 from azr_population.bases.nano.executor import run_function
 from azr_population.bases.nano.tail import BANDS, CONSTRUCTS
-from azr_population.domains.code.complexity import measure
-from azr_population.domains.code.task import TaskType
+from azr_population.domains.code.complexity import measures
+from azr_population.domains.code.task_types import TaskType
 
 
 def test_the_exam_is_fixed_held_out_and_graded():
@@ -22,7 +22,7 @@ def test_the_exam_is_fixed_held_out_and_graded():
     core = strata(20).count("core")
     programs = [task.program for task in tasks if task.type == TaskType.CODE_O]
     assert len(set(programs[:core])) == core
-    sizes = [measure(task.program).ast_nodes for task in tasks]
+    sizes = [measures(task.program)["ast_nodes"] for task in tasks]
     for start in (0, 20, 40):
         assert sum(sizes[start : start + 2]) < sum(sizes[start + core - 2 : start + core])
 

@@ -6,7 +6,7 @@ from spinning import spin_on_one
 
 from azr_population.bases.nano.executor import in_children, run_function
 from azr_population.bases.nano.grammar import Grammar
-from azr_population.domains.code.complexity import measure
+from azr_population.domains.code.complexity import measures
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3, 5])
@@ -33,7 +33,7 @@ def test_programs_differ_and_grow_with_the_level():
     for level in range(4):
         sources = [grammar.program(level).source for _ in range(150)]
         assert Counter(sources).most_common(1)[0][1] <= 20
-        sizes.append(sum(measure(source).ast_nodes for source in sources) / 150)
+        sizes.append(sum(measures(source)["ast_nodes"] for source in sources) / 150)
     assert sizes == sorted(sizes)
     assert sizes[3] > 2 * sizes[0]
 

@@ -2,8 +2,8 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.domains.code.nano_format import NanoFormat
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.formats import NanoFormat
+from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.engines.base_model import load_tokenizer
 
 

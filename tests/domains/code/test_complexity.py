@@ -3,18 +3,21 @@ from __future__ import annotations
 import math
 import warnings
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from azr_population.domains.code.complexity import (
+    DESCRIPTORS,
     MEASURES,
-    Complexity,
-    halstead_volume,
-    measure,
+    SPACE,
+    argument_kinds,
+    literal_kind,
     measures,
+    of_data,
+    point,
 )
-from azr_population.domains.code.source import read_program
 
 BRANCHES = """
 def f(x, n):  # two decisions and a loop
@@ -26,23 +29,21 @@ def f(x, n):  # two decisions and a loop
 """
 
 
-def test_a_function_that_returns_its_argument() -> None:
-    # FunctionDef, arguments, arg, Return, Name; the longest path is FunctionDef-arguments-arg.
-    assert measure("def f(x):\n    return x\n") == Complexity(
-        ast_nodes=5, ast_depth=3, cyclomatic=1, lines=2
-    )
-
-
-def test_decisions_count_and_comments_do_not() -> None:
-    found = measure(BRANCHES)
-    assert found is not None
-    # if, and, the comprehension's loop and its condition, plus one.
-    assert found.cyclomatic == 5
-    assert found.lines == 4
-
-
-def test_nothing_measures_as_nothing() -> None:
-    assert measure("") == Complexity(0, 0, 1, 0)
+@pytest.mark.parametrize(
+    ("program", "nodes", "depth", "cyclomatic", "lines"),
+    [
+        # FunctionDef, arguments, arg, Return, Name; the longest path is FunctionDef-arguments-arg.
+        ("def f(x):\n    return x\n", 5, 3, 1, 2),
+        # if, and, the comprehension's loop and its condition, plus one.
+        (BRANCHES, 21, 6, 5, 4),
+        ("", 0, 0, 1, 0),
+    ],
+)
+def test_measures_of_size(
+    program: str, nodes: int, depth: int, cyclomatic: int, lines: int
+) -> None:
+    assert list(measures(program)) == [measure.name for measure in MEASURES]
+    assert [*measures(program).values()][:4] == [nodes, depth, cyclomatic, lines]
 
 
 @pytest.mark.parametrize(
@@ -59,19 +60,19 @@ def test_nothing_measures_as_nothing() -> None:
     ids=["syntax", "null", "long", "unary", "brackets", "chain", "surrogate"],
 )
 def test_what_cannot_be_measured_is_none(program: str) -> None:
-    assert measure(program) is None
+    assert measures(program) == {}
 
 
 def test_odd_programs_warn_nobody() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert measure("def f(x):\n    return x is 1 or '\\d'") is not None
+        assert measures("def f(x):\n    return x is 1 or '\\d'") and argument_kinds(r"'\d unseen'")
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet="def f(x):\n    return [i for in x if]'\"\\#1+-*", max_size=80))
 def test_no_text_makes_it_fail(program: str) -> None:
-    measure(program)
+    measures(program)
 
 
 @pytest.mark.parametrize(
@@ -86,14 +87,69 @@ def test_no_text_makes_it_fail(program: str) -> None:
     ],
 )
 def test_halsteads_volume_as_radon_counts(program: str, volume: float) -> None:
-    tree = read_program(program).tree
-    assert tree is not None
-    assert halstead_volume(tree) == pytest.approx(volume)
+    assert measures(program)["halstead_volume"] == pytest.approx(volume)
 
 
-def test_what_a_run_records_of_a_program() -> None:
-    recorded = measures("def f(n):\n    return n + 1")
-    assert list(recorded) == [measure.name for measure in MEASURES]
-    # One operator, two operands, all different: 3 log2 3. Slices and calls are none to radon.
-    assert recorded["halstead_volume"] == pytest.approx(3 * math.log2(3))
-    assert measures("def f(:") == {}
+PROGRAM = """
+def f(a, n):
+    x = [v + n for v in a if v > 2]
+    return sorted(x)[0]
+"""
+
+
+def test_a_program_and_its_data() -> None:
+    values = point({"program": PROGRAM, "inputs": ["[1, 3], 2"], "outputs": ["5"]})
+    assert values is not None
+    place = dict(zip([descriptor.name for descriptor in DESCRIPTORS], values, strict=True))
+    # 24 nodes; one each of v + n, v > 2, the loop, sorted(x) and [0].
+    assert place["size"] == pytest.approx(np.log2(24))
+    assert place["depth"] == 6.0 and place["branching"] == pytest.approx(np.log2(3))
+    for group in ("arithmetic", "logic", "iteration", "calls", "access"):
+        assert place[group] == pytest.approx(0.2)
+    assert place["arguments"] == 2.0
+    assert (place["takes number"], place["takes text"], place["takes collection"]) == (0.5, 0, 0.5)
+    assert (place["gives number"], place["gives text"], place["gives collection"]) == (1, 0, 0)
+
+
+def test_several_inputs_count_together() -> None:
+    task = {"inputs": ["1", "'a', 2"], "outputs": ["'x'", "None"]}
+    assert of_data(task) == pytest.approx((1.5, 2 / 3, 1 / 3, 0, 0, 0.5, 0))
+    assert of_data({}) == of_data({"inputs": 3, "outputs": None}) == (0.0,) * 7
+
+
+@pytest.mark.parametrize(
+    ("literal", "kind"),
+    [
+        *(("3", "number"), ("-2.5", "number"), ("True", "number"), ("(1+2j)", "number")),
+        *(("'a'", "text"), ('"', "text"), ("b'x'", "text"), ("''", "text")),
+        *(("[1]", "collection"), ("(1, 2)", "collection"), ("set()", "collection")),
+        *(("{}", "collection"), ("None", ""), ("", ""), ("inf", "number")),
+    ],
+)
+def test_kinds_of_outputs(literal: str, kind: str) -> None:
+    assert literal_kind(literal) == kind
+
+
+@pytest.mark.parametrize(
+    ("source", "kinds"),
+    [
+        ("[1, 2], 'a', -3", ("collection", "text", "number")),
+        ("key={'a': 1}, other=None", ("collection", "")),
+        ("", ()),
+        ("1 +", ()),
+        ("(", ()),
+        ("'\0'", ()),
+    ],
+)
+def test_kinds_of_arguments(source: str, kinds: tuple[str, ...]) -> None:
+    assert argument_kinds(source) == kinds
+
+
+def test_scaling_cuts_to_the_bounds() -> None:
+    low = np.array([[descriptor.low for descriptor in DESCRIPTORS]])
+    high = np.array([[descriptor.high for descriptor in DESCRIPTORS]])
+    weight = [[descriptor.weight for descriptor in DESCRIPTORS]]
+    np.testing.assert_allclose(SPACE.scale(low - 5), 0.0)
+    np.testing.assert_allclose(SPACE.scale(high + 5), weight)
+    middle = (low + high) / 2
+    np.testing.assert_allclose(SPACE.unscale(SPACE.scale(middle)), middle)

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from azr_population.bases.programs import digest
 from azr_population.domains.code.domain import Code
-from azr_population.domains.code.held_out import HeldOutPrograms
 from azr_population.domains.code.source import is_finite, read_program
-from azr_population.domains.code.task import Proposal, TaskType
-from azr_population.domains.code.validity import accept, refuse_before
-from azr_population.domains.code_e.program import naming
+from azr_population.domains.code.task_types import Proposal, TaskType
+from azr_population.domains.code.validity import HeldOutPrograms, accept, refuse_before
+from azr_population.domains.code_e.named_error import naming
 from azr_population.domains.puzzles.candidates import candidates
 from azr_population.domains.puzzles.domain import Puzzles
 from azr_population.method.record import shorten
@@ -88,7 +87,7 @@ def programs(draw):
 def test_no_program_raises_where_the_trainer_reads_it(program, given_, output, kind):
     proposal = Proposal(str(kind), program, (given_,) * 5)
     outputs = (output,) * 5
-    if refuse_before(proposal, 20_000) is None:
+    if not refuse_before(proposal, 20_000):
         accept(proposal, outputs, Code.rules, 10_000)
     held_out = HeldOutPrograms([program])
     parses = read_program(program).tree is not None

@@ -7,8 +7,7 @@ import pytest
 from refusals import refuses
 
 from azr_population.domains.code.seed_file import read_seed_file
-from azr_population.domains.code.task import TaskType
-from azr_population.errors import UserError
+from azr_population.domains.code.task_types import TaskType
 
 IO = {"snippet": "def f(a):\n    return a", "input": "1", "output": "1", "imports": []}
 FUNCTION = {"snippet": "def f(a):\n    return a", "inputs": ["1", "2"], "outputs": ["1", "2"]}
@@ -26,24 +25,23 @@ def test_both_kinds_of_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "about"),
     [
         ("{broken", "line 2"),
-        ("[1]", "line 2: not a JSON object"),
-        ({"input": "1"}, "field 'snippet' is missing"),
-        ({"snippet": "x"}, "field 'input' is missing"),
-        ({"snippet": "x", "input": 5}, "field 'input' is not a string"),
-        ({**FUNCTION, "message": None}, "field 'message' is not a string"),
-        ({**FUNCTION, "message": 5}, "field 'message' is not a string"),
-        ({**IO, "imports": 5}, "field 'imports' is not a list of strings"),
-        ({**IO, "imports": "import re"}, "field 'imports' is not a list of strings"),
-        ({"snippet": "x", "inputs": [5]}, "field 'inputs' is not a list of strings"),
+        ("[1]", "line 2"),
+        ({"input": "1"}, "snippet"),
+        ({"snippet": "x"}, "field input"),
+        ({"snippet": "x", "input": 5}, "field input"),
+        ({**FUNCTION, "message": None}, "message"),
+        ({**FUNCTION, "message": 5}, "message"),
+        ({**IO, "imports": 5}, "imports"),
+        ({**IO, "imports": "import re"}, "imports"),
+        ({"snippet": "x", "inputs": [5]}, "inputs"),
     ],
 )
-def test_a_broken_line_is_named(tmp_path, line, said):
-    with pytest.raises(UserError, match=r"seed\.jsonl, line 2") as caught:
+def test_a_broken_line_is_named(tmp_path, line, about):
+    with refuses(about):
         read_seed_file(write(tmp_path / "seed.jsonl", IO, line))
-    assert said in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -4,11 +4,9 @@ import ast
 
 import pytest
 
-from azr_population.domains.code import complexity, descriptors
-from azr_population.domains.code.descriptors import point
-from azr_population.domains.code.held_out import HeldOutPrograms
+from azr_population.domains.code import complexity
 from azr_population.domains.code.source import arguments, fingerprint, literal, read_program
-from azr_population.domains.code.validity import reads_a_parameter
+from azr_population.domains.code.validity import HeldOutPrograms, reads_a_parameter
 from azr_population.domains.puzzles import candidates, measures
 
 HEADER = "def f(x):\n    return "
@@ -56,8 +54,8 @@ def test_an_odd_program_is_read_by_all(program):
     assert (readable.tree is None) == bool(readable.reason)
     assert held_out.is_copy(program) == held_out.is_near_copy(program) == (not readable.reason)
     assert {*complexity.measures(program)} <= {one.name for one in complexity.MEASURES}
-    values = point({"program": program, "inputs": [program, "1"], "outputs": [program]})
-    assert values is None or len(values) == len(descriptors.DESCRIPTORS)
+    values = complexity.point({"program": program, "inputs": [program, "1"], "outputs": [program]})
+    assert values is None or len(values) == len(complexity.DESCRIPTORS)
     assert {type(value) for value in measures.measure(program).values()} <= {float}
     assert len(candidates.candidates(program)) >= len(candidates.ALWAYS)
     reads_a_parameter(program)

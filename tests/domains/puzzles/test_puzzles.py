@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from azr_population.config.schema import TaskConfig
-from azr_population.domains.drawn import is_held_out
+from azr_population.domains.domain import is_held_out
 from azr_population.domains.known import find_domain
 from azr_population.domains.puzzles.candidates import candidates
 from azr_population.domains.puzzles.domain import Puzzles

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 import torch
 
-from azr_population.domains.code.chat_format import ChatFormat
-from azr_population.domains.code.task import TaskType, shown
+from azr_population.domains.code.formats import ChatFormat
+from azr_population.domains.code.task_types import TaskType, shown
 from azr_population.method.rows import Row
 from azr_population.method.training import TrainingRow
 

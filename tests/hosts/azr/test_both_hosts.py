@@ -15,9 +15,9 @@ import azr_stand_in
 import pytest
 
 from azr_population.config.schema import Config
-from azr_population.domains.code.chat_format import ChatFormat
 from azr_population.domains.code.domain import Code
-from azr_population.domains.code.task import TaskType
+from azr_population.domains.code.formats import ChatFormat
+from azr_population.domains.code.task_types import TaskType
 from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.settings import PopulationSettings, population_of

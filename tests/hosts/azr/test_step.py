@@ -13,7 +13,7 @@ from azr_stand_in import Batch
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.config.schema import EvolutionConfig
-from azr_population.domains.code.task import TaskType
+from azr_population.domains.code.task_types import TaskType
 from azr_population.hosts.azr.settings import population_of
 from azr_population.hosts.azr.step import NOBODY, Step, completions
 from azr_population.method.rows import Practice

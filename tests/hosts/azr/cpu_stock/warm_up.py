@@ -21,9 +21,8 @@ from absolute_zero_reasoner.data_construction.prompts import (
 )
 
 from azr_population.bases import demonstrations
-from azr_population.domains.code.chat_format import ChatFormat
-from azr_population.domains.code.formats import FORMATS
-from azr_population.domains.code.task import TaskType
+from azr_population.domains.code.formats import FORMATS, ChatFormat
+from azr_population.domains.code.task_types import TaskType
 
 HOME = Path(os.environ["AZR_HOME"])
 TEMPLATE = "{{ messages[0]['content'] }}"

@@ -1,10 +1,14 @@
-"""The code tasks: a program with input/output pairs, asked about from one of three sides."""
+"""The types of code tasks: a program with input/output pairs, asked about from several sides."""
 
 from enum import Enum
 
+from azr_population.domains.format import shown
 from azr_population.domains.task import Proposal, Task
 
-__all__ = ["Proposal", "Task", "TaskType", "reference_answer", "shown", "shown_pairs"]
+__all__ = ["CODE_E", "Proposal", "Task", "TaskType", "reference_answer", "shown"]
+
+CODE_E = "code_e"
+"""Of the domain `code_e`: given the program and an input, name the exception; AZR's fourth."""
 
 
 class TaskType(str, Enum):
@@ -25,20 +29,8 @@ class TaskType(str, Enum):
         return self.value
 
 
-def shown(task: Task) -> int:
-    """How many of a code_f task's pairs the solver sees: the first half, rounded up. The others are
-    hidden and decide."""
-    return (len(task.inputs) + 1) // 2
-
-
-def shown_pairs(task: Task) -> tuple[tuple[str, str], ...]:
-    """The pairs (arguments, value) of a code_f task that the solver sees."""
-    count = shown(task)
-    return tuple(zip(task.inputs[:count], task.outputs[:count], strict=True))
-
-
 def reference_answer(task: Task) -> str:
     """The missing part: the output, the input, or the program."""
-    if task.type == TaskType.CODE_O:
-        return task.outputs[0]
-    return task.inputs[0] if task.type == TaskType.CODE_I else task.program
+    if task.type == TaskType.CODE_I:
+        return task.inputs[0]
+    return task.program if task.type == TaskType.CODE_F else task.outputs[0]

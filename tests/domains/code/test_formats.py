@@ -1,0 +1,121 @@
+import json
+
+import pytest
+from refusals import refuses
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.domains.code.formats import (
+    FORMATS,
+    WARMUP_LOG,
+    ChatFormat,
+    NanoFormat,
+    ShortFormat,
+    base_format,
+)
+from azr_population.domains.code.task_types import Task, TaskType, reference_answer
+from azr_population.engines.base_model import load_tokenizer
+
+O, I, F = TaskType  # noqa: E741
+PROGRAM = "def f(a, b):\n    return a + [b]"
+INPUTS = tuple(f"[{i}], {i}" for i in range(6))
+OUTPUTS = tuple(f"[{i}, {i}]" for i in range(6))
+TASKS = {
+    O: Task(O, PROGRAM, INPUTS[:1], OUTPUTS[:1]),
+    I: Task(I, PROGRAM, INPUTS[:1], OUTPUTS[:1]),
+    F: Task(F, PROGRAM, INPUTS, OUTPUTS, message="appends"),
+}
+NAMES = [entry.name for entry in FORMATS]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("type", TaskType)
+def test_what_a_format_writes_it_reads_back(name, type):
+    form, task = FORMATS.find(name).function(), TASKS[type]
+    proposal = form.parse_proposal(type, form.write_proposal(task))
+    assert (proposal.program, proposal.inputs) == (task.program, task.inputs)
+    assert proposal.message == ("" if name == "nano" else task.message)
+    assert form.parse_answer(type, form.write_answer(task)) == reference_answer(task)
+    assert 0 < form.max_new_tokens(type, "solve") <= form.max_new_tokens(type, "propose")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("type", TaskType)
+def test_a_solve_prompt_shows_what_is_given_and_hides_what_is_asked(name, type):
+    prompt = FORMATS.find(name).function().solve_prompt(TASKS[type])
+    assert (PROGRAM in prompt) == (type != F)
+    assert ("[0], 0" in prompt) == (type != I)
+    assert ("[0, 0]" in prompt) == (type != O)
+    assert ("[2, 2]" in prompt) == (type == F) and "[3]" not in prompt
+    assert ("appends" in prompt) == (type == F and name != "nano")
+
+
+def test_nano_prompts_are_marks():
+    form = NanoFormat()
+    assert [form.propose_prompt(type) for type in TaskType] == ["<PO>", "<PI>", "<PF>"]
+    assert [form.solve_prompt(task) for task in TASKS.values()] == [
+        f"<SO>{PROGRAM}<in>[0], 0<out>",
+        f"<SI>{PROGRAM}<out>[0, 0]<in>",
+        "<SF><in>[0], 0<out>[0, 0]<in>[1], 1<out>[1, 1]<in>[2], 2<out>[2, 2]<code>",
+    ]
+    assert form.parse_answer(O, " [1, 2]") == "[1, 2]"
+    assert form.parse_answer(I, "1<out>2") is form.parse_answer(O, " ") is None
+
+
+@pytest.mark.parametrize(
+    ("type", "text"),
+    [
+        (O, PROGRAM),
+        (O, PROGRAM + "<in>1<in>2"),
+        (O, "<in>1"),
+        (O, PROGRAM + "<in>1<out>2"),
+        (I, "<SO>" + PROGRAM + "<in>1"),
+        (F, PROGRAM + "<in>1<in>2"),
+    ],
+)
+def test_malformed_nano_proposals_are_none(type, text):
+    assert NanoFormat().parse_proposal(type, text) is None
+
+
+def test_chat_proposals_are_the_last_blocks_and_code_f_needs_all_its_inputs():
+    form = ChatFormat()
+    program = f"first\n```python\nx\n```\nthen\n```Python\n{PROGRAM}\n```\n"
+    parsed = form.parse_proposal(O, program + "```input\n1\n```")
+    assert (parsed.program, parsed.inputs) == (PROGRAM, ("1",))
+    inputs = [f"```input\n{i}\n```\n" for i in range(6)]
+    assert form.parse_proposal(F, program + "".join(inputs[:5])) is None
+    twice = form.parse_proposal(F, program + "".join([*inputs[:5], inputs[0]]))
+    assert twice.inputs == ("0", "1", "2", "3", "4")
+    assert form.parse_answer(O, "so\n```output\n[1]\n```\n```output\n2\n```") == "2"
+    assert form.parse_answer(O, "42") is None
+    assert PROGRAM in form.propose_prompt(O, [TASKS[O]])
+
+
+@pytest.mark.parametrize("type", TaskType)
+def test_short_prompts_are_a_few_words_that_end_with_what_is_asked(type):
+    assert len(ShortFormat().propose_prompt(type, [TASKS[type]])) < 90
+    prompt = ShortFormat().solve_prompt(TASKS[type])
+    assert len(prompt.replace(PROGRAM, "")) < 120
+    assert type == F or prompt.index(PROGRAM) < 12
+
+
+def letters(texts, add_special_tokens):
+    """A tokenizer that knows no marks."""
+    return {"input_ids": [list(map(ord, text)) for text in texts]}
+
+
+def log(folder, content):
+    text = content if isinstance(content, str) else json.dumps(content)
+    (folder / WARMUP_LOG).write_text(text)
+    return folder
+
+
+def test_the_warm_up_decides_on_a_bases_format_and_else_the_marks(tmp_path):
+    assert base_format(tmp_path, letters) == "chat"
+    assert base_format(nano_base_path(), load_tokenizer(nano_base_path())) == "nano"
+    assert base_format(log(tmp_path, {"settings": {"format": "short"}}), letters) == "short"
+
+
+@pytest.mark.parametrize("content", [{"settings": {"format": "azr"}}, {}, [], "{"])
+def test_a_warm_up_in_an_unknown_format_is_refused(tmp_path, content):
+    with refuses(WARMUP_LOG):
+        base_format(log(tmp_path, content), letters)
