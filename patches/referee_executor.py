@@ -24,10 +24,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from azr_population.referee import Reason, Referee, RefereeSettings
-from azr_population.referee.jobs import Outcome
+from azr_population.referee.jobs import CallOutcome
 from azr_population.referee.plans import is_literal
 from azr_population.referee.sandbox import literal, wire
-from azr_population.referee.sandbox.wire import Call, Work
+from azr_population.referee.sandbox.wire import Call, SandboxWork
 
 _REMEMBERED = 20_000
 
@@ -61,7 +61,7 @@ class RefereeExecutor:
         )
         self._literal_inputs = literal_inputs
         self._referee: Referee | None = None
-        self._remembered: OrderedDict[tuple[str, tuple[str, ...], str], Outcome] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, tuple[str, ...], str], CallOutcome] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_referee": None}
@@ -102,7 +102,7 @@ class RefereeExecutor:
         kind = wire.LITERAL if self._literal_inputs else wire.EXPRESSION
         runs = (False, True) if check_determinism else (False,)
         calls = (Call(wire.SCREEN, ""), *(Call(kind, inputs, again) for again in runs))
-        work = Work(
+        work = SandboxWork(
             code,
             calls,
             tuple(_list(imports)),
@@ -178,19 +178,21 @@ class RefereeExecutor:
         return self._scripts(scripts)
 
     def _scripts(self, scripts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        works = [Work(source, (Call(wire.SCRIPT, last),)) for source, last in scripts]
+        works = [SandboxWork(source, (Call(wire.SCRIPT, last),)) for source, last in scripts]
         results = []
         for (outcome,) in self._run(works):
             ok = outcome.reason is Reason.OK
             results.append((outcome.text.strip(), "Done") if ok else ("", _status(outcome)))
         return results
 
-    def _run(self, works: Sequence[Work]) -> list[list[Outcome]]:
+    def _run(self, works: Sequence[SandboxWork]) -> list[list[CallOutcome]]:
         if self._referee is None:
             self._referee = Referee(self.settings)
         return self._referee.run(works)
 
-    def _outputs(self, code: str, imports: tuple[str, ...], inputs: Sequence[str]) -> list[Outcome]:
+    def _outputs(
+        self, code: str, imports: tuple[str, ...], inputs: Sequence[str]
+    ) -> list[CallOutcome]:
         """What the program makes of each input; equal inputs are executed once."""
         if not self._literal_inputs:
             inputs = self._as_literals(inputs)
@@ -199,7 +201,7 @@ class RefereeExecutor:
         missing = [key for key in dict.fromkeys(keys) if key not in found]
         if missing:
             calls = tuple(Call(wire.LITERAL, text) for _, _, text in missing)
-            outcomes = self._run([Work(code, calls, imports)])[0]
+            outcomes = self._run([SandboxWork(code, calls, imports)])[0]
             found.update(zip(missing, outcomes, strict=True))
             for key, outcome in zip(missing, outcomes, strict=True):
                 if outcome.reason not in (Reason.TIMEOUT, Reason.LOST):  # a busy moment's fault?
@@ -209,7 +211,9 @@ class RefereeExecutor:
     def _as_literals(self, inputs: Sequence[str]) -> list[str]:
         """What expressions come to, without a program; those that fail stay as they are."""
         expressions = [text for text in inputs if not is_literal(text)]
-        works = [Work("", (Call(wire.ARGUMENTS, text),), isolated=True) for text in expressions]
+        works = [
+            SandboxWork("", (Call(wire.ARGUMENTS, text),), isolated=True) for text in expressions
+        ]
         known = {
             text: outcome.text
             for text, (outcome,) in zip(expressions, self._run(works), strict=True)
@@ -217,7 +221,7 @@ class RefereeExecutor:
         }
         return [known.get(text, text) for text in inputs]
 
-    def _remember(self, key: tuple[str, tuple[str, ...], str], outcome: Outcome) -> None:
+    def _remember(self, key: tuple[str, tuple[str, ...], str], outcome: CallOutcome) -> None:
         self._remembered[key] = outcome
         while len(self._remembered) > _REMEMBERED:
             self._remembered.popitem(last=False)
@@ -233,30 +237,30 @@ def _literal(text: str) -> object:
         return _NOT_LITERAL
 
 
-def _equals(outcome: Outcome, gold: object) -> bool:
+def _equals(outcome: CallOutcome, gold: object) -> bool:
     if outcome.reason is not Reason.OK:
         return False
     value = _literal(outcome.text)
     return value is not _NOT_LITERAL and literal.same(value, gold)
 
 
-def _ran(outcome: Outcome) -> bool:
+def _ran(outcome: CallOutcome) -> bool:
     """Whether the program returned, literal or not."""
     return outcome.reason in (Reason.OK, Reason.NOT_LITERAL, Reason.TOO_LARGE)
 
 
-def _agree(first: Outcome, last: Outcome) -> bool:
+def _agree(first: CallOutcome, last: CallOutcome) -> bool:
     """Whether two runs came to the same; of exceptions the names, a message may hold anything."""
     if first.reason is Reason.ERROR:
         return last.reason is Reason.ERROR and _exception(first) == _exception(last)
     return first.reason is last.reason and first.text == last.text
 
 
-def _exception(outcome: Outcome) -> str:
+def _exception(outcome: CallOutcome) -> str:
     return _status(outcome).split(":")[0].strip()
 
 
-def _status(outcome: Outcome) -> str:
+def _status(outcome: CallOutcome) -> str:
     """A status in AZR's manner: callers look for the word "error" in it."""
     if outcome.reason is Reason.TIMEOUT:
         return "Timeout Error"

@@ -109,12 +109,16 @@ def benchmark(targets: Sequence[str], show_list: bool, out: Path | None, **optio
       azr-population benchmark --server http://localhost:8000/v1 base teacher_0 --data DIR
     """
     try:
-        from azr_population.evals.run import Settings, list_benchmarks, run_benchmarks
+        from azr_population.evals.benchmark_run import (
+            BenchmarkSettings,
+            list_benchmarks,
+            run_benchmarks,
+        )
     except ImportError as error:
         raise UserError(
             f"benchmarks need {error.name}: pip install 'azr-population[eval]'"
         ) from error
     if show_list:
-        list_benchmarks(Settings(**options))
+        list_benchmarks(BenchmarkSettings(**options))
     else:
-        run_benchmarks(targets, Settings(**options), out)
+        run_benchmarks(targets, BenchmarkSettings(**options), out)

@@ -94,8 +94,8 @@ def referee(mcp: bool, **limits: Any) -> None:
     wrong, and the rest continues. A line has at most 2 MiB and asks for at most 4,096 executions.
     """
     from azr_population.domains.piped import TYPES
+    from azr_population.referee.limits import RefereeSettings
     from azr_population.referee.pipe import judge_standard_input
-    from azr_population.referee.settings import RefereeSettings
 
     if mcp:
         from azr_population.sharing.mcp_server import serve

@@ -7,6 +7,6 @@ targets.py     the base and the members of runs, PEFT folders, bases
 provider.py    Inspect's provider `azrpop`: all models on one base in one batch
 scorers.py     Inspect's scorers; a grader proves itself first
 grading/       what is right: programs in the referee, mathematics by math-verify
-run.py         `azr-population benchmark`: targets x benchmarks, and the table
+benchmark_run.py  `azr-population benchmark`: targets x benchmarks, and the table
 table.py       pass@k, intervals, differences; CSV, Markdown, LaTeX
 """

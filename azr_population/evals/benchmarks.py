@@ -84,7 +84,7 @@ Problem = MathProblem | FunctionProblem | ContestProblem | PuzzleProblem
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchmarkRow:
     """A line of a benchmark's file, and where it begins in it, in bytes."""
 
     values: dict[str, Any]
@@ -105,7 +105,7 @@ class Benchmark:
     area: str
     files: tuple[str, ...]
     """Glob patterns within the data folder; the first that matches counts."""
-    problem: Callable[[Row], Problem]
+    problem: Callable[[BenchmarkRow], Problem]
     prompt: str
     """Name of the prompt that published figures go by."""
     source: str
@@ -197,7 +197,7 @@ def _problems(benchmark: Benchmark, path: Path) -> Iterator[Problem]:
     try:
         for number, line in enumerate(_lines(path), 1):
             if line.strip():
-                row = Row(json.loads(line), f"{benchmark.name}/{number - 1}", path, offset)
+                row = BenchmarkRow(json.loads(line), f"{benchmark.name}/{number - 1}", path, offset)
                 yield benchmark.problem(row)
             offset += len(line)
     except KeyError as error:
@@ -248,7 +248,7 @@ def last_boxed(text: str) -> str:
     return ""
 
 
-def _evalplus(dataset: str, row: Row) -> FunctionProblem:
+def _evalplus(dataset: str, row: BenchmarkRow) -> FunctionProblem:
     # Imported here: evalplus is of the extra, and the list of benchmarks is not.
     from azr_population.evals.grading.rules import deserialize_inputs
 
@@ -267,7 +267,7 @@ def _evalplus(dataset: str, row: Row) -> FunctionProblem:
     )
 
 
-def _humaneval(row: Row) -> FunctionProblem:
+def _humaneval(row: BenchmarkRow) -> FunctionProblem:
     return FunctionProblem(
         id=row["task_id"],
         prompt=row["prompt"],
@@ -279,7 +279,7 @@ def _humaneval(row: Row) -> FunctionProblem:
     )
 
 
-def _livecodebench(row: Row) -> ContestProblem:
+def _livecodebench(row: BenchmarkRow) -> ContestProblem:
     function = json.loads(row["metadata"]).get("func_name") or ""
     tests = partial(_contest_tests, row.path, row.offset)
     about = row["question_id"], row["question_content"], row["starter_code"]
@@ -315,11 +315,13 @@ class _OnlyText(pickle.Unpickler):
         raise ValueError(f"a pickle that asks for {module}.{name}")
 
 
-def _math(gold: Callable[[Row], str], question: str = "problem") -> Callable[[Row], MathProblem]:
+def _math(
+    gold: Callable[[BenchmarkRow], str], question: str = "problem"
+) -> Callable[[BenchmarkRow], MathProblem]:
     return lambda row: MathProblem(row.id, row[question], gold(row))
 
 
-def _answer(row: Row) -> str:
+def _answer(row: BenchmarkRow) -> str:
     """A gold answer that may be stored as a number: 27.0 is the answer 27."""
     value = row["answer"]
     if isinstance(value, float) and value.is_integer():
@@ -327,7 +329,7 @@ def _answer(row: Row) -> str:
     return str(value).strip()
 
 
-def _boxed(row: Row) -> str:
+def _boxed(row: BenchmarkRow) -> str:
     gold = last_boxed(row["solution"])
     if not gold:
         raise ValueError("no boxed answer in its solution")
@@ -339,8 +341,8 @@ _MAA = "problems by the MAA; data file MIT"
 
 
 def _in_azr(
-    name: str, title: str, problem: Callable[[Row], Problem], licence: str, digest: str, hub: str,
-    folder: str = "", max_tokens: int = 4096,
+    name: str, title: str, problem: Callable[[BenchmarkRow], Problem], licence: str, digest: str,
+    hub: str, folder: str = "", max_tokens: int = 4096,
 ) -> Benchmark:  # fmt: skip
     files = (f"{folder or name}/test.jsonl", f"{name}/test.jsonl", f"{name}.jsonl")
     return Benchmark(

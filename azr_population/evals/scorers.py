@@ -26,7 +26,7 @@ from azr_population.evals.grading.answers import PARSERS
 from azr_population.evals.grading.contests import judge_contests
 from azr_population.evals.grading.functions import FunctionJudge, References
 from azr_population.evals.grading.mathematics import Workers, grade_answers
-from azr_population.evals.grading.sandbox import NO_ANSWER, PASSED, WRONG, Verdict
+from azr_population.evals.grading.sandbox import NO_ANSWER, PASSED, WRONG, EvalVerdict
 from azr_population.evals.prompts import find_template
 from azr_population.referee import Reason, Referee, RefereeSettings
 
@@ -51,7 +51,7 @@ class Graders:
         self._stack = ExitStack()
         self.close = self._stack.close
 
-    def grade(self, parser: str, completions: Sequence[Completion]) -> list[Verdict]:
+    def grade(self, parser: str, completions: Sequence[Completion]) -> list[EvalVerdict]:
         """Verdicts on completions for problems of one benchmark, in order."""
         answers = self.parse(parser, completions)
         return self.judge([(p, a) for (p, _), a in zip(completions, answers, strict=True)])
@@ -63,7 +63,7 @@ class Graders:
         # It parses what the model wrote, again and again.
         return [answer or "" for answer in self.workers.map(PARSERS[parser], completions)]
 
-    def judge(self, answers: Sequence[tuple[Any, str]]) -> list[Verdict]:
+    def judge(self, answers: Sequence[tuple[Any, str]]) -> list[EvalVerdict]:
         """Verdicts on answers to problems of one kind, in order."""
         kind = type(answers[0][0])
         if kind is MathProblem:
@@ -75,7 +75,7 @@ class Graders:
         tasks = [(puzzle_task(problem.program), answer) for problem, answer in answers]
         return self.grade_tasks("puzzles", tasks)
 
-    def grade_tasks(self, domain: str, answers: Sequence[tuple[Task, str]]) -> list[Verdict]:
+    def grade_tasks(self, domain: str, answers: Sequence[tuple[Task, str]]) -> list[EvalVerdict]:
         """Verdicts on answers to a domain's tasks, in order."""
         asked = [(task, (answer,)) for task, answer in answers if answer]
         graded = iter(find_domain(domain).grade(asked, self.referee))
@@ -100,12 +100,12 @@ class Graders:
         return self._stack.enter_context(FunctionJudge(references, self.processes))
 
 
-def _verdict(answer: str, reason: str) -> Verdict:
+def _verdict(answer: str, reason: str) -> EvalVerdict:
     if not answer:
-        return Verdict(False, NO_ANSWER)
+        return EvalVerdict(False, NO_ANSWER)
     if reason == Reason.SOLVED.value:
-        return Verdict(True, PASSED, answer=answer)
-    return Verdict(False, WRONG if reason == Reason.WRONG.value else reason, answer=answer)
+        return EvalVerdict(True, PASSED, answer=answer)
+    return EvalVerdict(False, WRONG if reason == Reason.WRONG.value else reason, answer=answer)
 
 
 @cache
@@ -117,7 +117,7 @@ def graders() -> Graders:
 
 
 @cache
-def _batcher(parser: str, benchmark: str) -> Batcher[Completion, Verdict]:
+def _batcher(parser: str, benchmark: str) -> Batcher[Completion, EvalVerdict]:
     """Of one kind of problems: a batch has one grader."""
     return Batcher(lambda asked: graders().grade(parser, asked), _BATCH)
 
@@ -143,7 +143,7 @@ def answers(benchmark: str, data: str = "", prompt: str = "") -> Scorer:
 def domain_answers(domain: str, prompt_format: str, tasks: dict[str, Task]) -> Scorer:
     """Scores answers to a domain's tasks, which are given by the ids of their samples."""
     format = find_domain(domain).format(prompt_format)
-    batcher: Batcher[tuple[Task, str], Verdict] = Batcher(
+    batcher: Batcher[tuple[Task, str], EvalVerdict] = Batcher(
         lambda asked: graders().grade_tasks(domain, asked), _BATCH
     )
 
@@ -156,7 +156,7 @@ def domain_answers(domain: str, prompt_format: str, tasks: dict[str, Task]) -> S
     return score
 
 
-def _score(verdict: Verdict) -> Score:
+def _score(verdict: EvalVerdict) -> Score:
     return Score(
         value=CORRECT if verdict.passed else INCORRECT,
         answer=verdict.answer,

@@ -7,20 +7,20 @@
 How it is built, what it holds against and what not: README.md in this folder.
 """
 
-from .reasons import Execution, Grade, Judgement, Program, Question, Reason
+from .limits import RefereeSettings
 from .referee import Referee
-from .settings import RefereeSettings
-from .worker import Layer, confinement
+from .verdicts import Execution, Grade, Judgement, Program, Question, Reason
+from .zygote_handle import SandboxLayer, confinement
 
 __all__ = [
     "Execution",
     "Grade",
     "Judgement",
-    "Layer",
     "Program",
     "Question",
     "Reason",
     "Referee",
     "RefereeSettings",
+    "SandboxLayer",
     "confinement",
 ]

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from .reasons import Reason
+from .limits import RefereeSettings
 from .sandbox import literal, wire
-from .settings import RefereeSettings
-from .worker import Report
+from .verdicts import Reason
+from .zygote_handle import Report
 
 _REASONS = {
     wire.OK: Reason.OK,
@@ -42,7 +42,7 @@ _BATCH_PART = 0.125  # of the deadline, for a call in a batch; then it is made a
 _INCONCLUSIVE = (wire.ALONE, wire.MEMORY)
 
 
-class Outcome(NamedTuple):
+class CallOutcome(NamedTuple):
     """What came of one call: `text` is the output's literal when the reason is OK."""
 
     reason: Reason
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
 
 
 _Answer = TypeVar("_Answer")
-Plan = Generator[Sequence[wire.Work], Sequence[Sequence[Outcome]], _Answer]
+Plan = Generator[Sequence[wire.SandboxWork], Sequence[Sequence[CallOutcome]], _Answer]
 """What is executed to answer one question: a generator that yields works, is sent the outcomes of
 their calls, and returns the answer."""
 
@@ -69,14 +69,14 @@ class PendingWork:
     """A piece of work on its way, and the outcomes of its calls so far."""
 
     number: int
-    work: wire.Work
+    work: wire.SandboxWork
     plan: _Running | None = None
     """The plan that waits for it."""
     two_workers: bool = False
     """Calls that are made `again` go to another worker than the others did."""
     alone: bool = False
     """Each of its calls that has no outcome yet gets a child of its own."""
-    outcomes: list[Outcome | None] = field(default_factory=list)
+    outcomes: list[CallOutcome | None] = field(default_factory=list)
     in_flight: set[int] = field(default_factory=set)
     """The calls that are being made."""
     home: object = None
@@ -131,7 +131,7 @@ class PendingWork:
             waiting = first or (waiting if self.home is not worker else [])
         return waiting[:1] if self.alone else waiting
 
-    def book(self, call: int, outcome: Outcome) -> None:
+    def book(self, call: int, outcome: CallOutcome) -> None:
         """Take a call's outcome. A required one that fails settles those behind it, and none before
         it: which of two failures is reported must not depend on which came first."""
         self.in_flight.discard(call)
@@ -140,12 +140,12 @@ class PendingWork:
             if call < self.work.required_calls and outcome.reason is not Reason.OK:
                 self.fill(outcome, call)
 
-    def fill(self, outcome: Outcome, behind: int = 0) -> None:
+    def fill(self, outcome: CallOutcome, behind: int = 0) -> None:
         """Give every call that has no outcome yet this one, from some call on."""
         for call in range(behind, len(self.outcomes)):
             self.outcomes[call] = self.outcomes[call] or outcome
 
-    def results(self) -> list[Outcome]:
+    def results(self) -> list[CallOutcome]:
         """The outcomes of a task that is done."""
         return [outcome for outcome in self.outcomes if outcome is not None]
 
@@ -198,11 +198,11 @@ class Job:
         if self.single:
             task, call = self.order[0]
             if frames is None:
-                outcome = Outcome(Reason.TAMPERED)
+                outcome = CallOutcome(Reason.TAMPERED)
             elif frames:
-                outcome = Outcome(_REASONS[frames[0][0]], frames[0][1])
+                outcome = CallOutcome(_REASONS[frames[0][0]], frames[0][1])
             else:
-                outcome = Outcome(_end(report))
+                outcome = CallOutcome(_end(report))
             task.book(call, outcome)
             return frames is not None
         if frames is None:
@@ -213,13 +213,13 @@ class Job:
             if status in _INCONCLUSIVE:
                 task.alone = True
             else:
-                task.book(call, Outcome(_REASONS[status], text))
+                task.book(call, CallOutcome(_REASONS[status], text))
         if len(frames) < len(self.order):  # here it ended; those behind have not begun
             self.order[len(frames)][0].alone = True
         return True
 
 
-class Schedule:
+class WorkSchedule:
     """The plans that are under way, their works that wait for a worker, and what goes to it next.
 
     `answers` are those of the plans that have come to their end, by their number: 0, 1, ...
@@ -249,7 +249,7 @@ class Schedule:
         if running and running.tasks and all(each.done for each in running.tasks):
             self._go_on(running, [each.results() for each in running.tasks])
 
-    def _go_on(self, running: _Running, results: list[list[Outcome]] | None) -> None:
+    def _go_on(self, running: _Running, results: list[list[CallOutcome]] | None) -> None:
         """Take a plan to its next works, or to its answer."""
         while True:
             running.tasks = []
@@ -308,7 +308,7 @@ class Schedule:
         return self._settings.share == 1 or task.work.isolated or task.size > wire.INBOX_BYTES
 
 
-def _bare(work: wire.Work) -> wire.Work:
+def _bare(work: wire.SandboxWork) -> wire.SandboxWork:
     """A work of one call, without a trace of what the call is made for.
 
     Its child will find nothing else, and its program may look at all of it: to validate and to

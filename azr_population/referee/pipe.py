@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, NoReturn, Protocol, TextIO
 
 from azr_population.errors import UserError
 
-from .reasons import Judgement, Question, Reason
+from .limits import RefereeSettings
 from .referee import Referee
-from .settings import RefereeSettings
+from .verdicts import Judgement, Question, Reason
 
 _ONE_INPUT = frozenset(("id", "type", "program", "input", "answers", "imports"))
 _KEYS = {

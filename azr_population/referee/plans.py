@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from .jobs import Outcome, Plan, canonical
-from .reasons import Execution, Grade, Judgement, Program, Question, Reason
+from .jobs import CallOutcome, Plan, canonical
 from .sandbox import literal, wire
-from .sandbox.wire import Call, Work
+from .sandbox.wire import Call, SandboxWork
+from .verdicts import Execution, Grade, Judgement, Program, Question, Reason
 
 MAX_SOURCE_CHARS = 200_000
 _LOOSE = re.compile(r"[.{jJ]|[0-9][eE]")
@@ -37,7 +37,7 @@ class Gold(NamedTuple):
         return cls(literal.write(value), value)
 
 
-def execute(work: Work) -> Plan[list[Outcome]]:
+def execute(work: SandboxWork) -> Plan[list[CallOutcome]]:
     """The outcomes of raw work."""
     ((*outcomes,),) = yield [work]
     return outcomes
@@ -55,7 +55,7 @@ def check(program: Program) -> Plan[Execution]:
     execution, gold = _execution(program, outcomes)
     if execution.valid and program.literal_inputs:
         calls = tuple(Call(wire.LITERAL, text) for text in program.inputs)
-        work = Work(program.source, calls, tuple(program.imports), isolated=len(calls) > 1)
+        work = SandboxWork(program.source, calls, tuple(program.imports), isolated=len(calls) > 1)
         right = yield from _right(work, gold)
         return execution if right else _VOID
     return execution
@@ -143,12 +143,12 @@ _VOID_GRADE = Grade(False, 0.0, _VOID.reason, _VOID.detail)
 
 
 def _graded_inputs(
-    program: Program, answers: _Answers, gold: Gold, outcomes: Sequence[Outcome] | None = None
+    program: Program, answers: _Answers, gold: Gold, outcomes: Sequence[CallOutcome] | None = None
 ) -> Plan[tuple[Grade, ...] | None]:
     """The grades of predicted inputs; None where the task's own input, judged after all of them and
     in the same place, is not right any more. `outcomes`: what came of them, if they have run."""
     calls = answers.as_inputs(program.inputs)
-    work = Work(program.source, calls, tuple(program.imports))
+    work = SandboxWork(program.source, calls, tuple(program.imports))
     if not answers.distinct:
         return answers.grades([])
     if outcomes is None:
@@ -183,7 +183,9 @@ def _graded_functions(
     sources = list(dict.fromkeys([*answers.distinct, own] if own else answers.distinct))
     # Each in a child of its own: it may read all that its process ever held, and neither the
     # teacher's program nor another student's may be there.
-    works = [Work(source, calls, tuple(program.imports), isolated=True) for source in sources]
+    works = [
+        SandboxWork(source, calls, tuple(program.imports), isolated=True) for source in sources
+    ]
     results = (yield works) if works else []
     grades = [_grade_function(outcomes, gold) for outcomes in results]
     at = sources.index(own) if own else -1
@@ -194,7 +196,7 @@ def _graded_functions(
     return answers.grades(grades[: len(answers.distinct)])
 
 
-def _right(work: Work, gold: Sequence[Gold]) -> Plan[bool]:
+def _right(work: SandboxWork, gold: Sequence[Gold]) -> Plan[bool]:
     """Whether calls give the gold outputs; those that do not have a second try alone."""
     (outcomes,) = yield [work]
     if not _grade_function(outcomes, gold).solved and not work.alone:
@@ -241,7 +243,7 @@ def _with_literals(program: Program) -> Plan[tuple[Program, Execution | None]]:
     calls = tuple(
         Call(wire.ARGUMENTS, text, again) for again in (False, True) for text in expressions
     )
-    work = Work(
+    work = SandboxWork(
         program.source, calls, tuple(program.imports), isolated=True, required_calls=len(calls)
     )
     ((*outcomes,),) = yield [work]
@@ -259,14 +261,14 @@ def _with_literals(program: Program) -> Plan[tuple[Program, Execution | None]]:
     return replace(program, inputs=inputs), None
 
 
-def _validation(program: Program) -> Work:
+def _validation(program: Program) -> SandboxWork:
     """What validates a program: both rounds, the second in the other order."""
     screens = [Call(wire.SCREEN, "")] if program.banned or program.statements else []
     kinds = {text: wire.LITERAL if is_literal(text) else wire.EXPRESSION for text in program.inputs}
     first = [Call(kinds[text], text) for text in program.inputs]
     second = [call._replace(again=True) for call in reversed(first)]
     calls = (*screens, *first, *second)
-    return Work(
+    return SandboxWork(
         program.source,
         calls,
         tuple(program.imports),
@@ -276,7 +278,7 @@ def _validation(program: Program) -> Work:
     )
 
 
-def _execution(program: Program, outcomes: Sequence[Outcome]) -> tuple[Execution, list[Gold]]:
+def _execution(program: Program, outcomes: Sequence[CallOutcome]) -> tuple[Execution, list[Gold]]:
     """Read a validation; also what it makes the gold outputs, if it is valid."""
     count = len(program.inputs)
     rounds = outcomes[-2 * count :]  # a screening that failed has failed them all
@@ -313,7 +315,7 @@ def is_literal(text: str) -> bool:
     return True
 
 
-def _grade_function(outcomes: Sequence[Outcome], gold: Sequence[Gold]) -> Grade:
+def _grade_function(outcomes: Sequence[CallOutcome], gold: Sequence[Gold]) -> Grade:
     grades = [_compare(outcome, value) for outcome, value in zip(outcomes, gold, strict=True)]
     right = sum(grade.solved for grade in grades)
     failed = next((grade for grade in grades if not grade.solved), grades[0])
@@ -337,7 +339,7 @@ _SOLVED = Grade(True, 1.0, Reason.SOLVED)
 _WRONG = Grade(False, 0.0, Reason.WRONG)
 
 
-def _compare(outcome: Outcome, gold: Gold) -> Grade:
+def _compare(outcome: CallOutcome, gold: Gold) -> Grade:
     """Whether an execution gave the gold output; its text is only ever read as a literal."""
     if outcome.reason is not Reason.OK:
         return Grade(False, 0.0, outcome.reason, outcome.text)

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 from azr_population.errors import UserError
 
-from .jobs import Job, Outcome, Plan, Schedule
-from .reasons import Reason
+from .jobs import CallOutcome, Job, Plan, WorkSchedule
+from .limits import RefereeSettings
 from .sandbox import wire
-from .settings import RefereeSettings
-from .worker import START_SECONDS, Worker, cannot_start, now
+from .verdicts import Reason
+from .zygote_handle import START_SECONDS, Worker, cannot_start, now
 
 _QUEUED_PER_WORKER = 2  # one runs, one waits in the socket, so that a zygote never idles
 _WINDOW_PER_WORKER = 256  # how far results may run ahead of the slowest task
@@ -126,7 +126,7 @@ class Pool:
             yield from self._stream(iter(plans))
 
     def _stream(self, plans: Iterator[Plan[_Answer] | None]) -> Iterator[_Answer]:
-        schedule = Schedule(self.settings, len(self._seats), self._two_workers)
+        schedule = WorkSchedule(self.settings, len(self._seats), self._two_workers)
         given = 0
         window = _WINDOW_PER_WORKER * len(self._seats)
         ahead = _QUEUED_PER_WORKER * len(self._seats) * (self.settings.share + 1)
@@ -155,7 +155,7 @@ class Pool:
                     self._replace(seat)
                     seat.jobs.clear()
 
-    def _feed(self, schedule: Schedule) -> None:
+    def _feed(self, schedule: WorkSchedule) -> None:
         # Who calls with one task at a time meets another worker each time, whose next child has
         # been forked meanwhile.
         self._seats = [*self._seats[1:], self._seats[0]]
@@ -168,7 +168,7 @@ class Pool:
                     seat.jobs.append(job)
                     seat.worker.send(job.packed(self.settings))
 
-    def _collect(self, schedule: Schedule) -> None:
+    def _collect(self, schedule: WorkSchedule) -> None:
         """Wait for reports (or for a hung worker) and book them."""
         busy = [seat for seat in self._seats if seat.jobs or not seat.ready]
         if not busy:
@@ -189,7 +189,7 @@ class Pool:
         """Seconds after which a silent worker counts as hung."""
         return self.settings.timeout + _GRACE_SECONDS if seat.ready else START_SECONDS
 
-    def _read(self, seat: _Seat, schedule: Schedule) -> None:
+    def _read(self, seat: _Seat, schedule: WorkSchedule) -> None:
         if not seat.ready:
             try:
                 hello = seat.worker.hello()
@@ -222,14 +222,14 @@ class Pool:
         if not sound:
             self._recover(seat, schedule)
 
-    def _recover(self, seat: _Seat, schedule: Schedule) -> None:
+    def _recover(self, seat: _Seat, schedule: WorkSchedule) -> None:
         """A worker is dead, hung or out of step: a new one takes its seat, its tasks go again."""
         jobs, seat.jobs = seat.jobs, deque()
         if jobs:
             first = jobs[0].tasks[0]
             first.tries += 1
             if first.tries >= _TRIES:
-                first.fill(Outcome(Reason.LOST))
+                first.fill(CallOutcome(Reason.LOST))
         for job in jobs:
             job.give_up()
             for task in job.tasks:

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from . import plans
-from .jobs import Outcome
+from .jobs import CallOutcome
+from .limits import RefereeSettings
 from .pool import Pool
-from .reasons import Execution, Grade, Judgement, Program, Question
-from .sandbox.wire import Work
-from .settings import RefereeSettings
+from .sandbox.wire import SandboxWork
+from .verdicts import Execution, Grade, Judgement, Program, Question
 
 
 class Referee(AbstractContextManager["Referee"]):
@@ -62,10 +62,10 @@ class Referee(AbstractContextManager["Referee"]):
         """
         return self._pool.stream(q if q is None else plans.judge(q) for q in questions)
 
-    def run(self, works: Iterable[Work]) -> list[list[Outcome]]:
+    def run(self, works: Iterable[SandboxWork]) -> list[list[CallOutcome]]:
         """The outcomes of raw work for callers with their own rules: `patches.referee_executor`."""
         return list(self.outcomes(works))
 
-    def outcomes(self, works: Iterable[Work]) -> Iterator[list[Outcome]]:
+    def outcomes(self, works: Iterable[SandboxWork]) -> Iterator[list[CallOutcome]]:
         """As `run`, one by one in order, reading ahead in a bounded way."""
         return self._pool.stream(map(plans.execute, works))

@@ -8,7 +8,7 @@ import pytest
 from test_functions import problem
 
 from azr_population.evals.grading.functions import FunctionJudge, References
-from azr_population.evals.grading.rules import Output, first_wrong
+from azr_population.evals.grading.rules import SolutionOutput, first_wrong
 from azr_population.evals.grading.sandboxed import text_digest
 
 FLOATS = {
@@ -55,7 +55,7 @@ def test_nobody_passes_without_an_answer(references, kind):
 
 
 def told(value):
-    return Output("text", repr(value))
+    return SolutionOutput("text", repr(value))
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ def test_types_are_those_of_values_and_shapes_agree(right, output, passes):
 
 def test_a_value_is_the_same_however_it_is_told():
     text = repr(list(range(30)))
-    whole, hashed = Output("text", text), Output("hash", text_digest(text))
+    whole, hashed = SolutionOutput("text", text), SolutionOutput("hash", text_digest(text))
     assert whole.same_text(hashed)
-    assert not hashed.same_text(Output("huge", text_digest(text)))
-    assert not hashed.same_text(Output("hash", text_digest(text + " ")))
+    assert not hashed.same_text(SolutionOutput("huge", text_digest(text)))
+    assert not hashed.same_text(SolutionOutput("hash", text_digest(text + " ")))
 
 
 MANY = problem(

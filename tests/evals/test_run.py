@@ -22,7 +22,7 @@ from inspect_ai.log import list_eval_logs, read_eval_log  # noqa: E402
 from inspect_ai.model import ModelAPI, ModelOutput, get_model, modelapi  # noqa: E402
 
 from azr_population.evals import provider, scorers  # noqa: E402
-from azr_population.evals.run import Settings, run_benchmarks  # noqa: E402
+from azr_population.evals.benchmark_run import BenchmarkSettings, run_benchmarks  # noqa: E402
 from azr_population.evals.tasks import TASKS, held_out_task  # noqa: E402
 
 
@@ -37,7 +37,7 @@ def data(tmp_path, monkeypatch):
 
 
 def settings(data, **more):
-    return Settings(
+    return BenchmarkSettings(
         **{"benchmarks": "gsm8k", "data": data, "display": "none", "max_tokens": 4, **more}
     )
 

@@ -9,12 +9,12 @@ from refusals import refuses
 
 from azr_population.evals.benchmarks import FunctionProblem, MathProblem
 from azr_population.evals.grading import contests, functions, rules
-from azr_population.evals.grading.sandbox import Verdict
+from azr_population.evals.grading.sandbox import EvalVerdict
 
 scorers = needs.module("azr_population.evals.scorers", "-e '.[eval]'")
 FUNCTION = FunctionProblem("own/f", "", "f", "def f(x):\n    return x + 1\n", [[1], [2]], [[5]])
-PASSES = Verdict(True, "passed", base_passed=True)
-FAILS = Verdict(False, "wrong", base_passed=False)
+PASSES = EvalVerdict(True, "passed", base_passed=True)
+FAILS = EvalVerdict(False, "wrong", base_passed=False)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from azr_population.cli import main
 needs.module("inspect_ai", "-e '.[eval]'")
 from refusals import refuses  # noqa: E402
 
-from azr_population.evals.run import Settings, run_benchmarks  # noqa: E402
+from azr_population.evals.benchmark_run import BenchmarkSettings, run_benchmarks  # noqa: E402
 
 OVER = threading.Event()
 """Never set: what a server waits for that says no more."""
@@ -96,7 +96,7 @@ def data(tmp_path, monkeypatch):
 
 def ask(url, data, **more):
     given = {"benchmarks": "gsm8k", "data": data, "display": "none", "timeout": 1, "retries": 0}
-    return run_benchmarks(["m"], Settings(**{**given, "server": url, **more}))
+    return run_benchmarks(["m"], BenchmarkSettings(**{**given, "server": url, **more}))
 
 
 BAD = {

@@ -81,7 +81,7 @@ TELLS = {
     ),
     "gc: works": (
         _GC
-        + "def f(x):\n    return [w.required_calls > 0 for w in objects('Work')] and x if any(w.required_calls for w in objects('Work')) else 0",
+        + "def f(x):\n    return [w.required_calls > 0 for w in objects('SandboxWork')] and x if any(w.required_calls for w in objects('SandboxWork')) else 0",
         "3",
         "3",
     ),

@@ -1,7 +1,7 @@
 import time
 
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
-from azr_population.referee.sandbox.wire import SCRIPT, Call, Work
+from azr_population.referee.sandbox.wire import SCRIPT, Call, SandboxWork
 
 ENDLESS = "def f(n):\n    while True:\n        n += 1"
 
@@ -45,7 +45,7 @@ def test_each_part_of_a_script_has_its_time_and_their_sum_has_another():
         "counted(1000, 10**7)",
         "time_part(0) or 5",
     )
-    works = [Work("", (Call(SCRIPT, call),), isolated=True) for call in calls]
+    works = [SandboxWork("", (Call(SCRIPT, call),), isolated=True) for call in calls]
     settings = RefereeSettings(
         workers=1, timeout=600.0, cpu_seconds=1.5, part_seconds=0.8, prelude=PRELUDE
     )
@@ -59,7 +59,7 @@ def test_each_part_of_a_script_has_its_time_and_their_sum_has_another():
 
 
 def test_a_part_is_ended_long_before_the_whole():
-    work = Work("", (Call(SCRIPT, "counted(1, 10**12)"),), isolated=True)
+    work = SandboxWork("", (Call(SCRIPT, "counted(1, 10**12)"),), isolated=True)
     settings = RefereeSettings(
         workers=1, timeout=3600.0, cpu_seconds=360.0, part_seconds=0.2, prelude=PRELUDE
     )

@@ -12,7 +12,7 @@ from azr_population.referee import Program, Question, Reason, Referee, RefereeSe
 from azr_population.referee.jobs import Job, PendingWork
 from azr_population.referee.sandbox import wire
 from azr_population.referee.sandbox.sharing import batchable
-from azr_population.referee.sandbox.wire import Call, Work
+from azr_population.referee.sandbox.wire import Call, SandboxWork
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
@@ -84,7 +84,7 @@ def test_to_validate_and_to_judge_takes_the_same_bytes():
         ("", " "),
         ("(1,)", "(1,),"),
     ]:
-        validation = Work(
+        validation = SandboxWork(
             program,
             (Call(wire.LITERAL, gold), Call(wire.LITERAL, gold, True), Call(wire.SCREEN, "")),
             (),
@@ -92,7 +92,7 @@ def test_to_validate_and_to_judge_takes_the_same_bytes():
             ("try",),
             required_calls=3,
         )
-        attempt = Work(program, (Call(wire.LITERAL, "5"), Call(wire.LITERAL, answer)))
+        attempt = SandboxWork(program, (Call(wire.LITERAL, "5"), Call(wire.LITERAL, answer)))
         jobs = [
             Job([(PendingWork(0, work), [call])], None, resident=False)
             for work, call in ((validation, 0), (attempt, 1), (validation, 1))
@@ -131,7 +131,7 @@ def test_what_a_finaliser_prints_is_in_nobody_s_output():
         "h = g()\nnext(h)\na = [h]\na.append(a)\nprint('mine')"
     )
     busy = "b = [[i] for i in range(3000)]\nprint('own')"
-    works = [Work(source, (Call(wire.SCRIPT, ""),)) for source in [left, busy] * 4]
+    works = [SandboxWork(source, (Call(wire.SCRIPT, ""),)) for source in [left, busy] * 4]
     with Referee(RefereeSettings(workers=1)) as referee:
         assert [o.text.split() for (o,) in referee.run(works)] == [["mine"], ["own"]] * 4
 

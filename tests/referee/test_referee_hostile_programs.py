@@ -11,7 +11,7 @@ from hostile_naked import NAKED
 from hostile_walled import WALLED
 
 from azr_population.referee import Execution, Program, Reason, Referee, RefereeSettings
-from azr_population.referee.settings import MODULES
+from azr_population.referee.limits import MODULES
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import pytest
 
 from azr_population.referee import Reason, RefereeSettings
-from azr_population.referee.jobs import Job, Outcome, PendingWork, Schedule
+from azr_population.referee.jobs import CallOutcome, Job, PendingWork, WorkSchedule
 from azr_population.referee.sandbox import wire
-from azr_population.referee.sandbox.wire import Call, Work
-from azr_population.referee.worker import Report
+from azr_population.referee.sandbox.wire import Call, SandboxWork
+from azr_population.referee.zygote_handle import Report
 
-OK, ERROR = Outcome(Reason.OK, "1"), Outcome(Reason.ERROR, "E")
+OK, ERROR = CallOutcome(Reason.OK, "1"), CallOutcome(Reason.ERROR, "E")
 HERE, THERE = "a worker", "another worker"
 CHECK = (Call(wire.LITERAL, "1"), Call(wire.LITERAL, "2"))
 BOTH = tuple(call._replace(again=again) for again in (False, True) for call in CHECK)
 
 
 def task(number: int = 0, calls: tuple[Call, ...] = BOTH, required: int = 4, **more) -> PendingWork:
-    return PendingWork(number, Work("def f(x): return x", calls, required_calls=required), **more)
+    return PendingWork(
+        number, SandboxWork("def f(x): return x", calls, required_calls=required), **more
+    )
 
 
 def frames(*statuses: int) -> bytes:
@@ -28,8 +30,8 @@ def report(*statuses: int, end: int = wire.END_DONE, code: int = 0) -> Report:
     return Report(end, code, 10, frames(*statuses))
 
 
-def waiting(*tasks: PendingWork, workers: int = 1, **settings) -> Schedule:
-    queue = Schedule(RefereeSettings(**settings), workers)
+def waiting(*tasks: PendingWork, workers: int = 1, **settings) -> WorkSchedule:
+    queue = WorkSchedule(RefereeSettings(**settings), workers)
     for each in tasks:
         queue.add(each)
     return queue
@@ -56,7 +58,7 @@ def test_of_two_failures_the_first_in_order_counts(order):
     one = task()
     one.in_flight = {1, 2}
     one.book(0, OK)
-    failures = {1: ERROR, 2: Outcome(Reason.TIMEOUT)}
+    failures = {1: ERROR, 2: CallOutcome(Reason.TIMEOUT)}
     for call in order:
         one.book(call, failures[call])
     assert one.outcomes[:2] == [OK, ERROR] and one.done
@@ -93,7 +95,7 @@ def test_tasks_go_together_but_leave_something_for_others():
 
 
 def test_apart_and_alone_share_with_nobody():
-    apart = PendingWork(1, Work("", BOTH, isolated=True))
+    apart = PendingWork(1, SandboxWork("", BOTH, isolated=True))
     queue = waiting(task(0), apart, task(2, alone=True), task(3), share=16)
     assert [t.number for t in queue.next(HERE).tasks] == [0, 3]
     jobs = [queue.next(HERE), queue.next(HERE)]
@@ -140,4 +142,4 @@ def test_frames_that_are_not_ours_make_no_outcome(data):
 def test_why_a_call_made_alone_has_no_frame(end, code, reason):
     one = task(calls=CHECK[:1], required=1)
     assert Job([(one, [0])], HERE, resident=False).take(report(end=end, code=code))
-    assert one.results() == [Outcome(reason)]
+    assert one.results() == [CallOutcome(reason)]

@@ -51,7 +51,7 @@ def test_a_zygote_without_pidfd_ends_with_its_trainer(monkeypatch):
     monkeypatch.setattr(worker, "_BOOT", f"import os\ndel os.pidfd_open\n{worker._BOOT}")
     zygote = worker.Worker(RefereeSettings(workers=1, timeout=30.0))
     zygote.greet()
-    work = worker.wire.Work(SPIN, (worker.wire.Call(worker.wire.EXPRESSION, "0"),))
+    work = worker.wire.SandboxWork(SPIN, (worker.wire.Call(worker.wire.EXPRESSION, "0"),))
     zygote.send(worker.wire.pack([work], 30.0, 30.0))
     zygote.sock.close()  # as a trainer's death does
     assert zygote.process.wait(timeout=10) == 0

@@ -15,8 +15,8 @@ from azr_population.cli import main
 from azr_population.config.schema import RefereeConfig
 from azr_population.domains.piped import TYPES
 from azr_population.referee import Referee, RefereeSettings
+from azr_population.referee.limits import BOUNDS
 from azr_population.referee.pipe import MAX_LINE_BYTES, judge_lines
-from azr_population.referee.settings import BOUNDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 

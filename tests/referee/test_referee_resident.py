@@ -146,5 +146,7 @@ def test_whoever_is_killed_while_waiting_is_replaced(share):
 
 def test_an_inbox_is_never_asked_to_hold_more_than_it_does():
     assert wire.INBOX_BYTES >= 1 << 16
-    work = wire.Work("é\ud800" * 1000, (wire.Call(wire.LITERAL, "'𝄞'" * 50),) * 3, ("import é",))
+    work = wire.SandboxWork(
+        "é\ud800" * 1000, (wire.Call(wire.LITERAL, "'𝄞'" * 50),) * 3, ("import é",)
+    )
     assert len(wire.pack([work], 1.0, 1.0)) <= PendingWork(0, work).size

@@ -13,13 +13,13 @@ from azr_population.evals.grading import sandbox
 from azr_population.evals.grading.rules import (
     UNKNOWN,
     MalformedOutput,
-    Output,
+    SolutionOutput,
     outputs_and_error,
 )
-from azr_population.evals.grading.sandbox import PASSED, WRONG, Verdict
+from azr_population.evals.grading.sandbox import PASSED, WRONG, EvalVerdict
 from azr_population.evals.grading.sandboxed import line_of, stripped_lines, text_digest
 from azr_population.referee import Reason
-from azr_population.referee.jobs import Outcome
+from azr_population.referee.jobs import CallOutcome
 
 SECONDS = 6.0
 """Of processor time for one test; LiveCodeBench's own limit, there by the wall clock."""
@@ -30,9 +30,9 @@ _BATCH = 128
 
 def judge_contests(
     solutions: Sequence[tuple[ContestProblem, str]], workers: int = 0
-) -> list[Verdict]:
+) -> list[EvalVerdict]:
     """Verdicts in order; a solution is run up to the first test that it does not pass."""
-    verdicts: list[Verdict] = []
+    verdicts: list[EvalVerdict] = []
     with (
         sandbox.open_referee(SECONDS, workers, numpy=True) as one,
         sandbox.open_referee(SECONDS * _TOGETHER, workers, numpy=True) as more,
@@ -44,14 +44,14 @@ def judge_contests(
 
 def _judged(
     batch: Sequence[tuple[ContestProblem, str]], one: sandbox.Referee, more: sandbox.Referee
-) -> list[Verdict]:
-    verdicts: dict[int, Verdict] = {}
+) -> list[EvalVerdict]:
+    verdicts: dict[int, EvalVerdict] = {}
     tests = {problem.id: problem.read_tests() for problem, _ in batch}
     for number, (problem, solution) in enumerate(batch):
         if why := sandbox.unfit(solution):
-            verdicts[number] = Verdict(False, why)
+            verdicts[number] = EvalVerdict(False, why)
         elif not tests[problem.id]:
-            verdicts[number] = Verdict(False, "no tests", answer=solution)
+            verdicts[number] = EvalVerdict(False, "no tests", answer=solution)
     start = 0
     while len(verdicts) < len(batch):
         stop = start + (_TOGETHER if start else 1)
@@ -64,7 +64,7 @@ def _judged(
             reason, test, detail = _verdict(problem, every[start:stop], outcome)
             if reason != PASSED or stop >= len(every):
                 at = f"test {start + test}: {detail}" if reason != PASSED else ""
-                verdicts[number] = Verdict(reason == PASSED, reason, at[:300], solution)
+                verdicts[number] = EvalVerdict(reason == PASSED, reason, at[:300], solution)
         start = stop
     return [verdicts[number] for number in range(len(batch))]
 
@@ -73,7 +73,7 @@ def _call(problem: ContestProblem, solution: str, tests: Tests) -> str:
     return f"run_tests({solution!r}, {problem.function!r}, {[given for given, _ in tests]!r})"
 
 
-def _verdict(problem: ContestProblem, tests: Tests, outcome: Outcome) -> tuple[str, int, str]:
+def _verdict(problem: ContestProblem, tests: Tests, outcome: CallOutcome) -> tuple[str, int, str]:
     """The reason, and the first test that is not passed with what came of it."""
     if outcome.reason is not Reason.OK:
         return str(outcome.reason), 0, outcome.text
@@ -90,15 +90,15 @@ def _verdict(problem: ContestProblem, tests: Tests, outcome: Outcome) -> tuple[s
     return PASSED, 0, ""
 
 
-def _same_value(output: Output, expected: str) -> bool:
+def _same_value(output: SolutionOutput, expected: str) -> bool:
     """Whether a method returned that JSON value."""
     right = json.loads(expected)
-    if output.same_text(Output(*line_of(right))):
+    if output.same_text(SolutionOutput(*line_of(right))):
         return True
     return output.value is not UNKNOWN and bool(output.value == right)
 
 
-def _same_lines(output: Output, expected: str) -> bool:
+def _same_lines(output: SolutionOutput, expected: str) -> bool:
     """Whether those lines were printed, as texts or as decimal numbers."""
     wanted = stripped_lines(expected)
     if output.kind == "hash":

@@ -23,15 +23,15 @@ from azr_population.evals.benchmarks import FunctionProblem
 from azr_population.evals.grading import sandbox
 from azr_population.evals.grading.rules import (
     MalformedOutput,
-    Output,
+    SolutionOutput,
     first_wrong,
     outputs_and_error,
 )
-from azr_population.evals.grading.sandbox import PASSED, WRONG, Verdict
+from azr_population.evals.grading.sandbox import PASSED, WRONG, EvalVerdict
 from azr_population.evals.grading.sandboxed import digest_of
 from azr_population.files import write_atomically, writing
 from azr_population.referee import Reason
-from azr_population.referee.jobs import Outcome
+from azr_population.referee.jobs import CallOutcome
 from azr_population.referee.sandbox import literal
 
 _SECONDS = (0.25, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
@@ -56,7 +56,7 @@ class Reference:
 
     inputs: tuple[list[Any], list[Any]]
     """Base and plus."""
-    outputs: tuple[list[Output], list[Output]]
+    outputs: tuple[list[SolutionOutput], list[SolutionOutput]]
     seconds: float
     """Of processor time that were enough for it, and half of it was not; at least `SHORTEST`."""
 
@@ -135,7 +135,9 @@ class References:
         try:
             stored = json.loads(self._path(problem).read_text(encoding="utf-8"))
             base = problem.base_inputs or list(map(literal.parse, stored["recorded"]))
-            outputs = [[Output(**line) for line in stored[part]] for part in ("base", "plus")]
+            outputs = [
+                [SolutionOutput(**line) for line in stored[part]] for part in ("base", "plus")
+            ]
             return Reference(
                 (base, problem.plus_inputs), (outputs[0], outputs[1]), stored["seconds"]
             )
@@ -179,7 +181,7 @@ class FunctionJudge(AbstractContextManager["FunctionJudge"]):
         self._referees.clear()
         self._stack.close()
 
-    def judge(self, solutions: Sequence[Solution]) -> list[Verdict]:
+    def judge(self, solutions: Sequence[Solution]) -> list[EvalVerdict]:
         """Verdicts in order.
 
         Base inputs come first, where most wrong solutions fail; what passes them is run on the
@@ -187,7 +189,7 @@ class FunctionJudge(AbstractContextManager["FunctionJudge"]):
         """
         references = self.references.of([problem for problem, _ in solutions])
         verdicts = {
-            number: Verdict(False, why, base_passed=False)
+            number: EvalVerdict(False, why, base_passed=False)
             for number, (_, solution) in enumerate(solutions)
             if (why := sandbox.unfit(solution))
         }
@@ -225,20 +227,22 @@ class FunctionJudge(AbstractContextManager["FunctionJudge"]):
         return float(2 ** math.ceil(math.log2(max(least, TIME_FACTOR * reference.seconds)))), 0.0
 
 
-def _verdict(solution: Solution, reference: Reference, plus: bool, outcome: Outcome) -> Verdict:
+def _verdict(
+    solution: Solution, reference: Reference, plus: bool, outcome: CallOutcome
+) -> EvalVerdict:
     problem, program = solution
     if outcome.reason is not Reason.OK:
-        return Verdict(False, str(outcome.reason), outcome.text[:200], program, plus)
+        return EvalVerdict(False, str(outcome.reason), outcome.text[:200], program, plus)
     try:
         outputs, error = outputs_and_error(outcome.text)
     except MalformedOutput as malformed:
-        return Verdict(False, str(Reason.TAMPERED), str(malformed), program, plus)
+        return EvalVerdict(False, str(Reason.TAMPERED), str(malformed), program, plus)
     wrong = first_wrong(problem, reference.inputs[plus], outputs, reference.outputs[plus])
     if wrong is None:
-        return Verdict(True, PASSED, "", program, True)
+        return EvalVerdict(True, PASSED, "", program, True)
     if wrong >= len(outputs):
-        return Verdict(False, "error", error[:200], program, plus)
-    return Verdict(False, WRONG, f"{'plus' if plus else 'base'} input {wrong}", program, plus)
+        return EvalVerdict(False, "error", error[:200], program, plus)
+    return EvalVerdict(False, WRONG, f"{'plus' if plus else 'base'} input {wrong}", program, plus)
 
 
 def _call(problem: FunctionProblem, solution: str, inputs: list[Any]) -> str:
@@ -246,7 +250,7 @@ def _call(problem: FunctionProblem, solution: str, inputs: list[Any]) -> str:
     return f"call_all({solution!r}, {problem.entry_point!r}, {packed!r}, time_part)"
 
 
-def _outputs(problem: FunctionProblem, number: int, outcome: Outcome) -> list[Output]:
+def _outputs(problem: FunctionProblem, number: int, outcome: CallOutcome) -> list[SolutionOutput]:
     if outcome.reason is not Reason.OK:
         raise _broken(problem, f"{outcome.reason} {outcome.text}")
     outputs, error = outputs_and_error(outcome.text)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pebble import ProcessExpired, ProcessPool
 
 from azr_population.evals.benchmarks import MathProblem
-from azr_population.evals.grading.sandbox import NO_ANSWER, PASSED, WRONG, Verdict
+from azr_population.evals.grading.sandbox import NO_ANSWER, PASSED, WRONG, EvalVerdict
 
 T = TypeVar("T")
 _MEMORY_BYTES = 4 << 30
@@ -78,19 +78,21 @@ def _within(cpu_seconds: float, function: Callable[..., T], *item: Any) -> T:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
-def grade_answers(answers: Sequence[tuple[MathProblem, str]], workers: Workers) -> list[Verdict]:
+def grade_answers(
+    answers: Sequence[tuple[MathProblem, str]], workers: Workers
+) -> list[EvalVerdict]:
     """Verdicts in order."""
     pairs = [(problem.gold, answer) for problem, answer in answers]
     equal = workers.map(equal_answers, pairs)
     return [_verdict(answer, same) for (_, answer), same in zip(answers, equal, strict=True)]
 
 
-def _verdict(answer: str, equal: bool | None) -> Verdict:
+def _verdict(answer: str, equal: bool | None) -> EvalVerdict:
     if not answer.strip():
-        return Verdict(False, NO_ANSWER)
+        return EvalVerdict(False, NO_ANSWER)
     if equal is None:
-        return Verdict(False, "timeout", "the answer took too long to read", answer)
-    return Verdict(equal, PASSED if equal else WRONG, "", answer)
+        return EvalVerdict(False, "timeout", "the answer took too long to read", answer)
+    return EvalVerdict(equal, PASSED if equal else WRONG, "", answer)
 
 
 def equal_answers(gold: str, answer: str) -> bool:

@@ -28,14 +28,14 @@ class MalformedOutput(ValueError):
 
 
 @dataclass(frozen=True)
-class Output:
+class SolutionOutput:
     """One value, as `sandboxed.Line` has it. Its text was written by the solution's side of the
     wall, so it is compared as text, or read as a literal, and never evaluated."""
 
     kind: str
     text: str
 
-    def same_text(self, other: Output) -> bool:
+    def same_text(self, other: SolutionOutput) -> bool:
         """Whether both are the same value, by their texts or by the hashes of these."""
         kinds = {self.kind, other.kind}
         if kinds == {"text", "hash"}:
@@ -56,7 +56,7 @@ UNKNOWN = object()
 """In the place of a value that is not known outside the sandbox; it equals nothing."""
 
 
-def outputs_and_error(packed: str) -> tuple[list[Output], str]:
+def outputs_and_error(packed: str) -> tuple[list[SolutionOutput], str]:
     """Outputs, and what was raised: the inverse of `sandboxed.record`, for text that a solution may
     have forged. Raises MalformedOutput."""
     try:
@@ -65,7 +65,7 @@ def outputs_and_error(packed: str) -> tuple[list[Output], str]:
         record = json.loads(raw)
         if inflater.unconsumed_tail or record.keys() != {"lines", "error"}:
             raise ValueError("too long, or not a record")
-        outputs = [Output(kind, text) for kind, text in record["lines"]]
+        outputs = [SolutionOutput(kind, text) for kind, text in record["lines"]]
         if not all(type(part) is str for o in outputs for part in (o.kind, o.text)):
             raise ValueError("not texts")
         return outputs, str(record["error"])
@@ -85,8 +85,8 @@ def deserialize_inputs(dataset: str, task: str, inputs: list[Any]) -> list[Any]:
 def first_wrong(
     problem: FunctionProblem,
     inputs: Sequence[Any],
-    outputs: Sequence[Output],
-    expected: Sequence[Output],
+    outputs: Sequence[SolutionOutput],
+    expected: Sequence[SolutionOutput],
 ) -> int | None:
     """Position of the first output that is not right; None where there is none."""
     atol = problem.atol
@@ -102,7 +102,11 @@ def first_wrong(
 
 
 def _is_right(
-    problem: FunctionProblem, arguments: Sequence[Any], output: Output, right: Output, atol: float
+    problem: FunctionProblem,
+    arguments: Sequence[Any],
+    output: SolutionOutput,
+    right: SolutionOutput,
+    atol: float,
 ) -> bool:
     """evalplus counts an exception of these comparisons as wrong. Here none is caught but where the
     output is the reason, so that a fault of ours is a fault."""
@@ -133,7 +137,7 @@ def _is_right(
 _BOOLS = ("True", "False")
 
 
-def _both(output: Output, right: Output, rule: Callable[[Any, Any], bool]) -> bool:
+def _both(output: SolutionOutput, right: SolutionOutput, rule: Callable[[Any, Any], bool]) -> bool:
     """Whether the rule holds for the two values; not where one of them is unknown."""
     mine, theirs = output.value, right.value
     return mine is not UNKNOWN and theirs is not UNKNOWN and rule(mine, theirs)
@@ -181,7 +185,7 @@ def _is_zero(special: ModuleType, coefficients: Sequence[Any], output: Any, atol
         return False
 
 
-def _is_floats(output: Output) -> bool:
+def _is_floats(output: SolutionOutput) -> bool:
     """evalplus's `is_floats`: a float, or a list or tuple of nothing else."""
     if output.kind != "text" or output.text[:1] in "'\"{":
         return False

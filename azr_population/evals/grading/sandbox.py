@@ -8,9 +8,9 @@ from functools import cache
 
 from azr_population.evals.grading import sandboxed
 from azr_population.referee import Referee, RefereeSettings
-from azr_population.referee.jobs import Outcome
-from azr_population.referee.sandbox.wire import SCRIPT, Call, Work
-from azr_population.referee.settings import MODULES
+from azr_population.referee.jobs import CallOutcome
+from azr_population.referee.limits import MODULES
+from azr_population.referee.sandbox.wire import SCRIPT, Call, SandboxWork
 
 _MORE = (
     "ast", "atexit", "builtins", "codecs", "copyreg", "csv", "errno", "functools", "gc", "glob",
@@ -32,7 +32,7 @@ PASSED, WRONG, NO_ANSWER = "passed", "wrong", "no answer"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class EvalVerdict:
     """Whether a completion is right, why not, and what was taken for its answer."""
 
     passed: bool
@@ -79,7 +79,7 @@ def open_referee(
     )
 
 
-def run(referee: Referee, calls: Iterable[str]) -> Iterator[Outcome]:
+def run(referee: Referee, calls: Iterable[str]) -> Iterator[CallOutcome]:
     """What came of each call of a function of `sandboxed`, each in a child of its own, in order."""
-    works = (Work("", (Call(SCRIPT, call),), isolated=True) for call in calls)
+    works = (SandboxWork("", (Call(SCRIPT, call),), isolated=True) for call in calls)
     return (outcome for (outcome,) in referee.outcomes(works))

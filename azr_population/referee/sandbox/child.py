@@ -95,7 +95,7 @@ class Runner:
         self.exhausted = False
         """Whether a resident child has done enough, or ran out of memory: another is to follow."""
 
-    def run(self, works: list[wire.Work], region: Region, resident: bool) -> None:
+    def run(self, works: list[wire.SandboxWork], region: Region, resident: bool) -> None:
         """Make the calls of all works; frames go to the region, the calls numbered through.
 
         Of several calls only those of shareable programs are made. A call that has a fresh child
@@ -140,7 +140,7 @@ class Runner:
         not copy the pages of.
         """
         calls = (wire.Call(wire.EXPRESSION, "[1], 'a'"), wire.Call(wire.LITERAL, "[2.5], 'b'")) * 4
-        work = wire.Work("def f(x, y):\n    return [len(x), {y: (x, None, True)}]", calls)
+        work = wire.SandboxWork("def f(x, y):\n    return [len(x), {y: (x, None, True)}]", calls)
         single = work._replace(calls=(wire.Call(wire.LITERAL, "[2.5], 'b'", True),))
         region = Region(1 << 16)
         for resident, works in [(True, [work, work]), (False, [single])] * 25:
@@ -151,7 +151,7 @@ class Runner:
         self.programs.clear()
         self.executed = 0
 
-    def _program(self, work: wire.Work) -> Compiled:
+    def _program(self, work: wire.SandboxWork) -> Compiled:
         key = work.source, work.imports, work.banned, work.statements
         program = self.programs.get(key)
         if program is None:

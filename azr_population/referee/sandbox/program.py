@@ -36,7 +36,9 @@ class Arguments(NamedTuple):
     shareable: bool = True
 
 
-def compiled(work: wire.Work, banned_names: frozenset[str], private: frozenset[str]) -> Compiled:
+def compiled(
+    work: wire.SandboxWork, banned_names: frozenset[str], private: frozenset[str]
+) -> Compiled:
     """Compile a work's program, screen it, and see whether it is shareable."""
     source = "\n".join((*work.imports, work.source)) if work.imports else work.source
     try:

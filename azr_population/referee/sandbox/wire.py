@@ -64,7 +64,7 @@ class Call(NamedTuple):
     again: bool = False
 
 
-class Work(NamedTuple):
+class SandboxWork(NamedTuple):
     """A program and the calls of its `f` to make, each in a namespace of its own.
 
     `banned` and `statements` are for a call that is SCREEN: module names that its import statements
@@ -85,7 +85,7 @@ class Work(NamedTuple):
 
 
 def pack(
-    works: Sequence[Work], call_seconds: float, seconds: float, resident: bool = False
+    works: Sequence[SandboxWork], call_seconds: float, seconds: float, resident: bool = False
 ) -> bytes:
     """The bytes that send works to a child. Their calls are numbered through."""
     body = marshal.dumps(
@@ -106,10 +106,10 @@ def pack(
     return JOB.pack(len(body), resident, calls, *times) + body
 
 
-def unpack(body: bytes | memoryview) -> list[Work]:
+def unpack(body: bytes | memoryview) -> list[SandboxWork]:
     """The works in a body that `pack` made."""
     return [
-        Work(
+        SandboxWork(
             source,
             tuple(Call(*call) for call in calls),
             imports,

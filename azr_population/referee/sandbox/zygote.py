@@ -118,7 +118,7 @@ def _close_inherited(sock: socket.socket) -> None:
     os.environ.clear()
 
 
-class Job(NamedTuple):
+class JobHeader(NamedTuple):
     """The header of a job: `wire.JOB`."""
 
     length: int
@@ -195,11 +195,11 @@ class Zygote:
                 del fresh, job
                 fresh = self._fork_fresh()
 
-    def _next_job(self) -> Job | None:
+    def _next_job(self) -> JobHeader | None:
         header = self.sock.recv(wire.JOB.size, socket.MSG_PEEK | socket.MSG_WAITALL)
-        return Job(*wire.JOB.unpack(header)) if len(header) == wire.JOB.size else None
+        return JobHeader(*wire.JOB.unpack(header)) if len(header) == wire.JOB.size else None
 
-    def _serve_fresh(self, pid: int, region: Region, job: Job) -> None:
+    def _serve_fresh(self, pid: int, region: Region, job: JobHeader) -> None:
         os.write(self.start_write, b"!")
         watch = Watch(pid, self.sock.fileno(), self.has_pidfd)
         end, used = self._wait(watch, region, job)
@@ -208,7 +208,7 @@ class Zygote:
         self._report(end, code, used, region)
         region.close()
 
-    def _serve_resident(self, resident: Resident, job: Job) -> bool:
+    def _serve_resident(self, resident: Resident, job: JobHeader) -> bool:
         """Whether the child is there for another job."""
         watch, region = resident.watch, resident.region
         region.reset()
@@ -248,7 +248,7 @@ class Zygote:
             return wire.END_SIGNAL
         return wire.END_KILLED
 
-    def _wait(self, watch: Watch, region: Region, job: Job) -> tuple[int, int]:
+    def _wait(self, watch: Watch, region: Region, job: JobHeader) -> tuple[int, int]:
         """Wait for a child's end or word; past its time, kill it. (END_*, microseconds used);
         END_KILLED where somebody has stopped it meanwhile, which it cannot do itself.
 
@@ -328,7 +328,7 @@ class Zygote:
     def _take_one(self, region: Region) -> None:
         if os.read(self.start_read, 1) != b"!":
             os._exit(1)
-        job = Job(*wire.JOB.unpack(_receive(self.sock, wire.JOB.size)))
+        job = JobHeader(*wire.JOB.unpack(_receive(self.sock, wire.JOB.size)))
         body = _receive(self.sock, job.length)
         os.write(self.taken_write, b"!")
         os.closerange(0, _DESCRIPTORS)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from azr_population.errors import UserError
 
+from .limits import RefereeSettings
 from .sandbox import wire
-from .settings import RefereeSettings
 
 _SANDBOX = Path(__file__).parent / "sandbox"
 _BOOT = """
@@ -167,7 +167,7 @@ class Worker:
             self.process.stderr.close()
 
 
-class Layer(NamedTuple):
+class SandboxLayer(NamedTuple):
     """One layer of confinement, as tried in a worker started for the purpose."""
 
     name: str
@@ -175,15 +175,15 @@ class Layer(NamedTuple):
     detail: str
 
 
-def confinement() -> list[Layer]:
+def confinement() -> list[SandboxLayer]:
     """Start a worker, put every layer in force, see which ones bite, and say so."""
     if not sys.platform.startswith("linux"):
-        return [Layer("seccomp", False, f"{platform.system()} has none")]
+        return [SandboxLayer("seccomp", False, f"{platform.system()} has none")]
     worker = Worker(RefereeSettings(workers=1, allow_unsandboxed=True))
     try:
-        return [Layer(*layer) for layer in worker.greet()["layers"]]
+        return [SandboxLayer(*layer) for layer in worker.greet()["layers"]]
     except UserError as error:
-        return [Layer("seccomp", False, str(error))]
+        return [SandboxLayer("seccomp", False, str(error))]
     finally:
         worker.close()
 

@@ -24,7 +24,7 @@ from azr_population.registry import trust
 
 
 @dataclass(frozen=True)
-class Settings:
+class BenchmarkSettings:
     """What is asked of every target, and how."""
 
     benchmarks: str = "all"
@@ -74,7 +74,7 @@ class Settings:
 
 
 def run_benchmarks(
-    targets: Sequence[str], settings: Settings, out: Path | None = None
+    targets: Sequence[str], settings: BenchmarkSettings, out: Path | None = None
 ) -> pd.DataFrame:
     """Asks the targets (runs, PEFT folders, bases; models of `settings.server`), prints the table,
     writes it to `out`, and returns the figures (see `table.figures`).
@@ -127,7 +127,7 @@ class _Asked:
     plain: Model
 
 
-def _models(names: Sequence[str], settings: Settings) -> tuple[str, Path, list[_Asked]]:
+def _models(names: Sequence[str], settings: BenchmarkSettings) -> tuple[str, Path, list[_Asked]]:
     """Label, folder of the records, and models that names stand for."""
     if settings.server:
         label = settings.server.split("://")[-1].strip("/").replace("/", "_")
@@ -162,7 +162,7 @@ def _models(names: Sequence[str], settings: Settings) -> tuple[str, Path, list[_
 
 
 def _ask(
-    models: Sequence[_Asked], benchmarks: dict[str, str], settings: Settings, folder: Path
+    models: Sequence[_Asked], benchmarks: dict[str, str], settings: BenchmarkSettings, folder: Path
 ) -> list[EvalLog]:
     """Inspect's logs of all models at all benchmarks. Raises UserError where one is not whole."""
     tasks = []
@@ -209,7 +209,7 @@ def _ask(
     return logs
 
 
-def _benchmarks(settings: Settings) -> dict[str, str]:
+def _benchmarks(settings: BenchmarkSettings) -> dict[str, str]:
     """The benchmarks that are asked, and the template of each by name; '' is its own. Raises
     UserError for an unknown one."""
     made = dict.fromkeys((one.name for one in find_benchmarks(settings.benchmarks)), "")
@@ -225,7 +225,7 @@ def _benchmarks(settings: Settings) -> dict[str, str]:
 
 
 def _write_figures(
-    path: Path, made: pd.DataFrame, benchmarks: dict[str, str], settings: Settings
+    path: Path, made: pd.DataFrame, benchmarks: dict[str, str], settings: BenchmarkSettings
 ) -> None:
     """What `compare` and `push` read; summaries first, as `compare` takes the members' mean."""
     ordered = made.sort_values("role", key=lambda role: role != "summary", kind="stable")
@@ -267,7 +267,7 @@ def _print_notes(samples: pd.DataFrame, logs: Path) -> None:
     print(f"every sample: inspect view --log-dir {logs}")
 
 
-def list_benchmarks(settings: Settings) -> None:
+def list_benchmarks(settings: BenchmarkSettings) -> None:
     """Prints the benchmarks, what is there of their data, and where to get the rest."""
     extra = ",extra" if settings.benchmarks == "all" else ""
     rows = []
