@@ -13,8 +13,7 @@ A case is rows x prompt x new tokens. A random model of SmolLM2's (or the nano b
 
 The two of the bare base do less work. Those that are installed take turns within a round; what
 counts is the median of new tokens a second, and its ratio to torch's. Then the push of members to
-vLLM, in memory and by folders. `--clock cpu` counts processor seconds of this process, for a busy
-machine.
+vLLM. `--clock cpu` counts processor seconds of this process, for a busy machine.
 """
 
 from __future__ import annotations
@@ -142,19 +141,17 @@ class Table:
                 print(json.dumps(row), file=sys.stderr, flush=True)
                 yield row
 
-    def pushes(self) -> dict[str, float] | None:
+    def pushes(self) -> float | None:
         """Median seconds in which all members were pushed to vLLM and were there."""
         if self._vllm is None:
             return None
-        seconds: dict[str, list[float]] = {"in memory": [], "by folder": []}
+        seconds = []
         for _ in range(self._arguments.rounds + 1):
-            for name, times in seconds.items():
-                self._vllm.in_memory = name == "in memory"
-                start = self._clock()
-                for slot, adapter in enumerate(self._adapters):
-                    self._vllm.push(slot, adapter)
-                times.append(self._clock() - start)
-        return {name: round(median(times[1:]), 4) for name, times in seconds.items()}
+            start = self._clock()
+            for slot, adapter in enumerate(self._adapters):
+                self._vllm.push(slot, adapter)
+            seconds.append(self._clock() - start)
+        return round(median(seconds[1:]), 4)
 
     def _speeds(self, prompts: list[list[int]], slots: list[int], tokens: int) -> dict[str, float]:
         """Median new tokens a second; the first round, which warms up, writes two tokens."""

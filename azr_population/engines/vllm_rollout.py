@@ -20,14 +20,14 @@ from azr_population.engines.base_folder import rope_overrides
 from azr_population.engines.engine import NO_ADAPTER, Completion, Ids, Sampling
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter, Factors
-from azr_population.weights.peft_folder import peft_config, peft_tensors, save_adapter
+from azr_population.weights.peft_folder import save_adapter
 
 
 class VllmRollout:
     """Serves the members of slots 0 to `slots` - 1 on the base in the folder `base`.
 
-    `options` are arguments of `vllm.LLM` as the user gave them. `in_memory=False` hands adapters
-    over through folders in shared memory. Raises UserError for what vLLM cannot serve.
+    `options` are arguments of `vllm.LLM` as the user gave them. Adapters are handed over as PEFT
+    folders, which vLLM reads once. Raises UserError for what vLLM cannot serve.
     """
 
     def __init__(
@@ -39,7 +39,6 @@ class VllmRollout:
         *,
         dtype: str,
         on_gpu: bool,
-        in_memory: bool = True,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         versions.set_environment(on_gpu)
@@ -48,11 +47,7 @@ class VllmRollout:
         self._requests: dict[int, Any] = {}
         self._pushed = 0
         self._stale_prefixes = False
-        self.in_memory = in_memory
-        shared = Path("/dev/shm")
-        self._folder = tempfile.TemporaryDirectory(
-            prefix="azr_population_", dir=shared if shared.is_dir() else None
-        )
+        self._folder = tempfile.TemporaryDirectory(prefix="azr_population_")
         arguments = {
             "model": self._base,
             "dtype": dtype,
@@ -74,8 +69,6 @@ class VllmRollout:
         self.llm = versions.make_llm(arguments)
         self.longest: int | None = int(self.llm.llm_engine.model_config.max_model_len)
         self._sleeps = bool(arguments.get("enable_sleep_mode"))
-        if in_memory:
-            versions.load_from_memory()
 
     def generate(
         self,
@@ -121,13 +114,7 @@ class VllmRollout:
         self._pushed += 1
         name = f"slot_{slot}_version_{self._pushed}"
         path = Path(self._folder.name) / name
-        if self.in_memory:
-            versions.IN_MEMORY[str(path)] = (
-                peft_config(adapter, self._base),
-                peft_tensors(adapter),
-            )
-        else:
-            save_adapter(adapter, path, self._base)
+        save_adapter(adapter, path, self._base)
         old = self._requests.pop(slot, None)
         if old is not None:
             self.llm.llm_engine.remove_lora(old.lora_int_id)
@@ -139,10 +126,8 @@ class VllmRollout:
             raise UserError(f"vLLM refuses the adapter of slot {slot}: {reason}") from error
         finally:
             # vLLM has a copy of its own; there is room for all, so it reads none twice.
-            versions.IN_MEMORY.pop(str(path), None)
+            shutil.rmtree(path)
         self._requests[slot] = request
-        if old is not None:
-            shutil.rmtree(old.lora_path, ignore_errors=True)
         self._stale_prefixes = True
         self._refuse_lost()
 

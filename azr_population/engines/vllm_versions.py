@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from azr_population.errors import UserError
 from azr_population.versions import installed
@@ -28,11 +27,6 @@ RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """What `max_lora_rank` may be in every version; later ones know 1 too."""
 
 _TORCH = "use engine.rollout=torch (inside AZR population.rollout=torch)"
-
-IN_MEMORY: dict[str, tuple[dict[str, Any], dict[str, Tensor]]] = {}
-"""Path -> the PEFT configuration and tensors of an adapter that lies in no folder, while it is
-handed over; read once `load_from_memory` has been called."""
-
 
 def is_installed() -> bool:
     """Whether there is any vLLM."""
@@ -151,60 +145,6 @@ def engine_arguments(on_gpu: bool) -> dict[str, Any]:
 def tells_processed_logprobs(llm: Any) -> bool:
     """Whether log-probabilities are those after temperature and top-p (the engine before V1)."""
     return "v1" not in type(llm.llm_engine).__module__.split(".")
-
-
-def load_from_memory() -> None:
-    """From now on vLLM loads adapters of this process from `IN_MEMORY`, where that has the path.
-
-    vLLM's public calls take folders only. Its own loader is wrapped: everything after reading,
-    the checks of the rank included, stays vLLM's. Tensors are copied, because vLLM scales B in
-    place, in vLLM's dtype and where they are: from GPU to GPU in milliseconds.
-    """
-    from vllm.lora.peft_helper import PEFTHelper
-    from vllm.lora.worker_manager import WorkerLoRAManager
-
-    manager: Any = WorkerLoRAManager
-    from_disk = manager._load_adapter
-    if getattr(from_disk, "is_ours", False):
-        return
-
-    def load_adapter(self: Any, request: Any) -> Any:
-        if request.lora_path not in IN_MEMORY:
-            return from_disk(self, request)
-        config, tensors = IN_MEMORY[request.lora_path]
-        dtype = self.lora_config.lora_dtype
-        _refuse_modules(self._adapter_manager, tensors)
-        helper = PEFTHelper.from_dict(config)
-        helper.validate_legal(self.lora_config)
-        mapper = getattr(self._adapter_manager.model, "hf_to_vllm_mapper", None)
-        if mapper is not None and hasattr(mapper, "get_unstacked_mapper"):
-            mapper = mapper.get_unstacked_mapper()
-        older: dict[str, Any] = {"embedding_padding_modules": []} if version() < (0, 9) else {}
-        return self._lora_model_cls.from_lora_tensors(
-            lora_model_id=request.lora_int_id,
-            tensors={name: tensor.to(dtype, copy=True) for name, tensor in tensors.items()},
-            peft_helper=helper,
-            device=str(next(iter(tensors.values())).device),
-            dtype=dtype,
-            weights_mapper=mapper,
-            **older,
-        )
-
-    load_adapter.is_ours = True  # type: ignore[attr-defined]
-    manager._load_adapter = load_adapter
-
-
-def _refuse_modules(manager: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Raises ValueError for a module that vLLM does not adapt: which it leaves out in silence."""
-    packed = manager.packed_modules_mapping
-    known = {part for name in manager.supported_lora_modules for part in packed.get(name, [name])}
-    theirs = {name.split(".lora_")[0].rpartition(".")[2] for name in tensors}
-    # A module may be known by its whole path.
-    ends = {name.rpartition(".")[2] for name in known}
-    if unknown := sorted(theirs - ends):
-        raise ValueError(
-            f"it adapts no {', '.join(unknown)}; target_modules may be {', '.join(sorted(ends))}"
-        )
 
 
 def lora_request(name: str, number: int, path: str) -> Any:

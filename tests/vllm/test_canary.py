@@ -6,10 +6,11 @@ import pytest
 import torch
 from refusals import refuses
 
-from azr_population.engines import vllm_rollout, vllm_versions
+from azr_population.engines import vllm_versions
 from azr_population.errors import UserError
+from azr_population.weights import peft_folder
 from azr_population.weights.adapter import LoraSpec
-from azr_population.weights.peft_folder import peft_config, peft_tensors
+from azr_population.weights.peft_folder import peft_tensors, save_adapter
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +26,7 @@ def test_names_of_modules_that_do_not_match(pair, monkeypatch):
             for name, tensor in peft_tensors(adapter).items()
         }
 
-    monkeypatch.setattr(vllm_rollout, "peft_tensors", misnamed)
+    monkeypatch.setattr(peft_folder, "peft_tensors", misnamed)
     pair.rollout.push(2, pair.learner.read(2))
     with pytest.raises(UserError, match=f"does not serve student_0 .*{FIGURES}"):
         pair.check()
@@ -47,8 +48,7 @@ def test_an_old_version_that_a_prefix_cache_kept(pair, monkeypatch):
     monkeypatch.setattr(vllm_versions, "lora_request", lambda *key: type(served)(
         served.lora_name, served.lora_int_id, served.lora_path))  # fmt: skip
     adapter = pair.loud(7)
-    handed = (peft_config(adapter, pair.rollout._base), peft_tensors(adapter))
-    monkeypatch.setitem(vllm_versions.IN_MEMORY, served.lora_path, handed)
+    save_adapter(adapter, served.lora_path, "base")
     pair.learner.write(3, adapter)
     pair.rollout.push(3, adapter)
     pair.rollout._stale_prefixes = False

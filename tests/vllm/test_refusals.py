@@ -24,11 +24,10 @@ def test_an_option_that_vllm_does_not_take_is_named():
 
 
 def test_a_module_that_vllm_does_not_adapt_is_named(pair):
-    """From tensors vLLM would leave it out without a word."""
     adapter = pair.learner.read(1)
     name, factors = next(iter(adapter.factors.items()))
     odd = {name.rpartition(".")[0] + ".gate": Factors(factors.A, factors.B)}
-    with refuses("q_pr"):
+    with refuses("gate"):
         pair.rollout.push(1, Adapter(adapter.spec, {**adapter.factors, **odd}))
 
 

@@ -61,10 +61,9 @@ def test_every_prompt_has_its_own_limit_and_a_seed_draws_alike(pair):
     assert [one.token_ids for (one,) in again] == [one.token_ids for (one,) in groups]
 
 
-def test_members_are_served_as_they_were_pushed_last(pair, monkeypatch):
+def test_members_are_served_as_they_were_pushed_last(pair):
     pair.check()
     pair.change(1, 101)
-    monkeypatch.setattr(pair.rollout, "in_memory", False)
     pair.change(3, 103)
     differences = pair.check()
     assert sorted(differences) == [NO_ADAPTER, 0, 1, 2, 3]
