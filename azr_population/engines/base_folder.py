@@ -17,7 +17,6 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 """`Qwen/Qwen2.5-Coder-1.5B`; a path that begins with `.`, `/` or `~` is none."""
 _DESCRIPTION = ["*.json", "*.txt", "*.model", "*.jinja"]
 _WEIGHTS = ["*.safetensors"]
-_FULL, _LOCAL = "full_attention", "sliding_attention"
 
 
 def base_folder(path: str | Path, weights: bool = True) -> Path:
@@ -96,43 +95,25 @@ def read_config(folder: Path) -> Any:
 
 
 def rope_overrides(config: Any, folder: Path) -> dict[str, Any]:
-    """RoPE in transformers 4's names, where it is the one that is installed and 5 wrote it. Raises
-    UserError where it has no name for a part."""
+    """RoPE in transformers 4's names, where 4 is installed and 5 wrote the folder. Raises UserError
+    where 4 has no name for a part, or RoPE differs by kind of layer (Gemma 3)."""
     import transformers
 
-    if not transformers.__version__.startswith("4."):
+    rope = dict(getattr(config, "rope_parameters", None) or {})
+    if inner := getattr(getattr(config, "text_config", None), "rope_parameters", None):
+        rope = {"text_config": inner}
+    if not rope or not transformers.__version__.startswith("4."):
         return {}
-    inner = getattr(config, "text_config", None)
-    if getattr(inner, "rope_parameters", None):
-        raise _untold(folder, "text_config.rope_parameters")
-    rope = getattr(config, "rope_parameters", None) or {}
-    fields: dict[str, Any] = {}
-    layers = {kind: dict(told) for kind, told in rope.items() if isinstance(told, dict)}
-    if layers:
-        local = layers.get(_LOCAL, {})
-        if layers.keys() != {_FULL, _LOCAL} or local.pop("rope_type", "default") != "default":
-            raise _untold(folder, f"rope_parameters of {', '.join(layers)}")
-        rope = layers[_FULL]
-        fields = {"rope_local_base_freq": local.pop("rope_theta", 10_000.0)}
-        if local:
-            raise _untold(folder, f"rope_parameters.{_LOCAL}.{next(iter(local))}")
-    rope = dict(rope)
-    fields |= {
+    fields = {
         name: rope.pop(name) for name in ("rope_theta", "partial_rotary_factor") if name in rope
     }
     if rope.get("rope_type", "default") != "default":
         fields["rope_scaling"] = rope
-    for name in fields:
-        if not hasattr(config, name):
-            raise _untold(folder, f"rope_parameters ({name})")
+    by_layer = [kind for kind, value in rope.items() if isinstance(value, dict)]
+    if unnamed := by_layer + [name for name in fields if not hasattr(config, name)]:
+        raise UserError(
+            f"{folder}/config.json was written by transformers 5, and its rope_parameters "
+            f"({unnamed[0]}) have no name in the installed {transformers.__version__}; use "
+            "transformers 5 (constraints/current.txt), or a folder that transformers 4 saved"
+        )
     return fields
-
-
-def _untold(folder: Path, what: str) -> UserError:
-    import transformers
-
-    return UserError(
-        f"{folder}/config.json was written by transformers 5, and {what} has no name in the "
-        f"installed {transformers.__version__}; use transformers 5 "
-        "(constraints/current.txt), or a folder that transformers 4 saved"
-    )

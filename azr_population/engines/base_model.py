@@ -4,7 +4,6 @@ import ctypes
 import hashlib
 import inspect
 import json
-import mmap
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -34,9 +33,6 @@ is off by 0.006, a rotary table of period 1e6 in place of 1e4 by 0.28."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """glibc's names (malloc.h) for what `keep_freed_memory` sets."""
-
-_MADV_PAGEOUT = 21
-"""Linux 5.4 and later (sys/mman.h); Python's mmap has no name for it."""
 
 
 def fingerprint(path: str | Path) -> str:
@@ -154,9 +150,7 @@ def align(model: nn.Module) -> None:
     """
     for tensor in chain(model.parameters(), model.buffers()):
         if tensor.data_ptr() % _ALIGNMENT:
-            mapped = tensor.data
-            tensor.data = mapped.clone()
-            _page_out(mapped)
+            tensor.data = tensor.data.clone()
 
 
 def keep_freed_memory() -> None:
@@ -170,17 +164,6 @@ def keep_freed_memory() -> None:
         # 32 MB is the most that glibc takes; larger tensors are mapped one by one, as before.
         mallopt(_M_MMAP_THRESHOLD, 32 << 20)
         mallopt(_M_TRIM_THRESHOLD, 512 << 20)
-
-
-def _page_out(tensor: torch.Tensor) -> None:
-    """Lets Linux take back the pages of a file that were read for `tensor`.
-
-    The file stays mapped until its last tensor has been moved, and would be in memory a second time
-    until then. Asking is enough: pages that somebody needs are read again.
-    """
-    start = tensor.data_ptr() & -mmap.PAGESIZE
-    size = ctypes.c_size_t(tensor.data_ptr() + tensor.nbytes - start)
-    ctypes.CDLL(None).madvise(ctypes.c_void_p(start), size, _MADV_PAGEOUT)
 
 
 def write_sample(folder: str | Path, model: nn.Module, tokenizer: Any, text: str) -> None:

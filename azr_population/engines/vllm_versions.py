@@ -28,6 +28,7 @@ RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 
 _TORCH = "use engine.rollout=torch (inside AZR population.rollout=torch)"
 
+
 def is_installed() -> bool:
     """Whether there is any vLLM."""
     return any(installed(name) for name in DISTRIBUTIONS)

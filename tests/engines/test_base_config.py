@@ -74,30 +74,12 @@ def test_who_wrote_a_base_does_not_matter(tmp_path, case):
     assert not torch.equal(logits(second), logits(third))
 
 
-def test_a_theta_by_kind_of_layer(tmp_path):
-    common = {"head_dim": 8, "sliding_window": 4, "query_pre_attn_scalar": 8}
-    kinds = ["sliding_attention", "full_attention"]
-    old = {"rope_theta": 123.0, "rope_local_base_freq": 7.0, "sliding_window_pattern": 2}
-    rope = {
-        kind: {"rope_type": "default", "rope_theta": theta}
-        for kind, theta in zip(kinds, (7.0, 123.0), strict=True)
-    }
-    first = folder(tmp_path / "4", by_4("gemma3_text", {**common, **old, "layer_types": kinds}))
-    new = {**by_4("gemma3_text", common), "layer_types": kinds, "rope_parameters": rope}
-    assert torch.equal(logits(first), logits(folder(tmp_path / "5", new)))
-
-
 @pytest.mark.skipif(not OLD, reason="transformers 5 reads its own names")
 @pytest.mark.parametrize(
     ("kind", "rope", "named"),
     [
         ("qwen2", {"rope_theta": 1e6, "partial_rotary_factor": 0.5}, "partial_rotary_factor"),
         ("qwen2", {"full_attention": {"rope_theta": 1.0}}, "full_attention"),
-        (
-            "gemma3_text",
-            {"full_attention": {"rope_theta": 1.0}, "sliding_attention": {"rope_type": "yarn"}},
-            "sliding_attention",
-        ),
         ("gpt2", {"rope_theta": 1e6}, "rope_theta"),
     ],
 )
