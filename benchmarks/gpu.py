@@ -34,10 +34,10 @@ from azr_population.config.schema import LearnerConfig
 from azr_population.engines import memory, vllm_versions
 from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.canary import Canary
-from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, Rollout, Sampling, TrainingSample
 from azr_population.engines.local import LocalEngine
 from azr_population.engines.memory import Architecture, Load
+from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.errors import first_line
 from azr_population.versions import installed
@@ -134,7 +134,7 @@ class Machine:
         self._spec = LoraSpec(arguments.rank, 2.0 * arguments.rank)
         bank = make_bank(model, self._spec, seeds())
         self._note("members in float32", 4.0 * MEMBERS * self._load.member, self._held(before))
-        self._learner = DataParallelLearner(model, bank, self._settings())
+        self._learner = TorchLearner(model, bank, self._settings(), parallel=True)
         self._rollout = TorchRollout(model, bank, frozenset())
 
     def _settings(self) -> LearnerConfig:
@@ -206,7 +206,7 @@ class Machine:
             before = self._held()
             model = drawn(config, self._dtype, self._arguments.device)
             bank = make_bank(model, LoraSpec(16, 32.0), seeds(members))
-            learner = DataParallelLearner(model, bank, self._settings())
+            learner = TorchLearner(model, bank, self._settings(), parallel=True)
             rows = words(config, members, self._arguments.prime)
             samples = {slot: [self._sample(slot, ids, 64, 1.0)] for slot, ids in enumerate(rows)}
             run = lambda: learner.update(samples, dict.fromkeys(samples, 1e-5))  # noqa: E731, B023

@@ -7,13 +7,14 @@ proposes at temperature 1 and solves its own valid proposals; the figures are pe
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 
-from azr_population.analysis.statistics import Estimate, interval
-from azr_population.bases.nano.corpus import is_held_out
+from azr_population.analysis.statistics import Estimate, interval, interval_text
 from azr_population.bases.programs import digest, read_digests
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.complexity import MEASURES, measures
@@ -50,6 +51,12 @@ TARGETS: dict[str, Targets] = {
 """What a base is accepted for by the format of its prompts: lowest and highest figure."""
 
 SHARES = ("valid", "unique", "copied", "solved", "greedy", "guess")
+"""`valid` of the proposals; `unique` of the valid ones, by program and inputs; `copied` of them,
+whose program the base was warmed up on; `solved` and `greedy`: attempts at valid tasks that solved
+them, at temperature 1 and greedy; `guess`: valid tasks that share the most common answer."""
+
+NOTHING = Estimate(nan, nan, nan, (0,))
+"""A share where nothing was counted."""
 
 
 @dataclass(frozen=True)
@@ -57,54 +64,34 @@ class Figures:
     """What was counted for one task type."""
 
     proposals: int
-    valid: int
-    unique: int
-    """Of the valid ones, by program and inputs."""
-    copied: int | None
-    """Valid ones whose program the base was warmed up on; None where that is not known."""
-    solved: list[float]
-    """For each valid task the share of attempts at temperature 1 that solved it."""
-    greedy: list[float]
-    """The same for the one greedy attempt."""
-    most_common_answer: int
-    """Valid tasks that share the most common answer."""
+    valid_tasks: int
+    shares: dict[str, Estimate]
+    """By name of `SHARES`, with 95% intervals: Wilson's; of `solved` Student's over tasks."""
     tokens: float
     """Of a proposal, mean."""
     measures: dict[str, float]
     """Means over the valid programs, by `MEASURES`."""
-    held_out: int
-    """Valid programs of the nano exam's bucket."""
     refused: dict[str, int]
-
-    def share(self, name: str) -> Estimate | None:
-        """One of `SHARES` with its 95% interval (Wilson's; over tasks for `solved`); None where
-        nothing was counted."""
-        if name == "solved":
-            return interval(self.solved) if self.solved else None
-        counts = {
-            "valid": (self.valid, self.proposals),
-            "unique": (self.unique, self.valid),
-            "copied": (self.copied, self.valid),
-            "greedy": (round(sum(self.greedy)), len(self.greedy)),
-            "guess": (self.most_common_answer, self.valid),
-        }
-        return _share(*counts[name])
 
     def to_json(self) -> dict[str, Any]:
         """Shares with intervals, and the counts behind them."""
-        shares = {name: self.share(name) for name in SHARES}
-        return {
-            "proposals": self.proposals,
-            "valid_tasks": self.valid,
-            **{
-                name: {"mean": interval.mean, "low": interval.low, "high": interval.high}
-                for name, interval in shares.items()
-                if interval is not None
-            },
-            "tokens": self.tokens,
-            **self.measures,
-            "refused": self.refused,
+        shares = {
+            name: {"mean": share.mean, "low": share.low, "high": share.high}
+            for name, share in self.shares.items()
+            if share is not NOTHING
         }
+        counts = {"proposals": self.proposals, "valid_tasks": self.valid_tasks}
+        return counts | shares | {"tokens": self.tokens, **self.measures, "refused": self.refused}
+
+
+def share(count: int, total: int) -> Estimate:
+    """With Wilson's interval."""
+    from scipy.stats import binomtest
+
+    if not total:
+        return NOTHING
+    bounds = binomtest(count, total).proportion_ci(method="wilson")
+    return Estimate(count / total, float(bounds.low), float(bounds.high), (total,))
 
 
 def missed(figures: Mapping[TaskType, Figures], targets: Targets) -> list[str]:
@@ -112,15 +99,11 @@ def missed(figures: Mapping[TaskType, Figures], targets: Targets) -> list[str]:
     lines = []
     for name, bounds in targets.items():
         for type, (low, high) in bounds.items():
-            if type not in figures:
-                continue
-            share = figures[type].share(name)
-            if share is None:
-                lines.append(
-                    f"{type} {name} cannot be told: nothing was valid, or nothing is known"
-                )
-            elif not low <= share.mean <= high:
-                lines.append(f"{type} {name} {share.mean:.1%}, wanted {low:.0%}-{high:.0%}")
+            mean = figures[type].shares[name].mean if type in figures else low
+            if isnan(mean):
+                lines.append(f"{type} {name}: nothing was counted")
+            elif not low <= mean <= high:
+                lines.append(f"{type} {name} {mean:.1%}, wanted {low:.0%}-{high:.0%}")
     return lines
 
 
@@ -129,51 +112,23 @@ def print_table(figures: Mapping[TaskType, Figures], targets: Targets, title: st
     from rich.console import Console
     from rich.table import Table
 
+    sizes = [size for size in MEASURES if size.short]
     table = Table(title=title)
-    for heading in (
-        "task",
-        *SHARES,
-        "tokens",
-        *(one.short for one in MEASURES if one.short),
-    ):
+    for heading in ("task", *SHARES, "tokens", *(size.short for size in sizes)):
         table.add_column(heading, justify="left" if heading == "task" else "right")
     for type, row in figures.items():
-        cells = []
-        for name in SHARES:
-            share = row.share(name)
-            low, high = targets.get(name, {}).get(type, (0.0, 1.0))
-            text = _told(share)
-            good = share is not None and low <= share.mean <= high
-            cells.append(text if good or text == "-" else f"[red]{text}[/red]")
-        sizes = [
-            show(row.measures.get(measure.name), measure.form)
-            for measure in MEASURES
-            if measure.short
-        ]
-        table.add_row(str(type), *cells, f"{row.tokens:.1f}", *sizes)
+        table.add_row(
+            str(type),
+            *(interval_text(row.shares[name], percent=True) for name in SHARES),
+            f"{row.tokens:.1f}",
+            *(show(row.measures.get(size.name), size.form) for size in sizes),
+        )
     console = Console()
     console.print(table)
     for type, row in figures.items():
         console.print(f"{type} refused: {row.refused}")
     for line in missed(figures, targets):
         console.print(f"[red]missed: {line}[/red]")
-
-
-def _told(share: Estimate | None) -> str:
-    if share is None:
-        return "-"
-    if share.low != share.low:  # one task has no interval
-        return f"{share.mean:.1%}"
-    return f"{share.mean:.1%} ({100 * share.low:.0f}-{100 * share.high:.0f})"
-
-
-def _share(count: int | None, of: int) -> Estimate | None:
-    if count is None or not of:
-        return None
-    from scipy.stats import binomtest
-
-    bounds = binomtest(count, of).proportion_ci(method="wilson")
-    return Estimate(count / of, float(bounds.low), float(bounds.high), (of,))
 
 
 _ROWS = 64
@@ -193,8 +148,8 @@ class Writer:
             dtype="bfloat16" if self.format.chat else "float32",
             rollout=RolloutSettings(rows=_ROWS),
         )
-        drawn = [torch.Generator().manual_seed(0)]
-        self._engine = text_engine(settings, drawn, self.format.chat)
+        generators = [torch.Generator().manual_seed(0)]
+        self._engine = text_engine(settings, generators, self.format.chat)
         self._seed = seed
 
     def propose(self, type: TaskType, n: int) -> list[Completion]:
@@ -239,43 +194,39 @@ def accept(
     """
     copies = read_digests(folder) | {digest(program) for program in known}
     writer = Writer(folder, format, seed)
-    rules, found = TaskConfig(), {}
+    figures = {}
     with Referee() as referee, sign_of_life(Path(folder).name) as begin:
         for place, type in enumerate(types, start=1):
             begin(f"{type}, {place} of {len(types)}")
-            found[type] = _measure(writer, referee, type, n, attempts, copies, rules)
-    return found
+            figures[type] = _measure(writer, referee, type, n, attempts, copies)
+    return figures
 
 
 def _measure(
-    writer: Writer,
-    referee: Referee,
-    type: TaskType,
-    n: int,
-    attempts: int,
-    copies: set[str],
-    rules: TaskConfig,
+    writer: Writer, referee: Referee, type: TaskType, n: int, attempts: int, copies: set[str]
 ) -> Figures:
-    written = writer.propose(type, n)
+    proposals = writer.propose(type, n)
     refused: Counter[str] = Counter()
-    tasks = valid_tasks(referee, writer.format, type, written, rules, refused)
-    complexity = [sizes for task in tasks if (sizes := measures(task.program))]
+    tasks = valid_tasks(referee, writer.format, type, proposals, TaskConfig(), refused)
+    complexity = pd.DataFrame([measures(task.program) for task in tasks])
     answers = Counter(reference_answer(task) for task in tasks)
+    unique = len({(task.program, task.inputs) for task in tasks})
+    copied = sum(digest(task.program) in copies for task in tasks)
+    solved = _solve_rates(writer, referee, tasks, attempts, greedy=False)
+    greedy = _solve_rates(writer, referee, tasks, 1, greedy=True)
     return Figures(
         proposals=n,
-        valid=len(tasks),
-        unique=len({(task.program, task.inputs) for task in tasks}),
-        copied=sum(digest(task.program) in copies for task in tasks) if copies else None,
-        solved=_solve_rates(writer, referee, tasks, attempts, greedy=False),
-        greedy=_solve_rates(writer, referee, tasks, 1, greedy=True),
-        most_common_answer=max(answers.values(), default=0),
-        tokens=sum(len(completion.token_ids) for completion in written) / n,
-        measures={
-            measure.name: sum(s.get(measure.name, 0.0) for s in complexity) / len(complexity)
-            for measure in MEASURES
-            if complexity
+        valid_tasks=len(tasks),
+        shares={
+            "valid": share(len(tasks), n),
+            "unique": share(unique, len(tasks)),
+            "copied": share(copied, len(tasks)) if copies else NOTHING,
+            "solved": interval(solved) if solved else NOTHING,
+            "greedy": share(round(sum(greedy)), len(greedy)),
+            "guess": share(max(answers.values(), default=0), len(tasks)),
         },
-        held_out=sum(is_held_out(task.program) for task in tasks),
+        tokens=sum(len(completion.token_ids) for completion in proposals) / n,
+        measures=complexity.mean().to_dict(),
         refused=dict(refused.most_common()),
     )
 

@@ -58,11 +58,11 @@ class EngineSettings:
 def make_engine(
     settings: EngineSettings,
     generators: Sequence[torch.Generator],
-    learner: type[TorchLearner] = TorchLearner,
+    parallel: bool = False,
 ) -> tuple[LocalEngine, Any]:
-    """The engine of these settings, slot i drawn by `generators[i]`, and its base's tokenizer.
-    Raises UserError: the base does not load, or what samples cannot serve it, or does not serve it
-    as the learner holds it."""
+    """The engine of these settings, slot i drawn by `generators[i]`, and its base's tokenizer; for
+    `parallel` see `TorchLearner`. Raises UserError: the base does not load, or what samples cannot
+    serve it, or does not serve it as the learner holds it."""
     base = str(base_folder(settings.base))
     settings = replace(settings, base=base)
     settings.rollout.kind.check_base(base, settings.dtype, settings.device, settings.rollout)
@@ -70,7 +70,7 @@ def make_engine(
     if shard:
         check_shard(settings.rollout.name)
     model, tokenizer = load_base(base, settings.dtype, settings.device, shard)
-    return assemble(model, tokenizer, settings, generators, learner), tokenizer
+    return assemble(model, tokenizer, settings, generators, parallel), tokenizer
 
 
 def text_engine(
@@ -85,7 +85,7 @@ def assemble(
     tokenizer: Any,
     settings: EngineSettings,
     generators: Sequence[torch.Generator],
-    learner: type[TorchLearner] = TorchLearner,
+    parallel: bool = False,
 ) -> LocalEngine:
     """As `make_engine`, on a base that is loaded; it is frozen and gets the members' adapters."""
     kind = settings.rollout.kind
@@ -93,20 +93,19 @@ def assemble(
         settings.learner.importance_sampling_cap, settings.rollout.name, settings.dtype
     )
     bank = make_bank(model, settings.lora, generators)
-    trained = learner(
-        model, bank, settings.learner.model_copy(update={"importance_sampling_cap": cap})
-    )
+    learning = settings.learner.model_copy(update={"importance_sampling_cap": cap})
+    learner = TorchLearner(model, bank, learning, parallel)
     on_gpu = bank.device.type == "cuda"
     stops = stop_ids(model, tokenizer)
     served = Served(model, bank, stops, settings.base, settings.dtype, on_gpu)
     rollout = kind.make(served, settings.rollout)
     if not kind.own_weights:
-        return LocalEngine(rollout, trained)
+        return LocalEngine(rollout, learner)
     text = tokenizer(_CANARY * 40, add_special_tokens=False)["input_ids"]
     length = min(_CANARY_TOKENS, (rollout.longest or 2 * _CANARY_TOKENS) // 2)
     canary = Canary(text[:length], settings.names, settings.dtype)
-    canary.rehearse(rollout, trained, bank.slots)
-    return LocalEngine(rollout, trained, canary)
+    canary.rehearse(rollout, learner, bank.slots)
+    return LocalEngine(rollout, learner, canary)
 
 
 def resolve(name: str, device: str) -> str:

@@ -1,15 +1,22 @@
 """The learner in plain torch: a bank of members on a frozen base and one optimizer per member.
 
-On one machine's CPU the same seeds, threads and versions give the same bits. Several processes: see
-`data_parallel.py`.
+On one machine's CPU the same seeds, threads and versions give the same bits.
+
+On several ranks (`parallel`) rows are split, the gradients of a member's factors are summed, and
+every rank makes the same optimizer step, so nothing but gradients of adapters travels. They are
+added up in float64 over pieces that do not depend on the number of ranks: AdamW's first steps are
+as large for a gradient of 1e-9 as for one of 1, so that rounding in float32 alone moves members
+apart.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+import torch.distributed
 from torch import Tensor, nn
 
 from azr_population.config.schema import LearnerConfig
@@ -22,7 +29,7 @@ from azr_population.engines.policy_gradient import (
     policy_loss,
 )
 from azr_population.engines.prompt_sharing import shares_prompts
-from azr_population.engines.sharding import give_back
+from azr_population.engines.sharding import give_back, ranks
 from azr_population.engines.token_log_probs import log_probs
 from azr_population.registry import Registry
 from azr_population.weights.adapter import Adapter, Factors
@@ -33,16 +40,28 @@ OPTIMIZERS: Registry[Callable[..., torch.optim.Optimizer]] = Registry("engine.op
 OPTIMIZERS.register("adamw", "Loshchilov and Hutter 2019 (arXiv 1711.05101)")(torch.optim.AdamW)
 
 
+PIECES = 8
+"""On several ranks a member's rows are cut into at least so many, however many ranks there are."""
+
+
 class TorchLearner:
-    """Trains the members of `bank`, whose adapters are on `model`."""
+    """Trains the members of `bank`, whose adapters are on `model`.
+
+    With `parallel` updates sum over the ranks of torch's default process group: every rank has to
+    call `update` with the same members in the same order, and with no samples where it has none.
+    """
 
     def __init__(
         self,
         model: nn.Module,
         bank: Bank,
         config: LearnerConfig | None = None,
+        parallel: bool = False,
     ) -> None:
         """An importance cap that is empty in `config` is 0 here: the sampler is this learner."""
+        self.parallel = parallel
+        self._sums: list[Tensor] = []
+        """With `parallel` the gradients of the member that is being updated, in float64."""
         self.model = model
         self.bank = bank
         self.config = config or LearnerConfig()
@@ -141,8 +160,10 @@ class TorchLearner:
             group["lr"] = learning_rate
         device = next(self.model.parameters()).device
         totals = dict.fromkeys(metric_names(self._importance_cap), 0.0)
-        share = self.shares_prompts
-        batches = list(pieces(samples, self._piece_tokens(int(whole)), share))
+        share, limit = self.shares_prompts, self.config.most_tokens
+        if self.parallel:
+            limit = piece_tokens(int(whole), limit)
+        batches = list(pieces(samples, limit, share))
         for number in range(self._passes(len(batches))):
             own = number < len(batches)
             batch = collate(batches[number], device, share) if own else nothing(device)
@@ -176,9 +197,27 @@ class TorchLearner:
         figures = finish_metrics(totals)
         return {**figures, "grad_norm": float(norm), "tokens": tokens, "updates": float(sound)}
 
+    def share(self, slot: int) -> None:
+        """Sends the first rank's factors of a member to all others."""
+        if ranks() > 1:
+            for parameter in self.bank.parameters_of(slot):
+                torch.distributed.broadcast(parameter.data, src=0)
+
+    def digest(self) -> str:
+        """SHA-256 over all members' factors on this rank."""
+        total = hashlib.sha256()
+        for slot in range(self.bank.slots):
+            for parameter in self.bank.parameters_of(slot):
+                total.update(parameter.detach().cpu().numpy().tobytes())
+        return total.hexdigest()
+
     def _sum_over_ranks(self, values: list[float]) -> list[float]:
-        """The sums over data-parallel ranks; there is one rank here."""
-        return values
+        if not self.parallel or ranks() == 1:
+            return values
+        # float64, in which token counts stay exact.
+        total = torch.tensor(values, dtype=torch.float64, device=self.bank.device)
+        torch.distributed.all_reduce(total)
+        return [float(value) for value in total]
 
     def _checkpoints(self, tokens: int) -> bool:
         """Whether the layers are run again for a piece of so many tokens."""
@@ -186,9 +225,14 @@ class TorchLearner:
             self.config.recompute_above_tokens or 0
         )
 
-    def _passes(self, own: int) -> int:
-        """How often the model runs where this rank has `own` batches."""
-        return own
+    def _passes(self, batches: int) -> int:
+        """How often the model runs where this rank has so many batches: each pass through a base
+        that is shared out gathers its weights from all ranks."""
+        if not self.parallel or ranks() == 1 or not self.config.shard_base:
+            return batches
+        most = torch.tensor(batches, device=self.bank.device)
+        torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
+        return int(most)
 
     def _dtype_of_products(self) -> torch.dtype:
         if self.config.lora_dtype:
@@ -197,20 +241,42 @@ class TorchLearner:
         on_gpu = self.bank.device.type == "cuda"
         return next(self.model.parameters()).dtype if on_gpu else self.bank.dtype
 
-    def _piece_tokens(self, whole: int) -> int:
-        """Most tokens in one forward and backward, for a member that has so many on all ranks."""
-        return self.config.most_tokens
-
     def _keep_gradients(self, slot: int) -> None:
-        """After each backward; torch itself adds up the gradients of one rank."""
+        """After each backward; without ranks torch itself adds gradients up, in float32."""
+        if not self.parallel:
+            return
+        parameters = self.bank.parameters_of(slot)
+        if not self._sums:
+            self._sums = [torch.zeros_like(p, dtype=torch.float64) for p in parameters]
+        for total, parameter in zip(self._sums, parameters, strict=True):
+            if parameter.grad is not None:
+                total += parameter.grad
+                parameter.grad = None
 
     def _sum_gradients(self, slot: int) -> None:
-        """Sums the member's gradients over data-parallel ranks; there is one rank here."""
+        """Sums the member's gradients over the ranks."""
+        if not self.parallel:
+            return
+        # A rank may have no rows of this member.
+        self._keep_gradients(slot)
+        if ranks() > 1:
+            flat = torch.cat([total.flatten() for total in self._sums])
+            torch.distributed.all_reduce(flat)
+            self._sums = list(flat.split([total.numel() for total in self._sums]))
+        for parameter, total in zip(self.bank.parameters_of(slot), self._sums, strict=True):
+            parameter.grad = total.view_as(parameter).to(parameter.dtype)
+        self._sums = []
 
     def _new_optimizer(self, slot: int) -> torch.optim.Optimizer:
         return self._optimizer(
             self.bank.parameters_of(slot), lr=0.0, weight_decay=self.config.weight_decay
         )
+
+
+def piece_tokens(whole: int, micro_batch_tokens: int) -> int:
+    """Most tokens in one forward and backward of a member that has `whole` on all ranks: at least
+    `PIECES` pieces, so that there is something to do for each rank."""
+    return min(micro_batch_tokens, -(-whole // PIECES))
 
 
 def _copied(state: Any) -> Any:

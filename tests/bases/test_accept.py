@@ -3,13 +3,16 @@ from dataclasses import replace
 
 import pytest
 
+from azr_population.analysis.statistics import interval
 from azr_population.bases.accept import (
+    NOTHING,
     TARGETS,
     Figures,
     Writer,
     accept,
     missed,
     print_table,
+    share,
     valid_tasks,
 )
 from azr_population.bases.nano import nano_base_path
@@ -30,17 +33,23 @@ PROPOSALS = [
 ]
 GOOD = Figures(
     proposals=100,
-    valid=90,
-    unique=88,
-    copied=1,
-    solved=[0.4] * 90,
-    greedy=[1.0] * 45 + [0.0] * 45,
-    most_common_answer=9,
+    valid_tasks=90,
+    shares={
+        "valid": share(90, 100),
+        "unique": share(88, 90),
+        "copied": share(1, 90),
+        "solved": interval([0.4] * 90),
+        "greedy": share(45, 90),
+        "guess": share(9, 90),
+    },
     tokens=50.0,
     measures={"ast_nodes": 25.0, "lines": 3.0},
-    held_out=1,
     refused={"form": 10},
 )
+
+
+def but(**shares):
+    return replace(GOOD, shares=GOOD.shares | shares)
 
 
 def finished(text):
@@ -67,27 +76,25 @@ def test_proposals_are_executed_and_refusals_counted(format):
 
 
 def test_shares_have_intervals():
-    valid = GOOD.share("valid")
+    valid = GOOD.shares["valid"]
     # Wilson's interval of 90 in 100.
     assert (valid.mean, round(valid.low, 3), round(valid.high, 3)) == (0.9, 0.826, 0.945)
-    assert GOOD.share("copied").mean == pytest.approx(1 / 90)
-    assert replace(GOOD, copied=None).share("copied") is None
-    nothing = replace(GOOD, valid=0, unique=0, copied=0, solved=[], greedy=[])
-    assert [nothing.share(name) for name in ("unique", "copied", "solved", "greedy")] == [None] * 4
     assert GOOD.to_json()["greedy"]["mean"] == 0.5
+    assert "copied" not in but(copied=share(0, 0)).to_json()
 
 
 def test_missed_targets_are_named():
     figures = dict.fromkeys(TaskType, GOOD)
-    assert missed(figures, TARGETS["nano"]) == []
-    assert missed(figures, TARGETS["short"]) == []
-    figures[TaskType.CODE_F] = replace(GOOD, solved=[0.05] * 90)
-    assert missed(figures, TARGETS["nano"]) == ["code_f solved 5.0%, wanted 10%-100%"]
-    figures[TaskType.CODE_O] = replace(GOOD, valid=40, copied=4, greedy=[])
-    assert missed(figures, TARGETS["short"]) == [
-        "code_o valid 40.0%, wanted 50%-100%",
-        "code_o copied 10.0%, wanted 0%-5%",
-        "code_o greedy cannot be told: nothing was valid, or nothing is known",
+    assert missed(figures, TARGETS["nano"]) == missed(figures, TARGETS["short"]) == []
+    figures[TaskType.CODE_F] = but(solved=share(5, 100))
+    assert [line.split()[:3] for line in missed(figures, TARGETS["nano"])] == [
+        ["code_f", "solved", "5.0%,"]
+    ]
+    figures[TaskType.CODE_O] = but(valid=share(40, 100), copied=share(4, 40), greedy=share(0, 0))
+    assert [line.split()[:2] for line in missed(figures, TARGETS["short"])] == [
+        ["code_o", "valid"],
+        ["code_o", "copied"],
+        ["code_o", "greedy:"],
     ]
 
 
@@ -100,7 +107,8 @@ def test_the_table_shows_figures_and_what_was_refused(capsys):
 def test_a_random_base_proposes_nothing_valid(base_folder):
     figures = accept(base_folder, "short", n=2, attempts=1, types=[TaskType.CODE_O])
     row = figures[TaskType.CODE_O]
-    assert (row.valid, row.copied, row.refused) == (0, None, {"form": 2})
+    assert (row.valid_tasks, row.refused) == (0, {"form": 2})
+    assert row.shares["copied"] is NOTHING
 
 
 def test_programs_of_the_warm_up_and_of_seed_files_are_copies(base_folder, monkeypatch):
@@ -117,11 +125,12 @@ def test_programs_of_the_warm_up_and_of_seed_files_are_copies(base_folder, monke
     figures = accept(
         base_folder, n=3, attempts=1, known=["def f(n):\n    return -n"], types=[TaskType.CODE_O]
     )
-    assert (figures[TaskType.CODE_O].valid, figures[TaskType.CODE_O].copied) == (3, 2)
+    row = figures[TaskType.CODE_O]
+    assert (row.valid_tasks, row.shares["copied"].mean) == (3, pytest.approx(2 / 3))
 
 
 @pytest.mark.slow
 def test_the_shipped_base_is_acceptable():
     for row in accept(nano_base_path(), "nano", n=200, seed=3).values():
-        assert row.share("valid").mean > 0.7
-        assert row.share("unique").mean > 0.85
+        assert row.shares["valid"].mean > 0.7
+        assert row.shares["unique"].mean > 0.85

@@ -18,8 +18,8 @@ import transformers
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.base_model import load_base
-from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
 
@@ -86,7 +86,7 @@ def play(rank: int, shard: bool, checkpointing: bool, keep: int) -> dict[str, An
     model, _ = load_base(nano_base_path(), "float32", "cpu", shard)
     drawn = [torch.Generator().manual_seed(slot) for slot in range(MEMBERS)]
     bank = make_bank(model, LoraSpec(4, 8.0), drawn)
-    learner = DataParallelLearner(
+    learner = TorchLearner(
         model,
         bank,
         LearnerConfig(
@@ -95,6 +95,7 @@ def play(rank: int, shard: bool, checkpointing: bool, keep: int) -> dict[str, An
             recompute_above_tokens=keep,
             shard_base=shard,
         ),
+        parallel=True,
     )
     for _ in range(STEPS):
         samples: dict[int, list[TrainingSample]] = {}

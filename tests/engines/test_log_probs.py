@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
 
 
-def learner(micro_batch_tokens: int = 100, checkpointing: bool = False) -> DataParallelLearner:
+def learner(micro_batch_tokens: int = 100, checkpointing: bool = False) -> TorchLearner:
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     torch.manual_seed(0)
@@ -25,7 +25,7 @@ def learner(micro_batch_tokens: int = 100, checkpointing: bool = False) -> DataP
     config = LearnerConfig(
         micro_batch_tokens=micro_batch_tokens, gradient_checkpointing=checkpointing
     )
-    made = DataParallelLearner(model, bank, config)
+    made = TorchLearner(model, bank, config, parallel=True)
     with torch.no_grad():
         for slot in range(3):
             for parameter in made.bank.parameters_of(slot):

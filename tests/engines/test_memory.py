@@ -12,9 +12,9 @@ from counted import Counted
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import memory
-from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, TrainingSample
 from azr_population.engines.memory import Architecture, Load
+from azr_population.engines.torch_learner import TorchLearner
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import Bank
 
@@ -67,7 +67,7 @@ def test_what_these_sums_are_not_made_for_has_none() -> None:
     assert Architecture.of(MixtralConfig()) is None
 
 
-def learner(sizes: dict[str, int], checkpointing: bool) -> DataParallelLearner:
+def learner(sizes: dict[str, int], checkpointing: bool) -> TorchLearner:
     from transformers import Qwen2ForCausalLM
 
     before = torch.get_default_dtype()
@@ -77,7 +77,7 @@ def learner(sizes: dict[str, int], checkpointing: bool) -> DataParallelLearner:
     finally:
         torch.set_default_dtype(before)
     settings = LearnerConfig(lora_dtype="bfloat16", gradient_checkpointing=checkpointing)
-    return DataParallelLearner(model, Bank(model, LoraSpec(32, 64.0), 8), settings)
+    return TorchLearner(model, Bank(model, LoraSpec(32, 64.0), 8), settings, parallel=True)
 
 
 @pytest.mark.slow

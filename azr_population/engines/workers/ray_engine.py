@@ -7,9 +7,9 @@ from typing import Any
 import ray
 from torch import Tensor
 
-from azr_population.engines.data_parallel import piece_tokens
 from azr_population.engines.engine import Completion, Ids, Sampling, TrainingSample, Updates
 from azr_population.engines.micro_batches import deal, length, pieces
+from azr_population.engines.torch_learner import piece_tokens
 from azr_population.engines.workers.placement import PlacedGroup, watched
 from azr_population.weights.adapter import Adapter
 

@@ -16,9 +16,9 @@ from verl.single_controller.base import Worker
 from verl.single_controller.base.decorator import Dispatch, register
 
 from azr_population.engines.assembly import EngineSettings, make_engine
-from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Completion, Ids, Sampling, Updates
 from azr_population.engines.local import LocalEngine
+from azr_population.engines.torch_learner import TorchLearner
 from azr_population.registry import trust
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter, Factors
@@ -75,13 +75,13 @@ class EngineWorker(Worker):
         settings = self.settings
         streams, first = Streams(settings.seed), settings.first_member
         slots = range(first, first + settings.slots)
-        drawn = [streams.torch(f"adapter {slot}") for slot in slots]
-        self.engine, self.tokenizer = make_engine(settings, drawn, DataParallelLearner)
+        generators = [streams.torch(f"adapter {slot}") for slot in slots]
+        self.engine, self.tokenizer = make_engine(settings, generators, parallel=True)
 
     @property
-    def learner(self) -> DataParallelLearner:
+    def learner(self) -> TorchLearner:
         """The engine's."""
-        return cast(DataParallelLearner, self.engine.learner)
+        return cast(TorchLearner, self.engine.learner)
 
     @register(dispatch_mode=Dispatch.ALL_TO_ALL, blocking=False)
     def generate_rows(self, part: Mapping[str, Any]) -> list[list[Completion]]:

@@ -16,7 +16,6 @@ from verl import DataProto  # noqa: E402
 
 from azr_population.config.schema import LearnerConfig  # noqa: E402
 from azr_population.engines.assembly import make_engine  # noqa: E402
-from azr_population.engines.data_parallel import DataParallelLearner  # noqa: E402
 from azr_population.engines.workers.placement import PlacedGroup  # noqa: E402
 from azr_population.engines.workers.worker import WorkerSettings  # noqa: E402
 from azr_population.hosts.azr.facade import PopulationGroup  # noqa: E402
@@ -34,7 +33,7 @@ class Workers:
     def __init__(self, settings: WorkerSettings) -> None:
         first = settings.first_member
         drawn = [Streams(1).torch(f"adapter {first + slot}") for slot in range(settings.slots)]
-        self.engine, _ = make_engine(settings, drawn, DataParallelLearner)
+        self.engine, _ = make_engine(settings, drawn, parallel=True)
 
     def generate_rows(self, parts: list[dict[str, Any]]) -> list[Any]:
         return [self.engine.generate(**part) for part in parts]

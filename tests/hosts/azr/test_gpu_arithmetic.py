@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.data_parallel import DataParallelLearner
 from azr_population.engines.engine import Sampling, TrainingSample
+from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import Bank
@@ -22,7 +22,7 @@ SIZES = {
 """Of Qwen2.5-Coder-7B."""
 
 
-def learner(dtype: torch.dtype, checkpointing: bool = False) -> DataParallelLearner:
+def learner(dtype: torch.dtype, checkpointing: bool = False) -> TorchLearner:
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     torch.manual_seed(0)
@@ -34,7 +34,7 @@ def learner(dtype: torch.dtype, checkpointing: bool = False) -> DataParallelLear
     generator = torch.Generator().manual_seed(1)
     bank = make_bank(model, LoraSpec(4, 8.0), [generator] * 2)
     learns = LearnerConfig(micro_batch_tokens=64, gradient_checkpointing=checkpointing)
-    made = DataParallelLearner(model, bank, learns)
+    made = TorchLearner(model, bank, learns, parallel=True)
     with torch.no_grad():
         for slot in range(2):
             for parameter in made.bank.parameters_of(slot):
@@ -42,7 +42,7 @@ def learner(dtype: torch.dtype, checkpointing: bool = False) -> DataParallelLear
     return made
 
 
-def written(made: DataParallelLearner) -> dict[int, list[TrainingSample]]:
+def written(made: TorchLearner) -> dict[int, list[TrainingSample]]:
     """Rows that the members wrote, with log-probabilities as AZR's step computes them."""
     slots = [0, 0, 0, 1, 1, 1]
     prompts = [[5, 6, 7][: 1 + row % 3] for row in range(6)]
