@@ -20,21 +20,11 @@ from torch import Tensor
 
 from azr_population.errors import UserError
 from azr_population.weights.adapter import Adapter, Factors
-from azr_population.weights.lowrank import (
-    ROW_NORM,
-    Layer,
-    Term,
-    cancellation,
-    combine,
-    decompose,
-)
+from azr_population.weights.lowrank import decompose, scaled
 from azr_population.weights.operator import operator
 
 NEGLIGIBLE = 1e-6
 """Singular values below this share of the largest are rounding: their vectors mean nothing."""
-
-CANCELLATION = 16.0
-"""How much of dW's precision may be lost to a parent's factors before they are made new."""
 
 
 @operator(
@@ -54,23 +44,17 @@ def svd_structured(
     skew parts (M - M^T)/2 of N(0, 1) matrices. Exact, of rank <= r; depends on dW only. Components
     that are zero stay out of the rotation: their vectors are arbitrary.
     """
-    spectrum = decompose(layers_of(parents[0]))
-    singular = spectrum.singular
-    growth = torch.exp(eps * _normal(singular.shape, generator, singular))
-    active = singular > NEGLIGIBLE * singular[:, :1]
-    both = active[:, :, None] & active[:, None, :]
-    shape = spectrum.left.shape
-    turns = [_skew(_normal(shape, generator, singular)) * both * eps for _ in range(2)]
-    grown = (singular * growth)[:, None, :]
-    left = spectrum.scaled_left * growth[:, None, :] + spectrum.left @ turns[0] * grown
-    right = spectrum.right + turns[1].mT @ spectrum.right
-    factors = combine(
-        spectrum.layers,
-        left / ROW_NORM,
-        right * ROW_NORM,
-        spectrum.gram_B,
-        spectrum.gram_A,
-    )
+    pairs, r = list(parents[0].factors.values()), parents[0].spec.rank
+    like = pairs[0].B
+    growths = _normal((len(pairs), r), generator, like)
+    turns = [_normal((len(pairs), r, r), generator, like) for _ in range(2)]
+    factors = []
+    for pair, growth, *turned in zip(pairs, growths, *turns, strict=True):
+        left, singular, right = decompose(pair.B, pair.A)
+        active = singular > NEGLIGIBLE * singular[0]
+        K, L = (eps * _skew(turn) * active * active[:, None] for turn in turned)
+        left = (left + left @ K) * singular * torch.exp(eps * growth)
+        factors.append(scaled(left, right + L.mT @ right, pair.A.dtype))
     return adapter_like(parents[0], factors)
 
 
@@ -113,28 +97,16 @@ def component_masking(
 ) -> Adapter:
     """Sets a random ceil(rho r) of the r singular components of dW to zero, in every layer.
 
-    Exact, of rank r - ceil(rho r); dW depends on the parent's dW only. The smaller of the two
-    factors is projected and the other one kept, so the freed directions can be learned anew; only
-    where the kept factor's components cancel each other are both made new.
+    Exact, of rank r - ceil(rho r); dW depends on the parent's dW only. The rows of A stay, so what
+    was dropped can be learned anew.
     """
-    layers = layers_of(parents[0])
-    spectrum = decompose(layers)
-    r = parents[0].spec.rank
-    scores = torch.rand(len(layers), r, generator=generator, device=generator.device)
-    dropped = scores.argsort(dim=1)[:, : math.ceil(rho * r)].to(spectrum.singular.device)
-    keep = torch.ones_like(spectrum.singular).scatter_(1, dropped, 0.0)
-    kept = spectrum.scaled_left * keep[:, None, :]
-    # B (kept right) A: the r x r matrix in the middle may go to either side.
-    middle = kept @ spectrum.right
-    factors: list[Factors] = []
-    for index, layer in enumerate(layers):
-        one = slice(index, index + 1)
-        grams = spectrum.gram_B[one], spectrum.gram_A[one]
-        pair = layer.terms[0].factors
-        left, right = (middle[one], None) if len(pair.B) <= pair.A.shape[1] else (None, middle[one])
-        if cancellation(left, right, *grams) > CANCELLATION:
-            left, right = kept[one] / ROW_NORM, spectrum.right[one] * ROW_NORM
-        factors += combine([layer], left, right, *grams)
+    pairs, r = list(parents[0].factors.values()), parents[0].spec.rank
+    scores = torch.rand(len(pairs), r, generator=generator, device=generator.device)
+    keep = torch.ones_like(scores).scatter_(1, scores.argsort(dim=1)[:, : math.ceil(rho * r)], 0.0)
+    factors = []
+    for pair, mask in zip(pairs, keep.to(pairs[0].B.device), strict=True):
+        left, singular, right = decompose(pair.B, pair.A)
+        factors.append(scaled(left * (singular * mask), right, pair.A.dtype))
     return adapter_like(parents[0], factors)
 
 
@@ -203,8 +175,9 @@ def _with_noise(factor: Tensor, eps: float, generator: torch.Generator) -> Tenso
 
 def _normal(shape: Sequence[int], generator: torch.Generator, like: Tensor) -> Tensor:
     """Standard normals drawn where the generator lives, moved to where `like` does."""
-    drawn = torch.randn(tuple(shape), generator=generator, device=generator.device)
-    return drawn.to(like.device, like.dtype)
+    return torch.randn(tuple(shape), generator=generator, device=generator.device).to(
+        like.device, torch.float64
+    )
 
 
 def _skew(matrix: Tensor) -> Tensor:
@@ -227,16 +200,17 @@ def dare(parents: Sequence[Adapter], generator: torch.Generator, *, p: float = 0
     a given input are the same; but entries of one column fall together. This is a product on A's
     side and exact; the mean of both parents, of rank 2r, is cut back to the best rank r.
     """
-    layers = []
-    for name, pair in parents[0].factors.items():
-        terms = []
-        for factors in (pair, parents[1].factors[name]):
-            inputs = factors.A.shape[1]
-            drawn = torch.rand(inputs, generator=generator, device=generator.device)
-            columns = (drawn >= p).to(factors.A.device, torch.float64) / (1 - p)
-            terms.append(Term(factors, 0.5, columns))
-        layers.append(Layer(name, tuple(terms)))
-    return adapter_like(parents[0], _best_of_rank(layers, parents[0].spec.rank))
+    children = []
+    for pairs in zip(*(parent.factors.values() for parent in parents), strict=True):
+        inputs = []
+        for pair in pairs:
+            drawn = torch.rand(pair.A.shape[1], generator=generator, device=generator.device)
+            columns = (drawn >= p).to(pair.A.device, torch.float64) / (1 - p)
+            inputs.append(pair.A * columns)
+        outputs = torch.cat([0.5 * pair.B.double() for pair in pairs], dim=1)
+        spectrum = decompose(outputs, torch.cat(inputs))
+        children.append(spectrum.factors(parents[0].spec.rank, pairs[0].A.dtype))
+    return adapter_like(parents[0], children)
 
 
 @operator("layer_wise", code="X2", parents=2, reference="PopuLoRA X2")
@@ -276,26 +250,12 @@ def svd_subspace(
     if k != int(k) or not 1 <= k <= r - 1:
         raise UserError(f"svd_subspace: k={k:g} must be a whole number in 1..{r - 1} (rank {r})")
     k = int(k)
-    both = decompose([*layers_of(parents[0]), *layers_of(parents[1])])
-    count = len(parents[0].factors)
-    first, second = both[:count], both[count:]
-    layers = [
-        Layer(one.name, one.terms + two.terms)
-        for one, two in zip(first.layers, second.layers, strict=True)
-    ]
-    left = both.singular.new_zeros(count, 2 * r, r)
-    left[:, :r, :k] = first.scaled_left[:, :, :k]
-    left[:, r:, k:] = second.scaled_left[:, :, k:]
-    right = both.singular.new_zeros(count, r, 2 * r)
-    right[:, :k, :r] = first.right[:, :k]
-    right[:, k:, r:] = second.right[:, k:]
-    grams = []
-    for gram in (both.gram_B, both.gram_A):
-        # Without the blocks between the parents: they only serve to estimate rounding.
-        block = gram.new_zeros(count, 2 * r, 2 * r)
-        block[:, :r, :r], block[:, r:, r:] = gram[:count], gram[count:]
-        grams.append(block)
-    factors = combine(layers, left / ROW_NORM, right * ROW_NORM, *grams)
+    factors = []
+    for pairs in zip(*(parent.factors.values() for parent in parents), strict=True):
+        first, second = (decompose(pair.B, pair.A) for pair in pairs)
+        left = [first.left[:, :k] * first.singular[:k], second.left[:, k:] * second.singular[k:]]
+        right = [first.right[:k], second.right[k:]]
+        factors.append(scaled(torch.cat(left, dim=1), torch.cat(right), pairs[0].A.dtype))
     return adapter_like(parents[0], factors)
 
 
@@ -320,31 +280,16 @@ def extrapolative(
     """
     if eta_min > eta_max:
         raise UserError(f"extrapolative: eta_min={eta_min:g} is above eta_max={eta_max:g}")
-    drawn = float(torch.rand((), generator=generator, device=generator.device))
-    eta = eta_min + (eta_max - eta_min) * drawn
+    share = float(torch.rand((), generator=generator, device=generator.device))
+    eta = eta_min + (eta_max - eta_min) * share
     better, weaker = parents
-    layers = [
-        Layer(name, (Term(pair, eta), Term(weaker.factors[name], 1 - eta)))
-        for name, pair in better.factors.items()
-    ]
-    return adapter_like(better, _best_of_rank(layers, better.spec.rank))
-
-
-def _best_of_rank(layers: Sequence[Layer], rank: int) -> list[Factors]:
-    """The best approximation of that rank (Eckart-Young) of every layer's update."""
-    spectrum = decompose(layers)
-    return combine(
-        spectrum.layers,
-        spectrum.scaled_left[:, :, :rank] / ROW_NORM,
-        spectrum.right[:, :rank] * ROW_NORM,
-        spectrum.gram_B,
-        spectrum.gram_A,
-    )
-
-
-def layers_of(adapter: Adapter) -> list[Layer]:
-    """Every layer's update as one term, in the adapter's order."""
-    return [Layer(name, (Term(pair),)) for name, pair in adapter.factors.items()]
+    factors = []
+    for name, pair in better.factors.items():
+        other = weaker.factors[name]
+        outputs = torch.cat([eta * pair.B.double(), (1 - eta) * other.B.double()], dim=1)
+        spectrum = decompose(outputs, torch.cat([pair.A, other.A]))
+        factors.append(spectrum.factors(better.spec.rank, pair.A.dtype))
+    return adapter_like(better, factors)
 
 
 def adapter_like(parent: Adapter, factors: Sequence[Factors]) -> Adapter:

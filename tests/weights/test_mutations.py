@@ -53,16 +53,6 @@ def test_component_masking_drops_other_components_in_each_layer_and_all_equally_
     assert counts.min() > 72 * 0.6 and counts.max() < 72 * 1.4
 
 
-def test_component_masking_projects_the_smaller_factor_only() -> None:
-    parent = random_adapter(0)
-    child = make("component_masking", parent)
-    for layer, pair in parent.factors.items():
-        same_A = torch.equal(child.factors[layer].A, pair.A)
-        same_B = torch.equal(child.factors[layer].B, pair.B)
-        outputs, inputs = dense(parent, layer).shape
-        assert (same_A, same_B) == ((True, False) if outputs <= inputs else (False, True))
-
-
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("rank", RANKS)
 def test_svd_structured_is_exact(rank: int, condition: float) -> None:
