@@ -104,7 +104,7 @@ def assemble(
     text = tokenizer(_CANARY * 40, add_special_tokens=False)["input_ids"]
     length = min(_CANARY_TOKENS, (rollout.longest or 2 * _CANARY_TOKENS) // 2)
     canary = Canary(text[:length], settings.names, settings.dtype)
-    canary.rehearse(rollout, learner, bank.slots)
+    canary.self_test(rollout, learner, bank.slots)
     return LocalEngine(rollout, learner, canary)
 
 

@@ -18,7 +18,7 @@ from azr_population.weights.adapter import Adapter, Factors
 
 TOLERANCES = {"float32": 0.01, "bfloat16": 0.3, "float16": 0.05}
 """Mean absolute difference of log-probabilities, in nats a token, that rounding explains; ours.
-More is refused in float32 and told in the others, where a larger base may well round more.
+More is refused in float32 and reported in the others, where a larger base may well round more.
 
 Measured with SmolLM2-135M under vLLM 0.8.5 on a CPU: 2e-6 in float32; in bfloat16 0.09 to 0.21, and
 0.25 to 0.55 where two members that change much were swapped.
@@ -48,39 +48,57 @@ class Canary:
         bare base or another of these members explains what a member wrote better than that member
         does, or the difference is NaN or beyond float32's tolerance; names the member and the
         figures."""
-        asked = [NO_ADAPTER, *slots]
-        groups = rollout.generate([self._prompt] * len(asked), asked, Sampling(_TOKENS), seed=1)
-        written = [one for (one,) in groups]
-        told = [torch.tensor(one.logprobs) for one in written]
-        pairs = [(row, slot) for row in range(len(asked)) for slot in asked]
+        members = [NO_ADAPTER, *slots]
+        prompts = [self._prompt] * len(members)
+        groups = rollout.generate(prompts, members, Sampling(_TOKENS), seed=1)
+        completions = [group[0] for group in groups]
+        pairs = [(row, member) for row in range(len(members)) for member in members]
         # The learner needs the memory that the sampler has.
         with rollout.asleep():
             scored, _ = learner.log_probs(
                 [self._prompt] * len(pairs),
-                [written[row].token_ids for row, _ in pairs],
-                [slot for _, slot in pairs],
+                [completions[row].token_ids for row, _ in pairs],
+                [member for _, member in pairs],
             )
-        off = {
-            pair: (told[pair[0]] - values).abs() for pair, values in zip(pairs, scored, strict=True)
-        }
         differences = {}
-        for row, slot in enumerate(asked):
-            own = off[row, slot]
-            differences[slot] = float(own.mean())
-            best = min(asked, key=lambda other: float(off[row, other].mean()))
-            if _is_better(off[row, best], own):
+        for row, member in enumerate(members):
+            sampled = torch.tensor(completions[row].logprobs)
+            scores = scored[row * len(members) : (row + 1) * len(members)]
+            off = {
+                other: (sampled - score).abs() for other, score in zip(members, scores, strict=True)
+            }
+            differences[member] = float(off[member].mean())
+            best = min(members, key=lambda other: float(off[other].mean()))
+            if _is_better(off[best], off[member]):
                 raise self._refusal(
-                    slot,
-                    differences[slot],
+                    member,
+                    differences[member],
                     f"{self._names[best]} explains what it wrote better, to "
-                    f"{float(off[row, best].mean()):.4f}",
+                    f"{float(off[best].mean()):.4f}",
                 )
             # A comparison with NaN is false, so it must not read "more than".
-            if not differences[slot] <= TOLERANCES[self._dtype]:
-                self._tell(slot, differences[slot])
+            if not differences[member] <= TOLERANCES[self._dtype]:
+                self._warn(member, differences[member])
         return differences
 
-    def _tell(self, slot: int, difference: float) -> None:
+    def self_test(self, rollout: Rollout, learner: Learner, slots: int) -> None:
+        """`check` with adapters that change much, before a run: fresh ones change nothing, and
+        nothing could be seen to be wrong with them. The learner's members stay as they are. Raises
+        UserError: as `check`."""
+        members = [learner.read(slot) for slot in range(slots)]
+        try:
+            for slot, member in enumerate(members):
+                loud = random_adapter(member, slot)
+                learner.write(slot, loud)
+                rollout.push(slot, loud)
+            self.check(rollout, learner, range(slots))
+        finally:
+            for slot, member in enumerate(members):
+                learner.write(slot, member)
+        for slot, member in enumerate(members):
+            rollout.push(slot, member)
+
+    def _warn(self, slot: int, difference: float) -> None:
         """Of a difference that rounding should not make; UserError where it cannot."""
         allowed = TOLERANCES[self._dtype]
         if self._dtype == "float32" or difference != difference:
@@ -99,32 +117,15 @@ class Canary:
             f"{reason}; resume goes on from the last checkpoint"
         )
 
-    def rehearse(self, rollout: Rollout, learner: Learner, slots: int) -> None:
-        """The same with adapters that change much, before a run: fresh ones change nothing, and
-        nothing could be seen to be wrong with them. The learner's members stay as they are. Raises
-        UserError: as `check`."""
-        members = [learner.read(slot) for slot in range(slots)]
-        try:
-            for slot, member in enumerate(members):
-                loud = _loud(member, slot)
-                learner.write(slot, loud)
-                rollout.push(slot, loud)
-            self.check(rollout, learner, range(slots))
-        finally:
-            for slot, member in enumerate(members):
-                learner.write(slot, member)
-        for slot, member in enumerate(members):
-            rollout.push(slot, member)
 
-
-def _is_better(other: Tensor, own: Tensor) -> bool:
-    """Whether differences [tokens] are smaller than a member's own by more than chance."""
-    less = own - other
+def _is_better(other: Tensor, member: Tensor) -> bool:
+    """Whether differences [tokens] are smaller than the member's by more than chance."""
+    less = member - other
     by_chance = 3 * float(less.std(unbiased=False)) / len(less) ** 0.5
-    return bool(other.mean() < BETTER * own.mean()) and float(less.mean()) > by_chance
+    return bool(other.mean() < BETTER * member.mean()) and float(less.mean()) > by_chance
 
 
-def _loud(member: Adapter, seed: int) -> Adapter:
+def random_adapter(member: Adapter, seed: int) -> Adapter:
     """An adapter of the same shape whose update is large enough to be told from the base's."""
     generator = torch.Generator().manual_seed(seed)
     size = 0.25 / (member.spec.scaling * member.spec.rank**0.5)

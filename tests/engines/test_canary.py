@@ -64,14 +64,14 @@ def test_the_bare_base_is_checked_too_and_nan_is_no_agreement(pair, error):
 def test_a_rehearsal_finds_what_fresh_members_cannot_show(pair, monkeypatch):
     learner, rollout, canary = pair
     before = [learner.read(slot) for slot in range(3)]
-    canary.rehearse(rollout, learner, 3)
+    canary.self_test(rollout, learner, 3)
     for slot, member in enumerate(before):
         for name, factors in member.factors.items():
             assert torch.equal(factors.B, learner.read(slot).factors[name].B)
             assert torch.equal(factors.B, rollout.bank.read(slot).factors[name].B)
     monkeypatch.setattr(rollout, "push", lambda slot, adapter: None)
     with refuses("teacher_0"):
-        canary.rehearse(rollout, learner, 3)
+        canary.self_test(rollout, learner, 3)
 
 
 def test_an_engine_checks_what_changed_before_it_samples(pair, monkeypatch):

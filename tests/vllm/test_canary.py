@@ -91,9 +91,9 @@ def test_a_rank_above_the_engines(pair):
     assert 1 not in pair.rollout._requests and before.lora_int_id
 
 
-def test_a_rehearsal_leaves_the_members_as_they_are(pair):
+def test_a_self_test_leaves_the_members_as_they_are(pair):
     before = [pair.learner.read(slot) for slot in range(4)]
-    pair.canary.rehearse(pair.rollout, pair.learner, 4)
+    pair.canary.self_test(pair.rollout, pair.learner, 4)
     for slot, member in enumerate(before):
         for name, factors in pair.learner.read(slot).factors.items():
             assert torch.equal(factors.A, member.factors[name].A)
