@@ -12,9 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from azr_population.bases.nano.expressions import LETTERS, LIST, STR, Scope
-from azr_population.bases.nano.grammar import ARGUMENTS, Grammar, Written
-from azr_population.bases.nano.statements import reads
+from azr_population.bases.nano.grammar import (
+    ARGUMENTS,
+    LETTERS,
+    LIST,
+    STR,
+    Grammar,
+    Scope,
+    Written,
+    reads,
+)
 
 SHARES = {"propose": 0.5, "solve": 0.12}
 """Chance that a document is to have a tail construct, by phase. Such a document is drawn until
