@@ -26,27 +26,14 @@ PREFIX = "base_model.model."
 _DTYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
 """What factors are stored in; torch adds and multiplies no smaller floats."""
 
-UNSUPPORTED: dict[str, str] = {
-    "use_dora": "DoRA adds magnitudes that dW = B A does not hold",
-    "use_rslora": "rsLoRA scales by alpha/sqrt(r); save it with lora_alpha * sqrt(r) instead",
-    "lora_bias": "a bias on lora_B is not part of dW = B A",
-    "rank_pattern": "members have one rank for all layers",
-    "alpha_pattern": "members have one alpha for all layers",
-    "modules_to_save": "members hold LoRA factors only, no full modules",
-    "layer_replication": "members fit the base as it is",
-    "trainable_token_indices": "members hold LoRA factors only, no embeddings",
-    "fan_in_fan_out": "members store A and B for layers that hold [out, in]",
-    "use_qalora": "members' A takes every input, ungrouped",
-    "target_parameters": "members hold factors of linear layers, not of bare parameters",
-    "lora_ga_config": "members are dW = B A on the base as it is",
-    "corda_config": "members are dW = B A on the base as it is",
-    "eva_config": "members are initialised by their run",
-    "megatron_config": "members fit the base as transformers has it",
-    "alora_invocation_tokens": "members act on every token",
-    "arrow_config": "members are not routed within one prompt",
-    "use_bdlora": "members' factors are not block-diagonal",
-}
-"""LoraConfig fields that must be empty or false, and why."""
+UNSUPPORTED = (
+    "use_dora", "use_rslora", "lora_bias", "rank_pattern", "alpha_pattern", "modules_to_save",
+    "layer_replication", "trainable_token_indices", "fan_in_fan_out", "use_qalora",
+    "target_parameters", "lora_ga_config", "corda_config", "eva_config", "megatron_config",
+    "alora_invocation_tokens", "arrow_config", "use_bdlora",
+)  # fmt: skip
+"""Fields of LoraConfig that must be empty or false: with them an adapter is another thing than
+alpha/r B A on linear layers, one rank and alpha for all."""
 
 LARGEST_SETTINGS = {"r": 4096, "lora_alpha": 1e6}
 LARGEST_SCALING = 1e4
@@ -121,9 +108,13 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
     config = read_json(path)
     if not isinstance(config, dict) or config.get("peft_type") != "LORA":
         raise UserError(f"{path} does not describe a LoRA adapter (peft_type is not LORA)")
-    for field, reason in UNSUPPORTED.items():
+    for field in UNSUPPORTED:
         if config.get(field):
-            raise UserError(f"{folder} uses {field}, which is not supported: {reason}")
+            raise UserError(
+                f"{folder} uses {field}; a member is alpha/r B A with one rank and alpha for all "
+                "linear layers, so save the adapter without it",
+                key=field,
+            )
     if config.get("bias", "none") != "none":
         raise UserError(f"{folder} trains biases (bias={config['bias']}); members have none")
     for field, most in LARGEST_SETTINGS.items():
