@@ -154,29 +154,3 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
     (folder / "adapter_model.bin").write_bytes(b"")
     with pytest.raises(UserError, match="save it as safetensors"):
         load_adapter(folder)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("use_dora", True, "DoRA"),
-        ("use_rslora", True, "rsLoRA"),
-        ("lora_bias", True, "lora_bias"),
-        ("rank_pattern", {"q_proj": 8}, "rank_pattern"),
-        ("alpha_pattern", {"q_proj": 8}, "alpha_pattern"),
-        ("modules_to_save", ["lm_head"], "modules_to_save"),
-        ("bias", "all", "bias=all"),
-        ("peft_type", "IA3", "peft_type"),
-        ("r", 0, "r=0"),
-        ("r", 8, "rank 4, its config says 8"),
-        ("lora_alpha", None, "lora_alpha=None"),
-    ],
-)
-def test_variants_that_are_not_plain_lora(
-    tmp_path: Path, field: str, value: object, message: str
-) -> None:
-    save_adapter(adapter_of(), tmp_path / "a", "base")
-    path = tmp_path / "a" / "adapter_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
-    with pytest.raises(UserError, match=message):
-        load_adapter(tmp_path / "a")
