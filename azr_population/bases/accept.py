@@ -60,7 +60,7 @@ NOTHING = Estimate(nan, nan, nan, (0,))
 
 
 @dataclass(frozen=True)
-class Figures:
+class BaseFigures:
     """What was counted for one task type."""
 
     proposals: int
@@ -94,7 +94,7 @@ def share(count: int, total: int) -> Estimate:
     return Estimate(count / total, float(bounds.low), float(bounds.high), (total,))
 
 
-def missed(figures: Mapping[TaskType, Figures], targets: Targets) -> list[str]:
+def missed(figures: Mapping[TaskType, BaseFigures], targets: Targets) -> list[str]:
     """The targets that the figures miss, one line each."""
     lines = []
     for name, bounds in targets.items():
@@ -107,7 +107,7 @@ def missed(figures: Mapping[TaskType, Figures], targets: Targets) -> list[str]:
     return lines
 
 
-def print_table(figures: Mapping[TaskType, Figures], targets: Targets, title: str) -> None:
+def print_table(figures: Mapping[TaskType, BaseFigures], targets: Targets, title: str) -> None:
     """The table and what was refused, on the terminal."""
     from rich.console import Console
     from rich.table import Table
@@ -183,8 +183,8 @@ def accept(
     attempts: int = 4,
     known: Sequence[str] = (),
     types: Sequence[TaskType] = tuple(TaskType),
-) -> dict[TaskType, Figures]:
-    """Figures by task type.
+) -> dict[TaskType, BaseFigures]:
+    """BaseFigures by task type.
 
     Args:
         format: of the prompts, as `base.prompt_format` of a run.
@@ -204,7 +204,7 @@ def accept(
 
 def _measure(
     writer: Writer, referee: Referee, type: TaskType, n: int, attempts: int, copies: set[str]
-) -> Figures:
+) -> BaseFigures:
     proposals = writer.propose(type, n)
     refused: Counter[str] = Counter()
     tasks = valid_tasks(referee, writer.format, type, proposals, TaskConfig(), refused)
@@ -214,7 +214,7 @@ def _measure(
     copied = sum(digest(task.program) in copies for task in tasks)
     solved = _solve_rates(writer, referee, tasks, attempts, greedy=False)
     greedy = _solve_rates(writer, referee, tasks, 1, greedy=True)
-    return Figures(
+    return BaseFigures(
         proposals=n,
         valid_tasks=len(tasks),
         shares={

@@ -46,8 +46,8 @@ def make_smollm2(out: Path, file: str | None = None, **settings: Any) -> int:
 @_named_as_typed()
 def make_sft(path: str, out: Path, **settings: Any) -> int:
     """Trains the Hugging Face folder `path` into the folder `out`; `settings` are `seed_files` and
-    fields of `warmup.Settings`. Returns the exit code: 0, or 128 + the signal. Raises UserError: a
-    setting out of range, no such model, or `out` is not new."""
+    fields of `warmup.SftSettings`. Returns the exit code: 0, or 128 + the signal. Raises UserError:
+    a setting out of range, no such model, or `out` is not new."""
     _set_passive_omp()
     from azr_population.bases.programs import read_digests
     from azr_population.engines.base_folder import base_folder
@@ -86,7 +86,7 @@ def _make(
     from azr_population.bases.warmup import write_card
     from azr_population.engines.base_model import load_base
 
-    out, settings = out.expanduser(), warmup.Settings(**options)
+    out, settings = out.expanduser(), warmup.SftSettings(**options)
     if settings.minutes <= 0:
         raise UserError(f"--minutes {settings.minutes:g} is no time; give a number above 0")
     if out.exists() and (not out.is_dir() or any(out.iterdir())) and not warmup.unfinished(out):
@@ -141,7 +141,7 @@ def validate(
         return code
     from azr_population.measuring.gate import gate, print_gate
 
-    # Settings were chosen on other seeds: the card names them.
+    # SftSettings were chosen on other seeds: the card names them.
     seeds = range(seed + 1, seed + 1 + check_seeds)
     return code | (not print_gate(gate(folder, check_steps, seeds, jobs=jobs)))
 

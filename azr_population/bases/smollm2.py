@@ -62,14 +62,14 @@ def read_gguf(path: Path) -> tuple[Any, Any]:
         raise UserError("SmolLM2 needs the package gguf: pip install gguf") from error
     try:
         fields = GGUFReader(path).fields
-        known = {name: fields[name].contents() for name in _FIELDS}
+        metadata = {name: fields[name].contents() for name in _FIELDS}
     except (OSError, ValueError, IndexError, KeyError) as error:
         raise UserError(
             f"{path} is not a GGUF file of a language model: {error}; {_USE}"
         ) from error
-    if known["tokenizer.ggml.pre"] != _TOKENIZER:
+    if metadata["tokenizer.ggml.pre"] != _TOKENIZER:
         raise UserError(
-            f"{path} has the vocabulary {known['tokenizer.ggml.pre']!r}; only SmolLM2's "
+            f"{path} has the vocabulary {metadata['tokenizer.ggml.pre']!r}; only SmolLM2's "
             f"({_TOKENIZER!r}) can be read; give other models as Hugging Face folders"
         )
     from transformers import AutoModelForCausalLM
@@ -83,7 +83,7 @@ def read_gguf(path: Path) -> tuple[Any, Any]:
         raise UserError(
             f"{path} cannot be converted (its quantisation?): {reason}; {_USE}"
         ) from error
-    tokenizer = _tokenizer(known)
+    tokenizer = _tokenizer(metadata)
     for config in (model.config, model.generation_config):
         config.bos_token_id = tokenizer.bos_token_id
         config.eos_token_id = tokenizer.eos_token_id

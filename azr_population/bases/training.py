@@ -118,7 +118,7 @@ def model_loss(model: Any, batch: Batch) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class TrainingSchedule:
     """When training ends, and its steps until then."""
 
     learning_rate: float
@@ -149,7 +149,7 @@ def train(
     model: Any,
     batches: Iterator[Batch],
     optimizer: torch.optim.Optimizer,
-    schedule: Schedule,
+    schedule: TrainingSchedule,
     progress: Progress,
     save: Callable[[], None],
     log: Callable[[str], None],
@@ -189,7 +189,7 @@ def train(
 
 
 def _record(
-    progress: Progress, schedule: Schedule, window: list[float], log: Callable[[str], None]
+    progress: Progress, schedule: TrainingSchedule, window: list[float], log: Callable[[str], None]
 ) -> None:
     loss, tokens = sum(window) / len(window), progress.tokens
     progress.curve.append({"step": progress.steps, "tokens": tokens, "loss": round(loss, 4)})

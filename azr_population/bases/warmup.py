@@ -24,7 +24,7 @@ from azr_population.bases.demonstrations import (
 from azr_population.bases.training import (
     Document,
     Progress,
-    Schedule,
+    TrainingSchedule,
     pack,
     save_base,
     train,
@@ -46,7 +46,7 @@ _GIVE_UP = 300
 
 
 @dataclass(frozen=True)
-class Settings:
+class SftSettings:
     """What a warm-up depends on but the base."""
 
     format: str = "short"
@@ -86,7 +86,7 @@ def warm_up(
     model: Any,
     tokenizer: Any,
     out: Path,
-    settings: Settings,
+    settings: SftSettings,
     tasks: Sequence[Task] = (),
     known: Collection[str] = (),
     stopping: Callable[[], bool] = lambda: False,
@@ -116,7 +116,7 @@ def warm_up(
         model,
         pack(stream, settings.rows, settings.length),
         optimizer,
-        Schedule(
+        TrainingSchedule(
             settings.learning_rate,
             settings.rising_steps,
             settings.minutes,
@@ -141,7 +141,7 @@ def warm_up(
 
 def _documents(
     tokenizer: Any,
-    settings: Settings,
+    settings: SftSettings,
     tasks: Sequence[Task],
     progress: SftProgress,
     seen: set[str],
@@ -180,7 +180,7 @@ def _save(
     optimizer: torch.optim.Optimizer,
     tokenizer: Any,
     out: Path,
-    settings: Settings,
+    settings: SftSettings,
     progress: SftProgress,
     seen: set[str],
 ) -> None:
@@ -199,7 +199,7 @@ def _restore(
     model: Any,
     optimizer: torch.optim.Optimizer,
     out: Path,
-    settings: Settings,
+    settings: SftSettings,
     known: Collection[str],
 ) -> tuple[SftProgress, set[str]]:
     """The progress and the programs of an earlier sitting, or of a start."""
@@ -225,7 +225,7 @@ def _restore(
 
 
 def write_card(
-    out: Path, source: str, settings: Settings, progress: SftProgress, seeds: Sequence[str]
+    out: Path, source: str, settings: SftSettings, progress: SftProgress, seeds: Sequence[str]
 ) -> None:
     """Writes README.md beside the weights; seed files are named without their folders."""
     share = progress.share(settings.minutes, settings.tokens)

@@ -186,14 +186,14 @@ class SharedPrefix:
         self._asked.add(layer)
         rows, heads, _, dim = query.shape
         kv_heads = keys.shape[1]
-        own, own_weight = _attention(
+        answer, answer_weight = _attention(
             query.view(rows, kv_heads, heads // kv_heads, dim), keys, values, None, scaling
         )
         prompt, prompt_weight = self._of_prompts(layer, query[:, :, 0], scaling)
-        own, own_weight = own.reshape(rows, heads, dim), own_weight.reshape(rows, heads)
+        answer, answer_weight = answer.reshape(rows, heads, dim), answer_weight.reshape(rows, heads)
         # Their shares of the softmax's sum.
-        share = torch.sigmoid(prompt_weight - own_weight).unsqueeze(2).to(own.dtype)
-        return torch.lerp(own, prompt, share).unsqueeze(2)
+        share = torch.sigmoid(prompt_weight - answer_weight).unsqueeze(2).to(answer.dtype)
+        return torch.lerp(answer, prompt, share).unsqueeze(2)
 
     def _of_prompts(
         self, layer: int, query: Tensor, scaling: float | None

@@ -37,16 +37,16 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 def fingerprint(path: str | Path) -> str:
     """Twelve hex digits that tell a base by its weights, wherever it lies."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     folder = base_folder(path)
     for file in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]):
         size = file.stat().st_size
-        found.update(f"{file.name} {size}\n".encode())
+        digest.update(f"{file.name} {size}\n".encode())
         with file.open("rb") as weights:
             for sample in range(_SAMPLES):
                 weights.seek(max(0, size - _SAMPLE_BYTES) * sample // (_SAMPLES - 1))
-                found.update(weights.read(_SAMPLE_BYTES))
-    return found.hexdigest()[:12]
+                digest.update(weights.read(_SAMPLE_BYTES))
+    return digest.hexdigest()[:12]
 
 
 def load_base(

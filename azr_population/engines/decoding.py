@@ -103,12 +103,12 @@ def decode(
         if count == 0:
             break
         if count <= _COMPACT_AT * len(running):
-            kept = running.nonzero().squeeze(1)
-            cache.batch_select_indices(kept)
+            left = running.nonzero().squeeze(1)
+            cache.batch_select_indices(left)
             if prefix is not None:
-                prefix.keep(kept)
-            tokens, mask, routes, alive = tokens[kept], mask[kept], routes[kept], alive[kept]
-            running, ends, positions = running[kept], ends[kept], positions[kept]
+                prefix.keep(left)
+            tokens, mask, routes, alive = tokens[left], mask[left], routes[left], alive[left]
+            running, ends, positions = running[left], ends[left], positions[left]
         positions = positions + 1
         with bank.adapters_active(routes, dtype), prefix.attended() if prefix else nullcontext():
             logits = _forward(
@@ -153,7 +153,7 @@ def _read(
 
     lengths = [len(prompt) for prompt in prompts]
     longest = max(lengths)
-    caches, told = [], []
+    caches, parts = [], []
     for batch in _of_like_lengths(lengths, routes.device.type):
         input_ids, mask = _left_padded(prompts[batch], routes.device)
         positions = (mask.cumsum(dim=1) - 1).clamp_(min=0)
@@ -167,10 +167,10 @@ def _read(
                     model, input_ids[:, piece], positions[:, piece], mask[:, : piece.stop], cache
                 )
         caches.append(cache)
-        told.append(logits)
+        parts.append(logits)
     first = longest - torch.tensor(lengths, device=routes.device)
     mask = (torch.arange(longest, device=routes.device) >= first.unsqueeze(1)).long()
-    return torch.cat(told), mask, GrowingCache.joined(caches, longest + room)
+    return torch.cat(parts), mask, GrowingCache.joined(caches, longest + room)
 
 
 class _Written:

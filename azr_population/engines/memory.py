@@ -63,11 +63,11 @@ class Architecture:
             "num_hidden_layers",
             "num_attention_heads",
         )
-        found: list[Any] = [getattr(config, name, None) for name in names]
+        values: list[Any] = [getattr(config, name, None) for name in names]
         mixture = any(getattr(config, n, None) for n in ("num_experts", "num_local_experts"))
-        if mixture or not all(isinstance(value, int) for value in found):
+        if mixture or not all(isinstance(value, int) for value in values):
             return None
-        vocabulary, hidden, intermediate, layers, heads = found
+        vocabulary, hidden, intermediate, layers, heads = values
         kind = getattr(config, "model_type", "")
         return cls(
             vocabulary,
@@ -239,12 +239,12 @@ def kept_tokens(load: Load, total: float) -> int:
 
 def vllm_bytes(load: Load) -> dict[str, float]:
     """Of one GPU's vLLM but for its KV cache, as it measures them before it makes that."""
-    a, one = load.architecture, load.architecture.served(load.rank, load.targets, load.parallel)
+    a, member = load.architecture, load.architecture.served(load.rank, load.targets, load.parallel)
     forward = load.batched_tokens * (6 * a.intermediate / load.parallel + 8 * a.hidden)
     return {
         "vLLM: base": a.weights * load.size / load.parallel,
         # One more for the rows of the bare base.
-        "vLLM: slots": float((load.slots + 1) * one * load.size),
+        "vLLM: slots": float((load.slots + 1) * member * load.size),
         "vLLM: work": max(forward, float(load.sequences * a.vocabulary * SAMPLER)),
     }
 
@@ -321,9 +321,9 @@ def check_memory(load: Load, total: float) -> str | None:
         )
     for phase, parts in phases(load, total).items():
         if (needed := sum(parts.values())) > total - margin:
-            kept = f", of which {margin / 1e9:.1f} have to stay free" if margin else ""
+            free = f", of which {margin / 1e9:.1f} have to stay free" if margin else ""
             return (
-                f"to {phase} takes {needed / 1e9:.1f} GB a GPU, and it has {total / 1e9:.1f}{kept} "
+                f"to {phase} takes {needed / 1e9:.1f} GB a GPU, and it has {total / 1e9:.1f}{free} "
                 f"(the base {parts['base'] / 1e9:.1f}, members and moments "
                 f"{12e-9 * load.slots * load.member:.1f})"
             )
@@ -345,10 +345,10 @@ def _kv_parts(load: Load) -> int | None:
 def _learned(load: Load, tokens: int, checkpointing: bool) -> float:
     """Bytes while a piece of so many tokens is learned from."""
     a = load.architecture
-    kept = load.size * a.hidden if checkpointing else _widths(a, KEPT[load.products])
+    saved = load.size * a.hidden if checkpointing else _widths(a, KEPT[load.products])
     block = _widths(a, (BACKWARD if checkpointing else FORWARD)[load.products])
     work = max(tokens * block, _logits(load) * LEARNED)
-    return a.layers * kept * tokens + work + load.member * SUM + gathered_bytes(load)
+    return a.layers * saved * tokens + work + load.member * SUM + gathered_bytes(load)
 
 
 def _widths(a: Architecture, bytes_each: tuple[float, float]) -> float:

@@ -92,9 +92,9 @@ def finish_metrics(means: dict[str, float]) -> dict[str, float]:
     effective sample size as a share of the tokens."""
     if "weight" not in means:
         return means
-    kept = {name: value for name, value in means.items() if not name.startswith("weight")}
+    recorded = {name: value for name, value in means.items() if not name.startswith("weight")}
     squares = means["weight_squared"]
-    return {**kept, "ess": means["weight"] ** 2 / squares if squares else 0.0}
+    return {**recorded, "ess": means["weight"] ** 2 / squares if squares else 0.0}
 
 
 def _importance(log_weights: Tensor, cap: float) -> tuple[Tensor, dict[str, float]]:

@@ -43,13 +43,13 @@ def _agrees(model: Any) -> bool:
 
     weight = next(model.parameters())
     ids = torch.arange(5, 17) % model.config.get_text_config().vocab_size
-    prompt, own = ids[:6].to(weight.device), ids[6:].view(2, 3).to(weight.device)
-    rows = torch.cat([prompt.expand(2, -1), own], dim=1)
+    prompt, answers = ids[:6].to(weight.device), ids[6:].view(2, 3).to(weight.device)
+    rows = torch.cat([prompt.expand(2, -1), answers], dim=1)
     alone = _log_probs(model, input_ids=rows)[:, 5:]
 
     samples = tuple(
-        TrainingSample(Completion(0, tuple(prompt.tolist()), tuple(one), (0.0,) * 3, True), 1.0)
-        for one in own.tolist()
+        TrainingSample(Completion(0, tuple(prompt.tolist()), tuple(answer), (0.0,) * 3, True), 1.0)
+        for answer in answers.tolist()
     )
     batch = collate([PromptGroup(samples)], weight.device, share=True)
     laid_out = _log_probs(
@@ -66,14 +66,14 @@ def _agrees(model: Any) -> bool:
     written = [first[:, -1].expand(2, -1)]
     for column in range(3):
         with prefix.attended():
-            told = _log_probs(
+            logprobs = _log_probs(
                 model,
-                input_ids=own[:, column, None],
-                position_ids=torch.full_like(own[:, :1], 6 + column),
+                input_ids=answers[:, column, None],
+                position_ids=torch.full_like(answers[:, :1], 6 + column),
                 past_key_values=cache,
                 use_cache=True,
             )
-        written.append(told[:, -1])
+        written.append(logprobs[:, -1])
     off = max(
         float((other - alone).abs().max()) for other in (together, torch.stack(written, dim=1))
     )

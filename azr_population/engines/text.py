@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, cast
 
 from azr_population.engines.engine import Completion, Engine, Sampling, TrainingSample, Updates
@@ -27,14 +28,14 @@ class TextEngine:
         if not prompts:
             return []
         groups = self.engine.generate(self.encode(prompts), slots, sampling, seed)
-        written = [one for group in groups for one in group]
+        completions = list(chain.from_iterable(groups))
         texts = self.tokenizer.batch_decode(
-            [one.token_ids[:-1] if one.finished else one.token_ids for one in written],
+            [done.token_ids[: -1 if done.finished else None] for done in completions],
             skip_special_tokens=False,
             clean_up_tokenization_spaces=False,
         )
-        told = iter(replace(one, text=text) for one, text in zip(written, texts, strict=True))
-        return [[next(told) for _ in group] for group in groups]
+        rest = iter(texts)
+        return [[replace(done, text=next(rest)) for done in group] for group in groups]
 
     def likelihoods(
         self, prompts: Sequence[str], answers: Sequence[str], slots: Sequence[int]
@@ -46,7 +47,7 @@ class TextEngine:
         endings = self.tokenizer(list(answers), add_special_tokens=False)["input_ids"]
         responses = [[*ids, self.tokenizer.eos_token_id] for ids in endings]
         chosen, _ = self.engine.log_probs(self.encode(prompts), responses, slots)
-        return [float(one.double().sum().exp()) for one in chosen]
+        return [float(logprobs.double().sum().exp()) for logprobs in chosen]
 
     def update(
         self, samples: Mapping[int, Sequence[TrainingSample]], learning_rates: Mapping[int, float]

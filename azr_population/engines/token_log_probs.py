@@ -180,8 +180,8 @@ def log_probs(
                 *(tensor.to(device) for tensor in (input_ids, mask, columns, wanted)),
             )
         lengths = [len(responses[i]) for i in rows]
-        for into, told in zip((chosen, entropies), both, strict=True):
-            for i, values in zip(rows, told.cpu().split(lengths), strict=True):
+        for into, flat in zip((chosen, entropies), both, strict=True):
+            for i, values in zip(rows, flat.cpu().split(lengths), strict=True):
                 into[i] = values
     for _ in range(more):
         model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=device), use_cache=False)

@@ -95,7 +95,7 @@ class TorchLearner:
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
         """See `Learner`."""
-        told = log_probs(
+        result = log_probs(
             self.model,
             self.bank,
             prompts,
@@ -106,7 +106,7 @@ class TorchLearner:
             self._passes,
         )
         give_back(self.model)
-        return told
+        return result
 
     def read(self, slot: int) -> Adapter:
         """See `Learner`."""
@@ -165,8 +165,8 @@ class TorchLearner:
             limit = piece_tokens(int(whole), limit)
         batches = list(pieces(samples, limit, share))
         for number in range(self._passes(len(batches))):
-            own = number < len(batches)
-            batch = collate(batches[number], device, share) if own else nothing(device)
+            has_rows = number < len(batches)
+            batch = collate(batches[number], device, share) if has_rows else nothing(device)
             # Transformers checkpoint in training mode only; causal LMs have no dropout.
             self.model.train(self._checkpoints(batch.input_ids.numel()))
             routes = torch.full((len(batch.input_ids),), slot, device=device)
@@ -180,7 +180,7 @@ class TorchLearner:
                     self._policy_loss,
                 )
                 (loss / tokens).backward()
-            if not own:
+            if not has_rows:
                 self._optimizers[slot].zero_grad(set_to_none=True)
                 continue
             self._keep_gradients(slot)

@@ -85,11 +85,11 @@ class TorchRollout:
                     Completion(
                         slot=slots[row],
                         prompt_ids=tuple(prompts[row]),
-                        token_ids=tuple(one.token_ids),
-                        logprobs=tuple(one.logprobs),
-                        finished=one.finished,
+                        token_ids=tuple(done.token_ids),
+                        logprobs=tuple(done.logprobs),
+                        finished=done.finished,
                     )
-                    for one in group
+                    for done in group
                 ]
         return results
 
@@ -109,5 +109,5 @@ def _uniforms(seed: int, rows: Sequence[int], n: int, tokens: int) -> Tensor:
     """Numbers in [0, 1), [rows * n, tokens]: a stream of its own for each completion, by (seed,
     row, completion), so that a row draws alike in whatever batch and process it is."""
     streams = [np.random.Philox(key=[seed, row * n + k]) for row in rows for k in range(n)]
-    drawn = [np.random.Generator(stream).random(tokens, dtype=np.float32) for stream in streams]
-    return torch.from_numpy(np.stack(drawn))
+    numbers = [np.random.Generator(stream).random(tokens, dtype=np.float32) for stream in streams]
+    return torch.from_numpy(np.stack(numbers))

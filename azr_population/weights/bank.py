@@ -187,28 +187,28 @@ def target_layers(model: nn.Module, spec: LoraSpec) -> dict[str, nn.Module]:
     linear = {name: module for name, module in model.named_modules() if _is_linear(module)}
     if "all-linear" in spec.target_modules:
         head = getattr(model, "get_output_embeddings", lambda: None)()
-        found = {name: module for name, module in linear.items() if module is not head}
+        layers = {name: module for name, module in linear.items() if module is not head}
         # transformers 5 keeps the experts of a layer in one parameter, which is no linear layer.
         mixed = mixtures
     else:
-        found = {
+        layers = {
             name: module
             for name, module in linear.items()
             if any(name == t or name.endswith(f".{t}") for t in spec.target_modules)
         }
-        mixed = [name for name in found if name.startswith(tuple(mixtures))]
+        mixed = [name for name in layers if name.startswith(tuple(mixtures))]
     if mixed:
         raise UserError(
             f"{mixed[0].removesuffix('.')} is a mixture of experts, which cannot be routed by row; "
             f"name layers outside of it in target_modules, not {', '.join(spec.target_modules)}"
         )
-    if not found:
+    if not layers:
         kinds = sorted({name.rpartition(".")[2] for name in linear})
         raise UserError(
             f"no linear layer of the base matches target_modules={list(spec.target_modules)}; "
             + (f"it has {', '.join(kinds)}" if kinds else "it has no linear layer at all")
         )
-    return found
+    return layers
 
 
 def _is_linear(module: nn.Module) -> bool:

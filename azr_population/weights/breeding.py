@@ -58,8 +58,8 @@ class Sequential:
         """As `Operator.resolve`."""
         unknown = options.keys() - self.defaults.keys()
         if unknown:
-            known = ", ".join(self.defaults) or "none"
-            raise UserError(f"{self.name} has no option {min(unknown)}; its options: {known}")
+            names = ", ".join(self.defaults) or "none"
+            raise UserError(f"{self.name} has no option {min(unknown)}; its options: {names}")
         return {
             f"{step.name}.{key}": value
             for step in self.steps
@@ -83,16 +83,16 @@ class Sequential:
 
 def all_operators() -> list[Operator]:
     """All operators, in the order of their codes: mutations, crossovers, those without."""
-    known = (entry.function for entry in OPERATORS)
-    return sorted(known, key=lambda operator: operator.code or "~")
+    operators = (entry.function for entry in OPERATORS)
+    return sorted(operators, key=lambda operator: operator.code or "~")
 
 
 def get_operator(name: str) -> Operator | Sequential:
     """The operator, or the sequence of operators joined by `+`, of that name or path. Raises
     UserError when there is none; the message lists the valid names."""
     names = str(name).split(SEQUENCE)
-    found = [OPERATORS.find(part.strip()) for part in names]
-    steps = tuple(replace(entry.function, name=entry.name) for entry in found)
+    entries = [OPERATORS.find(part.strip()) for part in names]
+    steps = tuple(replace(entry.function, name=entry.name) for entry in entries)
     if len(steps) == 1:
         return steps[0]
     for step in steps[1:]:
@@ -132,8 +132,8 @@ def breed(
         raise UserError(f"no operator of the mix ({', '.join(mix)}) can be used: {reason}")
     for _ in range(ATTEMPTS):
         weights = torch.tensor([mix[name] for name in usable], dtype=torch.float64)
-        drawn = torch.multinomial(weights.to(generator.device), 1, generator=generator)
-        name = list(usable)[int(drawn)]
+        index = torch.multinomial(weights.to(generator.device), 1, generator=generator)
+        name = list(usable)[int(index)]
         chosen = usable[name]
         resolved = chosen.resolve(options_of(chosen, options or {}))
         steps = step_sizes(chosen)

@@ -47,13 +47,13 @@ def model_card(adapter: Adapter, base: str, facts: Mapping[str, object]) -> str:
     """The text of the card; `facts` are listed line by line."""
     name = base_name(base)
     nano = name == "nano"
-    told = "".join(f"- {key}: {value}\n" for key, value in facts.items())
+    listed = "".join(f"- {key}: {value}\n" for key, value in facts.items())
     return _CARD.format(
         front=json.dumps(name),
         rank=adapter.spec.rank,
         alpha=adapter.spec.alpha,
         layers=len(adapter.factors),
-        facts=f"{told}\n" if told else "",
+        facts=f"{listed}\n" if listed else "",
         # transformers 5 gives AutoTokenizer splitting rules of its own for the embedded base.
         tokenizer="PreTrainedTokenizerFast" if nano else "AutoTokenizer",
         imports="\nfrom azr_population.bases.nano import nano_base_path\n" if nano else "",

@@ -67,8 +67,8 @@ class Operator:
         """The operator's options with the given values in place; raises UserError as above."""
         for key, value in options.items():
             if key not in self.defaults:
-                known = ", ".join(self.defaults) or "none"
-                raise UserError(f"{self.name} has no option {key}; its options: {known}")
+                names = ", ".join(self.defaults) or "none"
+                raise UserError(f"{self.name} has no option {key}; its options: {names}")
             if value is None and self.defaults[key] is None:
                 continue
             low, high = self.ranges[key]
@@ -99,12 +99,12 @@ def operator(
     def register(function: Variation) -> Operator:
         parameters = inspect.signature(function).parameters.values()
         defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-        known = dict(ranges or {})
-        if known.keys() != defaults.keys():
-            told = f"ranges are for {set(known)}, options are {set(defaults)}"
-            raise ValueError(f"{function.__name__}: {told}")
+        limits = dict(ranges or {})
+        if limits.keys() != defaults.keys():
+            mismatch = f"ranges are for {set(limits)}, options are {set(defaults)}"
+            raise ValueError(f"{function.__name__}: {mismatch}")
         called = name or function.__name__
-        made = Operator(called, code, parents, reference, defaults, known, function, step_size)
+        made = Operator(called, code, parents, reference, defaults, limits, function, step_size)
         return OPERATORS.register(name, reference)(made) if name else made
 
     return register

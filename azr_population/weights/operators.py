@@ -204,8 +204,8 @@ def dare(parents: Sequence[Adapter], generator: torch.Generator, *, p: float = 0
     for pairs in zip(*(parent.factors.values() for parent in parents), strict=True):
         inputs = []
         for pair in pairs:
-            drawn = torch.rand(pair.A.shape[1], generator=generator, device=generator.device)
-            columns = (drawn >= p).to(pair.A.device, torch.float64) / (1 - p)
+            draws = torch.rand(pair.A.shape[1], generator=generator, device=generator.device)
+            columns = (draws >= p).to(pair.A.device, torch.float64) / (1 - p)
             inputs.append(pair.A * columns)
         outputs = torch.cat([0.5 * pair.B.double() for pair in pairs], dim=1)
         spectrum = decompose(outputs, torch.cat(inputs))
@@ -217,9 +217,9 @@ def dare(parents: Sequence[Adapter], generator: torch.Generator, *, p: float = 0
 def layer_wise(parents: Sequence[Adapter], generator: torch.Generator) -> Adapter:
     """Takes each layer whole from one parent or the other, with equal chances. Exact."""
     names = list(parents[0].factors)
-    drawn = torch.randint(2, (len(names),), generator=generator, device=generator.device)
+    choices = torch.randint(2, (len(names),), generator=generator, device=generator.device)
     factors = []
-    for name, choice in zip(names, drawn.tolist(), strict=True):
+    for name, choice in zip(names, choices.tolist(), strict=True):
         pair = parents[choice].factors[name]
         factors.append(Factors(pair.A.clone(), pair.B.clone()))
     return adapter_like(parents[0], factors)

@@ -7,7 +7,7 @@ from azr_population.analysis.statistics import interval
 from azr_population.bases.accept import (
     NOTHING,
     TARGETS,
-    Figures,
+    BaseFigures,
     Writer,
     accept,
     missed,
@@ -31,7 +31,7 @@ PROPOSALS = [
     ("def f(n):\n    return n +", "3"),
     ("def f(n):\n    return n / 0", "3"),
 ]
-GOOD = Figures(
+GOOD = BaseFigures(
     proposals=100,
     valid_tasks=90,
     shares={

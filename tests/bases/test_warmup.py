@@ -8,13 +8,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from azr_population.bases import warmup
 from azr_population.bases.programs import digest, read_digests
-from azr_population.bases.warmup import STATE, Settings, unfinished, warm_up
+from azr_population.bases.warmup import STATE, SftSettings, unfinished, warm_up
 from azr_population.domains.code.formats import base_format
 from azr_population.errors import UserError
 
 pytestmark = pytest.mark.integration
 
-SHORT = Settings(minutes=5, tokens=60_000, threads=1, rows=4, length=1024, learning_rate=1e-2)
+SHORT = SftSettings(minutes=5, tokens=60_000, threads=1, rows=4, length=1024, learning_rate=1e-2)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_the_loss_falls_and_the_folder_loads(model, tokenizer, tmp_path, quiet):
 
 
 def test_the_same_tokens_give_the_same_base(tokenizer, tmp_path, base_folder):
-    settings = Settings(tokens=6_000, threads=1, rows=2, length=1024)
+    settings = SftSettings(tokens=6_000, threads=1, rows=2, length=1024)
     results = []
     for name in ("one", "other"):
         model = AutoModelForCausalLM.from_pretrained(base_folder, torch_dtype=torch.float32)
@@ -98,7 +98,7 @@ def test_another_setting_or_a_damaged_state_is_refused(model, tokenizer, tmp_pat
         return AutoModelForCausalLM.from_pretrained(base_folder, torch_dtype=torch.float32)
 
     warm_up(model, tokenizer, tmp_path, SHORT, stopping=lambda: True, log=str)
-    other = Settings(**{**SHORT.__dict__, "seed": 2})
+    other = SftSettings(**{**SHORT.__dict__, "seed": 2})
     with refuses("--out"):
         warm_up(load(), tokenizer, tmp_path, other, log=str)
     (tmp_path / STATE).write_bytes(b"PK")

@@ -98,10 +98,14 @@ def examine(grammar: Grammar, written: Written, level: int, held_out: bool) -> E
     )
     values = run_function(written.source, arguments)
     pairs = [(a, v) for a, v in zip(arguments, values, strict=True) if v is not None]
-    kept = [value for _, value in pairs]
-    if len(pairs) < 8 or len(set(kept)) < 5 or max(map(kept.count, kept)) > 0.4 * len(kept):
+    outputs = [value for _, value in pairs]
+    if (
+        len(pairs) < 8
+        or len(set(outputs)) < 5
+        or max(map(outputs.count, outputs)) > 0.4 * len(outputs)
+    ):
         return None
-    if any(len(value) > 4 and value.lstrip("-").isdigit() for value in kept):
+    if any(len(value) > 4 and value.lstrip("-").isdigit() for value in outputs):
         return None
     return Example(written.source, level, tuple(pairs), len(arguments) - len(pairs))
 

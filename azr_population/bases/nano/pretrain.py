@@ -21,7 +21,7 @@ from azr_population.bases.nano.tokenizer import EOS, build_tokenizer, save_token
 from azr_population.bases.training import (
     Document,
     Progress,
-    Schedule,
+    TrainingSchedule,
     pack,
     save_base,
     train,
@@ -172,7 +172,7 @@ def build(
         documents = _documents(tokenizer, seed, recipe, number, phase)
         shuffled = _shuffled(documents, recipe.shuffle, np.random.default_rng((seed, number)))
         batches = pack(shuffled, recipe.rows, recipe.length)
-        schedule = Schedule(
+        schedule = TrainingSchedule(
             phase.learning_rate,
             recipe.warmup_steps,
             minutes * phase.minutes,

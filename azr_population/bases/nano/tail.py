@@ -114,10 +114,10 @@ class TailGrammar(Grammar):
             lines += write(scope, 1, False)
         text = target = ""
         for number, construct in enumerate(constructs):
-            found = self._name(construct.takes, scope)
-            if found is None:
+            argument = self._name(construct.takes, scope)
+            if argument is None:
                 return None
-            target, text = found, self._fill(construct.text, found)
+            target, text = argument, self._fill(construct.text, argument)
             if number < len(constructs) - 1 or form == "after":
                 local = self._new(scope, construct.gives)
                 lines.append(f"{local} = {text}")

@@ -80,10 +80,12 @@ def start_groups(
             name_prefix=f"population_{name}_{uuid.uuid4().hex[:8]}_",
         )
         names = settings.names[first : first + count]
-        own = replace(settings, first_member=first, names=names)
+        group_settings = replace(settings, first_member=first, names=names)
         workers = RayWorkerGroup(
             resource_pool=pool,
-            ray_cls_with_init=RayClassWithInitArgs(cls=ray.remote(worker_class), settings=own),
+            ray_cls_with_init=RayClassWithInitArgs(
+                cls=ray.remote(worker_class), settings=group_settings
+            ),
             device_name=settings.device,
         )
         groups.append(PlacedGroup(name, workers, first, count))
@@ -165,17 +167,17 @@ def watched(name: str, workers: Any, call: Callable[[], Any], way_on: str) -> An
         deaths = _deaths(workers)
         if not deaths:
             raise
-        told = "; ".join(f"rank {rank} of {len(workers.workers)} {how}" for rank, how in deaths)
-        raise UserError(f"a worker of the population's group {name} died: {told}; {way_on}") from (
-            error
-        )
+        listed = "; ".join(f"rank {rank} of {len(workers.workers)} {how}" for rank, how in deaths)
+        raise UserError(
+            f"a worker of the population's group {name} died: {listed}; {way_on}"
+        ) from error
 
 
 def cause_of_death(error: RayActorError) -> str:
     """Ray's account of an actor's death without its general advice: process, node and reason."""
     text = " ".join(str(error).split())
     places = {"pid": re.search(r"\bpid: (\d+)", text), "on": re.search(r"\bip: ([\w.:]+)", text)}
-    where = " ".join(f"{word} {found[1]}" for word, found in places.items() if found)
+    where = " ".join(f"{word} {match[1]}" for word, match in places.items() if match)
     reason = re.search(
         r"Worker exit detail: (.*?)(?: There are some potential root causes|$)", text
     )
@@ -187,12 +189,12 @@ def _deaths(workers: Any) -> list[tuple[int, str]]:
     """(rank, how it died) of the dead ranks; one that does not answer in time may be waiting."""
     signs = [worker.__ray_ready__.remote() for worker in workers.workers]
     ray.wait(signs, num_returns=len(signs), timeout=PATIENCE)
-    found = []
+    deaths = []
     for rank, sign in enumerate(signs):
         try:
             ray.get(sign, timeout=0)
         except RayActorError as error:
-            found.append((rank, cause_of_death(error)))
+            deaths.append((rank, cause_of_death(error)))
         except RayError:
             continue
-    return found
+    return deaths

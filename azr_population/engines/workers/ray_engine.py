@@ -72,11 +72,11 @@ class RayEngine:
         hands: list[dict[int, list[TrainingSample]]] = [{} for _ in range(self._ranks)]
         if self._share is None:
             self._share = bool(self.call("shares_prompts")[0])
-        for slot, own in samples.items():
-            limit = piece_tokens(sum(map(length, own)), self._micro_batch_tokens)
+        for slot, rows in samples.items():
+            limit = piece_tokens(sum(map(length, rows)), self._micro_batch_tokens)
             for hand in hands:
                 hand[slot] = []
-            for number, piece in enumerate(pieces(own, limit, self._share)):
+            for number, piece in enumerate(pieces(rows, limit, self._share)):
                 dealt = [sample for unit in piece for sample in unit.samples]
                 hands[number % self._ranks][slot] += dealt
         parts = [{"samples": hand, "learning_rates": dict(learning_rates)} for hand in hands]
@@ -97,8 +97,8 @@ class RayEngine:
             for hand in hands
         ]
         both: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
-        for hand, found in zip(hands, self.call("log_prob_rows", parts), strict=True):
-            for into, values in zip(both, found, strict=True):
+        for hand, answer in zip(hands, self.call("log_prob_rows", parts), strict=True):
+            for into, values in zip(both, answer, strict=True):
                 into.update(zip(hand, values, strict=True))
         chosen, entropies = ([into[row] for row in range(len(prompts))] for into in both)
         return chosen, entropies
@@ -129,7 +129,8 @@ class RayEngine:
         """What the worker's method returns on each rank."""
 
         def wait() -> list[Any]:
-            found = getattr(self.group.workers, method)(*arguments)
-            return ray.get(found) if found and isinstance(found[0], ray.ObjectRef) else found
+            results = getattr(self.group.workers, method)(*arguments)
+            pending = bool(results) and isinstance(results[0], ray.ObjectRef)
+            return ray.get(results) if pending else results
 
         return watched(self.group.name, self.group.workers, wait, self.way_on)

@@ -97,7 +97,7 @@ def main(base, out, minutes):
 
     model, tokenizer = load_base(base, "float32", "cpu")
     tokenizer.chat_template = TEMPLATE
-    settings = warmup.Settings(
+    settings = warmup.SftSettings(
         format="azr",
         minutes=float(minutes),
         rows=1,
