@@ -147,7 +147,6 @@ class SharedPrefix:
         self._mask.masked_fill_(padding == 0, -torch.inf)
         self._places: Tensor | None = None
         """Of each row among prompts * repeats; None while all of them are there."""
-        self._asked: set[int] = set()
 
     def keep(self, rows: Tensor) -> None:
         """Only these rows go on, in ascending order; a prompt without any is dropped."""
@@ -165,25 +164,18 @@ class SharedPrefix:
 
     @contextmanager
     def attended(self) -> Iterator[None]:
-        """Inside, the model's rows attend to their prompts first. Raises RuntimeError where one of
-        its layers did not: its attention does not go through ours."""
-        self._asked.clear()
+        """Inside, the model's rows attend to their prompts first."""
         token = _current.set(self)
         try:
             yield
         finally:
             _current.reset(token)
-        if self._asked != self._layers.keys():
-            raise RuntimeError(
-                f"{len(self._asked)} of {len(self._layers)} layers attended to the shared prompt"
-            )
 
     def attention(
         self, layer: int, query: Tensor, keys: Tensor, values: Tensor, scaling: float | None
     ) -> Tensor:
         """Attention of `query` [rows, heads, 1, dim] to the rows' prompts and to their own `keys`
         and `values` [rows, kv_heads, tokens, dim]; of the query's shape."""
-        self._asked.add(layer)
         rows, heads, _, dim = query.shape
         kv_heads = keys.shape[1]
         answer, answer_weight = _attention(

@@ -71,11 +71,8 @@ Updates = dict[int, dict[str, float]]
 """The metrics of an update by slot."""
 
 
-class Rollout(Protocol):
+class Sampler(Protocol):
     """Samples completions of many members in one batch."""
-
-    longest: int | None
-    """Most tokens of a prompt and its completion together; None where only the base limits it."""
 
     def generate(
         self,
@@ -91,6 +88,13 @@ class Rollout(Protocol):
         numbered as they come, or by `rows` where they are a part of a larger call.
         """
         ...
+
+
+class Rollout(Sampler, Protocol):
+    """A sampler that is told the members' weights."""
+
+    longest: int | None
+    """Most tokens of a prompt and its completion together; None where only the base limits it."""
 
     def push(self, slot: int, adapter: Adapter) -> None:
         """From the next `generate` on, the slot's member is `adapter`."""
@@ -138,16 +142,5 @@ class Learner(Protocol):
         ...
 
 
-class Engine(Learner, Protocol):
+class Engine(Learner, Sampler, Protocol):
     """A learner and a rollout that always samples from the learner's newest weights."""
-
-    def generate(
-        self,
-        prompts: Sequence[Ids],
-        slots: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        rows: Sequence[int] | None = None,
-    ) -> list[list[Completion]]:
-        """See `Rollout`."""
-        ...
