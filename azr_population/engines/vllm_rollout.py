@@ -22,6 +22,8 @@ from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.peft_folder import save_adapter
 
+_SHARED_MEMORY = Path("/dev/shm")
+
 
 class VllmRollout:
     """Serves the members of slots 0 to `slots` - 1 on the base in the folder `base`.
@@ -47,7 +49,11 @@ class VllmRollout:
         self._requests: dict[int, Any] = {}
         self._pushed = 0
         self._stale_prefixes = False
-        self._folder = tempfile.TemporaryDirectory(prefix="azr_population_")
+        # A member lies there for the time of its push.
+        roomy = _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free > 2e9
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="azr_population_", dir=_SHARED_MEMORY if roomy else None
+        )
         arguments = {
             "model": self._base,
             "dtype": dtype,
