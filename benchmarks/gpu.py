@@ -34,7 +34,13 @@ from azr_population.config.schema import LearnerConfig
 from azr_population.engines import memory, vllm_versions
 from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.canary import Canary
-from azr_population.engines.engine import Completion, Rollout, Sampling, TrainingSample
+from azr_population.engines.engine import (
+    Completion,
+    Hyperparameters,
+    Rollout,
+    Sampling,
+    TrainingSample,
+)
 from azr_population.engines.local import LocalEngine
 from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.torch_learner import TorchLearner
@@ -158,7 +164,7 @@ class Machine:
     def update(self) -> dict[str, float]:
         """Seconds of an update of eight members; AdamW's moments come with the first."""
         before, samples = self._held(), self._samples(8)
-        run = lambda: self._learner.update(samples, dict.fromkeys(samples, 1e-5))  # noqa: E731
+        run = lambda: self._learner.update(samples, dict.fromkeys(samples, Hyperparameters(1e-5)))  # noqa: E731
         run()
         self._note("AdamW's moments", 8.0 * MEMBERS * self._load.member, self._held(before))
         seconds = self._median(run)
@@ -173,7 +179,7 @@ class Machine:
         runs = {
             "score": lambda: self._learner.log_probs([prompt], [answer], [0]),
             # Twice, so that there is a sum of gradients beside the second's work.
-            "update": lambda: self._learner.update({0: [sample] * 2}, {0: 1e-5}),
+            "update": lambda: self._learner.update({0: [sample] * 2}, {0: Hyperparameters(1e-5)}),
         }
         expected = {"score": memory.score_peak(load), "update": memory.update_peak(load)}
         told = {}
@@ -192,7 +198,7 @@ class Machine:
             self._write(self._rollout, members)
             self._write(self._rollout, members)
             samples = self._samples(members)
-            self._learner.update(samples, dict.fromkeys(samples, 1e-5))
+            self._learner.update(samples, dict.fromkeys(samples, Hyperparameters(1e-5)))
 
         single, population = (self._median(lambda n=n: step(n)) for n in (1, MEMBERS))
         ratio = round(population / single, 3)
@@ -209,7 +215,7 @@ class Machine:
             learner = TorchLearner(model, bank, self._settings(), parallel=True)
             rows = words(config, members, self._arguments.prime)
             samples = {slot: [self._sample(slot, ids, 64, 1.0)] for slot, ids in enumerate(rows)}
-            run = lambda: learner.update(samples, dict.fromkeys(samples, 1e-5))  # noqa: E731, B023
+            run = lambda: learner.update(samples, dict.fromkeys(samples, Hyperparameters(1e-5)))  # noqa: E731, B023
             run()
             seconds, peak = self._median(run), self._peak(run)
             gib = None if peak is None or before is None else round((peak - before) / 2**30, 2)
@@ -256,7 +262,7 @@ class Machine:
         seconds["push"] = self._clock(lambda: engine.push(range(MEMBERS)))
         seconds["sample"] = self._clock(lambda: self._write(rollout, MEMBERS))
         seconds["sleep, learn, wake, push"] = self._clock(
-            lambda: engine.update(samples, dict.fromkeys(samples, 1e-5))
+            lambda: engine.update(samples, dict.fromkeys(samples, Hyperparameters(1e-5)))
         )
         distances = canary.check(rollout, self._learner, range(MEMBERS))
         seconds["sample again"] = self._clock(lambda: self._write(rollout, MEMBERS))

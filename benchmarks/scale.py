@@ -23,7 +23,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import throughput
-from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.memory import Architecture, Load, kept_tokens
 from azr_population.engines.throughput import DEVICES, Rows, Work, single, step_seconds
 from azr_population.engines.torch_learner import TorchLearner
@@ -128,8 +128,10 @@ def counted(layers: int, keep: int, a: argparse.Namespace) -> tuple[float, float
             lora_dtype="bfloat16", gradient_checkpointing=True, recompute_above_tokens=keep
         )
         learner = TorchLearner(model, Bank(model, LoraSpec(RANK, 64.0), 1), settings, parallel=True)
-        learner.update({0: [sample]}, {0: 1e-5})
-        found = counting.of(lambda: learner.update({0: [sample] * PIECES}, {0: 1e-5}))
+        learner.update({0: [sample]}, {0: Hyperparameters(1e-5)})
+        found = counting.of(
+            lambda: learner.update({0: [sample] * PIECES}, {0: Hyperparameters(1e-5)})
+        )
     return found["flops"], found["beside"]
 
 

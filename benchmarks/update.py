@@ -20,7 +20,7 @@ from decoding import CLOCKS, SHAPES, make_model
 from transformers import LlamaConfig
 
 from azr_population.engines.base_model import keep_freed_memory
-from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.versions import installed
@@ -51,7 +51,7 @@ def main() -> None:
     for _ in range(arguments.rounds + 1):
         for name, rows in contenders.items():
             start = clock()
-            learner.update(rows, dict.fromkeys(rows, 1e-4))
+            learner.update(rows, dict.fromkeys(rows, Hyperparameters(1e-4)))
             seconds[name].append(clock() - start)
     # The first round warms up.
     eight, alone = (times[1:] for times in seconds.values())

@@ -171,6 +171,27 @@ def curves(
     return chart.add_params(member, softened)
 
 
+def scatter(frame: pd.DataFrame) -> Chart:
+    """A point for each member and step on a logarithmic axis: `step`, `series` (its role),
+    `member`, `value` above 0."""
+    roles = list(dict.fromkeys(frame["series"]))
+    colour = alt.Color("series:N", legend=alt.Legend() if len(roles) > 1 else None)
+    chosen = alt.when("member == '' || datum.member == member")
+    chart: Chart = (
+        alt.Chart(frame, width="container", height=HEIGHT)
+        .mark_circle(size=22)
+        .encode(
+            x=alt.X("step:Q", axis=alt.Axis(titleAnchor="end", tickMinStep=1, format="d")),
+            y=alt.Y("value:Q", title=None, axis=alt.Axis(format="~g"), scale=alt.Scale(type="log")),
+            color=colour.scale(domain=roles, range=[ROLES[role] for role in roles]),
+            opacity=chosen.then(alt.value(0.7)).otherwise(alt.value(0.1)),
+            tooltip=["step:Q", "member:N", alt.Tooltip("value:Q", format=".3~g")],
+        )
+        .add_params(alt.param("member", value=""))
+    )
+    return chart
+
+
 def downsampled(frame: pd.DataFrame, smooth: bool = False) -> pd.DataFrame:
     """The frame of `curves` with at most `POINTS` points a line, columns `member` and `piece`
     filled in, and `soft`: the running mean of a thick line of enough points, if `smooth`."""

@@ -10,6 +10,8 @@ from typing import Any
 from azr_population.analysis.azr_log import SETTINGS
 from azr_population.analysis.inputs import WEIGHTS, ComparedArm, ComparedRun
 from azr_population.config.differences import INCIDENTAL, touches_only
+from azr_population.runs import RunDirectory
+from azr_population.runs.run_warnings import warnings_of
 
 GROUPS = {
     "base": ("base",),
@@ -63,6 +65,7 @@ def differences(arms: Sequence[ComparedArm], step: int) -> Differences:
                 warnings.append(
                     f"{arm.name}, {run.path.name}: {run.last} of {run.planned} steps are recorded."
                 )
+        warnings += _gone_wrong(arm)
     lasts = {run.last for arm in arms for run in arm.runs if run.has_steps}
     if len(lasts) > 1 and step:
         warnings.append(
@@ -72,6 +75,19 @@ def differences(arms: Sequence[ComparedArm], step: int) -> Differences:
         if lacking := [arm.name for arm in arms if all(_lacks(run, group) for run in arm.runs)]:
             warnings.append(f"Not recorded by {', '.join(lacking)}, so unknown: {group}.")
     return Differences(_rows(arms, "settings") + _rows(arms, "versions"), warnings)
+
+
+def _gone_wrong(arm: ComparedArm) -> list[str]:
+    """What the records of an arm's runs warn of: of each kind in how many, and the first."""
+    runs = [run for run in arm.independent if run.has_steps and not run.is_log]
+    found = [
+        {one.kind: one for one in reversed(warnings_of(RunDirectory(run.path)))} for run in runs
+    ]
+    return [
+        f"{arm.name}, {len(those)} of {len(runs)} runs: {min(those).text}."
+        for kind in dict.fromkeys(kind for of_run in found for kind in of_run)
+        if (those := [of_run[kind] for of_run in found if kind in of_run])
+    ]
 
 
 def short_differences(*arms: ComparedArm) -> str:

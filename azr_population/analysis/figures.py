@@ -141,6 +141,18 @@ class Figures:
         note = "by phase; those of less than 1% are left out"
         self._add("training", "Seconds per step", note, rows, unit="s", dashes=True)
 
+    def add_hyperparameters(self) -> None:
+        """Where they evolve: each member's over time."""
+        for name, title in (("lr", "Learning rates"), ("weight_decay", "Weight decays")):
+            rows = self._table[(self._table["metric"] == name) & self._table["member"].notna()]
+            rows = rows[rows["value"] > 0]
+            if not len(rows) or rows.groupby(["step", "role"])["value"].nunique().max() < 2:
+                continue
+            stride = math.ceil(rows["step"].nunique() / BARS)
+            rows = rows[rows["step"] % stride == 0].assign(series=rows["role"])
+            chart = charts.scatter(rows[["step", "series", "member", "value"]])
+            self._append("training", embed(chart, title, "of each member; they evolve"))
+
     def _add(self, section: str, title: str, note: str, rows: pd.DataFrame, **how: Any) -> None:
         if not len(rows):
             return

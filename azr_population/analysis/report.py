@@ -21,6 +21,7 @@ from azr_population.files import write_atomically, writing
 from azr_population.printable import duration, shareable
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import config_of, domain_of, lines_of, number, step_of
+from azr_population.runs.run_warnings import warnings_of
 
 SECTIONS = {
     "a-task": "A task",
@@ -85,6 +86,7 @@ def _page(run: RunDirectory, config: dict[str, Any]) -> str:
     drawn = figures.Figures(table, [row["step"] for row in born], max(planned or 0, last))
     drawn.add_metrics(domain)
     drawn.add_refusals()
+    drawn.add_hyperparameters()
     drawn.add_times()
     sections = SECTIONS if opening else {k: v for k, v in SECTIONS.items() if k != "a-task"}
     return html.page(
@@ -94,6 +96,7 @@ def _page(run: RunDirectory, config: dict[str, Any]) -> str:
         state="failed" if wrong else state,
         status=f"{status} No valid proposal." if wrong else status,
         wrong=wrong,
+        warnings=[one.text for one in warnings_of(run)],
         facts=_facts(config, table, name),
         tiles=tiles,
         members=members,

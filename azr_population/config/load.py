@@ -82,7 +82,7 @@ def _keys_of(group: str) -> list[str]:
     fields, keys = set(Config.keys()), set()
     for file in (GROUPS / group).glob("*.yaml"):
         prefix = "" if "@package _global_" in file.read_text(encoding="utf-8") else f"{group}."
-        for key in flat(read_yaml(file)):
+        for key in flat({k: v for k, v in read_yaml(file).items() if k != "defaults"}):
             key = f"{prefix}{key}"
             while key not in fields and "." in key:  # an entry of a dictionary: the whole of it
                 key = key.rpartition(".")[0]

@@ -16,6 +16,7 @@ ENTRIES = (
     OPERATORS,
     OPTIONS,
     "evolution.selection_options.",
+    "evolution.hyperparameters.",
     "matchmaking.options.",
     "engine.vllm.",
 )

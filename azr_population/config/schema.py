@@ -17,6 +17,7 @@ from pydantic import (
     Field,
     NonNegativeInt,
     ValidationError,
+    field_validator,
     model_validator,
 )
 from typing_extensions import Self
@@ -105,13 +106,32 @@ class MembersConfig(Section):
     students: int = Field(default=4, ge=0, le=128)
     """0 teachers and 0 students is the single agent, which proposes and solves (stock AZR)."""
     teacher_reward: str = "adversarial"
-    """adversarial, learnability, stock, or the path of a function of yours: `module.function`."""
+    """adversarial, learnability, frontier, stock, or the path of a function of yours:
+    `module.function`."""
     student_reward: str = "azr"
     """azr (1, -0.5 wrong, -1 no answer), or the path of yours."""
     advantage: str = "task_relative"
     """task_relative (TRR++), or the path of yours."""
     duplicate_penalty: float = Field(default=0.0, ge=0)
     """Taken off a proposal's reward for each other copy of it in the step or buffer; ours."""
+    teacher_kl_loss_coef: float = Field(default=0.0, ge=0)
+    """Weight of the KL divergence from the base in teachers' loss (veRL's `kl_loss_coef`, estimated
+    as its `low_var_kl`); above 0 it costs one more forward an update. It holds a teacher near the
+    tasks that the base proposes."""
+    student_kl_loss_coef: float = Field(default=0.0, ge=0)
+    """The same for students, at the attempts that they train on."""
+    agent_kl_loss_coef: float = Field(default=0.0, ge=0)
+    teacher_target_solve_rate: list[float] | None = None
+    """[low, high]: a teacher's learning rate is scaled by how far inside the solve rate of its
+    valid tasks lies, over its last 10 steps: 1 in the middle, 0 at the ends and outside; ours.
+    Empty: it is constant."""
+
+    @field_validator("teacher_target_solve_rate")
+    @classmethod
+    def _hold_an_interval(cls, value: list[float] | None) -> list[float] | None:
+        if value is not None and not (len(value) == 2 and 0 <= value[0] < value[1] <= 1):
+            raise ValueError("should be two numbers in [0, 1], the lower one first")
+        return value
 
     @model_validator(mode="after")
     def _name_the_true_numbers(self) -> Self:
@@ -154,6 +174,35 @@ class PopulationConfig(MembersConfig):
     agent_lr: float = Field(default=1e-3, ge=0)
 
 
+class HyperparameterConfig(Section):
+    """How one hyperparameter of the members evolves (PBT, Jaderberg et al. 2017)."""
+
+    init: list[float]
+    """[low, high]: a founder's is drawn log-uniformly between them."""
+    perturb: list[float] = Field(default_factory=lambda: [0.8, 1.25], min_length=1)
+    """A child's is its first parent's times one of these."""
+    resample: float = Field(default=0.25, ge=0, le=1)
+    """Chance that a child's is drawn anew, as a founder's, in place of that (Ray Tune's)."""
+    inherit: bool = True
+    """false: a child keeps that of the member it replaces, so that weights alone evolve."""
+    roles: list[Literal["teacher", "student"]] = ["student"]
+    """Whose it is; other members keep the run's."""
+
+    @field_validator("init", "perturb")
+    @classmethod
+    def _be_positive(cls, value: list[float]) -> list[float]:
+        if not all(number > 0 for number in value):
+            raise ValueError("should be above 0")
+        return value
+
+    @field_validator("init")
+    @classmethod
+    def _hold_a_range(cls, value: list[float]) -> list[float]:
+        if len(value) != 2 or value[0] > value[1]:
+            raise ValueError("should be two numbers, the lower one first")
+        return value
+
+
 class EvolutionConfig(Section):
     """Replacement of the worst members by children of better ones (PBT)."""
 
@@ -189,6 +238,11 @@ class EvolutionConfig(Section):
     """Operator name -> its options, such as `dare: {p: 0.5}`; `azr-population evolve --list`."""
     adaptive: bool = False
     """Log-normal self-adaptation of the operators' step sizes: children inherit and vary them."""
+    hyperparameters: dict[Literal["lr", "weight_decay"], HyperparameterConfig] = Field(
+        default_factory=dict
+    )
+    """What evolves with the weights, such as `lr: {init: [3e-5, 3e-3]}` (`evolution=pbt_hyper`);
+    none by default."""
     adaptive_tau: float = Field(default=0.3, gt=0)
     """Standard deviation of the logarithm of a step size's change per child; ours."""
 

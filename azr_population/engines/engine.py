@@ -7,7 +7,7 @@ addressed by their slot. Text comes in and out in `text.py` alone.
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -67,6 +67,16 @@ class TrainingSample:
     advantage: float
 
 
+class Hyperparameters(NamedTuple):
+    """How a member's update is made."""
+
+    lr: float
+    kl_loss_coef: float = 0.0
+    """Weight of the KL divergence from the bare base in the loss."""
+    weight_decay: float | None = None
+    """AdamW's; None: the learner's own."""
+
+
 Updates = dict[int, dict[str, float]]
 """The metrics of an update by slot."""
 
@@ -113,7 +123,9 @@ class Learner(Protocol):
     """Holds the members' weights and trains them."""
 
     def update(
-        self, samples: Mapping[int, Sequence[TrainingSample]], learning_rates: Mapping[int, float]
+        self,
+        samples: Mapping[int, Sequence[TrainingSample]],
+        hyperparameters: Mapping[int, Hyperparameters],
     ) -> Updates:
         """One policy-gradient step per slot on its own samples; metrics per slot."""
         ...

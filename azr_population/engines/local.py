@@ -13,6 +13,7 @@ from torch import Tensor
 from azr_population.engines.canary import Canary
 from azr_population.engines.engine import (
     Completion,
+    Hyperparameters,
     Ids,
     Learner,
     Rollout,
@@ -51,10 +52,12 @@ class LocalEngine:
         return self.rollout.generate(prompts, slots, sampling, seed, rows)
 
     def update(
-        self, samples: Mapping[int, Sequence[TrainingSample]], learning_rates: Mapping[int, float]
+        self,
+        samples: Mapping[int, Sequence[TrainingSample]],
+        hyperparameters: Mapping[int, Hyperparameters],
     ) -> Updates:
         with self.rollout.asleep():
-            updates = self.learner.update(samples, learning_rates)
+            updates = self.learner.update(samples, hyperparameters)
         self.push([slot for slot, figures in updates.items() if figures["updates"]])
         return updates
 

@@ -4,9 +4,14 @@ Where the sampler is not the learner (vLLM), its log-probabilities differ a litt
 learner's own. With `cap`, each token's loss is weighted by min(learner / sampler, cap): truncated
 importance sampling, as in veRL's `algorithm.rollout_correction` and TRL. The policy's own ratio is
 then taken against the learner, which is exact for one update per batch.
+
+With `kl_loss_coef` the loss also has the KL divergence from the base without adapters, by veRL's
+`low_var_kl`: r - 1 - log r per token, r = base / learner (k3 of Schulman 2020,
+http://joschu.net/blog/kl-approx.html).
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -42,11 +47,14 @@ def policy_loss(
     clip_ratio: float,
     cap: float = 0.0,
     token_loss: PolicyLoss = ppo,
+    kl_loss_coef: float = 0.0,
+    without_adapters: AbstractContextManager[None] = nullcontext(),  # noqa: B008
 ) -> tuple[Tensor, dict[str, float]]:
     """The summed loss over the batch's completion tokens, and summed metrics.
 
     The sum is divided by the member's token count by the caller, so that the loss is AZR's
-    `token-mean` however the rows fall into micro-batches.
+    `token-mean` however the rows fall into micro-batches. Inside `without_adapters` the model is
+    the reference policy of `kl_loss_coef`.
     """
     # Logits only from the first completion token on.
     columns = torch.arange(
@@ -55,9 +63,12 @@ def policy_loss(
         device=batch.input_ids.device,
     )
     chosen = batch.completion[:, columns + 1]
-    logprobs, entropies = token_log_probs(
-        model, batch.input_ids, batch.mask, columns, chosen, batch.positions
-    )
+    asked = (model, batch.input_ids, batch.mask, columns, chosen, batch.positions)
+    reference = None
+    if kl_loss_coef:
+        with torch.no_grad(), without_adapters:
+            reference, _ = token_log_probs(*asked)
+    logprobs, entropies = token_log_probs(*asked)
     old = batch.old_logprobs[:, columns + 1][chosen]
     advantages = batch.advantages[:, columns + 1][chosen]
 
@@ -70,6 +81,10 @@ def policy_loss(
     log_ratio = logprobs - old
     ratio = log_ratio.exp()
     loss = (weights * token_loss(ratio, advantages, clip_ratio)).sum()
+    if reference is not None:
+        divergence = low_var_kl(logprobs, reference).sum()
+        loss = loss + kl_loss_coef * divergence
+        corrections["kl_loss"] = float(divergence.detach())
     with torch.no_grad():
         outside = ((ratio - 1).abs() > clip_ratio).sum()
         metrics = {
@@ -82,9 +97,16 @@ def policy_loss(
     return loss, metrics
 
 
-def metric_names(cap: float) -> tuple[str, ...]:
-    """The metrics that `policy_loss` reports with this cap."""
-    return (*METRICS, *_SAMPLER) if cap else METRICS
+def low_var_kl(logprobs: Tensor, reference: Tensor) -> Tensor:
+    """KL(policy | reference) in nats by tokens of the policy, each at least 0; as veRL, log ratios
+    are clamped to 20 and estimates to 10."""
+    log_ratio = (reference - logprobs).clamp(-20, 20)
+    return (log_ratio.exp() - 1 - log_ratio).clamp(max=10)
+
+
+def metric_names(cap: float, kl_loss_coef: float = 0.0) -> tuple[str, ...]:
+    """The metrics that `policy_loss` reports with this cap and coefficient."""
+    return (*METRICS, *(_SAMPLER if cap else ()), *(("kl_loss",) if kl_loss_coef else ()))
 
 
 def finish_metrics(means: dict[str, float]) -> dict[str, float]:

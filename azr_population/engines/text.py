@@ -5,7 +5,14 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, cast
 
-from azr_population.engines.engine import Completion, Engine, Sampling, TrainingSample, Updates
+from azr_population.engines.engine import (
+    Completion,
+    Engine,
+    Hyperparameters,
+    Sampling,
+    TrainingSample,
+    Updates,
+)
 from azr_population.weights.adapter import Adapter
 
 
@@ -50,9 +57,11 @@ class TextEngine:
         return [float(logprobs.double().sum().exp()) for logprobs in chosen]
 
     def update(
-        self, samples: Mapping[int, Sequence[TrainingSample]], learning_rates: Mapping[int, float]
+        self,
+        samples: Mapping[int, Sequence[TrainingSample]],
+        hyperparameters: Mapping[int, Hyperparameters],
     ) -> Updates:
-        return self.engine.update(samples, learning_rates)
+        return self.engine.update(samples, hyperparameters)
 
     def read(self, slot: int) -> Adapter:
         return self.engine.read(slot)

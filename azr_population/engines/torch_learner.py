@@ -20,7 +20,13 @@ import torch.distributed
 from torch import Tensor, nn
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.engine import Ids, TrainingSample, Updates
+from azr_population.engines.engine import (
+    NO_ADAPTER,
+    Hyperparameters,
+    Ids,
+    TrainingSample,
+    Updates,
+)
 from azr_population.engines.micro_batches import collate, length, nothing, pieces
 from azr_population.engines.policy_gradient import (
     POLICY_LOSSES,
@@ -77,14 +83,16 @@ class TorchLearner:
         self._optimizers = {slot: self._new_optimizer(slot) for slot in range(bank.slots)}
 
     def update(
-        self, samples: Mapping[int, Sequence[TrainingSample]], learning_rates: Mapping[int, float]
+        self,
+        samples: Mapping[int, Sequence[TrainingSample]],
+        hyperparameters: Mapping[int, Hyperparameters],
     ) -> Updates:
         """See `Learner`. Metrics: loss, entropy, approx_kl, clip_frac (means over tokens),
-        grad_norm (before clipping), tokens, updates (0 when the member had no samples); with an
-        importance cap also mismatch_kl, ess and is_clip_frac."""
+        grad_norm (before clipping), tokens, lr, updates (0 when the member had no samples); with
+        an importance cap also mismatch_kl, ess and is_clip_frac, with `kl_loss_coef` kl_loss."""
         try:
             return {
-                slot: self._update_member(slot, rows, learning_rates[slot])
+                slot: self._update_member(slot, rows, hyperparameters[slot])
                 for slot, rows in samples.items()
             }
         finally:
@@ -148,7 +156,7 @@ class TorchLearner:
                 group["weight_decay"] = self.config.weight_decay
 
     def _update_member(
-        self, slot: int, samples: Sequence[TrainingSample], learning_rate: float
+        self, slot: int, samples: Sequence[TrainingSample], settings: Hyperparameters
     ) -> dict[str, float]:
         tokens, whole = self._sum_over_ranks(
             [sum(len(s.completion.token_ids) for s in samples), sum(map(length, samples))]
@@ -157,9 +165,12 @@ class TorchLearner:
             return {"updates": 0.0, "tokens": 0.0}
         optimizer = self._optimizers[slot]
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate
+            group["lr"] = settings.lr
+            if settings.weight_decay is not None:
+                group["weight_decay"] = settings.weight_decay
         device = next(self.model.parameters()).device
-        totals = dict.fromkeys(metric_names(self._importance_cap), 0.0)
+        names = metric_names(self._importance_cap, settings.kl_loss_coef)
+        totals = dict.fromkeys(names, 0.0)
         share, limit = self.shares_prompts, self.config.most_tokens
         if self.parallel:
             limit = piece_tokens(int(whole), limit)
@@ -178,6 +189,8 @@ class TorchLearner:
                     self.config.clip_ratio,
                     self._importance_cap,
                     self._policy_loss,
+                    settings.kl_loss_coef,
+                    self.bank.adapters_active(torch.full_like(routes, NO_ADAPTER)),
                 )
                 (loss / tokens).backward()
             if not has_rows:
@@ -195,7 +208,10 @@ class TorchLearner:
             optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         figures = finish_metrics(totals)
-        return {**figures, "grad_norm": float(norm), "tokens": tokens, "updates": float(sound)}
+        figures |= {"grad_norm": float(norm), "tokens": tokens, "lr": settings.lr}
+        if settings.weight_decay is not None:
+            figures["weight_decay"] = settings.weight_decay
+        return {**figures, "updates": float(sound)}
 
     def share(self, slot: int) -> None:
         """Sends the first rank's factors of a member to all others."""

@@ -16,6 +16,7 @@ from azr_population.engines.engine import Rollout
 from azr_population.engines.rollouts import RolloutSettings, Served
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
+from azr_population.method.export import BEST
 from azr_population.method.members.member import Rating
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import metrics_of_members
@@ -78,13 +79,15 @@ def find_targets(path: Path, members: str = "all", base: Path | None = None) -> 
 
 
 def find_target(name: str, base: Path | None = None) -> EvalTarget:
-    """The one model that `RUN/MEMBER`, `RUN/base`, a PEFT folder or a base's folder names; `base`
-    or `nano` alone is the embedded one. Raises UserError."""
+    """The one model that `RUN/MEMBER`, `RUN/best`, `RUN/base`, a PEFT folder or a base names;
+    `base` or `nano` alone is the embedded one. Raises UserError."""
     path = Path(name)
     if name in (BASE, "nano") and not path.exists():
         path = base or Path(nano_base_path())
     if not (path.parent / "config.yaml").is_file():
         return find_targets(path, base=base)[-1]
+    if path.name == BEST:
+        return find_targets(RunDirectory(path.parent).member(BEST), base=base)[-1]
     targets = {target.name: target for target in find_targets(path.parent, base=base)}
     if path.name not in targets:
         raise UserError(f"{path.parent} has no member {path.name}; it has {', '.join(targets)}")
@@ -93,7 +96,7 @@ def find_target(name: str, base: Path | None = None) -> EvalTarget:
 
 def _of_run(path: Path, members: str, base: Path | None) -> list[EvalTarget]:
     run = RunDirectory(path)
-    folders = [folder for folder in sorted(run.members.glob("*")) if folder.is_dir()]
+    folders = [folder for folder in sorted(run.members.glob("*_*")) if folder.is_dir()]
     if not folders:
         raise UserError(f"{path}: there is no member in {run.members}; did the run save any?")
     used = _base_of(folders[0], base)

@@ -27,7 +27,9 @@ from azr_population.bases.nano.exam import CORE, draw_task
 from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.load import load_config
 from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.domains.format import Format
+from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
+from azr_population.engines.text import TextEngine
 from azr_population.hosts.local.engine import open_engine
 from azr_population.method.exam import Exam, held_out_exam
 from azr_population.method.step import SelfPlay
@@ -132,13 +134,15 @@ def _learn_gold(game: SelfPlay, steps: int) -> None:
         tasks = [
             draw_task(grammar, TaskType.CODE_O, stratum, rng.randrange(60), 60) for stratum in drawn
         ]
-        rows = _right_answers(game, tasks, student.slot)
-        game.tools.engine.update({student.slot: rows}, {student.slot: budget.student_lr})
+        rows = right_answers(game.tools.engine, game.tools.format, tasks, student.slot)
+        hyperparameters = {student.slot: Hyperparameters(budget.student_lr)}
+        game.tools.engine.update({student.slot: rows}, hyperparameters)
 
 
-def _right_answers(game: SelfPlay, tasks: Sequence[Task], slot: int) -> list[TrainingSample]:
+def right_answers(
+    engine: TextEngine, format: Format, tasks: Sequence[Task], slot: int
+) -> list[TrainingSample]:
     """Rows that the member at `slot` learns from as from right answers of its own."""
-    engine, format = game.tools.engine, game.tools.format
     prompts = engine.encode([format.solve_prompt(task) for task in tasks])
     answers = [format.write_answer(task) for task in tasks]
     encoded = engine.tokenizer(answers, add_special_tokens=False)["input_ids"]

@@ -12,6 +12,8 @@ from azr_population.weights.adapter import Adapter
 from azr_population.weights.model_card import base_name
 from azr_population.weights.peft_folder import save_adapter
 
+BEST = "best"
+"""The folder among a run's members that holds the one which did best at an eval."""
 _DOES = {
     Role.TEACHER: "proposes tasks",
     Role.STUDENT: "solves tasks",
@@ -28,16 +30,44 @@ def export_members(
 ) -> None:
     """Writes every member, read by its slot, as a PEFT folder on `base` into `folder`, by default
     the run's members; each is put in place whole, with a card that tells where it comes from."""
-    births = {str(birth.get("child")): birth for birth in run.lineage()}
-    known = run.environment().get("base")
-    about = {
-        "run": "/".join(run.path.resolve().parts[-2:]),
-        "base": base_name(base) + (f", weights {known}" if known else ""),
-    }
+    births = _births(run)
     for member in population.roster:
-        facts = card(member, population.step, births.get(member.name)) | about
+        facts = card(member, population.step, births.get(member.name)) | _about(run, base)
         with replacing_folder((folder or run.members) / check_name(member.name)) as place:
             save_adapter(read(member.slot), place, base, facts)
+
+
+def keep_best(
+    scores: Mapping[str, float],
+    best_before: float | None,
+    population: Population,
+    read: Callable[[int], Adapter],
+    run: RunDirectory,
+    base: str,
+) -> None:
+    """Writes the member that did best at an eval, of `scores` by name, as `members/best`, where it
+    beats the best score of the run's earlier evals, or there is none."""
+    name = max(scores, key=lambda name: scores[name])
+    folder = run.members / BEST
+    if best_before is not None and scores[name] <= best_before and folder.is_dir():
+        return
+    member = population.roster[name]
+    facts = card(member, population.step, _births(run).get(name)) | _about(run, base)
+    with replacing_folder(folder) as place:
+        save_adapter(read(member.slot), place, base, facts | {"eval": f"{scores[name]:.4f}"})
+
+
+def _births(run: RunDirectory) -> dict[str, Mapping[str, Any]]:
+    """Each child's last line of `lineage.jsonl`."""
+    return {str(birth.get("child")): birth for birth in run.lineage()}
+
+
+def _about(run: RunDirectory, base: str) -> dict[str, str]:
+    weights = run.environment().get("base")
+    return {
+        "run": "/".join(run.path.resolve().parts[-2:]),
+        "base": base_name(base) + (f", weights {weights}" if weights else ""),
+    }
 
 
 def card(member: Member, step: int, birth: Mapping[str, Any] | None) -> dict[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from azr_population.config.schema import EvalConfig
 from azr_population.method.clock import PhaseClock
@@ -18,6 +19,8 @@ from azr_population.method.record import StepRecords, flatten
 from azr_population.method.rows import Practice, Row
 from azr_population.method.skill import by_crossplay, by_exam
 from azr_population.method.tools import Tools
+from azr_population.runs import RunDirectory
+from azr_population.runs.run_warnings import find_warnings
 from azr_population.weights.lowrank import mean_cosine
 
 
@@ -169,3 +172,20 @@ class MeasureSkill(Observer):
                 f"(reliability {self._reliability:.2f}): which of them was replaced is chance"
             )
         self._reliability = None
+
+
+class Warn(Observer):
+    """Notes what goes wrong, once, in the step in which it begins (`runs/run_warnings.py`)."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self._lines: list[dict[str, Any]] | None = None
+        self._evals: list[dict[str, Any]] = []
+
+    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+        if self._lines is None:  # a resumed run has some
+            self._lines, self._evals = list(self._run.metrics()), list(self._run.evals())
+        self._lines.append(records.metrics)
+        self._evals += records.evals
+        found = find_warnings(self._lines, self._evals)
+        records.notes += [one.text for one in found if one.step == population.step]

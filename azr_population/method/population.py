@@ -11,6 +11,7 @@ from typing import Any
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
 from azr_population.domains.buffer import TaskBuffer
 from azr_population.domains.domain import Domain
+from azr_population.engines.engine import Hyperparameters
 from azr_population.errors import UserError
 from azr_population.method import record
 from azr_population.method.matchmaking import Match, Matchmaker
@@ -22,6 +23,9 @@ from azr_population.method.shares import Dealer
 from azr_population.method.turnover import MakeChild, Turnover, rate_matches
 from azr_population.runs.streams import Streams
 
+WINDOW = 10
+"""Steps over which a teacher's solve rate is taken."""
+
 
 def matchmaker_of(settings: MatchmakingConfig) -> Matchmaker:
     """Ratings and matches as a run's `matchmaking` group wants them; raises UserError."""
@@ -31,6 +35,15 @@ def matchmaker_of(settings: MatchmakingConfig) -> Matchmaker:
         forfeit=settings.invalid_counts_as_loss,
     )
     return Matchmaker(ratings, settings.weighting, settings.options)
+
+
+def rate_factor(solve_rates: Sequence[float], low: float, high: float) -> float:
+    """What a teacher's learning rate is scaled by: how far inside [low, high] the mean of these
+    solve rates lies, 1 in the middle, 0 at the ends and outside; 1 before there is any."""
+    if not solve_rates:
+        return 1.0
+    rate = sum(solve_rates) / len(solve_rates)
+    return max(0.0, min(rate - low, high - rate)) / ((high - low) / 2)
 
 
 class Population:
@@ -52,8 +65,12 @@ class Population:
         self.ratings = self.matchmaker.ratings
         self.roster = Roster.make(config.teachers, config.students, self.ratings.initial)
         self.turnover = Turnover(evolution, self.streams, self.ratings.initial)
+        for member in self.roster:
+            self.turnover.draw_hyperparameters(member)
         self.buffer = TaskBuffer(buffer_size)
         """Valid tasks of earlier steps: one that comes again is a copy."""
+        self.solve_rates: dict[str, list[float]] = {}
+        """Of each teacher's valid tasks, in its last `WINDOW` steps that had any."""
         self.step = 0
         self.matches: list[Match] = []
         self._dealer = Dealer([])
@@ -71,14 +88,24 @@ class Population:
         """The match of every row of proposals, by the slots of its teachers; see `Dealer.deal`."""
         return self._dealer.deal(teachers)
 
-    def learning_rates(self) -> dict[int, float]:
-        """AdamW's step of every member, by slot."""
-        rates = {
-            Role.TEACHER: self.config.teacher_lr,
-            Role.STUDENT: self.config.student_lr,
-            Role.AGENT: self.config.agent_lr,
+    def hyperparameters(self) -> dict[int, Hyperparameters]:
+        """How every member is to be updated in this step, by slot."""
+        config = self.config
+        of_role = {
+            Role.TEACHER: Hyperparameters(config.teacher_lr, config.teacher_kl_loss_coef),
+            Role.STUDENT: Hyperparameters(config.student_lr, config.student_kl_loss_coef),
+            Role.AGENT: Hyperparameters(config.agent_lr, config.agent_kl_loss_coef),
         }
-        return {member.slot: rates[member.role] for member in self.roster}
+        settings = {
+            member.slot: of_role[member.role]._replace(**member.hyperparameters)
+            for member in self.roster
+        }
+        if config.teacher_target_solve_rate:
+            for teacher in self.roster.sub_populations.get(Role.TEACHER, ()):
+                lr, rates = settings[teacher.slot].lr, self.solve_rates.get(teacher.name)
+                lr *= rate_factor(rates or (), *config.teacher_target_solve_rate)
+                settings[teacher.slot] = settings[teacher.slot]._replace(lr=lr)
+        return settings
 
     def best_student(self) -> Member:
         """The student with the best conservative rating."""
@@ -129,6 +156,11 @@ class Population:
             self.step, self.roster, rows, practice, updates, wins, self.domain
         )
         metrics |= self.turnover.metrics(self.step, len(births))
+        for teacher in self.roster.teachers:
+            rate = record.mean(row.solve_rate for row in rows if row.match.teacher is teacher)
+            if rate is not None:
+                recent = [*self.solve_rates.get(teacher.name, ()), rate]
+                self.solve_rates[teacher.name] = recent[-WINDOW:]
         generator = self.streams.numpy("buffer", self.step)
         for row in rows:
             if row.task is not None:
@@ -142,6 +174,7 @@ class Population:
             "step": self.step,
             "roster": self.roster.to_json(),
             "buffer": self.buffer.state(),
+            "solve_rates": self.solve_rates,
             **self.turnover.state(),
         }
 
@@ -157,4 +190,5 @@ class Population:
         self.step = state["step"]
         self.roster = roster
         self.buffer.load_state(state["buffer"])
+        self.solve_rates = {name: list(rates) for name, rates in state["solve_rates"].items()}
         self.turnover.load_state(state)

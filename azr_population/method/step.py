@@ -71,7 +71,7 @@ class SelfPlay:
         with clock("advantage"):
             samples = advantage(rows, population, replays)
         with clock("update"):
-            updates = update(tools.engine, samples, population.learning_rates())
+            updates = update(tools.engine, samples, population.hyperparameters())
         rows = by_match(rows)
         practice = practice_of(replays)
         observers.updated(rows, practice)

@@ -1,13 +1,13 @@
 """What members train on: who is credited for which row, and by how much."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from azr_population.config.schema import MembersConfig, PopulationConfig
-from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.text import TextEngine
 from azr_population.method.advantages import ADVANTAGES, BASELINES, RAW
 from azr_population.method.population import Population
@@ -142,14 +142,17 @@ def advantages(
     return values
 
 
-def samples(rows: Sequence[TrainingRow], config: MembersConfig) -> dict[int, list[TrainingSample]]:
-    """Each member's rows with their advantages, by slot; rows that teach nothing are left out."""
-    kept: dict[int, list[TrainingSample]] = {}
+def samples(
+    rows: Sequence[TrainingRow], config: MembersConfig, held: Container[int] = ()
+) -> dict[int, list[TrainingSample]]:
+    """Each member's rows with their advantages, by slot. Rows that teach nothing are left out, but
+    for members in the slots `held`: near the base, by `kl_loss_coef`, they are held in all rows."""
+    chosen: dict[int, list[TrainingSample]] = {}
     for row, value in zip(rows, advantages(rows, config), strict=True):
-        of_member = kept.setdefault(row.slot, [])
-        if value is not None:
-            of_member.append(TrainingSample(row.completion, value))
-    return kept
+        of_member = chosen.setdefault(row.slot, [])
+        if value is not None or row.slot in held:
+            of_member.append(TrainingSample(row.completion, value or 0.0))
+    return chosen
 
 
 def advantage(
@@ -159,12 +162,16 @@ def advantage(
     generator = population.streams.numpy("attempts", population.step)
     matched = [row for row in rows if row.match in population.matches]
     drawn = attempts(matched, replays, population.config, generator)
-    return samples([*proposals(rows), *drawn], population.config)
+    settings = population.hyperparameters().items()
+    held = [slot for slot, of_member in settings if of_member.kl_loss_coef]
+    return samples([*proposals(rows), *drawn], population.config, held)
 
 
 def update(
-    engine: TextEngine, credited: Mapping[int, list[TrainingSample]], rates: Mapping[int, float]
+    engine: TextEngine,
+    credited: Mapping[int, list[TrainingSample]],
+    hyperparameters: Mapping[int, Hyperparameters],
 ) -> dict[int, dict[str, float]]:
     """Trains every member; what the engine says of each, by slot, and how many `rows` it had."""
-    figures = engine.update(credited, rates)
+    figures = engine.update(credited, hyperparameters)
     return {slot: {**own, "rows": len(credited[slot])} for slot, own in figures.items()}

@@ -1,9 +1,12 @@
 """Rating the matches of a step and replacing members: the same in local runs and inside AZR."""
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from azr_population.config.schema import EvolutionConfig
 from azr_population.method import record
@@ -97,6 +100,10 @@ class Turnover:
         child.generation += 1
         child.born = step
         child.step_sizes = {**used[0].step_sizes, **made.step_sizes}
+        child.hyperparameters = {
+            name: self._inherited(child, name, used[0].hyperparameters[name], step)
+            for name in child.hyperparameters
+        }
         self.credit.birth(step, made.operator, child.name, used[0].name, replacement.victim_fitness)
         return LineageRecord(
             step=step,
@@ -106,12 +113,30 @@ class Turnover:
             operator=made.operator,
             options=made.options,
             step_sizes=made.step_sizes,
+            hyperparameters=dict(child.hyperparameters),
             seed=seed,
             mu=child.rating.mu,
             sigma=child.rating.sigma,
             victim_fitness=replacement.victim_fitness,
             parent_fitness=replacement.parent_fitness[: len(used)],
         )
+
+    def draw_hyperparameters(self, founder: Member) -> None:
+        """Gives a founder its own of what evolves."""
+        for name, how in self.settings.hyperparameters.items():
+            if founder.role.value in how.roles:
+                generator = self._streams.numpy(f"{name} {founder.name}")
+                founder.hyperparameters[name] = log_uniform(how.init, generator)
+
+    def _inherited(self, child: Member, name: str, value: float, step: int) -> float:
+        """A child's hyperparameter where its first parent's is `value`."""
+        how = self.settings.hyperparameters[name]  # type: ignore[index]
+        if not how.inherit:
+            return child.hyperparameters[name]
+        generator = self._streams.numpy(f"{name} {child.name}", step)
+        if generator.random() < how.resample:
+            return log_uniform(how.init, generator)
+        return value * how.perturb[int(generator.integers(len(how.perturb)))]
 
     def _recipe(self, parent: Member) -> dict[str, Any]:
         """The keywords of `breed` for a child whose first parent is `parent`, as plain data."""
@@ -122,6 +147,12 @@ class Turnover:
             "adapt": settings.adaptive_tau if settings.adaptive else 0.0,
             "inherited": dict(parent.step_sizes),
         }
+
+
+def log_uniform(bounds: Sequence[float], generator: np.random.Generator) -> float:
+    """A number between two positive ones, whose logarithm is uniform."""
+    low, high = map(math.log, bounds)
+    return math.exp(generator.uniform(low, high))
 
 
 def rate_matches(

@@ -157,12 +157,13 @@ def _digest(path: Path) -> str:
 
 
 def members_digest(folder: Path) -> str:
-    """SHA-256 over all members' weights in a run's `members` folder, in order of their names.
+    """SHA-256 over all members' weights in a run's `members` folder, in order of their names;
+    `best` is a copy.
 
     Two runs with the same digest ended with bit-identical members.
     """
     total = hashlib.sha256()
-    for path in sorted(folder.glob("*/adapter_model.safetensors")):
+    for path in sorted(folder.glob("*_*/adapter_model.safetensors")):
         if not path.parent.name.startswith("."):
             total.update(path.parent.name.encode())
             total.update(bytes.fromhex(_digest(path)))

@@ -84,13 +84,12 @@ class Bank:
         listed = members.tolist()
         if members.dim() != 1 or not listed or listed != sorted(listed):
             raise ValueError("members must be a non-empty ascending vector, one slot per row")
-        if listed[-1] < 0:
-            yield
-            return
-        if listed[0] < 0 or listed[-1] >= self.slots:
+        bare = listed[-1] < 0
+        if not bare and (listed[0] < 0 or listed[-1] >= self.slots):
             raise ValueError(f"members {listed[0]}..{listed[-1]} are not in 0..{self.slots - 1}")
         before = self._route
-        self._route = route_of(tuple(listed), self.device, dtype or self.dtype)
+        dtype = dtype or self.dtype
+        self._route = None if bare else route_of(tuple(listed), self.device, dtype)
         try:
             yield
         finally:

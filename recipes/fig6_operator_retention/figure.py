@@ -17,7 +17,9 @@ from statistics import mean, median
 import altair as alt
 import pandas as pd
 from recovery import (
+    EQUIVALENT,
     Unit,
+    equivalence,
     faults,
     margin_of,
     over_seeds,
@@ -83,8 +85,8 @@ def table(arms: Arms, margin: float) -> str:
     lines = [
         "| arm | at birth | worse / better at birth | back at the parent's level | median steps "
         f"| level with the untouched parent | median steps | to the untouched at step {last} "
-        "| verdict |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"| equal within {100 * EQUIVALENT:g} points (TOST) | verdict |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for arm, seeds in arms.items():
         units = [unit for seed, unit in sorted(seeds.items()) if seed in arms["untouched"]]
@@ -101,12 +103,16 @@ def table(arms: Arms, margin: float) -> str:
             f"{worse} / {better} of {len(units)}",
             counted(still),
             middle(still),
-            *(("-", "-", "-", "-") if arm == "untouched" else ()),
+            *(("-", "-", "-", "-", "-") if arm == "untouched" else ()),
             *(() if arm == "untouched" else (counted(level), middle(level))),
             *(
                 ()
                 if arm == "untouched"
-                else (shown(over_seeds(ends)), verdict_of(arms, arm, margin))
+                else (
+                    shown(over_seeds(ends)),
+                    f"p = {equivalence([end / 100 for end in ends]):.3f}",
+                    verdict_of(arms, arm, margin),
+                )
             ),
         ]
         lines.append(f"| {' | '.join(cells)} |")

@@ -22,6 +22,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from scipy.stats import ttest_1samp
+
 LARGEST_MARGIN = 0.02
 MARGIN_OF_GAIN = 0.25
 LOST = ("reset", "noise")
@@ -135,6 +137,19 @@ def faults(verdicts: dict[str, str]) -> list[str]:
 def margin_of(parents: Sequence[float], base: float) -> float:
     """The loss of expected solve rate that recovery has to rule out, from the parents' scores."""
     return min(LARGEST_MARGIN, MARGIN_OF_GAIN * max(mean(parents) - base, 0.0))
+
+
+EQUIVALENT = 0.015
+"""The difference of expected solve rate within which a child counts as equal to its parent."""
+
+
+def equivalence(ends: Sequence[float], bound: float = EQUIVALENT) -> float:
+    """The p-value of two one-sided t-tests (TOST, Schuirmann 1987) over seeds: small where the mean
+    difference is shown to lie within `bound` on both sides; 1 for fewer than two seeds."""
+    if len(ends) < 2:
+        return 1.0
+    sides = ((-bound, "greater"), (bound, "less"))
+    return max(float(ttest_1samp(ends, at, alternative=side).pvalue) for at, side in sides)
 
 
 def over_seeds(values: Sequence[float]) -> tuple[float, float]:

@@ -63,7 +63,7 @@ class Retention:
         self.school.enter(self.school.fresh[number])
         rates = []
         for step in range(1, self.arguments.parent_steps + 1):
-            rates.append(self.school.train(f"parent {number}", f"parent luck {number}", step))
+            rates.append(self.school.teach(f"parent {number}", f"parent luck {number}", step))
             if step % 20 == 0:
                 self.say(f"parent {number}, step {step}: solves {sum(rates[-20:]) / 20:.3f}")
         solved = self.school.sit_exam()
@@ -169,6 +169,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--tasks", type=int, default=48, help="tasks a member and step")
     parser.add_argument("--attempts", type=int, default=8)
+    parser.add_argument("--parents", default="rewards", choices=("rewards", "right_answers"))
     parser.add_argument("--baseline", default="positive_only", help="population.student_advantage")
     parser.add_argument("--exam", type=int, default=1200, help="tasks of the nano exam")
     parser.add_argument("--rank", type=int, default=8)
@@ -183,6 +184,8 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     arguments = parser.parse_args(words)
     if bool(arguments.base) != bool(arguments.seed_file):
         parser.error("--base and --seed-file go together")
+    if arguments.base and arguments.parents == "right_answers":
+        parser.error("--parents right_answers is for the nano base, whose tasks have one answer")
     if min(arguments.seeds) < 1 or max(arguments.seeds) > 9:
         parser.error("--seeds are numbers from 1 to 9")
     return arguments

@@ -25,7 +25,8 @@ from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import Format
 from azr_population.engines.assembly import EngineSettings, text_engine
-from azr_population.engines.engine import Completion, Sampling, TrainingSample
+from azr_population.engines.engine import Completion, Hyperparameters, Sampling, TrainingSample
+from azr_population.measuring.gate import right_answers
 from azr_population.method.advantages import BASELINES, RAW, task_relative
 from azr_population.method.phases import seed_tasks
 from azr_population.method.rewards import student_reward
@@ -36,6 +37,9 @@ from azr_population.weights.adapter import Adapter, LoraSpec
 O = TaskType.CODE_O  # noqa: E741
 CORE_SHARE = 0.2
 """Of the training tasks, as when a base is accepted; the rest is its long tail."""
+RIGHT_EACH = 4
+"""Attempts of a step by rewards for which a step by right answers has one answer: about as many of
+the attempts are right and teach something."""
 SLOT = 0
 """Of the one member that is trained at a time."""
 
@@ -85,6 +89,18 @@ class School:
         """The member as it is now."""
         return self._engine.read(SLOT)
 
+    def teach(self, tasks: str, luck: str, step: int) -> float:
+        """One step of a parent: by rewards as `train`, or on the right answers to its tasks, which
+        teach several times as much."""
+        if self._arguments.parents == "rewards":
+            return self.train(tasks, luck, step)
+        arguments, generator = self._arguments, self.streams.numpy(tasks, step)
+        count = arguments.tasks * arguments.attempts // RIGHT_EACH
+        chosen = [self._pool[i] for i in generator.choice(len(self._pool), count, replace=False)]
+        samples = right_answers(self._engine, self.format, chosen, SLOT)
+        self._engine.update({SLOT: samples}, {SLOT: Hyperparameters(arguments.learning_rate)})
+        return 1.0
+
     def train(self, tasks: str, luck: str, step: int) -> float:
         """One policy-gradient step; the share of attempts that solved.
 
@@ -114,7 +130,7 @@ class School:
             for completion, advantage in zip(completions, worth, strict=True)
             if advantage is not None
         ]
-        self._engine.update({SLOT: samples}, {SLOT: arguments.learning_rate})
+        self._engine.update({SLOT: samples}, {SLOT: Hyperparameters(arguments.learning_rate)})
         solved = [one for group in answers for _, _, one in group]
         return sum(solved) / len(solved)
 

@@ -13,8 +13,11 @@ import pytest
 from refusals import refuses
 
 from azr_population.analysis import html
+from azr_population.analysis.figures import Figures
+from azr_population.analysis.frame import read_run
 from azr_population.analysis.html import cut, embedded, render
 from azr_population.analysis.report import closing, environment_table, write_report
+from azr_population.runs import RunDirectory
 
 WriteRun = Callable[..., Path]
 MakeRun = Callable[..., dict[str, list[dict[str, Any]]]]
@@ -322,3 +325,17 @@ def _levels(column: Any) -> list[Any]:
     return (
         [column["levels"][code] for code in column["codes"]] if isinstance(column, dict) else column
     )
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_rates_that_evolve_are_shown_over_time(tmp_path: Path, apart: bool) -> None:
+    run = RunDirectory(tmp_path / "run")
+    run.create("seed: 1\n", {})
+    rates = (1e-3, 1e-4 if apart else 1e-3)
+    run.append(
+        "metrics",
+        [{"step": s, **{f"student_{i}/lr": v for i, v in enumerate(rates)}} for s in range(1, 5)],
+    )
+    drawn = Figures(read_run(run.path), [], 4)
+    drawn.add_hyperparameters()
+    assert len(drawn.figures.get("training", [])) == apart

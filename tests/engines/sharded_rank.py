@@ -18,7 +18,7 @@ import transformers
 from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.base_model import load_base
-from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
@@ -27,7 +27,7 @@ from azr_population.weights.adapter import LoraSpec
 IMPORTED = (transformers.AutoModelForCausalLM, transformers.PreTrainedTokenizerFast)
 
 RANKS, MEMBERS, STEPS = 2, 3, 2
-RATES = dict.fromkeys(range(MEMBERS), 1e-3)
+RATES = dict.fromkeys(range(MEMBERS), Hyperparameters(1e-3))
 SHARES = {0: ([0, 1, 2, 3, 4, 5], [0]), 1: ([6, 7, 8], []), 2: ([], [9, 10])}
 """By member the rows of each rank: uneven, and none at all."""
 

@@ -7,7 +7,7 @@ import torch
 from refusals import refuses
 
 from azr_population.engines.canary import Canary
-from azr_population.engines.engine import NO_ADAPTER, Sampling, TrainingSample
+from azr_population.engines.engine import NO_ADAPTER, Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.local import LocalEngine
 from azr_population.engines.torch_rollout import TorchRollout
 from azr_population.errors import UserError
@@ -83,9 +83,9 @@ def test_an_engine_checks_what_changed_before_it_samples(pair, monkeypatch):
     monkeypatch.setattr(rollout, "push", lambda slot, adapter: None)
     samples = {2: [TrainingSample(one, 1.0 - 2 * i) for i, one in enumerate(written[4:])]}
     # Nothing that was pushed is checked twice, and a member without an update is not pushed.
-    engine.update({0: []}, {0: 1.0})
+    engine.update({0: []}, {0: Hyperparameters(1.0)})
     engine.generate(prompts, slots, Sampling(8), 1)
-    engine.update(samples, {2: 1.0})
+    engine.update(samples, {2: Hyperparameters(1.0)})
     with refuses("student_0"):
         engine.generate(prompts, slots, Sampling(8), 1)
 
@@ -143,7 +143,9 @@ def test_the_learner_computes_only_while_the_sampler_sleeps(pair, monkeypatch):
     checked = ["generate", "sleep", "log_probs", "wake"]
     assert happened == [*checked, "generate"]
     engine.log_probs([one.prompt_ids], [one.token_ids], [2])
-    engine.update({2: [TrainingSample(one, 1.0), TrainingSample(other, -1.0)]}, {2: 1e-3})
+    engine.update(
+        {2: [TrainingSample(one, 1.0), TrainingSample(other, -1.0)]}, {2: Hyperparameters(1e-3)}
+    )
     engine.generate([[3, 4, 5]], [2], Sampling(8), 2)
     assert happened[5:] == [
         *("sleep", "log_probs", "wake", "sleep", "update", "wake", "push"), *checked, "generate",

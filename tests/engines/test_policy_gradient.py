@@ -1,13 +1,26 @@
-"""Truncated importance sampling: what a sampler that is not the learner does to an update."""
+"""Truncated importance sampling, and the KL divergence from the base in the loss."""
 
 from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
 
-from azr_population.engines.engine import Sampling, TrainingSample
+from azr_population.bases.nano import nano_base_path
+from azr_population.engines.base_model import load_base
+from azr_population.engines.engine import (
+    NO_ADAPTER,
+    Completion,
+    Hyperparameters,
+    Sampling,
+    TrainingSample,
+)
+from azr_population.engines.micro_batches import PromptGroup, collate
+from azr_population.engines.policy_gradient import policy_loss
+from azr_population.engines.torch_rollout import make_bank
+from azr_population.weights.adapter import LoraSpec
 
-RATES = {0: 1e-2}
+RATES = {0: Hyperparameters(1e-2)}
 
 
 def written(engine, shift=0.0):
@@ -64,3 +77,59 @@ def test_the_effective_sample_size_falls_when_weights_differ(another_engine):
     ]
     figures = engine.update({0: [*uneven, *rows[3:]]}, RATES)[0]
     assert 0.4 < figures["ess"] < 0.75
+
+
+def test_the_gradient_of_the_kl_term_is_that_of_its_closed_form_on_the_nano_base():
+    model, _ = load_base(nano_base_path(), "float32", "cpu")
+    bank = make_bank(model, LoraSpec(rank=4, alpha=8.0), [torch.Generator().manual_seed(1)])
+    with torch.no_grad():
+        for factor in bank.parameters_of(0):
+            factor += 0.02 * torch.randn(factor.shape, generator=torch.Generator().manual_seed(2))
+    prompt, answer, coefficient = (5, 9, 12, 7), (31, 8, 44, 3, 17), 0.3
+    ids, slot = torch.tensor([[*prompt, *answer]]), torch.zeros(1, dtype=torch.long)
+
+    def scores():
+        every = torch.log_softmax(model(input_ids=ids).logits[0, 3:-1], dim=-1)
+        return every.gather(-1, torch.tensor(answer)[:, None])[:, 0]
+
+    with bank.adapters_active(slot):
+        ours = scores()
+    ratio = scores().detach() - ours
+    expected = coefficient * (ratio.exp() - 1 - ratio).sum()
+    gradients = torch.autograd.grad(expected, bank.parameters_of(0))
+    done = Completion(0, prompt, answer, tuple(ours.tolist()), True)
+    batch = collate([PromptGroup((TrainingSample(done, 0.0),))], torch.device("cpu"))
+    with bank.adapters_active(slot):
+        loss, metrics = policy_loss(
+            model,
+            batch,
+            0.2,
+            kl_loss_coef=coefficient,
+            without_adapters=bank.adapters_active(slot + NO_ADAPTER),
+        )
+        loss.backward()
+    assert metrics["kl_loss"] == pytest.approx(float(expected) / coefficient, rel=1e-4) and expected
+    for factor, gradient in zip(bank.parameters_of(0), gradients, strict=True):
+        assert torch.allclose(factor.grad, gradient, rtol=1e-3, atol=1e-6)
+
+
+def test_a_large_coefficient_keeps_a_member_at_the_base(another_engine):
+    drift = {}
+    for coefficient in (0.0, 1e-6, 100.0):
+        engine = another_engine()
+        with torch.no_grad():
+            for factor in engine.bank.parameters_of(0)[1::2]:
+                nn.init.zeros_(factor)
+        rows = [TrainingSample(row.completion, abs(row.advantage)) for row in written(engine)]
+        settings = {0: Hyperparameters(3e-3, coefficient)}
+        figures = [engine.update({0: rows}, settings)[0] for _ in range(20)]
+        assert ("kl_loss" in figures[0]) == bool(coefficient)
+        prompts, answers = zip(
+            *[(row.completion.prompt_ids, row.completion.token_ids) for row in rows], strict=True
+        )
+        base, ours = (
+            torch.cat(engine.engine.log_probs(prompts, answers, [slot] * len(rows))[0])
+            for slot in (NO_ADAPTER, 0)
+        )
+        drift[coefficient] = float((ours - base).abs().mean())
+    assert drift[100.0] < 0.05 * drift[0.0] and drift[1e-6] == pytest.approx(drift[0.0], rel=1e-2)

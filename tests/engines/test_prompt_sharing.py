@@ -10,7 +10,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForC
 from azr_population.engines import attention
 from azr_population.engines.attention import use_strided_attention
 from azr_population.engines.decoding import decode
-from azr_population.engines.engine import Sampling, TrainingSample
+from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.prompt_sharing import shares_prompts
 
 PROMPTS = ["abc de fgh", "hello", "x", "a longer prompt 12"]
@@ -121,7 +121,9 @@ def test_an_update_is_the_one_without(another_engine):
         for group in groups
         for number, one in enumerate(group)
     ]
-    plain, shared = (engine.update({0: samples}, {0: 1e-3})[0] for engine in engines)
+    plain, shared = (
+        engine.update({0: samples}, {0: Hyperparameters(1e-3)})[0] for engine in engines
+    )
     assert plain["tokens"] == shared["tokens"]
     for name in ("loss", "entropy", "grad_norm"):
         assert shared[name] == pytest.approx(plain[name], rel=1e-4, abs=1e-6)
@@ -137,5 +139,7 @@ def test_an_update_shares_where_it_may_and_not_where_it_must_not(another_engine)
         layer.register_forward_hook(
             lambda module, given, told, seen=seen: seen.append(given[0].shape[:2].numel())
         )
-        engine.update({0: [TrainingSample(replace(one), 1.0) for one in group]}, {0: 1e-3})
+        engine.update(
+            {0: [TrainingSample(replace(one), 1.0) for one in group]}, {0: Hyperparameters(1e-3)}
+        )
     assert sum(rows[True]) < 0.5 * sum(rows[False])

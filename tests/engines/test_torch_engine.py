@@ -7,11 +7,11 @@ from refusals import refuses
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.assembly import EngineSettings, check_learner, text_engine
 from azr_population.engines.base_model import load_base
-from azr_population.engines.engine import Sampling, TrainingSample
+from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
 from azr_population.errors import UserError
 from azr_population.registry import trust
 
-RATES = {0: 1e-2, 1: 1e-2, 2: 1e-2}
+RATES = {0: Hyperparameters(1e-2), 1: Hyperparameters(1e-2), 2: Hyperparameters(1e-2)}
 
 
 def factors(engine, slot):
@@ -182,12 +182,12 @@ def test_optimizer_and_policy_loss_are_those_that_the_configuration_names(anothe
     before = factors(engine, 1)
     (one, *_) = sampled(engine, 1)
     far = replace(one, logprobs=tuple(value - 1.0 for value in one.logprobs))
-    engine.update({1: [TrainingSample(far, 1.0)]}, {1: 1e-3})
+    engine.update({1: [TrainingSample(far, 1.0)]}, {1: Hyperparameters(1e-3)})
     # Clipped, a ratio of e has no gradient; AdamW's first step is 1e-3 for every weight.
     moved = max(float((a - b).abs().max()) for a, b in zip(before, factors(engine, 1), strict=True))
     assert moved > 0 and abs(moved - 1e-3) > 1e-5
     clipped = another_engine(optimizer="torch.optim.SGD")
-    clipped.update({1: [TrainingSample(far, 1.0)]}, {1: 1e-3})
+    clipped.update({1: [TrainingSample(far, 1.0)]}, {1: Hyperparameters(1e-3)})
     assert same(before, factors(clipped, 1))
 
 

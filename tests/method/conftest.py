@@ -93,8 +93,8 @@ class ScriptedEngine:
         added = int(output[1]) - int(given[1]) + wrong
         return f"```python\ndef f(a):\n    return a + {added}\n```"
 
-    def update(self, samples, learning_rates):
-        self.updates.append((samples, learning_rates))
+    def update(self, samples, hyperparameters):
+        self.updates.append((samples, hyperparameters))
         return {
             member: {"updates": 1.0, "tokens": sum(len(s.completion.token_ids) for s in rows)}
             for member, rows in samples.items()

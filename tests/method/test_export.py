@@ -11,7 +11,7 @@ from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, Pop
 from azr_population.domains.code.domain import Code
 from azr_population.engines.base_model import fingerprint, load_base
 from azr_population.engines.torch_rollout import make_bank
-from azr_population.method.export import export_members, write_snapshot
+from azr_population.method.export import export_members, keep_best, write_snapshot
 from azr_population.method.members import Rating
 from azr_population.method.population import Population
 from azr_population.runs import RunDirectory
@@ -84,3 +84,23 @@ def test_a_snapshot_is_that_of_its_step(run, adapter):
     write_snapshot(population, lambda slot: adapter, run, BASE)
     text = (run.snapshots / "step_3" / "teacher_0" / "README.md").read_text()
     assert "- name: teacher_0, after step 3" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "scores", "best"),
+    [
+        (None, {"student_0": 0.2, "student_1": 0.3}, "student_1"),
+        (0.25, {"student_0": 0.3, "student_1": 0.1}, "student_0"),
+        (0.3, {"student_0": 0.3, "student_1": 0.1}, "student_1"),
+    ],
+)
+def test_the_best_member_of_all_evals_is_kept(run, adapter, before, scores, best):
+    population = population_of(1, 2)
+    population.step = 1
+    keep_best({"student_1": 0.3}, None, population, lambda slot: adapter, run, BASE)
+    population.step = 7
+    keep_best(scores, before, population, lambda slot: adapter, run, BASE)
+    text = (run.members / "best" / "README.md").read_text()
+    facts = dict(re.findall(r"^- (\w+): (.*)$", text, re.MULTILINE))
+    step = 1 if before == 0.3 else 7
+    assert facts["name"] == f"{best}, after step {step}" and float(facts["eval"]) == 0.3

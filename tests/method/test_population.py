@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
+from refusals import refuses
 
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
 from azr_population.domains.code.domain import Code
@@ -13,7 +15,7 @@ from azr_population.domains.code.task_types import Proposal, Task, TaskType
 from azr_population.engines.engine import Completion
 from azr_population.errors import UserError
 from azr_population.method.evolution.replacement import Replacement
-from azr_population.method.population import Population
+from azr_population.method.population import WINDOW, Population, rate_factor
 from azr_population.method.record import StepRecords, nothing_valid
 from azr_population.method.rows import Answer, Practice, Row
 from azr_population.runs.records import metrics_of_members
@@ -50,6 +52,10 @@ def finish(
     return one.record(made, updates, matches, one.evolve(made, nursery), practice)
 
 
+def rates(of: Population) -> dict[int, float]:
+    return {slot: settings.lr for slot, settings in of.hyperparameters().items()}
+
+
 class Nursery:
     """Makes children by word only."""
 
@@ -71,7 +77,7 @@ def test_the_single_agent_meets_itself_and_is_not_rated() -> None:
     records = finish(one, rows(one, {"agent_0": True}), {}, Nursery())
     assert agent.rating == before and records.matches[0]["proposed"] == 2
     assert "agent_0/mu" not in records.metrics
-    assert one.learning_rates() == {0: 1e-3}
+    assert rates(one) == {0: 1e-3}
 
 
 def test_ratings_follow_the_games_and_the_best_student_is_known() -> None:
@@ -80,7 +86,7 @@ def test_ratings_follow_the_games_and_the_best_student_is_known() -> None:
     finish(one, rows(one, {"student_0": False, "student_1": True}), {}, Nursery())
     assert one.best_student().name == "student_1"
     assert one.roster["student_0"].rating.mu < 25 < one.roster["student_1"].rating.mu
-    assert one.learning_rates() == {0: 1.5e-4, 1: 1.5e-4, 2: 1e-3, 3: 1e-3}
+    assert rates(one) == {0: 1.5e-4, 1: 1.5e-4, 2: 1e-3, 3: 1e-3}
 
 
 def test_forfeits_cost_the_teacher_and_move_no_student() -> None:
@@ -189,3 +195,107 @@ def test_a_step_without_a_valid_proposal_says_so_with_an_example() -> None:
     (note,) = nothing_valid(broken[2:])
     assert note.endswith(repr(texts[2][:200]) + "...") and "\n" not in note
     assert nothing_valid([]) == []
+
+
+@pytest.mark.parametrize(
+    ("solve_rates", "factor"),
+    [([], 1.0), ([0.5], 1.0), ([0.2, 0.4], 0.2), ([0.75], 0.0), ([0.02], 0.0), ([0.625], 0.5)],
+)
+def test_a_teachers_rate_follows_the_solve_rate_of_its_tasks(
+    solve_rates: list[float], factor: float
+) -> None:
+    assert rate_factor(solve_rates, 0.25, 0.75) == pytest.approx(factor)
+
+
+def test_only_the_teacher_whose_tasks_are_unsolved_stands_still() -> None:
+    one, other = population(), population()
+    one.config.teacher_target_solve_rate = other.config.teacher_target_solve_rate = [0.2, 0.8]
+    for step in range(1, 13):
+        one.begin_step(step)
+        made = rows(one, {"student_0": True, "student_1": True})
+        for row, solved in zip(made, (False, True, False, False), strict=True):
+            row.answers[0].solved = solved
+        finish(one, made, {}, Nursery())
+    halves, unsolved = (made[i].match.teacher for i in (0, 2))
+    assert len(one.solve_rates[halves.name]) == WINDOW
+    assert rates(one)[unsolved.slot] == 0 and rates(one)[halves.slot] == pytest.approx(1.5e-4)
+    other.load_state(json.loads(json.dumps(one.state())))
+    assert rates(other) == rates(one)
+
+
+@pytest.mark.parametrize("interval", [[0.5], [0.7, 0.3], [0.1, 1.5]])
+def test_an_interval_of_solve_rates_is_two_shares_in_order(interval: list[float]) -> None:
+    with refuses("population.teacher_target_solve_rate"):
+        PopulationConfig.checked({"teacher_target_solve_rate": interval}, "population.")
+
+
+def hyper(teachers: int, students: int, **how: Any) -> Population:
+    of = {"lr": {"init": [1e-5, 1e-2], **how}, "weight_decay": {"init": [0.1, 0.1]}}
+    evolution = EvolutionConfig.checked(
+        {"interval": 2, "operators": {"dare": 1.0}, "hyperparameters": of}, "evolution."
+    )
+    config = PopulationConfig(teachers=teachers, students=students)
+    return Population(config, MatchmakingConfig(), evolution, 1, 100, Code())
+
+
+def test_founders_rates_are_log_uniform_and_teachers_keep_the_runs() -> None:
+    one = hyper(2, 100)
+    settings = [one.hyperparameters()[member.slot] for member in one.roster.students]
+    logs = np.log10([of_member.lr for of_member in settings])
+    assert logs.min() >= -5 and logs.max() <= -2
+    assert np.quantile(logs, [0.25, 0.5, 0.75]) == pytest.approx([-4.25, -3.5, -2.75], abs=0.3)
+    assert [of_member.weight_decay for of_member in settings] == pytest.approx([0.1] * 100)
+    assert rates(one)[0] == 1.5e-4 and one.hyperparameters()[0].weight_decay is None
+    assert rates(hyper(2, 100)) == rates(one)
+
+
+def test_without_inheritance_weights_alone_evolve() -> None:
+    one = hyper(2, 4, inherit=False)
+    before = rates(one)
+    for step in (1, 2):
+        one.begin_step(step)
+        solved = {student.name: False for student in one.roster.students}
+        births = finish(one, rows(one, solved), {}, Nursery()).lineage
+    assert births and rates(one) == before
+
+
+@pytest.mark.parametrize(
+    ("resample", "roles"), [(0.0, ["student"]), (1.0, ["student"]), (0.0, ["teacher", "student"])]
+)
+def test_a_child_has_its_first_parents_rate_perturbed_or_drawn_anew(
+    resample: float, roles: list[str]
+) -> None:
+    one = hyper(2, 4, resample=resample, roles=roles)
+    before = {member.name: member.hyperparameters.get("lr") for member in one.roster}
+    one.begin_step(1)
+    finish(one, rows(one, {m.name: True for m in one.roster.students}), {}, Nursery())
+    one.begin_step(2)
+    solved = {member.name: number > 1 for number, member in enumerate(one.roster.students)}
+    births = finish(one, rows(one, solved), {}, Nursery()).lineage
+    born = {birth["child"]: birth for birth in births}
+    assert any(name.startswith("student") for name in born)
+    for name, birth in born.items():
+        parent = before[birth["parents"][0]]
+        if parent is None:
+            assert "hyperparameters" not in birth
+            continue
+        lr = birth["hyperparameters"]["lr"]
+        assert lr == one.roster[name].hyperparameters["lr"] == rates(one)[one.roster[name].slot]
+        kept = any(lr == pytest.approx(parent * factor) for factor in (0.8, 1.25))
+        assert kept if resample == 0 else not kept and 1e-5 <= lr <= 1e-2
+    other = hyper(2, 4, resample=resample, roles=roles)
+    other.load_state(json.loads(json.dumps(one.state())))
+    assert rates(other) == rates(one)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"init": [1e-2, 1e-5]}, {"init": [0.0, 1.0]}, {"init": [1.0]}, {"perturb": []}, {"x": 1}],
+)
+def test_what_cannot_evolve_is_refused(how: dict[str, Any]) -> None:
+    with refuses(f"evolution.hyperparameters.lr.{next(iter(how))}"):
+        hyper(1, 2, **how)
+    with refuses("evolution.hyperparameters.clip_ratio"):
+        EvolutionConfig.checked(
+            {"hyperparameters": {"clip_ratio": {"init": [0.1, 0.2]}}}, "evolution."
+        )

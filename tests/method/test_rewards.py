@@ -20,7 +20,12 @@ from azr_population.registry import trust
 
 @pytest.mark.parametrize(
     ("name", "rewards"),
-    [("adversarial", [1.0, 0.75, 0.0]), ("learnability", [0.0, 0.75, 0.0])],
+    [
+        ("adversarial", [1.0, 0.75, 0.0]),
+        ("learnability", [0.0, 0.75, 0.0]),
+        ("frontier", [0.0, 0.75, 0.0]),
+        ("stock", [-0.5, 0.75, -0.5]),
+    ],
 )
 def test_teacher_reward_by_solve_rate(name, rewards):
     function = TEACHER_REWARDS.find(name).function

@@ -51,8 +51,9 @@ def test_the_budget_of_every_member_is_recorded(play, config, population):
 def test_roles_learn_at_their_own_rates(play, config, population):
     game = play(SKILLS)
     game.play_step()
-    rates = game.tools.engine.updates[0][1]
-    assert rates == {slot: 1.5e-4 if slot < 4 else 1e-3 for slot in range(8)}
+    settings = game.tools.engine.updates[0][1]
+    rates = {slot: 1.5e-4 if slot < 4 else 1e-3 for slot in range(8)}
+    assert {slot: of_member.lr for slot, of_member in settings.items()} == rates
 
 
 def test_the_single_agent_plays_itself_and_is_never_rated_or_replaced(play, config):

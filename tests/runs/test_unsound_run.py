@@ -317,8 +317,8 @@ def test_a_member_that_blows_up_in_its_run(tmp_path, capsys, monkeypatch, role):
     """Its weights become NaN in the first update, so the second step samples from nothing."""
     update = TorchLearner.update
 
-    def blown(self, samples, learning_rates):
-        made = update(self, samples, learning_rates)
+    def blown(self, samples, hyperparameters):
+        made = update(self, samples, hyperparameters)
         with torch.no_grad():
             for factor in self.bank.parameters_of({"teacher": 0, "student": 1}[role]):
                 factor.fill_(float("nan"))

@@ -7,7 +7,7 @@ import torch
 from refusals import refuses
 
 from azr_population.engines import vllm_versions
-from azr_population.engines.engine import Sampling, TrainingSample
+from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.local import LocalEngine
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def learned(engine, groups):
         ]
         for slot, group in zip(SLOTS, groups, strict=True)
     }
-    return engine.update(samples, dict.fromkeys(SLOTS, 2e-2))
+    return engine.update(samples, dict.fromkeys(SLOTS, Hyperparameters(2e-2)))
 
 
 def off(engine, groups):

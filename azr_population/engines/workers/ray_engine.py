@@ -7,7 +7,14 @@ from typing import Any
 import ray
 from torch import Tensor
 
-from azr_population.engines.engine import Completion, Ids, Sampling, TrainingSample, Updates
+from azr_population.engines.engine import (
+    Completion,
+    Hyperparameters,
+    Ids,
+    Sampling,
+    TrainingSample,
+    Updates,
+)
 from azr_population.engines.micro_batches import deal, length, pieces
 from azr_population.engines.torch_learner import piece_tokens
 from azr_population.engines.workers.placement import PlacedGroup, watched
@@ -65,7 +72,9 @@ class RayEngine:
         return groups
 
     def update(
-        self, samples: Mapping[int, Sequence[TrainingSample]], learning_rates: Mapping[int, float]
+        self,
+        samples: Mapping[int, Sequence[TrainingSample]],
+        hyperparameters: Mapping[int, Hyperparameters],
     ) -> Updates:
         """See `Learner`; each member's rows are dealt out in the pieces in which they go through
         the model, so that the number of ranks changes no piece."""
@@ -79,7 +88,7 @@ class RayEngine:
             for number, piece in enumerate(pieces(rows, limit, self._share)):
                 dealt = [sample for unit in piece for sample in unit.samples]
                 hands[number % self._ranks][slot] += dealt
-        parts = [{"samples": hand, "learning_rates": dict(learning_rates)} for hand in hands]
+        parts = [{"samples": hand, "hyperparameters": dict(hyperparameters)} for hand in hands]
         updates: Updates = self.call("update_rows", parts)[0]
         return updates
 

@@ -93,8 +93,8 @@ def _who(config: Any, settings: PopulationSettings) -> Iterator[str]:
         f"{a_member * len(roster) / gpus:,.0f} on each of {gpus} GPUs, of up to {longest:,} tokens "
         f"({', '.join(kinds)}); up to {attempts * len(kinds):,} attempts that estimate solve rates"
     )
-    rates = population.learning_rates()
-    each = {f"{member.role}s": rates[member.slot] for member in roster}
+    settings_of = population.hyperparameters()
+    each = {f"{member.role}s": settings_of[member.slot].lr for member in roster}
     cap = importance_sampling_cap(
         settings.importance_sampling_cap, "vllm" if settings.rollout != "torch" else "torch"
     )

@@ -18,7 +18,13 @@ from typing import Any, TypeVar
 import torch
 from verl import DataProto
 
-from azr_population.engines.engine import Completion, Sampling, TrainingSample, Updates
+from azr_population.engines.engine import (
+    Completion,
+    Hyperparameters,
+    Sampling,
+    TrainingSample,
+    Updates,
+)
 from azr_population.engines.workers.placement import PlacedGroup
 from azr_population.engines.workers.ray_engine import RayEngine
 from azr_population.engines.workers.worker import WorkerSettings
@@ -60,7 +66,7 @@ class PopulationGroup:
         validation_temperature: float,
         streams: Streams,
         after_update: Callable[[Updates], dict[str, float]],
-        learning_rates: Callable[[], Mapping[int, float]],
+        hyperparameters: Callable[[], Mapping[int, Hyperparameters]],
         state: Callable[[], dict[str, Any]],
         load_state: Callable[[dict[str, Any]], None],
     ) -> None:
@@ -76,7 +82,7 @@ class PopulationGroup:
         self._validation_temperature = validation_temperature
         self._streams = streams
         self._after_update = after_update
-        self._learning_rates = learning_rates
+        self._hyperparameters = hyperparameters
         self._state = state
         self._load_state = load_state
         self._rows: list[int] | None = None
@@ -157,8 +163,8 @@ class PopulationGroup:
         corrects = "rollout_log_probs" in set(batch.batch.keys())
         sampled = batch.batch["rollout_log_probs" if corrects else "old_log_probs"]
         advantages = batch.batch["advantages"][:, 0].tolist()  # one value a row, as gamma is 1
-        rates = self._learning_rates()
-        samples: dict[int, list[TrainingSample]] = {slot: [] for slot in sorted(rates)}
+        settings = self._hyperparameters()
+        samples: dict[int, list[TrainingSample]] = {slot: [] for slot in sorted(settings)}
         for row, slot in enumerate(_members(batch)):
             if ids := tuple(responses[row]):
                 logprobs = tuple(sampled[row, : len(ids)].tolist())
@@ -168,7 +174,7 @@ class PopulationGroup:
         def learn(engine: RayEngine) -> Updates:
             first = engine.group.first
             own = {slot - first: rows for slot, rows in samples.items() if slot in engine.group}
-            updates = engine.update(own, {slot: rates[first + slot] for slot in own})
+            updates = engine.update(own, {slot: settings[first + slot] for slot in own})
             return {first + slot: figures for slot, figures in updates.items()}
 
         # A group without rows takes part in nothing; its members stay as they are.

@@ -19,7 +19,8 @@ from azr_population.errors import UserError
 _GROUP = "actor_rollout_ref."
 _MISSING = object()
 
-NO_CRITIC, NO_REFERENCE = "there is no critic", "there is no reference policy beside the base"
+NO_CRITIC = "there is no critic"
+NO_REFERENCE = "members are held near the base by population.teacher_kl_loss_coef and its kind"
 NO_PROFILER, JUDGED = "our workers have no profiler", "tasks are judged by AZR's executor"
 CONSTANT, ONE_TURN = "members' rates are constant", "AZR's tasks have one turn"
 OUR_LOSS = "it is the loss we have"

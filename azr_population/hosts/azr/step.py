@@ -40,7 +40,7 @@ class Step:
 
     def __init__(self, population: Population, observers: Sequence[Observer] = ()) -> None:
         self.population = population
-        self.observers = observers
+        self.observers = list(observers)
         self.rows: list[Row] = []
         self.practice: list[Practice] = []
         self._learning: Counter[int] = Counter()

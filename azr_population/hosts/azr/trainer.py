@@ -36,9 +36,11 @@ from azr_population.hosts.azr.upstream import apply_patches
 from azr_population.hosts.azr.worker import ROOM
 from azr_population.hosts.loggers import Loggers, open_loggers, step_figures
 from azr_population.method.evolution.replacement import Replacement
-from azr_population.method.export import export_members
+from azr_population.method.export import export_members, keep_best
+from azr_population.method.observers import Warn
 from azr_population.method.transcript import Transcript
 from azr_population.pages.console.view import VIEWS, show_step
+from azr_population.runs.records import mean
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.breeding import Making
 
@@ -77,6 +79,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             self._patches,
             resumes=self.config.trainer.resume_mode != "disable",
         )
+        self.step.observers.append(Warn(self.directory))
         self.console = VIEWS.find(self.settings.console).function()
         self.loggers = Loggers({}, self.view.on_note)
         self._timing: Mapping[str, float] = {}
@@ -127,7 +130,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             ),
             streams=self.population.streams,
             after_update=self._after_update,
-            learning_rates=self.population.learning_rates,
+            hyperparameters=self.population.hyperparameters,
             state=self.population.state,
             load_state=self.population.load_state,
         )
@@ -210,6 +213,13 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self.group.default = student.slot
         figures: dict[str, Any] = super()._validate()
         row = recording.validation(figures, self.population.step, student.name)
+        if row["shares"]:
+            earlier = [mean(line["shares"].values()) for line in self.directory.validations()]
+            best_before = max(filter(None, earlier), default=None)
+            scores = {student.name: mean(row["shares"].values()) or 0.0}
+            base = str(self.config.actor_rollout_ref.model.path)
+            read = self.group.read_member
+            keep_best(scores, best_before, self.population, read, self.directory, base)
         self.directory.append("validations", [row])
         return figures
 

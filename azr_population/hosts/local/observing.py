@@ -10,6 +10,7 @@ from azr_population.method.observers import (
     MeasureSkill,
     Observer,
     SitExam,
+    Warn,
     WeightSimilarity,
 )
 from azr_population.method.past import PastStudents
@@ -36,4 +37,7 @@ def observers(
         found.append(SitExam(tools, exam, config.eval, config.run.steps, config.seed, own))
         found.append(WeightSimilarity(tools))
         found.append(HeldOutCounts())
+    found.append(
+        Warn(RunDirectory(config.run.dir))
+    )  # the last, so that it sees the others' records
     return found

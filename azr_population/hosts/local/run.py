@@ -195,6 +195,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
                 loggers.log(play.step, step_figures(records.metrics))
                 # Before the checkpoint, so that no resume goes on behind a missing one.
                 local_state.take_snapshot(play, directory)
+                local_state.keep_best_member(play, directory, records)
                 due = play.step % play.config.run.checkpoint_every == 0
                 if due or play.step == steps or stopped_by:
                     local_state.save(play, directory)

@@ -14,8 +14,9 @@ from azr_population.domains.task import Task
 from azr_population.errors import UserError
 from azr_population.hosts.local.engine import base_of
 from azr_population.hosts.local.fork import Fork
-from azr_population.method.export import export_members, write_snapshot
+from azr_population.method.export import export_members, keep_best, write_snapshot
 from azr_population.method.own_exam import write as write_own_exam
+from azr_population.method.record import StepRecords
 from azr_population.method.step import SelfPlay
 from azr_population.pages.console.view import View
 from azr_population.runs import RunDirectory
@@ -65,6 +66,18 @@ def _state_of_members(play: SelfPlay) -> dict[str, Any]:
 def export(play: SelfPlay, directory: RunDirectory) -> None:
     """The members as PEFT folders."""
     export_members(play.population, play.tools.engine.read, directory, base_of(play.config))
+
+
+def keep_best_member(play: SelfPlay, directory: RunDirectory, records: StepRecords) -> None:
+    """After an eval: `members/best`."""
+    students = play.population.roster.students if records.evals else ()
+    keys = {student.name: f"{student.name}/eval/greedy" for student in students}
+    scores = {name: records.metrics[key] for name, key in keys.items() if key in records.metrics}
+    if scores:
+        before = [line.get("eval/best") for line in directory.metrics() if line["step"] < play.step]
+        best_before = max((score for score in before if score is not None), default=None)
+        population, read = play.population, play.tools.engine.read
+        keep_best(scores, best_before, population, read, directory, base_of(play.config))
 
 
 def take_snapshot(play: SelfPlay, directory: RunDirectory) -> None:

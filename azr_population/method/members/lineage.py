@@ -28,6 +28,8 @@ class LineageRecord:
     victim_fitness: float | None = None
     parent_fitness: tuple[float | None, ...] = ()
     step_sizes: dict[str, float] = field(default_factory=dict)
+    hyperparameters: dict[str, float] = field(default_factory=dict)
+    """The child's, where they evolve."""
 
     def to_json(self) -> dict[str, Any]:
         """The line of `lineage.jsonl`; non-finite fitness values become null."""
@@ -39,6 +41,7 @@ class LineageRecord:
             "operator": self.operator,
             "options": dict(self.options),
             "step_sizes": dict(self.step_sizes),
+            **({"hyperparameters": self.hyperparameters} if self.hyperparameters else {}),
             "seed": self.seed,
             "fitness": {
                 "victim": _finite(self.victim_fitness),

@@ -45,6 +45,8 @@ class Member:
     generation: int = 0
     born: int = 0
     step_sizes: dict[str, float] = field(default_factory=dict)
+    hyperparameters: dict[str, float] = field(default_factory=dict)
+    """Those that evolve with its weights, by name (`lr`)."""
     skill: float | None = None
     """What was measured at this step for a fitness that wants more than ratings; None elsewhere."""
 

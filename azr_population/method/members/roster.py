@@ -95,6 +95,7 @@ class Roster:
                 "generation": member.generation,
                 "born": member.born,
                 "step_sizes": dict(member.step_sizes),
+                "hyperparameters": dict(member.hyperparameters),
             }
             for member in self._members
         ]
@@ -115,7 +116,8 @@ class Roster:
 def _member(row: Mapping[str, Any]) -> Member:
     role = Role(row["role"])
     name = check_name(row["name"])
-    numbers = [row["mu"], row["sigma"], *row.get("step_sizes", {}).values()]
+    evolved = row.get("hyperparameters", {})
+    numbers = [row["mu"], row["sigma"], *row.get("step_sizes", {}).values(), *evolved.values()]
     counts = [row["slot"], row["generation"], row["born"]]
     if not name.startswith(f"{role}_"):
         raise ValueError(f"{name} as a {role}")
@@ -123,6 +125,8 @@ def _member(row: Mapping[str, Any]) -> Member:
         raise ValueError(f"{name}: slot, generation, born = {counts}")
     if not all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers):
         raise ValueError(f"{name}: mu, sigma, step sizes = {numbers}")
+    if not all(number > 0 for number in evolved.values()):
+        raise ValueError(f"{name}: hyperparameters = {evolved}")
     if row["sigma"] <= 0:
         raise ValueError(f"{name}: sigma = {row['sigma']}")
     return Member(
@@ -133,4 +137,5 @@ def _member(row: Mapping[str, Any]) -> Member:
         generation=row["generation"],
         born=row["born"],
         step_sizes=dict(row.get("step_sizes", {})),
+        hyperparameters=dict(evolved),
     )

@@ -78,8 +78,8 @@ class Script:
             return f"```input\n{int(output[1]) - int(shown[1]) + right}\n```"
         return f"```python\ndef f(a):\n    return a + {int(output[1]) + right}\n```"
 
-    def update(self, samples: Any, learning_rates: Any) -> dict[int, dict[str, float]]:
-        self.samples, self.learning_rates = samples, learning_rates
+    def update(self, samples: Any, hyperparameters: Any) -> dict[int, dict[str, float]]:
+        self.samples, self.hyperparameters = samples, hyperparameters
         return {slot: dict(UPDATES) for slot in samples}
 
     def read(self, slot: int) -> Any:
@@ -212,7 +212,7 @@ def test_both_hosts_tell_the_same(
         check_advantages(local, batches)
         seen |= {*(row.solve_rate for row in local.rows), *(row.reason for row in local.rows)}
     assert population.state() == local.play.population.state()
-    assert population.learning_rates() == local.engine.learning_rates
+    assert population.hyperparameters() == local.engine.hyperparameters
     # The play is worth comparing: all that can happen has happened.
     assert seen == {None, 0.0, 1 / 3, 2 / 3, 1.0, "ok", "unparsable"}
     assert {row.copies > 0 for row in local.rows} == {True, False}

@@ -20,6 +20,7 @@ from verl import DataProto  # noqa: E402
 
 from azr_population.config.schema import LearnerConfig  # noqa: E402
 from azr_population.engines.base_model import load_base  # noqa: E402
+from azr_population.engines.engine import Hyperparameters  # noqa: E402
 from azr_population.engines.rollouts import RolloutSettings  # noqa: E402
 from azr_population.engines.torch_rollout import make_bank  # noqa: E402
 from azr_population.engines.workers import placement  # noqa: E402
@@ -70,7 +71,7 @@ def make(ray_session: None, tiny_base: Path) -> Make:
                 after_update=lambda updates: {
                     str(s): u.get("loss", 0.0) for s, u in updates.items()
                 },
-                learning_rates=lambda: dict.fromkeys(range(MEMBERS), 1e-3),
+                hyperparameters=lambda: dict.fromkeys(range(MEMBERS), Hyperparameters(1e-3)),
                 state=lambda: {"what": "state"},
                 load_state=lambda plain: None,
             )

@@ -16,6 +16,7 @@ from verl import DataProto  # noqa: E402
 
 from azr_population.config.schema import LearnerConfig  # noqa: E402
 from azr_population.engines.assembly import make_engine  # noqa: E402
+from azr_population.engines.engine import Hyperparameters  # noqa: E402
 from azr_population.engines.workers.placement import PlacedGroup  # noqa: E402
 from azr_population.engines.workers.worker import WorkerSettings  # noqa: E402
 from azr_population.hosts.azr.facade import PopulationGroup  # noqa: E402
@@ -72,7 +73,7 @@ def facade(base: Path, sizes: list[int], cap: float = 0.0) -> PopulationGroup:
         validation_temperature=0.0,
         streams=Streams(1),
         after_update=lambda updates: {str(slot): own["updates"] for slot, own in updates.items()},
-        learning_rates=lambda: dict.fromkeys(range(4), 1e-3),
+        hyperparameters=lambda: dict.fromkeys(range(4), Hyperparameters(1e-3)),
         state=dict,
         load_state=lambda plain: None,
     )

@@ -35,13 +35,18 @@ def batch() -> Batch:
     return Batch(SLOTS, [[7] * length for length in LENGTHS]).with_rewards(REWARDS)
 
 
+def rates(settings: PopulationSettings) -> dict[int, float]:
+    members = population_of(settings, 1e-6).hyperparameters().items()
+    return {slot: of_member.lr for slot, of_member in members}
+
+
 def test_learning_rates_come_from_azrs_where_none_are_given() -> None:
     settings = PopulationSettings(teachers=1, students=1)
-    assert population_of(settings, 1e-6).learning_rates() == pytest.approx({0: 1.5e-6, 1: 1e-5})
+    assert rates(settings) == pytest.approx({0: 1.5e-6, 1: 1e-5})
     settings.teacher_lr, settings.student_lr = 0.0, 2e-4
-    assert population_of(settings, 1e-6).learning_rates() == {0: 0.0, 1: 2e-4}
+    assert rates(settings) == {0: 0.0, 1: 2e-4}
     single = PopulationSettings(teachers=0, students=0)
-    assert population_of(single, 1e-6).learning_rates() == pytest.approx({0: 1e-5})
+    assert rates(single) == pytest.approx({0: 1e-5})
 
 
 def test_a_teachers_rows_meet_its_matches_and_other_rows_meet_nobody(step: Step) -> None:

@@ -100,3 +100,19 @@ def test_the_test_is_void_where_an_untrained_member_recovers(recovery: ModuleTyp
     (fault,) = recovery.faults({**good, "reset": "lost, back"})
     assert fault == "`reset` is lost, back, where the test needs: lost, not back"
     assert len(recovery.faults({"again": "lost, back"})) == 3
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [
+        ([0.002, -0.004, 0.001, 0.003], True),
+        ([-0.03, -0.035, -0.04, -0.03], False),
+        ([0.03, 0.035, 0.04, 0.03], False),
+        ([-0.05, 0.05, -0.04, 0.04], False),
+        ([0.0], False),
+    ],
+)
+def test_equal_is_what_two_one_sided_tests_show(
+    recovery: ModuleType, ends: list[float], shown: bool
+) -> None:
+    assert (recovery.equivalence(ends) < 0.05) == shown

@@ -1,0 +1,122 @@
+"""What goes wrong in a run that goes on too long: a teacher that runs away, proposals that become
+copies, a student that forgets. Of records alone, so that a run, its report and a comparison say the
+same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from azr_population.runs.directory import RunDirectory
+from azr_population.runs.records import Record, lines_of, number, role_of, step_of
+
+STEPS = 20
+"""Over which a teacher is judged."""
+LOW, HIGH = 0.1, 0.9
+"""Solve rates of a teacher's valid tasks beyond which they teach hardly anything."""
+UNIQUE = 0.5
+"""The share of valid proposals without a copy below which they have collapsed."""
+
+
+class RunWarning(NamedTuple):
+    """One thing that has gone wrong with one member, and the setting that mends it."""
+
+    step: int
+    """At which it began."""
+    member: str
+    kind: str
+    """`runaway`, `copies` or `forgets`."""
+    text: str
+
+
+def warnings_of(run: RunDirectory) -> list[RunWarning]:
+    """Of a run as far as it is recorded."""
+    return find_warnings(lines_of(run), run.evals())
+
+
+def find_warnings(lines: Iterable[Record], evals: Iterable[Record] = ()) -> list[RunWarning]:
+    """Each kind once for a member, when it begins, in the order of steps.
+
+    Args:
+        lines: of `metrics.jsonl`, ascending.
+        evals: lines of `evals.jsonl`, ascending.
+    """
+    found: dict[tuple[str, str], RunWarning] = {}
+    recent: dict[str, list[float]] = {}
+    for line in lines:
+        for key in line:
+            member, _, metric = key.partition("/")
+            if metric not in _OF_PROPOSALS or role_of(member) in ("", "student", member):
+                continue
+            if (value := number(line[key])) is None or (step := step_of(line)) is None:
+                continue
+            window = recent.setdefault(key, [])
+            window.append(value)
+            del window[:-STEPS]
+            mean = sum(window) / STEPS
+            text = _OF_PROPOSALS[metric](member, mean) if len(window) == STEPS else None
+            if text:
+                kind = "copies" if metric == "unique_frac" else "runaway"
+                text = f"{text} (mean of {STEPS} steps, step {step})"
+                found.setdefault((member, kind), RunWarning(step, member, kind, text))
+    for warning in _forgetting(evals):
+        found.setdefault((warning.member, warning.kind), warning)
+    return sorted(found.values())
+
+
+def _runaway(member: str, rate: float) -> str | None:
+    if LOW <= rate <= HIGH:
+        return None
+    way, tasks = ("below", "too hard") if rate < LOW else ("above", "too easy")
+    limit, role = (LOW if rate < LOW else HIGH), role_of(member)
+    mend = f"population.{role}_kl_loss_coef=0.1 holds it near the base"
+    if role == "teacher":
+        mend += ", population.teacher_target_solve_rate=[0.25,0.75] slows it down"
+    return (
+        f"{member} has run away: its valid tasks are {tasks}, {rate:.0%} of attempts solve them "
+        f"({way} {limit:.0%}); {mend}"
+    )
+
+
+def _copies(member: str, unique: float) -> str | None:
+    if unique >= UNIQUE:
+        return None
+    return (
+        f"{member} repeats itself: {unique:.0%} of its valid proposals have no copy; raise "
+        "population.duplicate_penalty"
+    )
+
+
+_OF_PROPOSALS = {"solve_rate": _runaway, "unique_frac": _copies}
+
+
+def _forgetting(evals: Iterable[Record]) -> Iterable[RunWarning]:
+    """Evals that are worse than the member's best one by more than twice the standard error of the
+    difference over tasks."""
+    best: dict[str, Sequence[float]] = {}
+    for row in evals:
+        member, scores, step = str(row.get("member")), _scores(row), step_of(row)
+        if not scores or step is None:
+            continue
+        before = best.setdefault(member, scores)
+        if len(before) != len(scores) or sum(scores) >= sum(before):
+            best[member] = scores
+            continue
+        gaps = [one - other for one, other in zip(before, scores, strict=True)]
+        drop = sum(gaps) / len(gaps)
+        variance = sum((gap - drop) ** 2 for gap in gaps) / max(1, len(gaps) - 1)
+        if drop > 2 * math.sqrt(variance / len(gaps)) and len(gaps) > 1:
+            score, most = (sum(values) / len(values) for values in (scores, before))
+            text = (
+                f"{member} forgets: it solves {score:.0%} of the held-out tasks at step {step}, "
+                f"{most:.0%} at its best (kept in members/best); "
+                "population.replay_fraction=0.5 repeats earlier tasks"
+            )
+            yield RunWarning(step, member, "forgets", text)
+
+
+def _scores(row: Mapping[str, Any]) -> list[float]:
+    scores = row.get("greedy")
+    values = [number(score) for score in scores] if isinstance(scores, list) else []
+    return [value for value in values if value is not None]

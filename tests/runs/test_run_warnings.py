@@ -1,0 +1,77 @@
+"""Warnings from records: when they begin, of whom, and that sound runs have none."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from azr_population.analysis.report import write_report
+from azr_population.method.observers import Warn
+from azr_population.method.record import StepRecords
+from azr_population.runs import RunDirectory
+from azr_population.runs.run_warnings import find_warnings, warnings_of
+
+
+def lines(metric, values, member="teacher_0"):
+    return [{"step": step, f"{member}/{metric}": value} for step, value in enumerate(values, 1)]
+
+
+def evals(*scores, member="student_0"):
+    return [
+        {"step": 10 * number, "member": member, "greedy": [1.0] * right + [0.0] * (100 - right)}
+        for number, right in enumerate(scores, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        (lines("solve_rate", [0.5] * 20 + [0.02] * 30), (37, "teacher_0", "runaway")),
+        (lines("solve_rate", [0.95] * 20, "agent_0"), (20, "agent_0", "runaway")),
+        (lines("unique_frac", [0.9] * 10 + [0.2] * 20), (22, "teacher_0", "copies")),
+        (lines("solve_rate", [0.0] * 19), None),
+        (lines("solve_rate", [0.0] * 40, "student_0"), None),
+        (lines("solve_rate", [0.0] * 40, "teacher"), None),
+        (lines("solve_rate", [0.3, 0.7] * 20), None),
+        (lines("solve_rate", [None, "x", True] * 20), None),
+    ],
+)
+def test_a_teacher_is_judged_by_its_last_twenty_steps(records, expected):
+    found = [one[:3] for one in find_warnings(records)]
+    assert found == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("scores", "step"),
+    [((40, 60, 50, 45), 30), ((40, 60, 58, 70), None), ((60, 57), None), ((30,), None)],
+)
+def test_a_student_forgets_when_its_eval_falls_by_twice_its_noise(scores, step):
+    found = find_warnings([], evals(*scores))
+    assert [one[:3] for one in found] == ([(step, "student_0", "forgets")] if step else [])
+
+
+def test_a_shorter_eval_or_none_is_no_fall():
+    other = {"step": 30, "member": "student_0", "greedy": [0.0, 0.0]}
+    torn = [{"member": "student_0"}, {"step": 2, "member": "student_0", "greedy": "x"}]
+    assert find_warnings([], [*evals(60), other, *torn]) == []
+
+
+def test_a_report_shows_them_first(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.create("seed: 1\n", {})
+    run.append("metrics", lines("solve_rate", [0.01] * 25))
+    (warning,) = warnings_of(run)
+    page = write_report(run.path).read_text()
+    assert warning.kind == "runaway" and page.index("has run away") < page.index("<main")
+
+
+def test_a_run_notes_a_warning_in_its_step_also_behind_a_resume(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.create("seed: 1\n", {})
+    *before, last = lines("solve_rate", [0.01] * 20)
+    run.append("metrics", before)
+    warn, notes = Warn(run), []
+    for line in (last, {**last, "step": 21}):
+        records = StepRecords(line, [], [], [], [])
+        warn.recorded(SimpleNamespace(step=line["step"]), [], records)
+        notes.append(len(records.notes))
+    assert notes == [1, 0]
