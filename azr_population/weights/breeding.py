@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -16,7 +16,6 @@ PAPER_CODES = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
 """The eight operators that PopuLoRA ships; others are off unless a mix names them."""
 ATTEMPTS = 8
 """How often a child with a value that is not finite is drawn again before the step fails."""
-SEQUENCE = "+"
 SMALLEST_STEP = 0.01
 """An adapted step size stays above this share of what it would be unadapted: selection likes
 children that differ little from good parents, and step sizes would die out."""
@@ -32,66 +31,16 @@ class Child(NamedTuple):
     step_sizes: dict[str, float]
 
 
-@dataclass(frozen=True)
-class Sequential:
-    """Operators one after the other: the first takes the parents, each other one the child so far.
-
-    Options and defaults carry the operator's name: `full_gaussian.eps`.
-    """
-
-    name: str
-    steps: tuple[Operator, ...]
-
-    @property
-    def parents(self) -> int:
-        return self.steps[0].parents
-
-    @property
-    def defaults(self) -> dict[str, float | None]:
-        return {f"{s.name}.{key}": value for s in self.steps for key, value in s.defaults.items()}
-
-    @property
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        return {f"{s.name}.{key}": limits for s in self.steps for key, limits in s.ranges.items()}
-
-    def resolve(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """As `Operator.resolve`."""
-        unknown = options.keys() - self.defaults.keys()
-        if unknown:
-            names = ", ".join(self.defaults) or "none"
-            raise UserError(f"{self.name} has no option {min(unknown)}; its options: {names}")
-        return {
-            f"{step.name}.{key}": value
-            for step in self.steps
-            for key, value in step.resolve(self._own(step, options)).items()
-        }
-
-    def __call__(
-        self, parents: Sequence[Adapter], generator: torch.Generator, **options: float | None
-    ) -> Adapter:
-        """As `Operator.__call__`."""
-        self.resolve(options)
-        child = self.steps[0](parents, generator, **self._own(self.steps[0], options))
-        for step in self.steps[1:]:
-            child = step([child], generator, **self._own(step, options))
-        return child
-
-    def _own(self, step: Operator, options: Mapping[str, Any]) -> dict[str, Any]:
-        prefix = f"{step.name}."
-        return {k.removeprefix(prefix): v for k, v in options.items() if k.startswith(prefix)}
-
-
 def all_operators() -> list[Operator]:
     """All operators, in the order of their codes: mutations, crossovers, those without."""
     operators = (entry.function for entry in OPERATORS)
     return sorted(operators, key=lambda operator: operator.code or "~")
 
 
-def get_operator(name: str) -> Operator | Sequential:
+def get_operator(name: str) -> Operator:
     """The operator, or the sequence of operators joined by `+`, of that name or path. Raises
     UserError when there is none; the message lists the valid names."""
-    names = str(name).split(SEQUENCE)
-    entries = [OPERATORS.find(part.strip()) for part in names]
+    entries = [OPERATORS.find(part.strip()) for part in str(name).split("+")]
     steps = tuple(replace(entry.function, name=entry.name) for entry in entries)
     if len(steps) == 1:
         return steps[0]
@@ -100,7 +49,31 @@ def get_operator(name: str) -> Operator | Sequential:
             raise UserError(f"{name}: {step.name} needs two parents, so it can only come first")
     if len({step.name for step in steps}) < len(steps):
         raise UserError(f"{name}: an operator may come only once in a sequence")
-    return Sequential(name, steps)
+
+    def in_turn(
+        parents: Sequence[Adapter], generator: torch.Generator, **options: float | None
+    ) -> Adapter:
+        """The first operator takes the parents, each other one the child so far."""
+        for step in steps:
+            prefix = f"{step.name}."
+            chosen = {
+                key.removeprefix(prefix): value
+                for key, value in options.items()
+                if key.startswith(prefix)
+            }
+            parents = [step(parents, generator, **chosen)]
+        return parents[0]
+
+    return Operator(
+        name,
+        "",
+        steps[0].parents,
+        "",
+        {f"{step.name}.{key}": value for step in steps for key, value in step.defaults.items()},
+        {f"{step.name}.{key}": limits for step in steps for key, limits in step.ranges.items()},
+        in_turn,
+        steps=steps,
+    )
 
 
 def breed(
@@ -154,26 +127,22 @@ def breed(
     )
 
 
-def options_of(
-    chosen: Operator | Sequential, options: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
+def options_of(chosen: Operator, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """What `options`, given by operator, say about this operator or sequence."""
-    chosen_options = dict(options.get(chosen.name, {}))
-    if isinstance(chosen, Operator):
-        return chosen_options
     parts = {
         f"{step.name}.{key}": value
         for step in chosen.steps
         for key, value in options.get(step.name, {}).items()
     }
-    return {**parts, **chosen_options}
+    return {**parts, **options.get(chosen.name, {})}
 
 
-def step_sizes(chosen: Operator | Sequential) -> dict[str, str]:
+def step_sizes(chosen: Operator) -> dict[str, str]:
     """Its step sizes: `full_gaussian.eps` -> the option's name in `chosen` itself."""
-    if isinstance(chosen, Operator):
-        return {f"{chosen.name}.{chosen.step_size}": chosen.step_size} if chosen.step_size else {}
-    return {key: key for step in chosen.steps for key in step_sizes(step)}
+    sizes = {
+        f"{s.name}.{s.step_size}": s.step_size for s in chosen.steps or [chosen] if s.step_size
+    }
+    return {key: key for key in sizes} if chosen.steps else sizes
 
 
 def dry_run(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]], rank: int) -> None:

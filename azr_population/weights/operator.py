@@ -32,6 +32,8 @@ class Operator:
     ranges: Mapping[str, tuple[float, float]]
     function: Variation
     step_size: str | None = None
+    steps: tuple["Operator", ...] = ()
+    """Of a sequence, whose options carry the operator's name: `full_gaussian.eps`."""
 
     @property
     def summary(self) -> str:
