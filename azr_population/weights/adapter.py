@@ -70,3 +70,26 @@ def refuse_unsound(adapter: Adapter, where: str) -> None:
                 f"{where} holds {largest:.3g} in {layer}; values beyond {LARGEST:g} come from no "
                 "training"
             )
+
+
+def refuse_misfit(first: Adapter, second: Adapter, who: str) -> None:
+    """Raises UserError unless both adapters have one rank, alpha, set of layers and shapes; `who`
+    the two are."""
+    for field in ("rank", "alpha"):
+        values = getattr(first.spec, field), getattr(second.spec, field)
+        if values[0] != values[1]:
+            raise UserError(
+                f"{who} have {field} {values[0]:g} and {values[1]:g}; bring both to one rank and "
+                "alpha first (evolve --rank R, or azr_population.weights.lowrank.convert)"
+            )
+    if first.factors.keys() != second.factors.keys():
+        odd = min(first.factors.keys() ^ second.factors.keys())
+        raise UserError(f"{who} adapt different layers: only one of them has {odd}")
+    for name, pair in first.factors.items():
+        other = second.factors[name]
+        if pair.A.shape != other.A.shape or pair.B.shape != other.B.shape:
+            raise UserError(
+                f"{who} belong to different bases: the shape of {name} is "
+                f"{pair.B.shape[0]}x{pair.A.shape[1]} in one and "
+                f"{other.B.shape[0]}x{other.A.shape[1]} in the other"
+            )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from azr_population.errors import UserError
-from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec, refuse_misfit
 from azr_population.weights.routing import Route, Stack, add_update, route_of
 
 
@@ -120,30 +120,14 @@ class Bank:
                 B.copy_(adapter.factors[name].B)
 
     def _check_fits(self, adapter: Adapter) -> None:
-        for field in ("rank", "alpha"):
-            theirs, ours = getattr(adapter.spec, field), getattr(self.spec, field)
-            if theirs != ours:
-                raise UserError(f"the adapter has {field} {theirs:g}, this run has {ours:g}")
-        if adapter.factors.keys() != self._stacks.keys():
-            odd = sorted(adapter.factors.keys() ^ self._stacks.keys())
-            raise UserError(
-                f"the adapter covers {len(adapter.factors)} layers, this run's members cover "
-                f"{len(self._stacks)}; they differ in {odd[0]}"
-            )
-        for name, stack in self._stacks.items():
-            factors = adapter.factors[name]
-            for letter, theirs, ours in zip(
-                "AB", (factors.A, factors.B), stack.pairs[0], strict=True
-            ):
-                if theirs.shape != ours.shape:
+        shapes = {name: Factors(*stack.pairs[0]) for name, stack in self._stacks.items()}
+        refuse_misfit(adapter, Adapter(self.spec, shapes), "the adapter and this run's members")
+        for name, pair in adapter.factors.items():
+            for factor in (pair.A, pair.B):
+                if factor.dtype != self.dtype:
                     raise UserError(
-                        f"{letter} of {name} has shape {tuple(theirs.shape)}, "
-                        f"this run needs {tuple(ours.shape)}"
-                    )
-                if theirs.dtype != ours.dtype:
-                    raise UserError(
-                        f"{letter} of {name} is {theirs.dtype}, this run keeps {ours.dtype}; "
-                        "convert the adapter first"
+                        f"{name} is {factor.dtype}, this run keeps {self.dtype}; convert the "
+                        "adapter first"
                     )
 
     def _add_update(self, name: str, layer: nn.Module, inputs: tuple, output: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 
 from azr_population.errors import UserError
 from azr_population.registry import Registry
-from azr_population.weights.adapter import Adapter, first_not_finite
+from azr_population.weights.adapter import Adapter, first_not_finite, refuse_misfit
 
 Variation = Callable[..., Adapter]
 """(parents, generator, **options) -> child"""
@@ -56,7 +56,7 @@ class Operator:
             raise UserError(f"{self.name} needs {self.parents} parents, not {len(parents)}")
         used = parents[: self.parents]
         for other in used[1:]:
-            check_compatible(used[0], other)
+            refuse_misfit(used[0], other, "the parents")
         for parent in used:
             if (layer := first_not_finite(parent)) is not None:
                 raise UserError(
@@ -110,25 +110,3 @@ def operator(
         return OPERATORS.register(name, reference)(made) if name else made
 
     return register
-
-
-def check_compatible(first: Adapter, second: Adapter) -> None:
-    """Raises UserError unless both adapters have one rank, alpha, set of layers and shapes."""
-    for field in ("rank", "alpha"):
-        ours, theirs = getattr(first.spec, field), getattr(second.spec, field)
-        if ours != theirs:
-            raise UserError(
-                f"the parents have {field} {ours:g} and {theirs:g}; bring both to one rank and "
-                "alpha first (evolve --rank R, or azr_population.weights.lowrank.convert)"
-            )
-    if first.factors.keys() != second.factors.keys():
-        odd = sorted(first.factors.keys() ^ second.factors.keys())
-        raise UserError(f"the parents adapt different layers: only one of them has {odd[0]}")
-    for name, pair in first.factors.items():
-        other = second.factors[name]
-        if pair.A.shape != other.A.shape or pair.B.shape != other.B.shape:
-            raise UserError(
-                f"the parents belong to different bases: {name} is "
-                f"{pair.B.shape[0]}x{pair.A.shape[1]} in one and "
-                f"{other.B.shape[0]}x{other.A.shape[1]} in the other"
-            )
