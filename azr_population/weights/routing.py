@@ -7,6 +7,7 @@ update; `benchmarks/bank.py` measures which one is faster when:
 - `add_grouped`: one batched matmul over members, rows padded to the longest segment.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -60,11 +61,9 @@ class Route:
     def __init__(self, members: Sequence[int], device: torch.device, dtype: torch.dtype) -> None:
         self.dtype = dtype
         self.rows = len(members)
-        self.present: list[int] = sorted(set(members))
-        self.counts: list[int] = [0] * len(self.present)
-        order = {member: position for position, member in enumerate(self.present)}
-        for member in members:
-            self.counts[order[member]] += 1
+        tally = Counter(members)
+        self.present: list[int] = sorted(tally)
+        self.counts: list[int] = [tally[member] for member in self.present]
         self.longest = max(self.counts)
         self.even = min(self.counts) == self.longest
         self.consecutive = self.present[-1] - self.present[0] + 1 == len(self.present)
