@@ -11,7 +11,7 @@ from azr_population.analysis.statistics import Estimate, compare, interval, inte
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
-from azr_population.method.exam import Marks, held_out_exam
+from azr_population.method.exam import EvalScores, held_out_exam
 from azr_population.method.members import Member, Role
 from azr_population.method.tools import Tools, domain_of, format_of, open_referee
 from azr_population.pages.console.pulse import sign_of_life
@@ -86,9 +86,9 @@ def examine(
     ):
         tools = Tools(engine, referee, domain_of(config), format)
 
-        def sit(member: Member, step: int) -> Marks:
+        def sit(member: Member, step: int) -> EvalScores:
             begin(f"{member.name} at step {step}, {len(exam.tasks)} tasks")
-            sitting = exam.sit(tools, [member], config.seed, step)
+            sitting = exam.evaluate(tools, [member], config.seed, step)
             return sitting.marks[member.name]
 
         base = sit(Member("agent_0", Role.AGENT, 0), 0)

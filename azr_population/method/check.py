@@ -89,9 +89,9 @@ def turnover_line(evolution: EvolutionConfig, teachers: int, students: int) -> s
         return note
     step = PopulationBasedTraining(evolution)
     counts = {"teachers": teachers, "students": students}
-    told = " and ".join(f"{step.replaced(n)} of {n} {role}" for role, n in counts.items())
+    replaced = " and ".join(f"{step.replaced(n)} of {n} {role}" for role, n in counts.items())
     mix = [name for name, weight in evolution.operators.items() if weight > 0]
-    return f"every {evolution.interval} steps {told} replaced, by {len(mix)} operators"
+    return f"every {evolution.interval} steps {replaced} replaced, by {len(mix)} operators"
 
 
 def check_made(base: BaseConfig) -> None:

@@ -18,11 +18,12 @@ from itertools import combinations
 from statistics import correlation
 from typing import Any
 
+import numpy as np
+
 from azr_population.config.schema import Config
 from azr_population.domains.format import read_answer
 from azr_population.domains.task import Task
 from azr_population.engines.engine import Sampling
-from azr_population.method.evolution.reliability import reliability
 from azr_population.method.members import Member
 from azr_population.method.tools import Tools, domain_of
 from azr_population.runs.streams import Streams
@@ -34,7 +35,7 @@ PASS_AT = 8
 
 
 @dataclass(frozen=True)
-class Marks:
+class EvalScores:
     """One member's score in [0, 1] at each task, in the exam's order."""
 
     greedy: list[float]
@@ -43,18 +44,18 @@ class Marks:
     warm: list[float]
     """At temperature 1: a probability, or a share of samples."""
     passed: list[float]
-    """Chance that one of `Sitting.k` samples at temperature 1 is right, without bias."""
+    """Chance that one of `EvalResult.k` samples at temperature 1 is right, without bias."""
 
 
 @dataclass(frozen=True)
-class Sitting:
+class EvalResult:
     """What came out of the members' marks."""
 
     types: tuple[str, ...]
     """Of the tasks."""
     strata: tuple[str, ...]
     """Of the tasks; empty where the exam has none."""
-    marks: dict[str, Marks]
+    marks: dict[str, EvalScores]
     attempts: int
     """Samples at each task that was sampled."""
     k: int
@@ -84,10 +85,12 @@ class Sitting:
             f"pass@{self.k}": _mean([_mean(marks.passed) for marks in all_marks]),
             "samples": float(self.attempts),
             "disagreement": _disagreement([marks.warm for marks in all_marks]),
-            "rating_corr": _correlation([(one.rating.mu, greedy[one.name]) for one in members]),
+            "rating_corr": _correlation(
+                [(member.rating.mu, greedy[member.name]) for member in members]
+            ),
         }
-        if known := reliability(list(self.scores.values())):
-            values |= {"reliability": known[0], "member_std": max(0.0, known[1])}
+        if spread := reliability(list(self.scores.values())):
+            values |= {"reliability": spread[0], "member_std": max(0.0, spread[1])}
         for groups in (self.types, self.strata):
             values |= {f"greedy/{group}": score for group, score in self._by(groups).items()}
         metrics = {f"eval/{name}": value for name, value in values.items() if value is not None}
@@ -131,21 +134,21 @@ class Exam:
     def __init__(
         self, tasks: Sequence[Task], attempts: int, seed: int, strata: Sequence[str] = ()
     ) -> None:
-        """`seed` is the exam's own, see `sit` for the run's; `strata` names a group for each task
+        """`seed` is the exam's, see `evaluate` for the run's; `strata` names a group for each task
         where there are such."""
         self.tasks = list(tasks)
         self.attempts = attempts
         self.strata = tuple(strata)
         self._streams = Streams(seed)
 
-    def sit(
+    def evaluate(
         self,
         tools: Tools,
         members: Sequence[Member],
         run_seed: int,
         step: int,
         attempts: int = 0,
-    ) -> Sitting:
+    ) -> EvalResult:
         """Every member at every task; `attempts` of 0 are the exam's own number."""
         attempts = attempts or self.attempts
         k = min(PASS_AT, attempts)
@@ -153,16 +156,18 @@ class Exam:
         marks = {}
         for member in members:
             seed = self._seed(member, run_seed, step)
-            own = (tools, self.tasks, member.slot)
+            asked = (tools, self.tasks, member.slot)
             warm = self.solve_rates(tools, member, run_seed, step, attempts)
             passed = [
-                1 - (1 - rate) ** k if known else pass_at(k, attempts, round(rate * attempts))
-                for rate, known in zip(warm, exact, strict=True)
+                1 - (1 - rate) ** k if is_exact else pass_at(k, attempts, round(rate * attempts))
+                for rate, is_exact in zip(warm, exact, strict=True)
             ]
             greedy = self.greedy(tools, member)
-            marks[member.name] = Marks(greedy, _solve(*own, COOL, attempts, seed), warm, passed)
+            marks[member.name] = EvalScores(
+                greedy, _solve(*asked, COOL, attempts, seed), warm, passed
+            )
         types = tuple(task.type for task in self.tasks)
-        return Sitting(types, self.strata, marks, attempts, k)
+        return EvalResult(types, self.strata, marks, attempts, k)
 
     def greedy(self, tools: Tools, member: Member) -> list[float]:
         """One member's score at each task by greedy decoding alone: the headline."""
@@ -187,8 +192,8 @@ class Exam:
         )
         tasks = [self.tasks[i] for i in sampled]
         seed = self._seed(member, run_seed, step)
-        own = (tools, tasks, member.slot)
-        rates = _solve(*own, 1.0, attempts or self.attempts, seed)
+        asked = (tools, tasks, member.slot)
+        rates = _solve(*asked, 1.0, attempts or self.attempts, seed)
         scores = [0.0] * len(self.tasks)
         for place, score in zip([*exact, *sampled], [*likelihoods, *rates], strict=True):
             scores[place] = score
@@ -211,11 +216,11 @@ def tasks_of(*exams: Exam | None) -> list[Task]:
 
 def held_out_exam(config: Config) -> Exam:
     """The exam that the run's `exam` group describes, of the task types that it plays."""
-    own = config.eval
+    settings = config.eval
     domain = domain_of(config)
-    groups = domain.strata(own.tasks_per_type) * len(domain.wanted(config.task.types))
-    tasks = exam_tasks(config, own.tasks_per_type, own.seed)
-    return Exam(tasks, own.samples, own.seed, groups)
+    groups = domain.strata(settings.tasks_per_type) * len(domain.wanted(config.task.types))
+    tasks = exam_tasks(config, settings.tasks_per_type, settings.seed)
+    return Exam(tasks, settings.samples, settings.seed, groups)
 
 
 def exam_tasks(config: Config, per_type: int, seed: int) -> list[Task]:
@@ -268,3 +273,28 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
     if len(pairs) < 3 or any(len(set(side)) < 2 for side in zip(*pairs, strict=True)):
         return None
     return correlation(*zip(*pairs, strict=True))
+
+
+def reliability(scores: Sequence[Sequence[float]]) -> tuple[float, float] | None:
+    """Of the members' scores at the same tasks [members][tasks]: how much of the variance of their
+    means is skill, and the standard deviation of skill, in the scores' unit. Both are below 0 where
+    noise alone would make the members differ more. None where there is no telling: fewer than two
+    members or tasks, unequal tasks, members without a difference.
+
+    What a member does better at some tasks than at others counts as noise: other tasks of the kind
+    might have told otherwise. Source: Hoyt, "Test reliability estimated by analysis of variance"
+    (Psychometrika 1941), which is Cronbach's alpha.
+    """
+    if len({len(row) for row in scores}) != 1:
+        return None
+    table = np.array(scores, dtype=float)
+    if min(table.shape) < 2:
+        return None
+    (members, tasks), means = table.shape, table.mean(axis=1)
+    rest = table - means[:, None] - table.mean(axis=0) + table.mean()
+    of_means = tasks * float(means.var(ddof=1))
+    noise = float((rest**2).sum()) / ((members - 1) * (tasks - 1))
+    if of_means < 1e-12:
+        return None
+    skill = (of_means - noise) / tasks
+    return 1 - noise / of_means, math.copysign(math.sqrt(abs(skill)), skill)

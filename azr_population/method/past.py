@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from azr_population.engines.text import TextEngine
+from azr_population.method.callbacks import Callback
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Member, Role
-from azr_population.method.observers import Observer
 from azr_population.method.population import Population
 from azr_population.method.record import StepRecords, past_metrics
 from azr_population.method.rows import Row, matches_of
@@ -23,7 +23,7 @@ from azr_population.runs.directory import steps
 from azr_population.weights.peft_folder import load_adapter
 
 
-class PastStudents(Observer):
+class PastStudents(Callback):
     """The stored students of a run, and the engine's slot in which one of them plays.
 
     Args:

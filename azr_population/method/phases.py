@@ -185,11 +185,11 @@ def solve(
         ),
         population.streams.integer("solve", population.step),
     )
-    for row, drawn in zip(chosen, completions, strict=True):
+    for row, group in zip(chosen, completions, strict=True):
         with invalid_if_unreadable(row):
             row.answers = [
                 Answer(completion, read_answer(format, row.type, completion))
-                for completion in drawn
+                for completion in group
             ]
 
 

@@ -18,9 +18,9 @@ from azr_population.method.matchmaking import Match, Matchmaker
 from azr_population.method.members import Member, RatingSystem, Role, Roster
 from azr_population.method.record import StepRecords
 from azr_population.method.rewards import count_copies, reward_attempts, reward_rows
-from azr_population.method.rows import Practice, Replay, Row
+from azr_population.method.rows import BufferAttempt, Replay, Row
 from azr_population.method.shares import Dealer
-from azr_population.method.turnover import MakeChild, Turnover, rate_matches
+from azr_population.method.turnover import Evolution, MakeChild, rate_matches
 from azr_population.runs.streams import Streams
 
 WINDOW = 10
@@ -64,7 +64,7 @@ class Population:
         self.matchmaker = matchmaker_of(matchmaking)
         self.ratings = self.matchmaker.ratings
         self.roster = Roster.make(config.teachers, config.students, self.ratings.initial)
-        self.turnover = Turnover(evolution, self.streams, self.ratings.initial)
+        self.turnover = Evolution(evolution, self.streams, self.ratings.initial)
         for member in self.roster:
             self.turnover.draw_hyperparameters(member)
         self.buffer = TaskBuffer(buffer_size)
@@ -120,7 +120,7 @@ class Population:
     def rate(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Rates the members by the step's rewarded rows; the lines of `matches.jsonl`."""
         matches = rate_matches(self.step, self.matches, rows, self.matchmaker)
-        self.roster.anchor(self.ratings.initial.mu)
+        self.roster.recenter_ratings(self.ratings.initial.mu)
         return matches
 
     def evolve(self, rows: Sequence[Row], make_child: MakeChild) -> list[dict[str, Any]]:
@@ -128,7 +128,7 @@ class Population:
 
         `make_child` puts a child in the place of a member.
         """
-        self.turnover.remember(
+        self.turnover.record_rewards(
             {member.name: record.mean_reward(member, rows) for member in self.roster}
         )
         births = self.turnover.replace(self.step, self.roster, make_child)
@@ -142,7 +142,7 @@ class Population:
         updates: Mapping[int, Mapping[str, float]],
         matches: list[dict[str, Any]],
         births: list[dict[str, Any]],
-        practice: Sequence[Practice] = (),
+        practice: Sequence[BufferAttempt] = (),
     ) -> StepRecords:
         """What happened in the step; its tasks are known from here on.
 

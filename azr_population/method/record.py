@@ -21,7 +21,7 @@ from typing import Any
 
 from azr_population.domains.domain import Domain
 from azr_population.method.members import Member, Role, Roster, outcome_of, tally
-from azr_population.method.rows import Practice, Row
+from azr_population.method.rows import BufferAttempt, Row
 from azr_population.runs.directory import RunDirectory
 
 
@@ -51,8 +51,8 @@ class StepRecords:
 
 def mean(values: Iterable[float | None]) -> float | None:
     """The mean of what is there; None of nothing."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers else None
 
 
 def share(flags: Iterable[bool]) -> float | None:
@@ -70,7 +70,7 @@ def proposal_metrics(rows: Sequence[Row], domain: Domain) -> dict[str, float | N
         "proposal_reward": mean(row.reward for row in rows),
         "solve_rate": mean(row.solve_rate for row in valid),
         "proposal_tokens": mean(len(row.completion.token_ids) for row in rows),
-        **{m.name: mean(one[m.name] for one in measured) for m in domain.measures},
+        **{m.name: mean(measures[m.name] for measures in measured) for m in domain.measures},
     }
 
 
@@ -100,7 +100,7 @@ SUMMED = frozenset({"generated_tokens", "rollouts", "trained_tokens", "trained_s
 def member_metrics(
     member: Member,
     rows: Sequence[Row],
-    practice: Sequence[Practice],
+    practice: Sequence[BufferAttempt],
     update: Mapping[str, float],
     domain: Domain,
 ) -> dict[str, float | None]:
@@ -162,12 +162,12 @@ def role_metrics(
     """Of the members' metrics (by name) those of each role: means, and sums of what is `SUMMED`."""
     roles: dict[str, dict[str, float | None]] = {}
     for role in dict.fromkeys(name.rpartition("_")[0] for name in members):
-        of_role = [own for name, own in members.items() if name.rpartition("_")[0] == role]
-        names = dict.fromkeys(name for own in of_role for name in own)
+        of_role = [metrics for name, metrics in members.items() if name.rpartition("_")[0] == role]
+        names = dict.fromkeys(name for metrics in of_role for name in metrics)
         roles[role] = {
-            name: sum(own.get(name) or 0 for own in of_role)
+            name: sum(metrics.get(name) or 0 for metrics in of_role)
             if name in SUMMED
-            else mean(own.get(name) for own in of_role)
+            else mean(metrics.get(name) for metrics in of_role)
             for name in names
             if name != "generation"
         }
@@ -183,14 +183,14 @@ def step_record(
     step: int,
     roster: Roster,
     rows: Sequence[Row],
-    practice: Sequence[Practice],
+    practice: Sequence[BufferAttempt],
     updates: Mapping[int, Mapping[str, float]],
     wins: Mapping[str, float],
     domain: Domain,
 ) -> dict[str, Any]:
     """What a step adds to its line of `metrics.jsonl`; see the module's docstring.
 
-    `updates` are by slot, `wins` (see `win_rates`) by name. The host adds `time/...`, observers the
+    `updates` are by slot, `wins` (see `win_rates`) by name. The host adds `time/...`, callbacks the
     rest.
     """
     members = {
@@ -207,9 +207,9 @@ def step_record(
         line |= flatten(f"type/{type}", of_type)
     line |= flatten("reason", Counter(str(row.reason) for row in rows))
     for name in sorted(SUMMED):
-        line[f"total/{name}"] = sum(own.get(name) or 0 for own in members.values())
+        line[f"total/{name}"] = sum(metrics.get(name) or 0 for metrics in members.values())
     for name in sorted(ENGINE_METRICS):
-        value = mean(own.get(f"engine/{name}") for own in members.values())
+        value = mean(metrics.get(f"engine/{name}") for metrics in members.values())
         line |= flatten("engine", {name: value})
     return line
 

@@ -89,7 +89,7 @@ def by_match(rows: Iterable[Row]) -> list[Row]:
 
 
 @dataclass
-class Practice:
+class BufferAttempt:
     """An attempt at a task that the host drew from a buffer of its own, outside the matches.
 
     Inside AZR students train on these, and the attempts at proposals only estimate solve rates.
@@ -106,10 +106,10 @@ class Practice:
     """As of `Answer`."""
 
 
-def practice_of(replays: Iterable[Replay]) -> list[Practice]:
+def practice_of(replays: Iterable[Replay]) -> list[BufferAttempt]:
     """The attempts at tasks of earlier steps."""
     return [
-        Practice(
+        BufferAttempt(
             replay.student.slot,
             replay.type,
             answer.completion,

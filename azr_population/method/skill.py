@@ -30,8 +30,8 @@ def fitness_exam(config: Config, reported: Exam | None) -> Exam | None:
 
 def validation_exam(config: Config, tasks: Sequence[Task], reported: Exam | None) -> Exam:
     """An exam of these tasks without those that are reported."""
-    known = {task.program for task in reported.tasks} if reported else set()
-    left = [task for task in tasks if task.program not in known]
+    programs = {task.program for task in reported.tasks} if reported else set()
+    left = [task for task in tasks if task.program not in programs]
     return Exam(left, config.eval.samples, config.evolution.validation_seed)
 
 

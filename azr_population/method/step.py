@@ -1,7 +1,7 @@
 """The step: each line of `play_step` is one verb of the method, in the order in which it happens.
 
 How a verb is done stands where it is imported from; what is measured on the way is the affair of
-the observers that the host has put on (`observers.py`).
+the callbacks that the host has put on (`callbacks.py`).
 
 Inside AZR the loop is AZR's: `hosts/azr/` calls the same functions in the same order (docs/azr.md).
 """
@@ -13,10 +13,10 @@ from typing import Any
 
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
+from azr_population.method.callbacks import Callback, Callbacks
 from azr_population.method.clock import PhaseClock
 from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.exam import Exam
-from azr_population.method.observers import Observer, Observers
 from azr_population.method.phases import draw_replay, grade, propose, solve, verify
 from azr_population.method.population import Population
 from azr_population.method.record import StepRecords
@@ -33,9 +33,9 @@ class SelfPlay:
         self.config = config
         self.tools = tools
         self.held_out = tools.domain.held_out(task.program for task in held_out)
-        self.observers: list[Observer] = []
-        self.own_exam: Exam | None = None
-        """See `own_exam.py`; to be kept with the run."""
+        self.callbacks: list[Callback] = []
+        self.self_proposed_eval: Exam | None = None
+        """See `self_proposed_eval.py`; to be kept with the run."""
         self.population = Population(
             config.population,
             config.matchmaking,
@@ -53,12 +53,12 @@ class SelfPlay:
     def play_step(self) -> StepRecords:
         """Plays the next step."""
         tools, population, clock = self.tools, self.population, PhaseClock()
-        observers = Observers(self.observers, population, clock)
+        callbacks = Callbacks(self.callbacks, population, clock)
         with clock("match"):
             population.begin_step(population.step + 1)
         with clock("propose"):
             rows = propose(tools, population, self.config.task, self.config.engine)
-        observers.proposed(rows)
+        callbacks.proposed(rows)
         with clock("verify"):
             verify(rows, tools, self.config.task, self.held_out)
         with clock("solve"):
@@ -74,18 +74,20 @@ class SelfPlay:
             updates = update(tools.engine, samples, population.hyperparameters())
         rows = by_match(rows)
         practice = practice_of(replays)
-        observers.updated(rows, practice)
+        callbacks.updated(rows, practice)
         with clock("rate"):
             matches = population.rate(rows)
         with clock("evolve"):
             births = population.evolve(rows, self._make_child)
         records = population.record(rows, updates, matches, births, practice)
-        observers.recorded(rows, records)
+        callbacks.recorded(rows, records)
         records.metrics |= clock.metrics()
         return records
 
     def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
         engine = self.tools.engine
-        child, making = bred([engine.read(one.slot) for one in replacement.parents], recipe, seed)
+        child, making = bred(
+            [engine.read(parent.slot) for parent in replacement.parents], recipe, seed
+        )
         engine.write(replacement.victim.slot, child)
         return making

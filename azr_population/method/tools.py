@@ -33,14 +33,4 @@ def format_of(config: Config) -> Format:
 
 def open_referee(config: Config) -> Referee:
     """The sandbox with the run's limits; a context manager."""
-    own = config.referee
-    return Referee(
-        RefereeSettings(
-            workers=own.workers,
-            timeout=own.timeout,
-            cpu_seconds=own.cpu_seconds,
-            share=own.share,
-            memory_mb=own.memory_mb,
-            allow_unsandboxed=own.allow_unsandboxed,
-        )
-    )
+    return Referee(RefereeSettings(**config.referee.model_dump()))

@@ -11,7 +11,7 @@ from azr_population.engines.engine import Completion, Hyperparameters, TrainingS
 from azr_population.engines.text import TextEngine
 from azr_population.method.advantages import ADVANTAGES, BASELINES, RAW
 from azr_population.method.population import Population
-from azr_population.method.rows import Answer, Practice, Replay, Row, matches_of
+from azr_population.method.rows import Answer, BufferAttempt, Replay, Row, matches_of
 from azr_population.method.shares import replay_rows, shares, solving_rows
 
 
@@ -24,7 +24,7 @@ class TrainingRow(NamedTuple):
     type: str
     completion: Completion
     value: float
-    of: Row | Answer | Practice | None = None
+    of: Row | Answer | BufferAttempt | None = None
     """Where its advantage is noted."""
     raw: bool = False
     """Whether `value` is its advantage already."""
@@ -128,14 +128,14 @@ def advantages(
     does.
     """
     normalised = [row for row in rows if not row.raw]
-    found = iter(
+    normalised_values = iter(
         ADVANTAGES.find(config.advantage).function(
             [row.value for row in normalised],
             [(row.slot, row.phase, row.type) for row in normalised],
             [len(row.completion.token_ids) for row in normalised] if by_token else None,
         )
     )
-    values = [row.value if row.raw else next(found) for row in rows]
+    values = [row.value if row.raw else next(normalised_values) for row in rows]
     for row, value in zip(rows, values, strict=True):
         if row.of is not None:
             row.of.advantage = value

@@ -22,7 +22,7 @@ MakeChild = Callable[[Replacement, dict[str, Any], int], Making]
 """(replacement, keywords of `breed`, seed): puts a child in the victim's slot."""
 
 
-class Turnover:
+class Evolution:
     """The replacement of members in a run: when, who, by what; and the operators' credit.
 
     `settings` are the run's; a member starts with the rating `initial`. Raises UserError for an
@@ -38,19 +38,19 @@ class Turnover:
         self._initial = initial
         self._training = PopulationBasedTraining(settings)
 
-    def remember(self, rewards: Mapping[str, float | None]) -> None:
+    def record_rewards(self, rewards: Mapping[str, float | None]) -> None:
         """Notes the members' mean rewards of a step, for fitness functions that use them."""
         for name, reward in rewards.items():
             if reward is not None:
                 self.rewards.setdefault(name, []).append(reward)
 
-    def is_due(self, step: int) -> bool:
+    def should_evolve(self, step: int) -> bool:
         """Whether members are replaced at the end of this step."""
         return self.settings.interval > 0 and step % self.settings.interval == 0
 
     def replace(self, step: int, roster: Roster, make: MakeChild) -> list[dict[str, Any]]:
         """At its interval, replaces the worst members; the lines of `lineage.jsonl`."""
-        if not self.is_due(step):
+        if not self.should_evolve(step):
             return []
         plans = []
         for role, members in roster.sub_populations.items():
@@ -58,21 +58,23 @@ class Turnover:
                 continue
             fitness = self._training.fitness_of(members, self.rewards)
             names = (member.name for member in members)
-            self.credit.judge(
+            self.credit.score_children(
                 step, dict(zip(names, fitness, strict=True)), self.settings.grace_period
             )
             generator = self._streams.numpy(f"select {role}", step)
             plans += self._training.plan(members, self.rewards, generator, step)
         self.rewards = {}
         births = [self._replace(step, plan, make) for plan in plans]
-        moved = roster.anchor(self._initial.mu) if births else 0.0
+        moved = roster.recenter_ratings(self._initial.mu) if births else 0.0
         return [replace(birth, mu=birth.mu + moved).to_json() for birth in births]
 
     def metrics(self, step: int, births: int) -> dict[str, float]:
         """What a step adds to its line of `metrics.jsonl`: how many members were replaced,
         and at a replacement step the operators' credit."""
         metrics = {"evolution/replaced": float(births)}
-        for operator, values in self.credit.summary(step).items() if self.is_due(step) else ():
+        for operator, values in (
+            self.credit.summary(step).items() if self.should_evolve(step) else ()
+        ):
             metrics |= record.flatten(f"evolution/{operator}", values)
         return metrics
 
@@ -160,7 +162,7 @@ def rate_matches(
 ) -> list[dict[str, Any]]:
     """Rates the members by their rows, match after match; the lines of `matches.jsonl`.
 
-    The ratings are anchored afterwards (`Roster.anchor`); a match is told by its own ratings.
+    The ratings are recentred afterwards (`Roster.recenter_ratings`), which no match shows.
     The single agent plays itself, which says nothing about its strength: it is not rated.
     """
     records = []

@@ -6,7 +6,7 @@
 
 Of a run that recipes commit there are config.yaml, environment.json and metrics.jsonl.gz alone.
 
-`completions.jsonl` is for reading (`method/transcript.py`) and bounded: when it has grown to
+`completions.jsonl` is for reading (`method/completion_log.py`) and bounded: when it has grown to
 32 MB it becomes `completions.older.jsonl`, in place of the one before.
 
 Each `.jsonl` file gets whole lines, flushed at the end of a step; a line torn by a crash is skipped

@@ -14,7 +14,7 @@ from azr_population.config.schema import Config
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.engines.engine import Completion
-from azr_population.hosts.local.observing import observers
+from azr_population.hosts.local.observing import callbacks
 from azr_population.method.exam import tasks_of
 from azr_population.method.step import SelfPlay
 from azr_population.method.tools import Tools
@@ -145,7 +145,7 @@ def play(config, referee):
     def make(skill, exam=None, validation=None):
         tools = Tools(ScriptedEngine(skill), referee, Code(), ChatFormat())
         game = SelfPlay(config, tools, tasks_of(exam, validation))
-        game.observers = observers(game, exam, validation)
+        game.callbacks = callbacks(game, exam, validation)
         return game
 
     return make

@@ -72,7 +72,7 @@ def test_the_first_and_the_last_sitting_are_equally_long(play, exam, populations
 def sit(exam, game, members, run_seed=1, step=1, format=None):
     students = [game.population.roster[name] for name in members]
     tools = replace(game.tools, format=format) if format else game.tools
-    marks = exam.sit(tools, students, run_seed, step).marks
+    marks = exam.evaluate(tools, students, run_seed, step).marks
     return {name: of_member.warm for name, of_member in marks.items()}
 
 
@@ -110,7 +110,7 @@ def test_the_headline_is_greedy_and_each_decoding_has_its_own_temperature(play, 
 
     game.tools.engine.generate = note
     student = game.population.roster["student_0"]
-    sitting = exam.sit(game.tools, [student], 1, 1, attempts=8)
+    sitting = exam.evaluate(game.tools, [student], 1, 1, attempts=8)
     assert asked == [(1.0, 8, 20), (0.0, 1, 20), (0.4, 8, 20)]
     marks = sitting.marks["student_0"]
     assert sitting.scores == {"student_0": marks.greedy} and set(marks.greedy) <= {0.0, 1.0}
@@ -127,7 +127,7 @@ def test_strata_have_means_of_their_own(play, exam, config):
     exam = Exam(exam.tasks, 2, 1, ["core"] * 12 + ["tail"] * 8)
     solve = game.tools.engine._solve
     game.tools.engine._solve = lambda prompt, good: solve(prompt, "return a + 2\n" in prompt)
-    sitting = exam.sit(game.tools, [game.population.roster["student_0"]], 1, 1)
+    sitting = exam.evaluate(game.tools, [game.population.roster["student_0"]], 1, 1)
     metrics = sitting.metrics([game.population.roster["student_0"]])
     assert metrics["eval/greedy/core"] == pytest.approx(1 / 12)
     assert metrics["eval/greedy/tail"] == 0.0 and "eval/member_std" not in metrics

@@ -19,7 +19,7 @@ def game(play, config, tmp_path):
     config.population.teachers = config.population.students = 2
     config.evolution.interval = 0
     game = play(SKILLS)
-    game.observers.append(PastStudents(tmp_path / "snapshots", 4, 0.5, game.tools.engine))
+    game.callbacks.append(PastStudents(tmp_path / "snapshots", 4, 0.5, game.tools.engine))
     return game
 
 
@@ -75,7 +75,7 @@ def test_all_earlier_students_are_drawn(game, tmp_path):
     for step in (1, 2, 3):
         store(game, tmp_path, step)
     drawn = {
-        game.observers[-1].assign_past_opponent([], 4, np.random.default_rng(seed))
+        game.callbacks[-1].assign_past_opponent([], 4, np.random.default_rng(seed))
         for seed in range(40)
     }
     assert drawn == {"student_1@1", "student_1@2", "student_1@3"}

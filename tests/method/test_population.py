@@ -17,7 +17,7 @@ from azr_population.errors import UserError
 from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.population import WINDOW, Population, rate_factor
 from azr_population.method.record import StepRecords, nothing_valid
-from azr_population.method.rows import Answer, Practice, Row
+from azr_population.method.rows import Answer, BufferAttempt, Row
 from azr_population.runs.records import metrics_of_members
 from azr_population.weights.breeding import Making
 
@@ -146,7 +146,7 @@ def test_practice_counts_as_written_and_not_as_played() -> None:
     one.begin_step(1)
     played = rows(one, {"student_0": False})
     practice = [
-        Practice(1, TaskType.CODE_O, WRITTEN, solved, reason, reward)
+        BufferAttempt(1, TaskType.CODE_O, WRITTEN, solved, reason, reward)
         for solved, reason, reward in ((True, "solved", 1.0), (False, "wrong", -0.5))
     ]
     metrics = finish(one, played, {1: {"rows": 2.0, "tokens": 4.0}}, Nursery(), practice).metrics

@@ -9,7 +9,7 @@ from refusals import refuses
 
 from azr_population.config.schema import EvolutionConfig
 from azr_population.method.members import Rating, Roster
-from azr_population.method.turnover import Turnover
+from azr_population.method.turnover import Evolution
 from azr_population.runs.streams import Streams
 from azr_population.weights.breeding import Making
 
@@ -18,7 +18,7 @@ def turnover(**settings):
     config = EvolutionConfig(
         interval=2, grace_period=0, operators={"full_gaussian": 1.0}, **settings
     )
-    return Turnover(config, Streams(1), Rating())
+    return Evolution(config, Streams(1), Rating())
 
 
 def rated():

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from azr_population.analysis.report import write_report
-from azr_population.method.observers import Warn
+from azr_population.method.callbacks import Warn
 from azr_population.method.record import StepRecords
 from azr_population.runs import RunDirectory
 from azr_population.runs.run_warnings import find_warnings, warnings_of

@@ -17,7 +17,7 @@ from azr_population.hosts.azr.step import Step, completions
 from azr_population.method.matchmaking import Match
 from azr_population.method.phases import describe
 from azr_population.method.rewards import UNPARSABLE, student_reward_of
-from azr_population.method.rows import Answer, Practice, Row
+from azr_population.method.rows import Answer, BufferAttempt, Row
 from azr_population.referee import Reason
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Judge:
             self._step.practice += self._practice(kind, result[0], kwargs["data"])
         return result
 
-    def _practice(self, kind: str, tensor: torch.Tensor, data: Any) -> list[Practice]:
+    def _practice(self, kind: str, tensor: torch.Tensor, data: Any) -> list[BufferAttempt]:
         """The attempts at AZR's own tasks. What they are paid is AZR's, unless a reward of another
         name is asked for, which then stands in the `tensor` [rows, R]."""
         config, practice = self._step.population.config, []
@@ -74,7 +74,7 @@ class Judge:
                 tensor[row] = 0.0
                 tensor[row, len(completion.token_ids) - 1] = value = own(read, solved)
             reason = _reason(read, solved)
-            practice.append(Practice(completion.slot, kind, completion, solved, reason, value))
+            practice.append(BufferAttempt(completion.slot, kind, completion, solved, reason, value))
         return practice
 
     def _judge_proposals(self, kind: str, kwargs: Mapping[str, Any]) -> Any:

@@ -18,11 +18,11 @@ import torch
 
 from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.batches import response_rows
+from azr_population.method.callbacks import Callback, Callbacks
 from azr_population.method.clock import PhaseClock
-from azr_population.method.observers import Observer, Observers
 from azr_population.method.population import Population
 from azr_population.method.record import StepRecords
-from azr_population.method.rows import Practice, Row, by_match
+from azr_population.method.rows import BufferAttempt, Row, by_match
 from azr_population.method.training import TrainingRow, advantages
 from azr_population.method.turnover import MakeChild
 
@@ -38,11 +38,11 @@ NOBODY = -1
 class Step:
     """What has come of the step so far."""
 
-    def __init__(self, population: Population, observers: Sequence[Observer] = ()) -> None:
+    def __init__(self, population: Population, callbacks: Sequence[Callback] = ()) -> None:
         self.population = population
-        self.observers = list(observers)
+        self.callbacks = list(callbacks)
         self.rows: list[Row] = []
-        self.practice: list[Practice] = []
+        self.practice: list[BufferAttempt] = []
         self._learning: Counter[int] = Counter()
         self._started = 0.0
 
@@ -73,8 +73,10 @@ class Step:
         rewards = batch.batch["token_level_rewards"].sum(dim=1)
         written = completions(batch)
         # The judge has seen this batch last; its rows get what is known only now.
-        judged: Sequence[Row | Practice] = self.rows if phase == "gen" else self.practice
-        owners: Sequence[Row | Practice | None] = judged[-len(written) :] or [None] * len(written)
+        judged: Sequence[Row | BufferAttempt] = self.rows if phase == "gen" else self.practice
+        owners: Sequence[Row | BufferAttempt | None] = judged[-len(written) :] or [None] * len(
+            written
+        )
         rows = [
             TrainingRow(completion.slot, PHASES[phase], kind, completion, reward, owner)
             for completion, reward, owner in zip(written, rewards.tolist(), owners, strict=True)
@@ -98,16 +100,16 @@ class Step:
     ) -> StepRecords:
         """What follows the update: rate, evolve, record; `timing` is AZR's, in seconds."""
         population, clock = self.population, PhaseClock()
-        observers = Observers(self.observers, population, clock)
+        callbacks = Callbacks(self.callbacks, population, clock)
         rows = by_match(self.rows)
-        observers.updated(rows, self.practice)
+        callbacks.updated(rows, self.practice)
         with clock("rate"):
             matches = population.rate(rows)
         with clock("evolve"):
             births = population.evolve(rows, make_child)
         learned = {slot: {**own, "rows": self._learning[slot]} for slot, own in updates.items()}
         records = population.record(rows, learned, matches, births, self.practice)
-        observers.recorded(rows, records)
+        callbacks.recorded(rows, records)
         records.metrics |= {f"time/{name}": seconds for name, seconds in timing.items()}
         records.metrics |= clock.metrics()
         records.metrics["time/step"] = time.perf_counter() - self._started

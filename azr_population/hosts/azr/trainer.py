@@ -35,10 +35,10 @@ from azr_population.hosts.azr.step import Step
 from azr_population.hosts.azr.upstream import apply_patches
 from azr_population.hosts.azr.worker import ROOM
 from azr_population.hosts.loggers import Loggers, open_loggers, step_figures
+from azr_population.method.callbacks import Warn
+from azr_population.method.completion_log import CompletionLog
 from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.export import export_members, keep_best
-from azr_population.method.observers import Warn
-from azr_population.method.transcript import Transcript
 from azr_population.pages.console.view import VIEWS, show_step
 from azr_population.runs.records import mean
 from azr_population.weights.adapter import LoraSpec
@@ -70,7 +70,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             strategy.data_len = config.data.train_batch_size * strategy.update_iteration
         super().__init__(*args, **kwargs)
         self.population = population_of(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
-        transcript = Transcript(self.settings.log_completions, self.tokenizer)
+        transcript = CompletionLog(self.settings.log_completions, self.tokenizer)
         self.step = Step(self.population, [transcript])
         folder = Path(self.config.trainer.default_local_dir) / "population"
         self.directory = recording.open_run(
@@ -79,7 +79,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             self._patches,
             resumes=self.config.trainer.resume_mode != "disable",
         )
-        self.step.observers.append(Warn(self.directory))
+        self.step.callbacks.append(Warn(self.directory))
         self.console = VIEWS.find(self.settings.console).function()
         self.loggers = Loggers({}, self.view.on_note)
         self._timing: Mapping[str, float] = {}

@@ -1,31 +1,31 @@
-"""What is measured in a local run: its observers, by its configuration."""
+"""What is measured in a local run: its callbacks, by its configuration."""
 
 from __future__ import annotations
 
 from azr_population.hosts.local.engine import slot_names
-from azr_population.method.evolution.fitness import MEASURED
-from azr_population.method.exam import Exam
-from azr_population.method.observers import (
+from azr_population.method.callbacks import (
+    Callback,
+    EvalCallback,
     HeldOutCounts,
     MeasureSkill,
-    Observer,
-    SitExam,
     Warn,
     WeightSimilarity,
 )
+from azr_population.method.completion_log import CompletionLog
+from azr_population.method.evolution.replacement import MEASURED
+from azr_population.method.exam import Exam
 from azr_population.method.past import PastStudents
 from azr_population.method.step import SelfPlay
-from azr_population.method.transcript import Transcript
 from azr_population.runs import RunDirectory
 
 
-def observers(
+def callbacks(
     play: SelfPlay, exam: Exam | None, validation: Exam | None, own: Exam | None = None
-) -> list[Observer]:
+) -> list[Callback]:
     """All that this run wants; `validation` is the exam that fitness goes by, `own` that of
     the untrained teacher's tasks, if it has them."""
     config, tools = play.config, play.tools
-    found: list[Observer] = [Transcript(config.run.log_completions, tools.engine.tokenizer)]
+    found: list[Callback] = [CompletionLog(config.run.log_completions, tools.engine.tokenizer)]
     if config.matchmaking.past_opponent_fraction:
         snapshots, last = RunDirectory(config.run.dir).snapshots, len(slot_names(config)) - 1
         found.append(
@@ -34,7 +34,7 @@ def observers(
     if config.evolution.fitness in MEASURED:
         found.append(MeasureSkill(tools, validation, config.seed))
     if exam:
-        found.append(SitExam(tools, exam, config.eval, config.run.steps, config.seed, own))
+        found.append(EvalCallback(tools, exam, config.eval, config.run.steps, config.seed, own))
         found.append(WeightSimilarity(tools))
         found.append(HeldOutCounts())
     found.append(

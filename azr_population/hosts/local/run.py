@@ -25,14 +25,14 @@ from azr_population.hosts.local import state as local_state
 from azr_population.hosts.local.check import check_config, fill_in
 from azr_population.hosts.local.engine import base_of, open_engine
 from azr_population.hosts.local.fork import open_fork
-from azr_population.hosts.local.observing import observers
+from azr_population.hosts.local.observing import callbacks
 from azr_population.hosts.local.played import Run
 from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.check import all_protected_note
 from azr_population.method.clock import current_phase
 from azr_population.method.exam import held_out_exam, tasks_of
-from azr_population.method.own_exam import own_exam
 from azr_population.method.phases import seed_tasks
+from azr_population.method.self_proposed_eval import self_proposed_eval
 from azr_population.method.skill import fitness_exam
 from azr_population.method.step import SelfPlay
 from azr_population.method.tools import Tools, domain_of, format_of, open_referee
@@ -154,10 +154,10 @@ def _selfplay(config: Config) -> Iterator[SelfPlay]:
     validation = fitness_exam(config, exam)
     with open_referee(config) as referee, open_engine(config) as engine:
         tools = Tools(engine, referee, domain_of(config), format_of(config))
-        own = own_exam(config, tools, tasks_of(exam, validation)) if exam else None
+        own = self_proposed_eval(config, tools, tasks_of(exam, validation)) if exam else None
         play = SelfPlay(config, tools, tasks_of(exam, validation, own))
-        play.own_exam = own
-        play.observers = observers(play, exam, validation, own)
+        play.self_proposed_eval = own
+        play.callbacks = callbacks(play, exam, validation, own)
         yield play
 
 

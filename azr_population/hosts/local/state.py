@@ -15,8 +15,8 @@ from azr_population.errors import UserError
 from azr_population.hosts.local.engine import base_of
 from azr_population.hosts.local.fork import Fork
 from azr_population.method.export import export_members, keep_best, write_snapshot
-from azr_population.method.own_exam import write as write_own_exam
 from azr_population.method.record import StepRecords
+from azr_population.method.self_proposed_eval import write as write_own_exam
 from azr_population.method.step import SelfPlay
 from azr_population.pages.console.view import View
 from azr_population.runs import RunDirectory
@@ -28,8 +28,8 @@ def start(
     play: SelfPlay, directory: RunDirectory, seeds: Sequence[Task], origin: Fork | None, view: View
 ) -> None:
     """The state before the first step: that of the base, or of the run it is forked from."""
-    if play.own_exam:
-        write_own_exam(play.own_exam, directory.path)
+    if play.self_proposed_eval:
+        write_own_exam(play.self_proposed_eval, directory.path)
     if origin:
         view.on_note(origin.line)
         _put_in_place(play, origin.checkpoint, origin.run)

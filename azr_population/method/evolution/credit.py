@@ -14,7 +14,7 @@ from typing import Any
 
 
 @dataclass
-class Life:
+class ChildRecord:
     """A child from birth on. What it is worth is None until it is judged, and where it is unknown.
 
     `judged` is the first replacement step at which it could have been replaced, `died` the one at
@@ -38,9 +38,11 @@ class OperatorCredit:
     """All births of a run; nothing is forgotten, so that a resumed run counts on."""
 
     def __init__(self) -> None:
-        self._lives: list[Life] = []
+        self._children: list[ChildRecord] = []
 
-    def judge(self, step: int, fitness: Mapping[str, float | None], ready: float = 0) -> None:
+    def score_children(
+        self, step: int, fitness: Mapping[str, float | None], ready: float = 0
+    ) -> None:
         """Notes how the children stand at the first replacement step that they might not survive.
 
         `fitness` holds all members that take part in it, by name, before anyone is replaced, None
@@ -48,7 +50,7 @@ class OperatorCredit:
         step's births.
         """
         known = {name: value for name, value in fitness.items() if _is_known(value)}
-        for life in self._lives:
+        for life in self._children:
             young = step - life.born < ready
             if life.judged is not None or young or life.child not in fitness:
                 continue
@@ -63,11 +65,11 @@ class OperatorCredit:
         self, step: int, operator: str, child: str, parent: str, victim_fitness: float | None
     ) -> None:
         """Notes a child in the place of `child`, by `operator` from the first parent `parent`."""
-        for life in self._lives:
+        for life in self._children:
             if life.child == child and life.died is None:
                 life.died = step
         victim = victim_fitness if _is_known(victim_fitness) else None
-        self._lives.append(Life(operator, child, parent, step, victim))
+        self._children.append(ChildRecord(operator, child, parent, step, victim))
 
     def summary(self, step: int) -> dict[str, dict[str, Any]]:
         """By operator, up to `step`; `evolution/<operator>/...` in `metrics.jsonl`.
@@ -81,8 +83,8 @@ class OperatorCredit:
         parent (then, where that still lives). None where nothing is known.
         """
         credits = {}
-        for operator in dict.fromkeys(life.operator for life in self._lives):
-            lives = [life for life in self._lives if life.operator == operator]
+        for operator in dict.fromkeys(life.operator for life in self._children):
+            lives = [life for life in self._children if life.operator == operator]
             ages = [(step if life.died is None else life.died) - life.born for life in lives]
             replaced = sum(life.died is not None for life in lives)
             judged = [life for life in lives if life.judged is not None]
@@ -101,17 +103,17 @@ class OperatorCredit:
         return credits
 
     def _was_replaced(self, name: str, since: int) -> bool:
-        return any(life.child == name and life.born > since for life in self._lives)
+        return any(life.child == name and life.born > since for life in self._children)
 
     def to_json(self) -> list[dict[str, Any]]:
         """Plain data for a checkpoint."""
-        return [asdict(life) for life in self._lives]
+        return [asdict(life) for life in self._children]
 
     @classmethod
     def from_json(cls, rows: Iterable[Mapping[str, Any]]) -> OperatorCredit:
         """What `to_json` wrote."""
         credit = cls()
-        credit._lives = [Life(**row) for row in rows]
+        credit._children = [ChildRecord(**row) for row in rows]
         return credit
 
 

@@ -1,7 +1,9 @@
 """Replacement: who makes room for the children of whom (population based training, PBT).
 
-Source: PopuLoRA's replacement step (the worst members are replaced by children of better ones);
-Jaderberg et al. 2017 for PBT. Shares, elites and the child's rating are ours.
+Fitness is the number by which members of one sub-population are compared: ratings compare within
+it only, because all its members meet the same other side. Source: PopuLoRA's replacement step (the
+worst members are replaced by children of better ones); Jaderberg et al. 2017 for PBT. Shares,
+elites and the child's rating are ours.
 """
 
 import math
@@ -9,12 +11,133 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from azr_population.config.schema import EvolutionConfig
-from azr_population.method.evolution.fitness import FITNESS
-from azr_population.method.evolution.selection import BLIND, SELECTION, Fitness, ranked
-from azr_population.method.members.member import Member, Rating
+from azr_population.errors import UserError
+from azr_population.method.members import Member, Rating
 from azr_population.registry import Registry
+
+FITNESS: Registry[Callable[[Member, Sequence[float]], float]] = Registry("evolution.fitness")
+"""Functions of a member and its mean rewards of each step since the last replacement, or since its
+own birth where that was later. Higher is fitter; -inf where nothing is known."""
+
+
+@FITNESS.register(
+    "conservative_rating", "mu - 3 sigma, Herbrich et al. 2006 (TrueSkill), section 4"
+)
+def conservative_rating(member: Member, rewards: Sequence[float]) -> float:
+    """The skill that the member has almost surely, in TrueSkill points."""
+    return member.rating.conservative
+
+
+@FITNESS.register("mu", "mean of the TrueSkill belief")
+def mu(member: Member, rewards: Sequence[float]) -> float:
+    """The expected skill in TrueSkill points; does not hold a wide sigma against newcomers."""
+    return member.rating.mu
+
+
+@FITNESS.register("constant", "the ablation of fitness")
+def constant(member: Member, rewards: Sequence[float]) -> float:
+    """The same for everybody: who goes is then a matter of its number, which says nothing."""
+    return 0.0
+
+
+def measured(member: Member, rewards: Sequence[float]) -> float:
+    """What the host has measured; the conservative rating of whom it has not measured."""
+    return member.rating.conservative if member.skill is None else member.skill
+
+
+MEASURED = ("validation_eval", "crossplay")
+"""Fitness that local runs measure before they replace; see `method/skill.py`."""
+FITNESS.register("validation_eval", "the best that fitness can know; of students")(measured)
+FITNESS.register("crossplay", "every student against the step's tasks of every teacher")(measured)
+
+
+@FITNESS.register("mean_reward", "PBT's moving average of the objective, Jaderberg et al. 2017")
+def mean_reward(member: Member, rewards: Sequence[float]) -> float:
+    """The mean of the interval's rewards, which depends on whom the member happened to meet."""
+    return math.fsum(rewards) / len(rewards) if rewards else -math.inf
+
+
+Fitness = NDArray[np.float64]
+SELECTION: Registry[Callable[..., list[int]]] = Registry("evolution.selection")
+
+
+def ranked(fitness: Fitness) -> list[int]:
+    """Indices from fittest to least fit; NaN counts as least, ties go to the lower index."""
+    known = np.where(np.isnan(fitness), -np.inf, fitness)
+    return [int(i) for i in np.argsort(-known, kind="stable")]
+
+
+@SELECTION.register("truncation", "PBT exploit by truncation, Jaderberg et al. 2017, section 4.1.1")
+def truncation(
+    fitness: Fitness, count: int, generator: np.random.Generator, top: float = 0.5
+) -> list[int]:
+    """Any of the best `top` share of the candidates (at least `count` of them), equally likely."""
+    if not 0.0 < top <= 1.0:
+        raise UserError(
+            f"evolution.selection_options.top={top} must be above 0 and at most 1",
+            key="evolution.selection_options.top",
+        )
+    best = ranked(fitness)[: max(count, math.ceil(top * len(fitness)))]
+    return [best[i] for i in generator.permutation(len(best))[:count]]
+
+
+@SELECTION.register("tournament", "Goldberg and Deb 1991")
+def tournament(
+    fitness: Fitness, count: int, generator: np.random.Generator, size: int = 2
+) -> list[int]:
+    """For each parent, the fittest of `size` candidates drawn from those not yet chosen."""
+    if size < 1:
+        raise UserError(
+            f"evolution.selection_options.size={size} must be at least 1",
+            key="evolution.selection_options.size",
+        )
+    place = {index: rank for rank, index in enumerate(ranked(fitness))}
+    left = list(range(len(fitness)))
+    chosen: list[int] = []
+    for _ in range(count):
+        entrants = generator.permutation(len(left))[:size]
+        winner = min((left[i] for i in entrants), key=place.__getitem__)
+        left.remove(winner)
+        chosen.append(winner)
+    return chosen
+
+
+@SELECTION.register("fitness_proportional", "roulette wheel with windowing, Goldberg 1989")
+def fitness_proportional(
+    fitness: Fitness, count: int, generator: np.random.Generator, base: float = 0.1
+) -> list[int]:
+    """Chance proportional to the fitness above the worst candidate's.
+
+    Fitness may be negative, so the worst is moved to `base` times the range, which leaves it a
+    chance: the best is (1 + base) / base = 11 times as likely as the worst at the default.
+    """
+    if not base > 0.0:
+        raise UserError(
+            f"evolution.selection_options.base={base} must be above 0",
+            key="evolution.selection_options.base",
+        )
+    known = np.isfinite(fitness)
+    if not known.any():
+        return random(fitness, count, generator)
+    # What nobody measured competes as the worst.
+    values = np.where(known, fitness, fitness[known].min())
+    spread = values.max() - values.min()
+    wheel = values - values.min() + base * spread if spread > 0 else np.ones(len(values))
+    return [int(i) for i in generator.choice(len(values), count, False, wheel / wheel.sum())]
+
+
+BLIND = frozenset({"random"})
+"""Selections that know no fitness: whichever parent comes first is chance as well."""
+
+
+@SELECTION.register("random", "the ablation of parent selection")
+def random(fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
+    """Any candidate, equally likely; only replacement presses towards the fit."""
+    return [int(i) for i in generator.permutation(len(fitness))[:count]]
+
 
 REPLACEMENT: Registry[Callable[[Fitness, Sequence[int]], list[int]]] = Registry(
     "evolution.replacement"

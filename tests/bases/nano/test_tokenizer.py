@@ -47,5 +47,5 @@ def test_a_saved_tokenizer_is_read_again(tmp_path, text):
     )
     loaded = load_tokenizer(tmp_path)
     assert loaded(text).input_ids == TOKENIZER(text).input_ids
-    # Marks are words, not special tokens: engines that skip special tokens keep them.
+    # EvalScores are words, not special tokens: engines that skip special tokens keep them.
     assert loaded.decode(loaded(text + "<eos>").input_ids, skip_special_tokens=True) == text

@@ -22,7 +22,8 @@ from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.settings import PopulationSettings, population_of
 from azr_population.hosts.azr.step import Step
-from azr_population.method.observers import Observer
+from azr_population.method.callbacks import Callback
+from azr_population.method.completion_log import CompletionLog
 from azr_population.method.population import Population
 from azr_population.method.record import StepRecords
 from azr_population.method.rewards import TEACHER_REWARDS
@@ -30,7 +31,6 @@ from azr_population.method.rows import Row
 from azr_population.method.step import SelfPlay
 from azr_population.method.tools import Tools
 from azr_population.method.training import attempts, proposals
-from azr_population.method.transcript import Transcript
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.weights.breeding import Making
 
@@ -106,13 +106,13 @@ def parsers(monkeypatch: pytest.MonkeyPatch) -> None:
     azr_stand_in.install_parsers(monkeypatch)
 
 
-class Local(Observer):
+class Local(Callback):
     """The local host, with the rows of its last step."""
 
     def __init__(self, referee: Referee, config: Config) -> None:
         self.engine = Script()
         self.play = SelfPlay(config, Tools(self.engine, referee, Code(), ChatFormat()))  # type: ignore[arg-type]
-        self.play.observers = [self, Transcript(10, self.engine.tokenizer)]
+        self.play.callbacks = [self, CompletionLog(10, self.engine.tokenizer)]
         self.rows: list[Row] = []
 
     def updated(self, population: Population, rows: Any, practice: Any) -> None:
@@ -203,7 +203,7 @@ def test_both_hosts_tell_the_same(
     config.evolution.operators = {"full_gaussian": 1.0}
     local = Local(referee, config)
     population = population_of(settings_of(config, teacher_reward=reward), 1e-6)
-    inside = Step(population, [Transcript(10, azr_stand_in.Bytes())])
+    inside = Step(population, [CompletionLog(10, azr_stand_in.Bytes())])
     seen: set[Any] = set()
     for _ in range(3):
         expected = local.play_step()

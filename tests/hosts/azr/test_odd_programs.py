@@ -27,7 +27,7 @@ from azr_population.config.load import to_yaml
 from azr_population.config.schema import Config
 from azr_population.hosts.azr.settings import population_of
 from azr_population.hosts.azr.step import Step
-from azr_population.method.transcript import Transcript
+from azr_population.method.completion_log import CompletionLog
 from azr_population.pages.console.live import LiveView
 from azr_population.pages.console.view import PlainView, StepLines, show_step
 from azr_population.referee import Referee, RefereeSettings
@@ -148,7 +148,7 @@ def test_odd_programs_end_no_run(referee: Referee, tmp_path: Path, caplog: Any) 
         [odd.seeds[0][0], *(task.program for task in exam)]
     )
     population = population_of(settings_of(config, teacher_reward="adversarial"), 1e-6)
-    inside = Step(population, [Transcript(10, azr_stand_in.Bytes())])
+    inside = Step(population, [CompletionLog(10, azr_stand_in.Bytes())])
     runs = {name: RunDirectory(tmp_path / name) for name in ("local", "azr")}
     told = io.StringIO()
     views = [PlainView(Console(file=told)), LiveView(Console(file=told)), StepLines()]

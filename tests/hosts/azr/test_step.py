@@ -16,7 +16,7 @@ from azr_population.config.schema import EvolutionConfig
 from azr_population.domains.code.task_types import TaskType
 from azr_population.hosts.azr.settings import population_of
 from azr_population.hosts.azr.step import NOBODY, Step, completions
-from azr_population.method.rows import Practice
+from azr_population.method.rows import BufferAttempt
 
 SLOTS = [3, 1, 3, 1, 3, 2]
 REWARDS = [1.0, -0.5, 0.5, -1.0, 0.0, 1.0]
@@ -74,7 +74,7 @@ def test_what_is_known_late_is_noted_on_what_was_judged(step: Step) -> None:
     made = batch()
     made.batch["old_log_probs"] = -torch.arange(36.0).reshape(6, 6) - 1
     step.practice = [
-        Practice(one.slot, TaskType.CODE_O, replace(one, text="kept"), True, "solved", 1.0)
+        BufferAttempt(one.slot, TaskType.CODE_O, replace(one, text="kept"), True, "solved", 1.0)
         for one in completions(made)  # type: ignore[arg-type]
     ]
     step.credit(made, "pred_code_o")  # type: ignore[arg-type]

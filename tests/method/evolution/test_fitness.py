@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from refusals import refuses
 
-from azr_population.method.evolution.fitness import FITNESS
+from azr_population.method.evolution.replacement import FITNESS
 from azr_population.method.members import Member, Rating, Role
 
 MEMBER = Member("student_0", Role.STUDENT, 0, Rating(28.0, 2.0))

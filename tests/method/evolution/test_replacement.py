@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from azr_population.config.schema import EvolutionConfig
 from azr_population.errors import UserError
-from azr_population.method.evolution.replacement import PopulationBasedTraining
-from azr_population.method.evolution.selection import SELECTION
+from azr_population.method.evolution.replacement import SELECTION, PopulationBasedTraining
 from azr_population.method.members import Member, Rating, Roster
 
 

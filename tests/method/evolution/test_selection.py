@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from refusals import refuses
 
-from azr_population.method.evolution.selection import SELECTION, ranked
+from azr_population.method.evolution.replacement import SELECTION, ranked
 
 FITNESS = np.array([1.0, 4.0, 2.0, 3.0])
 DRAWS = 4000

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from azr_population.method.matchmaking import Matchmaker, draw, draw_pairs
+from azr_population.method import matchmaking
+from azr_population.method.matchmaking import Matchmaker, draw_pairs
 from azr_population.method.members import RatingSystem, Roster
 
 SAMPLES = 4000
@@ -77,10 +78,10 @@ def test_the_draw_has_the_probability_of_its_product(size: tuple[int, int]) -> N
     assert distance(weights, samples) < 0.06
 
 
-@pytest.mark.parametrize("sample", [draw._exact, draw._swap_chain])
+@pytest.mark.parametrize("sample", [matchmaking._exact, matchmaking._swap_chain])
 def test_unequal_populations_meet_as_often_as_the_weights_say(sample: Sampler) -> None:
     generator = np.random.default_rng(14)
-    weights = draw._normalised(generator.random((4, 6)) + 0.05)
+    weights = matchmaking._normalised(generator.random((4, 6)) + 0.05)
     wanted, met = np.zeros((4, 6)), np.zeros((4, 6))
     for pairs, p in exact_distribution(weights).items():
         wanted[tuple(zip(*pairs, strict=True))] += p
@@ -92,8 +93,8 @@ def test_unequal_populations_meet_as_often_as_the_weights_say(sample: Sampler) -
 
 def test_the_markov_chain_has_the_same_distribution() -> None:
     generator = np.random.default_rng(12)
-    weights = draw._normalised(generator.random((4, 4)) + 0.05)
-    samples = [sorted(draw._swap_chain(weights, generator)) for _ in range(SAMPLES)]
+    weights = matchmaking._normalised(generator.random((4, 4)) + 0.05)
+    samples = [sorted(matchmaking._swap_chain(weights, generator)) for _ in range(SAMPLES)]
     assert distance(weights, samples) < 0.06
 
 

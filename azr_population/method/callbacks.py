@@ -1,4 +1,4 @@
-"""What is measured in a step. Observers change nothing that members learn from; hosts put them on.
+"""What is measured in a step. Callbacks change nothing that members learn from; hosts put them on.
 
 A run inside AZR has only the transcript; the others need an engine that can be asked at any time.
 """
@@ -11,12 +11,11 @@ from typing import Any
 
 from azr_population.config.schema import EvalConfig
 from azr_population.method.clock import PhaseClock
-from azr_population.method.evolution.reliability import reliability
-from azr_population.method.exam import Exam
+from azr_population.method.exam import Exam, reliability
 from azr_population.method.members import Member
 from azr_population.method.population import Population
 from azr_population.method.record import StepRecords, flatten
-from azr_population.method.rows import Practice, Row
+from azr_population.method.rows import BufferAttempt, Row
 from azr_population.method.skill import by_crossplay, by_exam
 from azr_population.method.tools import Tools
 from azr_population.runs import RunDirectory
@@ -24,7 +23,7 @@ from azr_population.runs.run_warnings import find_warnings
 from azr_population.weights.lowrank import mean_cosine
 
 
-class Observer:
+class Callback:
     """Looks at a step where it wants to."""
 
     phase = "record"
@@ -34,7 +33,7 @@ class Observer:
         """After proposing: nothing has been read yet."""
 
     def updated(
-        self, population: Population, rows: Sequence[Row], practice: Sequence[Practice]
+        self, population: Population, rows: Sequence[Row], practice: Sequence[BufferAttempt]
     ) -> None:
         """After the update: ratings and names are still those under which rows were written."""
 
@@ -42,35 +41,35 @@ class Observer:
         """At the end: may add to the records."""
 
 
-class Observers:
-    """All observers of a step, one after the other, timed."""
+class Callbacks:
+    """All callbacks of a step, one after the other, timed."""
 
     def __init__(
-        self, observers: Sequence[Observer], population: Population, clock: PhaseClock
+        self, callbacks: Sequence[Callback], population: Population, clock: PhaseClock
     ) -> None:
-        self._observers = observers
+        self._callbacks = callbacks
         self._population = population
         self._clock = clock
 
     def proposed(self, rows: list[Row]) -> None:
-        """See `Observer`, as the others."""
-        for one in self._observers:
-            with self._clock(one.phase):
-                one.proposed(self._population, rows)
+        """See `Callback`, as the others."""
+        for callback in self._callbacks:
+            with self._clock(callback.phase):
+                callback.proposed(self._population, rows)
 
-    def updated(self, rows: Sequence[Row], practice: Sequence[Practice] = ()) -> None:
-        for one in self._observers:
-            with self._clock(one.phase):
-                one.updated(self._population, rows, practice)
+    def updated(self, rows: Sequence[Row], practice: Sequence[BufferAttempt] = ()) -> None:
+        for callback in self._callbacks:
+            with self._clock(callback.phase):
+                callback.updated(self._population, rows, practice)
 
     def recorded(self, rows: Sequence[Row], records: StepRecords) -> None:
-        for one in self._observers:
-            with self._clock(one.phase):
-                one.recorded(self._population, rows, records)
+        for callback in self._callbacks:
+            with self._clock(callback.phase):
+                callback.recorded(self._population, rows, records)
 
 
 @dataclass
-class SitExam(Observer):
+class EvalCallback(Callback):
     """The exam: at its interval, after the first step and after the `last`."""
 
     tools: Tools
@@ -79,7 +78,7 @@ class SitExam(Observer):
     last: int
     seed: int
     """The run's."""
-    own: Exam | None = None
+    self_proposed: Exam | None = None
     """Tasks of the untrained teacher."""
     phase = "eval"
 
@@ -91,10 +90,10 @@ class SitExam(Observer):
             return
         students = population.roster.students
         attempts = self.settings.final_samples if first_or_last else 0
-        sitting = self.exam.sit(self.tools, students, self.seed, step, attempts)
+        sitting = self.exam.evaluate(self.tools, students, self.seed, step, attempts)
         metrics, lines = sitting.metrics(students), sitting.records(step, students)
-        if self.own:
-            scores = [self.own.greedy(self.tools, student) for student in students]
+        if self.self_proposed:
+            scores = [self.self_proposed.greedy(self.tools, student) for student in students]
             means = [sum(row) / len(row) for row in scores]
             metrics["eval/self_proposed"] = sum(means) / len(means)
             for line, row in zip(lines, scores, strict=True):
@@ -104,7 +103,7 @@ class SitExam(Observer):
 
 
 @dataclass
-class WeightSimilarity(Observer):
+class WeightSimilarity(Callback):
     """How alike the members of a role are, at every exam."""
 
     tools: Tools
@@ -117,7 +116,7 @@ class WeightSimilarity(Observer):
             records.metrics |= flatten(str(role), {"weight_cosine": cosine})
 
 
-class HeldOutCounts(Observer):
+class HeldOutCounts(Callback):
     """How many valid proposals are nearly programs of the eval; `reason/held_out` counts those that
     are one."""
 
@@ -126,7 +125,7 @@ class HeldOutCounts(Observer):
 
 
 @dataclass
-class MeasureSkill(Observer):
+class MeasureSkill(Callback):
     """The `skill` that measured fitness goes by, where members are about to be replaced: that of
     the exam, or of cross-play without one."""
 
@@ -138,22 +137,22 @@ class MeasureSkill(Observer):
     _reliability: float | None = None
 
     def updated(
-        self, population: Population, rows: Sequence[Row], practice: Sequence[Practice]
+        self, population: Population, rows: Sequence[Row], practice: Sequence[BufferAttempt]
     ) -> None:
-        if not population.turnover.is_due(population.step):
+        if not population.turnover.should_evolve(population.step):
             return
 
         def sit(exam: Exam, members: Sequence[Member]) -> dict[str, list[float]]:
-            own = (self.seed, population.step)
+            at = (self.seed, population.step)
             scores = {
                 # A step's few tasks say more by several answers, an exam by more tasks.
-                one.name: exam.greedy(self.tools, one)
+                member.name: exam.greedy(self.tools, member)
                 if self.exam
-                else exam.solve_rates(self.tools, one, *own)
-                for one in members
+                else exam.solve_rates(self.tools, member, *at)
+                for member in members
             }
-            known = reliability(list(scores.values()))
-            self._reliability = known[0] if known else 0.0
+            measured = reliability(list(scores.values()))
+            self._reliability = measured[0] if measured else 0.0
             return scores
 
         students = population.roster.students
@@ -174,7 +173,7 @@ class MeasureSkill(Observer):
         self._reliability = None
 
 
-class Warn(Observer):
+class Warn(Callback):
     """Notes what goes wrong, once, in the step in which it begins (`runs/run_warnings.py`)."""
 
     def __init__(self, run: RunDirectory) -> None:
@@ -187,5 +186,5 @@ class Warn(Observer):
             self._lines, self._evals = list(self._run.metrics()), list(self._run.evals())
         self._lines.append(records.metrics)
         self._evals += records.evals
-        found = find_warnings(self._lines, self._evals)
-        records.notes += [one.text for one in found if one.step == population.step]
+        warnings = find_warnings(self._lines, self._evals)
+        records.notes += [warning.text for warning in warnings if warning.step == population.step]

@@ -29,7 +29,7 @@ _ROUNDS = 20
 proposes too little that is valid for an exam."""
 
 
-def own_exam(config: Config, tools: Tools, reported: Sequence[Task]) -> Exam | None:
+def self_proposed_eval(config: Config, tools: Tools, reported: Sequence[Task]) -> Exam | None:
     """The exam that the run has kept, or one drawn now; None without `eval.self_proposed_tasks`.
     `reported` are tasks whose programs it leaves out.
 
@@ -38,8 +38,8 @@ def own_exam(config: Config, tools: Tools, reported: Sequence[Task]) -> Exam | N
     """
     if not config.eval.self_proposed_tasks:
         return None
-    kept = Path(config.run.dir) / FILE
-    tasks = _read(kept) if kept.is_file() else _drawn(config, tools, reported)
+    path = Path(config.run.dir) / FILE
+    tasks = _read(path) if path.is_file() else _drawn(config, tools, reported)
     return Exam(tasks, 1, config.eval.seed)
 
 
@@ -60,17 +60,17 @@ def _read(path: Path) -> list[Task]:
 
 def _drawn(config: Config, tools: Tools, reported: Sequence[Task]) -> list[Task]:
     count, types = config.eval.self_proposed_tasks, tools.domain.wanted(config.task.types)
-    known = tools.domain.held_out(task.program for task in reported)
-    streams, found = Streams(config.eval.seed), dict.fromkeys(types, 0)
+    held_out = tools.domain.held_out(task.program for task in reported)
+    streams, counts = Streams(config.eval.seed), dict.fromkeys(types, 0)
     programs: set[str] = set()
     tasks: list[Task] = []
     for turn in range(_ROUNDS):
         for task in _proposed(config, tools, types, count, streams.integer("own exam", turn)):
-            new = task.program not in programs and not known.is_copy(task.program)
+            new = task.program not in programs and not held_out.is_copy(task.program)
             # As many of each type; what is left over goes to the first ones.
             share = count // len(types) + (types.index(task.type) < count % len(types))
-            if new and found[task.type] < share:
-                found[task.type] += 1
+            if new and counts[task.type] < share:
+                counts[task.type] += 1
                 programs.add(task.program)
                 tasks.append(task)
         if len(tasks) == count:

@@ -3,8 +3,8 @@
 import pytest
 from refusals import refuses
 
-from azr_population.hosts.local.observing import observers
-from azr_population.method.own_exam import FILE, own_exam, write
+from azr_population.hosts.local.observing import callbacks
+from azr_population.method.self_proposed_eval import FILE, self_proposed_eval, write
 from azr_population.method.step import SelfPlay
 
 
@@ -22,46 +22,46 @@ def wanted(config, tmp_path):
 
 
 def test_the_bases_valid_tasks_are_drawn_alike_whoever_plays(wanted, tools):
-    exam = own_exam(wanted, tools(1.0, 0.0), [])
+    exam = self_proposed_eval(wanted, tools(1.0, 0.0), [])
     assert [task.type for task in exam.tasks] == ["code_o"] * 6 + ["code_i"] * 5
     assert len({task.program for task in exam.tasks}) == 11
     wanted.seed += 1
-    assert own_exam(wanted, tools(0.3), []).tasks == exam.tasks
+    assert self_proposed_eval(wanted, tools(0.3), []).tasks == exam.tasks
     wanted.eval.seed += 1
-    assert own_exam(wanted, tools(0.3), []).tasks != exam.tasks
+    assert self_proposed_eval(wanted, tools(0.3), []).tasks != exam.tasks
     wanted.eval.self_proposed_tasks = 0
-    assert own_exam(wanted, tools(0.3), []) is None
+    assert self_proposed_eval(wanted, tools(0.3), []) is None
 
 
 def test_it_leaves_out_what_is_reported(wanted, tools):
-    first = own_exam(wanted, tools(1.0), []).tasks
-    other = own_exam(wanted, tools(1.0), first[:3]).tasks
+    first = self_proposed_eval(wanted, tools(1.0), []).tasks
+    other = self_proposed_eval(wanted, tools(1.0), first[:3]).tasks
     assert not {task.program for task in first[:3]} & {task.program for task in other}
 
 
 def test_what_is_kept_is_read_and_damage_is_told(wanted, tools, tmp_path):
-    exam = own_exam(wanted, tools(1.0), [])
+    exam = self_proposed_eval(wanted, tools(1.0), [])
     write(exam, tmp_path)
     wanted.eval.seed += 1
-    assert own_exam(wanted, tools(1.0), []).tasks == exam.tasks
+    assert self_proposed_eval(wanted, tools(1.0), []).tasks == exam.tasks
     (tmp_path / FILE).write_text('{"type": "code_o"}\n')
     with refuses("exam_own.jsonl"):
-        own_exam(wanted, tools(1.0), [])
+        self_proposed_eval(wanted, tools(1.0), [])
 
 
 def test_a_base_that_proposes_too_little_is_told(wanted, tools):
     own = tools(1.0)
     own.engine.skill[-1] = 0.0
     with refuses("eval.self_proposed_tasks"):
-        own_exam(wanted, own, [])
+        self_proposed_eval(wanted, own, [])
 
 
 def test_students_sit_it_beside_the_exam(wanted, tools):
     wanted.population.teachers = wanted.population.students = 2
     wanted.eval.every = 1
-    own = own_exam(wanted, tools(1.0), [])
+    own = self_proposed_eval(wanted, tools(1.0), [])
     game = SelfPlay(wanted, tools(1.0, 1.0, 1.0, 0.0), own.tasks)
-    game.observers = observers(game, own, None, own)
+    game.callbacks = callbacks(game, own, None, own)
     step = game.play_step()
     assert step.metrics["eval/self_proposed"] == 0.5
     assert [row["self_proposed"] for row in step.evals] == [[1.0] * 11, [0.0] * 11]

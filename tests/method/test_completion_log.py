@@ -7,11 +7,11 @@ import pytest
 
 from azr_population.domains.code.task_types import Proposal, Task, TaskType
 from azr_population.engines.engine import Completion
-from azr_population.method import transcript
+from azr_population.method import completion_log
+from azr_population.method.completion_log import CompletionLog, choose
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
-from azr_population.method.rows import Answer, Practice, Row
-from azr_population.method.transcript import Transcript, choose
+from azr_population.method.rows import Answer, BufferAttempt, Row
 
 PROGRAM = Proposal(TaskType.CODE_O, "def f(a):\n    return a + 1", ("1",))
 TASK = Task(**vars(PROGRAM), outputs=("2",))
@@ -44,7 +44,7 @@ def rows(roster):
 
 def kept(roster, rows, per_step=9, step=2, practice=()):
     draw = np.random.default_rng(1)
-    return Transcript(per_step, Bytes()).of_step(step, roster, rows, practice, draw)
+    return CompletionLog(per_step, Bytes()).of_step(step, roster, rows, practice, draw)
 
 
 def test_a_line_says_who_wrote_what_and_what_came_of_it(roster, rows):
@@ -67,7 +67,7 @@ def test_a_line_says_who_wrote_what_and_what_came_of_it(roster, rows):
 
 def test_practice_is_kept_too_and_decoded_late(roster):
     said = Completion(1, (72,), tuple(b"so 2"), (), False)
-    attempt = Practice(1, TaskType.CODE_O, said, False, "unparsable", -1.0)
+    attempt = BufferAttempt(1, TaskType.CODE_O, said, False, "unparsable", -1.0)
     (line,) = kept(roster, [], practice=[attempt])
     assert (line["completion"], line["prompt"], line["log_prob"]) == ("so 2", "H|", None)
     assert (line["opponent"], line["finished"], line["verdict"]) == (None, False, "failed")
@@ -77,7 +77,7 @@ def test_no_more_than_wanted_but_of_the_first_step_all(roster, rows, monkeypatch
     many = rows * 10
     assert len(kept(roster, many, per_step=7)) == 7
     assert len(kept(roster, many, per_step=7, step=1)) == 40
-    monkeypatch.setattr(transcript, "FIRST", 12)
+    monkeypatch.setattr(completion_log, "FIRST", 12)
     assert len(kept(roster, many, per_step=7, step=1)) == 12
     assert kept(roster, many, per_step=0, step=1) == []
 

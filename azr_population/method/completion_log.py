@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 
 from azr_population.engines.engine import Completion
+from azr_population.method.callbacks import Callback
 from azr_population.method.members import Roster
-from azr_population.method.observers import Observer
 from azr_population.method.population import Population
 from azr_population.method.record import StepRecords
-from azr_population.method.rows import Answer, Practice, Row
+from azr_population.method.rows import Answer, BufferAttempt, Row
 
 FIRST = 1000
 """Most completions that are kept of the first step, of which all are wanted."""
@@ -42,7 +42,7 @@ LONGEST = 16_000
 Record = dict[str, Any]
 
 
-class Transcript(Observer):
+class CompletionLog(Callback):
     """Keeps `per_step` completions of every step (0: none), of the first one up to `FIRST`."""
 
     def __init__(self, per_step: int, tokenizer: Any) -> None:
@@ -51,7 +51,7 @@ class Transcript(Observer):
         self._lines: list[Record] = []
 
     def updated(
-        self, population: Population, rows: Sequence[Row], practice: Sequence[Practice]
+        self, population: Population, rows: Sequence[Row], practice: Sequence[BufferAttempt]
     ) -> None:
         """Before anybody is replaced: a line names its writer's generation."""
         step, roster = population.step, population.roster
@@ -67,7 +67,7 @@ class Transcript(Observer):
         step: int,
         roster: Roster,
         rows: Sequence[Row],
-        practice: Sequence[Practice],
+        practice: Sequence[BufferAttempt],
         generator: np.random.Generator,
     ) -> list[Record]:
         """The lines of `completions.jsonl`: proposals first, then attempts, each in their order."""
@@ -86,8 +86,8 @@ class Transcript(Observer):
         for record, completion in written:
             record["member"], record["generation"] = names[completion.slot]
         count = max(FIRST, self._per_step) if step == 1 else self._per_step
-        kept = choose([record for record, _ in written], count, generator)
-        return [{"step": step, **written[i][0], **self._words(written[i][1])} for i in kept]
+        places = choose([record for record, _ in written], count, generator)
+        return [{"step": step, **written[i][0], **self._words(written[i][1])} for i in places]
 
     def _words(self, completion: Completion) -> Record:
         logs = completion.logprobs
@@ -122,8 +122,8 @@ def choose(records: Sequence[Record], count: int, generator: np.random.Generator
         return list(range(len(records)))
     kinds: dict[tuple[str, ...], list[int]] = {}
     for place in generator.permutation(len(records)).tolist():
-        one = records[place]
-        kind = (one["verdict"], one["member"], one["type"], one["reason"])
+        record = records[place]
+        kind = (record["verdict"], record["member"], record["type"], record["reason"])
         kinds.setdefault(kind, []).append(place)
     taken: Counter[tuple[str, ...]] = Counter()
     chosen: list[int] = []
@@ -156,7 +156,7 @@ def _proposal(row: Row) -> tuple[Record, Completion]:
 
 
 def _attempt(
-    answer: Answer | Practice, type: str, opponent: str | None
+    answer: Answer | BufferAttempt, type: str, opponent: str | None
 ) -> tuple[Record, Completion]:
     record = {
         "phase": "solve",

@@ -1,4 +1,7 @@
-"""The draw of a step's matches: every member in equally many, likelier the more a pairing weighs.
+"""Who meets whom: PFSP weightings of TrueSkill odds, and the draw of a step's matches.
+
+In AlphaStar a learner draws its opponent with weight f(P(the learner wins)). Here both sides learn;
+the student stands for the learner and the teacher for the opponent.
 
 A draw is a set of distinct (teacher, student) pairs in which every teacher occurs equally often,
 and every student too. Its probability is proportional to the product of its pairs' weights. For
@@ -8,10 +11,59 @@ down. For larger ones a Markov chain of pair swaps has the same distribution in 
 """
 
 import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+
+from azr_population.errors import UserError
+from azr_population.method.members import Member, RatingSystem
+from azr_population.registry import Registry
+
+
+@dataclass(frozen=True)
+class Odds:
+    """What the ratings say about a pairing: `p`, the chance that the student beats the teacher, and
+    `quality`, TrueSkill's match quality; both in [0, 1]."""
+
+    p: float
+    quality: float
+
+
+WEIGHTINGS: Registry[Callable[..., float]] = Registry("matchmaking.weighting")
+
+
+@WEIGHTINGS.register(
+    "balanced", "PFSP f_var, Vinyals et al. 2019 (AlphaStar), Methods; PopuLoRA: near-balanced"
+)
+def balanced(odds: Odds) -> float:
+    """p (1 - p): most weight where the outcome is open."""
+    return odds.p * (1.0 - odds.p)
+
+
+@WEIGHTINGS.register("quality", "TrueSkill match quality, Herbrich et al. 2006, section 4")
+def quality(odds: Odds) -> float:
+    """TrueSkill's match quality: like `balanced`, but uncertain ratings count less."""
+    return odds.quality
+
+
+@WEIGHTINGS.register("hard", "PFSP f_hard, Vinyals et al. 2019 (AlphaStar), Methods")
+def hard(odds: Odds, k: float = 2.0) -> float:
+    """(1 - p)^k: most weight on the teachers that the student seldom beats; k >= 0."""
+    if k < 0.0:
+        raise UserError(
+            f"matchmaking.options.k={k} must not be negative", key="matchmaking.options.k"
+        )
+    return (1.0 - odds.p) ** k
+
+
+@WEIGHTINGS.register("uniform", "fictitious self-play, Heinrich et al. 2015")
+def uniform(odds: Odds) -> float:
+    """1: ratings play no part, the ablation of matchmaking."""
+    return 1.0
+
 
 EXACT_LIMIT = 50_000
 """Terms in the exact sampler's sums above which the Markov chain takes over."""
@@ -74,13 +126,13 @@ def _exact(weights: Weights, generator: np.random.Generator) -> list[Pair]:
     per_teacher, per_student = _budgets(teachers, students)
     subsets = list(combinations(range(students), per_teacher))
     worth = [[float(np.prod(row[list(subset)])) for subset in subsets] for row in weights]
-    known: dict[tuple[int, ...], float] = {(0,) * students: 1.0}
+    masses: dict[tuple[int, ...], float] = {(0,) * students: 1.0}
 
     def mass(t: int, room: tuple[int, ...]) -> float:
         # `room` alone names the state: its sum tells which teacher is next.
-        if room not in known:
-            known[room] = sum(term for _, term in choices(t, room))
-        return known[room]
+        if room not in masses:
+            masses[room] = sum(term for _, term in choices(t, room))
+        return masses[room]
 
     def choices(t: int, room: tuple[int, ...]) -> list[tuple[int, float]]:
         return [
@@ -134,3 +186,63 @@ def _swap_chain(weights: Weights, generator: np.random.Generator) -> list[Pair]:
             pairs[i], pairs[j] = (a, y), (b, x)
             taken |= {pairs[i], pairs[j]}
     return pairs
+
+
+@dataclass(frozen=True)
+class Match:
+    """A teacher paired with a student for one step; both the same for the single agent."""
+
+    teacher: Member
+    student: Member
+
+
+class Matchmaker:
+    """Draws matches by one PFSP weighting.
+
+    Args:
+        ratings: turns two ratings into odds.
+        weighting: a name in `WEIGHTINGS`.
+        options: keyword options of the weighting, such as `k` of `hard`.
+
+    Raises UserError: the weighting is unknown or does not take an option; the message lists names.
+    """
+
+    def __init__(
+        self,
+        ratings: RatingSystem,
+        weighting: str = "balanced",
+        options: Mapping[str, float] | None = None,
+    ) -> None:
+        self.ratings = ratings
+        self.weighting = WEIGHTINGS.find(weighting)
+        self.options = dict(options or {})
+        self.weighting.refuse_unknown("matchmaking.options", self.options)
+        self.weighting.function(Odds(0.5, 0.5), **self.options)
+
+    def odds(self, teacher: Member, student: Member) -> Odds:
+        """What the ratings say about the pairing now."""
+        return Odds(
+            p=self.ratings.win_probability(student.rating, teacher.rating),
+            quality=self.ratings.quality(student.rating, teacher.rating),
+        )
+
+    def weights(self, teachers: Sequence[Member], students: Sequence[Member]) -> Weights:
+        """The weight of every pairing, float64 [T, S]."""
+        return np.array(
+            [
+                [self.weighting.function(self.odds(t, s), **self.options) for s in students]
+                for t in teachers
+            ],
+            dtype=np.float64,
+        )
+
+    def draw(
+        self,
+        teachers: Sequence[Member],
+        students: Sequence[Member],
+        generator: np.random.Generator,
+    ) -> list[Match]:
+        """The matches of a step in teacher order: lcm(T, S) of them, every member in as many as any
+        other of its role, no pair twice; see `draw_pairs`."""
+        pairs = draw_pairs(self.weights(teachers, students), generator)
+        return [Match(teachers[t], students[s]) for t, s in pairs]
