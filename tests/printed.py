@@ -61,10 +61,10 @@ def blocks(text: str) -> Iterator[str]:
         yield re.sub(r"^    ", "", block, flags=re.MULTILINE)
 
 
-def own_files(folder: Path) -> list[str]:
+def write_examples(folder: Path) -> list[str]:
     """Writes the files of docs/extending.md into a folder, and returns their names."""
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    files = re.findall(r"^```python\n# (own_\w+\.py)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    files = re.findall(r"^```python\n# (my_\w+\.py)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     for name, text in files:
         (folder / name).write_text(text, encoding="utf-8")
     return [name for name, _ in files]

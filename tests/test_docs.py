@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from printed import Printed, commands, own_files, pages
+from printed import Printed, commands, pages, write_examples
 
 import azr_population
 from azr_population.analysis.recipes import read_arms, read_recipe
@@ -170,7 +170,7 @@ CHECKS = {
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     """A folder with the files of docs/extending.md, in which everything is started."""
-    names = own_files(tmp_path)
+    names = write_examples(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
@@ -216,12 +216,12 @@ def test_what_is_ones_own_plays(own, capsys):
         "eval.every=0",
         "referee.workers=1",
     ]
-    (line,) = [p.line for p in commands() if "run.dir=runs/own" in p.line]
+    (line,) = [p.line for p in commands() if "run.dir=runs/custom" in p.line]
     assert main([*shlex.split(line)[1:], *small]) == 0
     assert capsys.readouterr().out == "sampling for 4 members\nplaying 2t2s\nfinished\n"
-    run = Run(own / "runs" / "own")
+    run = Run(own / "runs" / "custom")
     births = list(run.directory.lineage())
-    assert births and {birth["operator"] for birth in births} == {"own_operator.shrink"}
+    assert births and {birth["operator"] for birth in births} == {"my_operator.shrink"}
     assert [line[0] for line in (run.path / "reward.csv").read_text().splitlines()] == ["1", "2"]
     rows = list(run.directory.completions())
     assert {row["reward"] for row in rows if row["phase"] == "solve"} == {0.0, 1.0}
@@ -286,11 +286,12 @@ def test_the_commands_for_a_laptop_run_one_after_the_other(tmp_path, monkeypatch
         "referee.workers=1",
     ]
     assert main(["train", *small, "run.steps=1", "run.dir=runs/demo"]) == 0
-    block = (ROOT / "README.md").read_text().split("## With a laptop")[1].split("\n\n")[1]
-    commands = [line.split("#")[0].split() for line in block.splitlines()]
-    played = [words for words in commands if words[0] == "azr-population"]
-    assert [words[1] for words in played] == ["train", "resume", "report", "compare", "doctor"]
-    for words in played:
+    section = (ROOT / "README.md").read_text().split("## On a laptop")[1].split("```")[0]
+    lines = re.findall(r"^    azr[^#\n]*", section, re.MULTILINE)
+    played = [line.split() for line in lines]
+    names = [words[1] for words in played]
+    assert names == ["demo", "train", "resume", "report", "sample", "compare"]
+    for words in played[1:]:
         words = [re.sub("run.steps=(50|100)", "run.steps=1", word) for word in words[1:]]
         assert main([*words, *(small if words[0] == "train" else [])]) == 0, words
 

@@ -33,16 +33,16 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     """Who plays and how, inside AZR; everything else stays AZR's own configuration."""
 
     batch_size: int | None = Field(default=None, ge=1)
-    """Training rows per member per step, the same in every arm. Empty: what stock AZR's agent has,
-    that is 2 * data.train_batch_size for each problem type."""
+    """Training samples per member and step, equal in all arms. Empty: as stock AZR's agent, that is
+    2 * data.train_batch_size for each problem type."""
     student_lr: float | None = Field(default=None, ge=0)
-    """AdamW step of students. Empty: 10 times actor.optim.lr, which AZR chose for full weights."""
+    """Learning rate of students. Empty: 10 * actor.optim.lr, which AZR chose for full weights."""
     teacher_lr: float | None = Field(default=None, ge=0)
     """Empty: 0.15 of the students'; at 0.3 teachers ran away (ours, recipes/HISTORY.md)."""
     agent_lr: float | None = Field(default=None, ge=0)
-    """Of the single agent. Empty: as students."""
+    """Of the single agent. Empty: the students'."""
     buffer_size: int = Field(default=4096, ge=1)
-    """Tasks remembered, so that one that comes again counts as a copy."""
+    """Tasks in which copies are looked for."""
     placement: Literal["colocated", "split"] = "colocated"
     """`colocated`: one worker group serves both roles; `split`: half of the workers for each."""
     referee: Literal["azr", "sandbox"] = "azr"
@@ -51,23 +51,23 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     log_completions: int = Field(default=16, ge=0, json_schema_extra=NONE)
     """Completions of each step that are kept, as `run.log_completions` of a local run."""
     dry_run: bool = Field(default=False, json_schema_extra=NONE)
-    """Tells what the run is going to be, and ends before anything is loaded."""
+    """Prints what the run would be, and stops before anything is loaded."""
     gpu_memory: float | None = Field(default=None, gt=0, json_schema_extra=NONE)
-    """GiB of each GPU, for the sums made beforehand. Empty: what this machine's GPUs have."""
+    """GiB of each GPU, for the dry run. Empty: this machine's."""
     gpu: str | None = Field(default=None, json_schema_extra=NONE)
-    """The kind of GPU, for the seconds that are estimated beforehand: H100, H200, A100, A100-40,
-    L40S or 4090. Empty: the one that is here, or that has as much memory."""
+    """The kind of GPU, for the estimated seconds: H100, H200, A100, A100-40, L40S or 4090. Empty:
+    this machine's, or one with as much memory."""
     run_dir: str | None = Field(default=None, json_schema_extra=NONE)
     """Where the run is recorded. Empty: `population` in AZR's trainer.default_local_dir."""
     dtype: Dtype | None = None
     """Of the frozen base. Empty: bfloat16 on GPUs, float32 on CPUs. Adapters are float32."""
     worker: str = "azr_population.hosts.azr.worker.PopulationWorker"
-    """The class of the workers, by its path; for engines of one's own."""
+    """The class of the workers, by its path; for engines of yours."""
     threads: int = Field(default=0, ge=0, le=1024, json_schema_extra=PERFORMANCE)
     """Torch threads of each worker; 0 leaves torch's own choice."""
     rollout: str = "auto"
-    """What samples: as `engine.rollout` of a local run, or `auto`: vLLM on GPUs, torch on CPUs.
-    vLLM takes its own settings from actor_rollout_ref.rollout."""
+    """The sampler: as `engine.rollout` of a local run, or `auto`: vLLM on GPUs, torch on CPUs.
+    vLLM's settings come from actor_rollout_ref.rollout."""
     generate_batch_size: int = Field(default=256, ge=1, json_schema_extra=PERFORMANCE)
     """Most rows decoded in one batch on each worker."""
     generate_tokens: int = Field(default=393_216, ge=1, json_schema_extra=PERFORMANCE)
@@ -78,9 +78,9 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     matchmaking: MatchmakingConfig = Field(default_factory=MatchmakingConfig)
     evolution: EvolutionConfig = Field(default_factory=EvolutionConfig)
     logger: LoggerConfig = Field(default_factory=LoggerConfig, json_schema_extra=NONE)
-    """Who gets the population's figures beside AZR's own logger."""
+    """Loggers of the population's metrics beside AZR's."""
     console: str = Field(default="lines", json_schema_extra=NONE)
-    """Who shows the steps, as `run.console` of a local run."""
+    """The console, as `run.console` of a local run."""
 
 
 def arms() -> dict[str, dict[str, Any]]:

@@ -101,30 +101,29 @@ class MembersConfig(Section):
     """Who plays and what for, in both hosts."""
 
     name: str = Field(default="4t4s", json_schema_extra=NONE)
-    """What pages and consoles call it. A name that tells numbers is made to tell the true ones."""
+    """The name on pages and consoles. Names like 4t4s are corrected to the actual numbers."""
     teachers: int = Field(default=4, ge=0, le=128)
     students: int = Field(default=4, ge=0, le=128)
     """0 teachers and 0 students is the single agent, which proposes and solves (stock AZR)."""
     teacher_reward: str = "adversarial"
-    """adversarial, learnability, frontier, stock, or the path of a function of yours:
-    `module.function`."""
+    """adversarial, learnability, frontier, stock, or a function of yours: `module.function`."""
     student_reward: str = "azr"
-    """azr (1, -0.5 wrong, -1 no answer), or the path of yours."""
+    """azr (right 1, wrong -0.5, no answer -1), or a function of yours."""
     advantage: str = "task_relative"
-    """task_relative (TRR++), or the path of yours."""
+    """task_relative (TRR++), or a function of yours."""
     duplicate_penalty: float = Field(default=0.0, ge=0)
-    """Taken off a proposal's reward for each other copy of it in the step or buffer; ours."""
+    """Subtracted from a proposal's reward for each other copy in the step or the buffer; ours."""
     teacher_kl_loss_coef: float = Field(default=0.0, ge=0)
     """Weight of the KL divergence from the base in teachers' loss (veRL's `kl_loss_coef`, estimated
-    as its `low_var_kl`); above 0 it costs one more forward an update. It holds a teacher near the
-    tasks that the base proposes."""
+    as its `low_var_kl`); above 0 an update costs one more forward pass. It keeps a teacher near
+    the tasks that the base proposes."""
     student_kl_loss_coef: float = Field(default=0.0, ge=0)
-    """The same for students, at the attempts that they train on."""
+    """The same for students, on the attempts that they train on."""
     agent_kl_loss_coef: float = Field(default=0.0, ge=0)
     teacher_target_solve_rate: list[float] | None = None
-    """[low, high]: a teacher's learning rate is scaled by how far inside the solve rate of its
-    valid tasks lies, over its last 10 steps: 1 in the middle, 0 at the ends and outside; ours.
-    Empty: it is constant."""
+    """[low, high]: scales a teacher's learning rate by the solve rate of its valid tasks over its
+    last 10 steps: 1 in the middle of the interval, 0 at its ends and outside; ours. Empty: the
+    rate is constant."""
 
     @field_validator("teacher_target_solve_rate")
     @classmethod
@@ -154,22 +153,23 @@ class PopulationConfig(MembersConfig):
     """Who plays, what for, and with what budget per step, in a local run."""
 
     batch_size: int = Field(default=48, ge=2, le=100_000)
-    """Training rows per member per step, equal in every arm; the single agent splits its rows."""
+    """Training samples per member and step, equal in all arms; the single agent splits them between
+    proposing and solving."""
     samples_per_task: int = Field(default=4, ge=1, le=1000)
     """Answers drawn per valid task to estimate its solve rate (AZR's n_samples)."""
     student_advantage: str = "batch"
-    """What a student's attempt is worth. `batch`: compared with all attempts at that type of task
-    (TRR++, as AZR). Compared with the others at its task: `rloo`, `positive_only` (right answers
-    only), `positive_only_weighted` (the same, worth more where few are right). Or the path of
+    """What a student's attempt is compared with. `batch`: all attempts at that type of task (TRR++,
+    as in AZR). The other attempts at its task: `rloo`, `positive_only` (trains on right answers
+    only), `positive_only_weighted` (the same, weighted more if few are right). Or a function of
     yours."""
     replay_fraction: float = Field(default=0.0, ge=0, lt=1)
-    """Share of a student's attempts that are at tasks drawn evenly from all valid tasks so far
-    (`task.buffer_size` of them are kept), as AZR's solver trains. Inside AZR it is AZR's own."""
+    """Share of a student's attempts at tasks drawn uniformly from all valid tasks so far (a sample
+    of `task.buffer_size` is kept), as AZR trains its solver. Inside AZR this is AZR's."""
     duplicate_penalty: float = Field(default=0.3, ge=0)
-    """Taken off a proposal's reward for each other copy of it in the step or buffer; ours."""
+    """Subtracted from a proposal's reward for each other copy in the step or the buffer; ours."""
     teacher_lr: float = Field(default=1.5e-4, ge=0)
-    """AdamW step of teachers; bases set their own. Near their students' they ran away (ours,
-    HISTORY.md)."""
+    """Learning rate of teachers; bases set their own. Near the students' rate teachers ran away
+    (ours, HISTORY.md)."""
     student_lr: float = Field(default=1e-3, ge=0)
     agent_lr: float = Field(default=1e-3, ge=0)
 
@@ -178,15 +178,15 @@ class HyperparameterConfig(Section):
     """How one hyperparameter of the members evolves (PBT, Jaderberg et al. 2017)."""
 
     init: list[float]
-    """[low, high]: a founder's is drawn log-uniformly between them."""
+    """[low, high]: founders draw log-uniformly between them."""
     perturb: list[float] = Field(default_factory=lambda: [0.8, 1.25], min_length=1)
-    """A child's is its first parent's times one of these."""
+    """A child's value is its first parent's times one of these."""
     resample: float = Field(default=0.25, ge=0, le=1)
-    """Chance that a child's is drawn anew, as a founder's, in place of that (Ray Tune's)."""
+    """Chance that a child draws anew like a founder instead (as in Ray Tune)."""
     inherit: bool = True
-    """false: a child keeps that of the member it replaces, so that weights alone evolve."""
+    """false: a child keeps the value of the member it replaces, so that only weights evolve."""
     roles: list[Literal["teacher", "student"]] = ["student"]
-    """Whose it is; other members keep the run's."""
+    """Roles with this hyperparameter; other members keep the run's value."""
 
     @field_validator("init", "perturb")
     @classmethod
@@ -211,29 +211,29 @@ class EvolutionConfig(Section):
     replace_fraction: float = Field(default=0.25, ge=0, le=1)
     """Share of each sub-population replaced at an interval, at least one member."""
     elites: int = Field(default=1, ge=1)
-    """The best members of each sub-population that can never be replaced."""
+    """How many of the best members of each sub-population are never replaced."""
     grace_period: int = Field(default=8, ge=0)
-    """Steps in which a child cannot be replaced. Its rating is widened, so mu - 3 sigma would send
-    it away first at the next interval. Longer than interval x members, and nobody is left to choose
-    a victim from."""
+    """Steps after birth in which a child is not replaced. Its rating is uncertain, so mu - 3 sigma
+    would make it the next victim. With a long grace period every member is a protected newborn; the
+    run warns of that."""
     fitness: str = "conservative_rating"
-    """conservative_rating, mu, mean_reward, constant; in local runs also crossplay (every student
-    at the step's tasks of every teacher) and validation_eval (held-out tasks that nobody
-    reports)."""
+    """conservative_rating (mu - 3 sigma), mu, mean_reward, constant; in local runs also crossplay
+    (every student at the step's tasks of every teacher) and validation_eval (held-out tasks that
+    are not reported)."""
     validation_seed: int = Field(default=3011, ge=0)
-    """Of the exam of `validation_eval`, which leaves out the tasks of the reported one."""
+    """Seed of the tasks of `validation_eval`, which exclude those of the reported eval."""
     validation_tasks: int = Field(default=200, ge=1, le=2000)
-    """Of each type in it, answered once, greedily: at 40 tasks students' scores were mostly noise
-    (reliability .06 to .21). `fitness_reliability` tells what they are worth."""
+    """Tasks per type of `validation_eval`, answered once, greedily. With 40 tasks students' scores
+    were mostly noise (reliability .06 to .21); see `evolution/fitness_reliability`."""
     selection: str = "truncation"
     replacement: str = "worst"
     selection_options: dict[str, float] = Field(default_factory=dict)
     """Options of the selection: `top` (truncation), `size` (tournament), `base` (proportional)."""
     child_sigma_increase: float = Field(default=25.0 / 6.0, ge=0)
-    """What a child's rating deviation gains over its parents', in TrueSkill points."""
+    """Increase of a child's sigma over its parents', in TrueSkill points (variances add)."""
     operators: dict[str, float] = Field(default_factory=dict)
-    """Operator name -> weight in the draw; 0 or absent switches an operator off. A sequence is a
-    name too: `svd_subspace+full_gaussian` mutates what the crossover made."""
+    """Operator name -> weight in the draw; 0 or absent switches an operator off. A sequence
+    is a name too: `svd_subspace+full_gaussian` mutates the crossover's child."""
     options: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Operator name -> its options, such as `dare: {p: 0.5}`; `azr-population evolve --list`."""
     adaptive: bool = False
@@ -254,27 +254,26 @@ class MatchmakingConfig(Section):
     options: dict[str, float] = Field(default_factory=dict)
     """Options of the weighting, such as `k` of `hard`."""
     invalid_counts_as_loss: bool = True
-    """An invalid proposal counts as a game that its teacher lost."""
+    """Whether an invalid proposal counts as a lost game of its teacher."""
     draw_probability: float = Field(default=0.1, ge=0, lt=1)
     """Chance that a game between equals is a draw, as TrueSkill assumes."""
     tau: float = Field(default=25.0 / 300.0, ge=0)
     """Drift of a skill per match, in TrueSkill points."""
     past_opponent_fraction: float = Field(default=0.0, ge=0, lt=1)
-    """Share of each teacher's tasks that goes to, and is paid by, a student of an earlier snapshot
-    (local runs with run.snapshot_every)."""
+    """Share of each teacher's tasks that a student of an earlier snapshot attempts, with the reward
+    from its solve rate (local runs with run.snapshot_every)."""
 
 
 class TaskConfig(Section):
-    """Which tasks are asked for and which count as valid."""
+    """Which tasks are proposed and which count as valid."""
 
     domain: str = "code"
-    """What tasks are about: `code`, `code_e`, `puzzles`, or the path of a class of yours:
-    `module.Class`."""
+    """The kind of tasks: `code`, `code_e`, `puzzles`, or a class of yours: `module.Class`."""
     types: list[str] | None = None
-    """Of the domain's types of task (of `code` code_o, code_i, code_f); not given: all."""
+    """Types of task of the domain (`code`: code_o, code_i, code_f). Not given: all."""
     reject: list[str] | None = None
-    """Rules that make a task invalid, of `code` any of boolean, constant, identity, which refuse
-    guessable answers; not given: all."""
+    """Rules that make a task invalid (`code`: boolean, constant, identity, which refuse guessable
+    answers). Not given: all."""
     max_program_chars: int = Field(default=600, ge=1)
     max_output_chars: int = Field(default=200, ge=1)
     example_tasks: int = Field(default=0, ge=0)
@@ -293,7 +292,7 @@ class RefereeConfig(Section):
     cpu_seconds: float = Field(default=0.5, ge=0, le=3600)
     """CPU seconds of one execution: ends endless loops alike on a busy and on an idle machine."""
     share: int = Field(default=16, ge=1, le=256)
-    """Tasks that may share a child when their programs are plain; 1: none, see RefereeSettings."""
+    """Tasks that may share a process if their programs are shareable; 1: none."""
     memory_mb: int = Field(default=256, ge=16, le=1 << 20)
     allow_unsandboxed: bool = False
 
@@ -307,7 +306,7 @@ class LoraConfig(Section):
 
 
 class BaseConfig(Section):
-    """The frozen base model and the way it is talked to."""
+    """The frozen base model and its prompts."""
 
     name: str = "nano"
     path: str | None = None
@@ -320,27 +319,28 @@ class BaseConfig(Section):
 
 
 class ComputeConfig(Section):
-    """How members are trained, as far as both hosts take it from the user."""
+    """How members are trained: options of both hosts."""
 
     optimizer: str = "adamw"
-    """Of each member: `adamw`, or `module.Class`: a `torch.optim.Optimizer` of yours."""
+    """`adamw`, or a `torch.optim.Optimizer` of yours: `module.Class`. Each member has its own."""
     policy_loss: str = "ppo"
-    """A token's loss by its ratio and advantage: `ppo` (clipped), or `module.function` of yours."""
+    """Loss of a token from its ratio and advantage: `ppo` (clipped), or a function of yours:
+    `module.function`."""
     importance_sampling_cap: float | None = Field(default=None, ge=0)
     """Cap of the importance weights learner / sampler in an update; 0 switches them off. Empty: 2
-    where vLLM samples, or where a local run's base is not float32, 0 otherwise."""
+    if vLLM samples or a local run's base is not float32, otherwise 0."""
     micro_batch_tokens: int = Field(default=1024, ge=1, json_schema_extra=PERFORMANCE)
     """Tokens (with padding) in one forward and backward of an update."""
     lora_dtype: Dtype | None = None
     """The dtype in which adapters are multiplied in updates and scoring; their weights and the
     optimizer stay float32. Empty: the base's on GPUs, float32 on CPUs."""
     recompute_above_tokens: int | None = Field(default=None, ge=0, json_schema_extra=PERFORMANCE)
-    """With gradient checkpointing: pieces of at most so many tokens keep their activations all the
-    same, so that no layer is run twice for them. 0: none do. Empty: inside AZR as many as fit
-    beside the rest on each GPU, else none."""
+    """With gradient checkpointing: micro-batches of at most this many tokens keep their
+    activations, so that no layer runs twice. 0: all recompute. Empty: inside AZR what fits on each
+    GPU, otherwise 0."""
     shard_base: bool | None = Field(default=None, json_schema_extra=PERFORMANCE)
-    """Whether workers share the frozen base out (FSDP2), each holding a part; what samples needs
-    weights of its own then. Empty: inside AZR where the base does not fit otherwise, else not."""
+    """Whether each worker holds only a part of the frozen base (FSDP2); needs a sampler with its
+    own weights (vLLM). Empty: inside AZR if the base does not fit otherwise, else false."""
 
 
 class LearnerConfig(ComputeConfig):
@@ -350,7 +350,7 @@ class LearnerConfig(ComputeConfig):
     weight_decay: float = Field(default=0.0, ge=0)
     clip_ratio: float = Field(default=0.2, ge=0)
     gradient_checkpointing: bool = Field(default=False, json_schema_extra=PERFORMANCE)
-    """Whether an update runs the layers again in its backward pass and keeps no activations."""
+    """Whether an update recomputes activations in its backward pass instead of keeping them."""
     share_prefix: bool = Field(default=True, json_schema_extra=PERFORMANCE)
     """Whether a prompt is computed once for all its completions, in sampling and in updates: on
     CPUs, where the base allows it. It changes rounding."""
@@ -370,8 +370,8 @@ class EngineConfig(LearnerConfig):
     workers: int = Field(default=1, ge=1, le=1024)
     """Processes, each with the whole base (and a GPU of its own where `device` is cuda)."""
     rollout: str = "torch"
-    """What samples: `torch`, `vllm` where it is installed, or `module.class`: a `RolloutKind` of
-    yours (`engines/rollouts.py`)."""
+    """The sampler: `torch`, `vllm` (if installed), or a `RolloutKind` of yours: `module.Class`
+    (`engines/rollouts.py`)."""
     vllm: dict[str, Any] = Field(default_factory=dict)
     """Arguments of `vllm.LLM`, such as gpu_memory_utilization or max_model_len."""
     device: Literal["cpu", "cuda"] = "cpu"
@@ -379,35 +379,36 @@ class EngineConfig(LearnerConfig):
     """Torch threads; 0 leaves torch's own choice (one per core)."""
     temperature: float = Field(default=1.0, gt=0)
     max_proposal_tokens: int = Field(default=0, ge=0)
-    """Longest proposal in tokens; 0 takes the format's own limit."""
+    """Longest proposal in tokens; 0: the prompt format's limit."""
     max_answer_tokens: int = Field(default=0, ge=0)
     generate_batch_size: int = Field(default=512, ge=1, json_schema_extra=PERFORMANCE)
     """Rows decoded in one batch."""
 
 
 class EvalConfig(Section):
-    """A fixed exam on held-out tasks, so that student skill can be told from task drift."""
+    """A fixed eval on held-out tasks, which separates skill from a drift of the tasks."""
 
     every: int = Field(default=10, ge=0, json_schema_extra=DURATION)
-    """Steps between exams, also after the first and after the last step; 0: none."""
+    """Steps between evals, which also follow the first and the last step; 0: none."""
     tasks_per_type: int = Field(default=20, ge=1, le=2000)
     samples: int = Field(default=4, ge=1, le=1000)
-    """Samples at each task whose chance to be solved cannot be had exactly; temperature 1."""
+    """Samples per task at temperature 1, for tasks without an exact probability of the answer."""
     final_samples: int = Field(default=0, ge=0, le=1000)
-    """The same after the first and the last step, where gains are measured; 0: `samples`."""
+    """The same after the first and the last step, for the gain of the run; 0: `samples`."""
     seed: int = Field(default=1121, ge=0)
     self_proposed_tasks: int = Field(default=0, ge=0, le=2000, json_schema_extra=TRAINING)
-    """Tasks of a second exam: of the teacher before step 1, kept in `exam_own.jsonl`, sat greedily;
-    0: none. Copies of their programs are refused, so it is a part of what is played."""
+    """Tasks of a second, greedy eval, proposed by the teacher before step 1 and stored in
+    `exam_own.jsonl`; 0: none. It affects training: proposals that copy these programs are
+    refused."""
 
 
 class LoggerConfig(Section):
-    """Who else gets the figures of every step; the run does not depend on it."""
+    """Loggers beside the run's records; they do not affect the run."""
 
     names: list[str] = Field(default_factory=list)
-    """Any of tensorboard, wandb, trackio, and the paths of yours."""
+    """Any of tensorboard, wandb, trackio, and classes of yours: `module.Class`."""
     project: str = "azr-population"
-    """Of Weights & Biases and trackio, as the fields below."""
+    """For Weights & Biases and trackio, like the fields below."""
     entity: str | None = None
     group: str | None = None
     """Empty: the population's name, so that seeds of an arm are one group."""
@@ -417,35 +418,34 @@ class LoggerConfig(Section):
 
 
 class RunConfig(Section):
-    """Where the run is recorded and how long it goes on."""
+    """Where the run is recorded and how long it is."""
 
     dir: str = ""
-    """Empty: runs/<population>-<date>-<n>, the first of that name that is not there."""
+    """Empty: runs/<population>-<date>-<n>, with the first free number."""
     steps: int = Field(default=20, ge=0, json_schema_extra=DURATION)
     checkpoint_every: int = Field(default=5, ge=1)
     save_total_limit: int = Field(default=2, ge=1)
-    """The newest ones."""
+    """How many of the newest checkpoints are kept."""
     permanent_checkpoint_every: int = Field(default=0, ge=0)
-    """Steps between checkpoints that stay besides, for `run.init_from`; 0: none. Each holds the
-    members and their optimizers: 3 times a snapshot."""
+    """Steps between checkpoints that are never deleted, for `run.init_from`; 0: none. Each has
+    members and optimizers: 3 times the size of a snapshot."""
     snapshot_every: int = Field(default=0, ge=0)
     """Steps between snapshots of the members (`snapshots/step_<n>`), for `azr-population eval` and
     `crossplay`; 0: none. A member of the nano base takes 0.5 MB."""
     snapshot_steps: list[NonNegativeInt] = Field(default_factory=list)
-    """Further steps after which there is one; 0 is before the first: most is learned early."""
+    """Further steps with a snapshot, for early ones, where most is learned; 0: before the first."""
     log_completions: int = Field(default=16, ge=0)
     """Completions of each step that `completions.jsonl` keeps, of the first step all (1000 at
     most); 0: none. Spread over verdicts, members, task types and reasons."""
     console: str = "auto"
-    """Who shows it: auto (tables in a terminal, lines elsewhere), live, plain, lines, or the path
-    of yours."""
+    """The console: auto (tables in a terminal, lines elsewhere), live, plain, lines, or a class of
+    yours: `module.Class`."""
     resume: bool = False
     init_from: str | None = Field(default=None, json_schema_extra=TRAINING)
-    """RUN@STEP: go on from a checkpoint of another run (`permanent_checkpoint_every`) under this
-    configuration. Members, optimizers, ratings, lineage and buffer are those of the
-    checkpoint, and its records up to there are copied. Draws depend on
-    (seed, step): with the seed of the other run both draw the same random numbers from there on (a
-    pair), with another seed others."""
+    """RUN@STEP: start from a checkpoint of another run (`permanent_checkpoint_every`) with this
+    configuration. Members, optimizers, ratings, lineage and buffer are the checkpoint's, and the
+    records up to it are copied. Random numbers depend on (seed, step): with the other run's seed
+    both draw the same ones from there on (a pair)."""
 
 
 class Config(Section):

@@ -98,8 +98,8 @@ def test_what_is_ones_own_plays_inside_azr(folder: Path) -> None:
     """The command of docs/extending.md, started in the folder of its files and not in AZR's."""
     place = folder / "own"
     place.mkdir()
-    printed.own_files(place)
-    (line,) = [p.line for p in printed.commands() if "own_operator.shrink: 1000.0}' pop" in p.line]
+    printed.write_examples(place)
+    (line,) = [p.line for p in printed.commands() if "my_operator.shrink: 1000.0}' pop" in p.line]
     seeds = f"azr.seed_dataset={host.AZR_HOME}/{host.SEEDS}"
     code_f = f"azr.code_f_seed_dataset={host.AZR_HOME}/{host.CODE_F_SEEDS}"
     extra = [*shlex.split(line)[3:], *(o for o in POPULATION if "interval" not in o), seeds, code_f]
@@ -109,7 +109,7 @@ def test_what_is_ones_own_plays_inside_azr(folder: Path) -> None:
     assert "sampling for 4 members" in log and "playing 2t2s" in log and "finished" in log
     run = run_directory(folder, "own_out")
     births = [json.loads(line) for line in (run / "lineage.jsonl").read_text().splitlines()]
-    assert "own_operator.shrink" in {birth["operator"] for birth in births}
+    assert "my_operator.shrink" in {birth["operator"] for birth in births}
     assert [line[0] for line in (run / "reward.csv").read_text().splitlines()] == ["1", "2", "3"]
     kept = [json.loads(line) for line in (run / "completions.jsonl").read_text().splitlines()]
     assert {row["reward"] for row in kept if row["phase"] == "solve"} <= {0.0, 1.0}
