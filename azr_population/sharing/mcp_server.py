@@ -12,14 +12,8 @@ from azr_population.referee.pipe import judge_lines
 
 
 def serve(settings: RefereeSettings) -> None:
-    """Serves the tools on standard input and output until they close. Raises UserError: there is no
-    package `mcp`."""
-    with Referee(settings) as referee:
-        server(referee).run()
-
-
-def server(referee: Referee) -> Any:
-    """A server with the tools `run_program` and `judge`. Raises UserError: as `serve`."""
+    """Serves the tools `run_program` and `judge` on standard input and output until they close.
+    Raises UserError: there is no package `mcp`."""
     try:
         from mcp.server import MCPServer
     except ImportError as error:
@@ -27,6 +21,7 @@ def server(referee: Referee) -> Any:
             "referee --mcp needs mcp 2 or later: pip install 'azr-population[mcp]'"
         ) from error
     tools = MCPServer("azr-population")
+    referee = Referee(settings)
 
     @tools.tool()
     async def run_program(program: str, inputs: list[str]) -> dict[str, Any]:
@@ -63,4 +58,5 @@ def server(referee: Referee) -> Any:
         await asyncio.to_thread(judge_lines, referee, source, verdict, TYPES)
         return dict(json.loads(verdict.getvalue()))
 
-    return tools
+    with referee:
+        tools.run()

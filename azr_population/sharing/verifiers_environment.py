@@ -1,24 +1,72 @@
-"""Self-play as an environment of `verifiers` (v1): a proposer's and a solver's seat.
+"""A run's tasks as a taskset of `verifiers` (v1), and self-play that starts from them.
 
-Every task of the taskset starts an episode: the proposer is shown the task and asked for another
-one of its type, and the solver attempts what it proposed. Prompts, judge and rewards are those of a
-run in the chat format.
+Imported by the packages that `azr-population export --to verifiers` writes; it needs `verifiers`
+(Python 3.11 or later). Prompts, judge and rewards are those of a run in the chat format.
 """
 
 import asyncio
+import json
+from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
 
 import verifiers.v1 as vf
 from pydantic import Field
 from verifiers.v1.harnesses.null import NullHarnessConfig
 
 from azr_population.config.schema import PopulationConfig
-from azr_population.domains.task import Task
+from azr_population.domains.code.questions import question
+from azr_population.domains.code.task import Task, TaskType
 from azr_population.sharing.episode import Episode, judge
-from azr_population.sharing.verifiers_taskset import SelfPlayData
 
 # A plain chat, whose client may run on this machine: what models write runs in the referee only.
 _CHAT = vf.AgentConfig(harness=NullHarnessConfig(id="null"), runtime=vf.SubprocessConfig())
+
+
+class SelfPlayData(vf.TaskData):
+    """One task; see `export.distinct_tasks`."""
+
+    type: str
+    program: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    message: str = ""
+
+    @property
+    def task(self) -> Task:
+        """As the domain knows it."""
+        return Task(TaskType(self.type), self.program, self.inputs, self.outputs, self.message)
+
+
+class SelfPlayTask(vf.Task[SelfPlayData]):
+    """Worth 1 where the referee calls the answer right, else 0."""
+
+    @vf.reward(weight=1.0)
+    async def right(self, trace: vf.Trace) -> float:
+        """The last reply's answer, judged in the sandbox."""
+        answer = judge().format.parse_answer(self.data.type, trace.last_reply)
+        if answer is None:
+            return 0.0
+        asked = question(self.data.task, (answer,))
+        ((grade,),) = await asyncio.to_thread(judge().referee.grade, [asked])
+        return float(grade.solved)
+
+
+class SelfPlayTaskset(vf.Taskset[SelfPlayTask, vf.TasksetConfig]):
+    """The tasks of `FILE`, one JSON object a line."""
+
+    FILE: ClassVar[Path]
+
+    def load(self) -> Iterator[SelfPlayTask]:
+        """Yields the tasks in the file's order."""
+        fields = set(SelfPlayData.model_fields)
+        with self.FILE.open(encoding="utf-8") as lines:
+            for line in lines:
+                row = {name: value for name, value in json.loads(line).items() if name in fields}
+                data = SelfPlayData(**row)
+                prompt = judge().format.solve_prompt(data.task)
+                yield SelfPlayTask(data.model_copy(update={"prompt": prompt}), self.config.task)
 
 
 class SelfPlayEnvConfig(vf.EnvConfig):
@@ -32,7 +80,9 @@ class SelfPlayEnvConfig(vf.EnvConfig):
 
 
 class SelfPlayEnv(vf.Env[SelfPlayEnvConfig]):
-    """A failed model call leaves the episode without rewards; `verifiers` may then retry it."""
+    """Every task starts an episode: the proposer is shown the task and asked for another one of its
+    type, and the solver attempts what it proposed. A failed model call leaves the episode without
+    rewards; `verifiers` may then retry it."""
 
     async def run(self, task: vf.Task[SelfPlayData], agents: vf.Agents) -> None:
         """Plays one proposal and `samples_per_task` attempts at it."""

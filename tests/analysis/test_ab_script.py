@@ -10,7 +10,7 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "examples" / "azr_ab.sh"
 AZR = """\
 echo "$*" >>"$PLAYED"
-case "$*" in *dry_run=true*) exit 0 ;; esac
+case "$*" in *dry_run=true* | *"--cfg job"*) exit 0 ;; esac
 case "$*" in *experiment_name="${BREAKS:-none}"*) exit 7 ;; esac
 echo 'step:1 - pred_code_o/accuracy:0.5'
 """
@@ -50,7 +50,7 @@ def names(commands):
     return [
         (
             next(word.partition("=")[2] for word in words if "experiment_name" in word),
-            "population.dry_run=true" in words,
+            "population.dry_run=true" in words or "--cfg" in words,
         )
         for words in commands
     ]
@@ -59,8 +59,8 @@ def names(commands):
 def test_all_arms_are_rehearsed_then_seeds_are_played_in_turn_and_compared(script, tmp_path):
     code, commands, compared = script("data.x=1", SEEDS="1 2")
     assert code == 0 and all("data.x=1" in words for words in commands)
-    rehearsals, plays = names(commands)[:2], names(commands)[2:]
-    assert rehearsals == [("single_seed_1", True), ("4t4s_seed_1", True)]
+    rehearsals, plays = names(commands)[:3], names(commands)[3:]
+    assert rehearsals == [(f"{arm}_seed_1", True) for arm in ("stock", "single", "4t4s")]
     assert plays == [
         (f"{arm}_seed_{n}", False) for n in (1, 2) for arm in ("stock", "single", "4t4s")
     ]
@@ -70,7 +70,7 @@ def test_all_arms_are_rehearsed_then_seeds_are_played_in_turn_and_compared(scrip
     }
     assert steps["stock_seed_1"].endswith("=201") and steps["single_seed_2"].endswith("=200")
     assert "+population=4t4s" in commands[-1] and "population.seed=2" in commands[-1]
-    assert not any("population" in word for word in commands[2])
+    assert not any("population" in word for word in commands[3])
     out = tmp_path / "out"
     assert [word for word in compared if "=" in word] == [
         f"{arm}={out}/{arm}/seed_{n}{'.log' * (arm == 'stock')}"
@@ -82,7 +82,16 @@ def test_all_arms_are_rehearsed_then_seeds_are_played_in_turn_and_compared(scrip
 
 def test_dry_rehearses_and_plays_nothing(script):
     code, commands, compared = script(DRY="1", ARMS="stock 4t4s", SEEDS="3 4")
-    assert (code, names(commands), compared) == (0, [("4t4s_seed_3", True)], [])
+    assert (code, compared) == (0, [])
+    assert names(commands) == [("stock_seed_3", True), ("4t4s_seed_3", True)]
+
+
+def test_another_command_can_play(script, tmp_path):
+    player = tmp_path / "player"
+    player.write_text(f'echo "$PWD" >{tmp_path}/place\n{AZR}')
+    _, commands, _ = script(PLAY=f"bash {player} data.y=1", DRY="1", ARMS="single", SEEDS="1")
+    assert names(commands) == [("single_seed_1", True)] and commands[0][0] == "data.y=1"
+    assert (tmp_path / "place").read_text().strip() == str(tmp_path / "azr")
 
 
 def test_an_interrupted_run_is_gone_on_with_and_finished_ones_are_left_alone(script):
@@ -91,14 +100,14 @@ def test_an_interrupted_run_is_gone_on_with_and_finished_ones_are_left_alone(scr
     assert code == 7 and not compared
     code, commands, compared = script(**settings)
     assert code == 0 and compared
-    assert names(commands)[1:] == [("stock_seed_2", False), ("single_seed_2", False)]
+    assert names(commands)[2:] == [("stock_seed_2", False), ("single_seed_2", False)]
     assert all("trainer.resume_mode=auto" in words for words in commands)
 
 
 PLAYED = """\
 for word in "$@"; do
     case $word in
-        *dry_run=true) exit 0 ;;
+        *dry_run=true | --cfg) exit 0 ;;
         trainer.experiment_name=*) name=${word#*=} ;;
         population.run_dir=*) run=${word#*=} ;;
     esac

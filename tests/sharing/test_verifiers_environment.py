@@ -1,5 +1,6 @@
-"""Self-play by the exported environment, run by `vf-eval` against a scripted OpenAI server."""
+"""The exported taskset and its self-play, the latter run by `vf-eval` against a scripted server."""
 
+import asyncio
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,10 +10,9 @@ import pytest
 
 from azr_population.config.schema import PopulationConfig
 from azr_population.method.rewards import student_reward, teacher_reward, teacher_reward_of
-from azr_population.sharing.tasks import distinct_tasks
-from azr_population.sharing.verifiers_package import write_package
+from azr_population.sharing.export import export
 
-pytest.importorskip("verifiers.v1", reason="needs verifiers: pip install verifiers")
+vf = pytest.importorskip("verifiers.v1", reason="needs verifiers: pip install verifiers")
 
 TASK = "```python\ndef f(x):\n    return x * 3 + 1\n```\n```input\n5\n```"
 BANNED = "```python\nimport os\ndef f(x):\n    return os.getpid() + x\n```\n```input\n5\n```"
@@ -42,6 +42,16 @@ class Script(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
+def package(run, tmp_path, monkeypatch):
+    """The run's tasks as an installed package."""
+    export(str(run.path), "verifiers", tmp_path / "my-tasks")
+    monkeypatch.syspath_prepend(str(tmp_path / "my-tasks"))
+    yield
+    for module in ("my_tasks", "my_tasks_self_play"):
+        sys.modules.pop(module, None)
+
+
+@pytest.fixture
 def script():
     with ThreadingHTTPServer(("127.0.0.1", 0), Script) as server:
         server.answers = iter(ANSWERS)
@@ -53,15 +63,11 @@ def script():
 @pytest.mark.parametrize(
     ("proposal", "solved"), [(TASK, [True, False, False, True]), (BANNED, None)]
 )
-def test_rewards_are_a_runs(proposal, solved, run, script, tmp_path, monkeypatch):
+def test_rewards_are_a_runs(proposal, solved, package, script, tmp_path, monkeypatch):
     from verifiers.v1.cli.eval.main import main
     from verifiers.v1.runtimes.subprocess import SubprocessRuntime
 
     script.proposal = proposal
-    folder = tmp_path / "my_tasks"
-    folder.mkdir()
-    write_package(folder, folder.name, distinct_tasks(run))
-    monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setenv("SCRIPT_KEY", "none")
     program = tmp_path / "chat.py"
 
@@ -86,5 +92,22 @@ def test_rewards_are_a_runs(proposal, solved, run, script, tmp_path, monkeypatch
     parsed = [True, True, False, True]
     expected = [student_reward(*seen) for seen in zip(parsed, solved or [], strict=False)]
     assert [attempt["rewards"]["azr"]["score"] for attempt in attempts] == expected
-    for module in ("my_tasks", "my_tasks_self_play"):
-        sys.modules.pop(module, None)
+
+
+def scored(task, reply):
+    """What this last reply of a model is worth."""
+    traced = vf.TraceTask(type=type(task).__name__, data=task.data)
+    trace = vf.Trace.model_construct(task=traced, rewards={}, metrics={}, root_reply=reply)
+    asyncio.run(task.score(trace))
+    return {name: reward.value for name, reward in trace.rewards.items()}
+
+
+def test_right_answers_are_worth_one(package):
+    from verifiers.v1.utils.loaders import load_taskset
+
+    output, abduction = list(load_taskset(vf.TasksetConfig(id="my_tasks")))
+    assert "What does f return" in output.data.prompt and output.data.idx == 0
+    assert scored(output, "It is\n```output\n2\n```") == {"right": 1.0}
+    assert scored(output, "It is\n```output\n3\n```") == {"right": 0.0}
+    assert scored(output, "2") == {"right": 0.0}
+    assert scored(abduction, "```input\n1\n```") == {"right": 1.0}

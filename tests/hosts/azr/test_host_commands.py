@@ -81,15 +81,17 @@ def commands_of(script: str, folder: Path, *arguments: str) -> list[list[str]]:
         capture_output=True,
     )
     calls = [call.split("\n") for call in (folder / "calls").read_text().split("\n\n") if call]
-    return [call[2:] for call in calls if call[:2] == ["-m", host.ENTRY]]
+    played = [call[2:] for call in calls if call[:2] == ["-m", host.ENTRY]]
+    return [[word for word in call if word not in ("--cfg", "job")] for call in played]
 
 
 @pytest.mark.parametrize(
     ("script", "arguments", "arms"),
     [
         ("azr_coder7b_8gpus.sh", ["population.seed=2"], ["4t4s"]),
-        ("azr_ab.sh", [], [None, "single", "4t4s"]),
-        ("azr_cpu.sh", ["2", "azr.reward.n_samples=1"], [None, "single", "2t2s"]),
+        ("azr_ab.sh", [], [None, "single", "4t4s"] * 2),  # rehearsed, then played
+        ("azr_cpu.sh", ["azr.reward.n_samples=1"], [None]),
+        ("azr_cpu.sh", ["+population=2t2s"], ["2t2s"]),
     ],
 )
 def test_every_override_of_our_examples_is_one_of_azrs(

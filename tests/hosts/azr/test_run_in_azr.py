@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import shutil
@@ -19,6 +20,7 @@ import pytest
 
 from azr_population.analysis.azr_log import KEYS, flat_lines, read_azr_log
 from azr_population.analysis.frame import tidy
+from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest
 from azr_population.runs.records import metrics_of_members
 
@@ -113,6 +115,28 @@ def test_what_is_ones_own_plays_inside_azr(folder: Path) -> None:
     assert [line[0] for line in (run / "reward.csv").read_text().splitlines()] == ["1", "2", "3"]
     kept = [json.loads(line) for line in (run / "completions.jsonl").read_text().splitlines()]
     assert {row["reward"] for row in kept if row["phase"] == "solve"} <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("worker", "referee"), [("OddWorker", "sandbox"), ("UnconfinedOddWorker", "azr")]
+)
+def test_odd_programs_end_no_run(folder: Path, worker: str, referee: str) -> None:
+    """Longer: FUZZ_ROWS=32 FUZZ_STEPS=4 pytest -m azr ... -k odd_programs."""
+    rows, steps = (os.environ.get(f"FUZZ_{name}", "4") for name in ("ROWS", "STEPS"))
+    extra = [
+        "+population=2t2s", *POPULATION, f"population.worker=odd_worker.{worker}",
+        f"population.referee={referee}", f"data.train_batch_size={rows}",
+        "data.max_response_length=900", f"trainer.total_training_steps={steps}",
+        f"trainer.default_local_dir={folder / worker}", "azr.execute_max_timeout=2",
+    ]  # fmt: skip
+    code, log = host.run(folder, extra, timeout=3000)
+    assert code == 0, log[-3000:]
+    assert "Traceback" not in log
+    run = RunDirectory(run_directory(folder, worker))
+    assert len(list(run.metrics())) == int(steps) and not run.unreadable()
+    written = Counter(row["verdict"] for row in run.completions())
+    assert {"valid", "refused", "solved", "failed"} <= set(written), written
+    assert sum(match["proposed"] for match in run.matches()) == 12 * int(rows) * int(steps)
 
 
 def test_single_prints_what_comparisons_read_from_stock_azr(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from base64 import b64decode
@@ -10,6 +11,7 @@ from threading import Thread
 
 import pytest
 import torch
+import yaml
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
@@ -99,7 +101,8 @@ def test_a_member_is_pushed_with_its_card(members, hub):
     }
     assert set(files) == {"README.md", "adapter_config.json", "adapter_model.safetensors"}
     card = files["README.md"].decode()
-    assert card.startswith('---\nbase_model: "owner/base"\nlicense: "mit"\n')
+    header = yaml.safe_load(card.split("---\n")[1])
+    assert (header["base_model"], header["license"]) == ("owner/base", "mit")
     assert "- run: run\n- eval: 25.0% at step 2\n" in card and "somebody" not in card
 
 
@@ -137,7 +140,7 @@ def test_a_base_that_only_this_machine_has_needs_its_name(members, tmp_path, cap
     assert main([*asked, "--base", "somewhere"]) == 2
     assert main([*asked, "--base", "a/b"]) == 0
     card = (tmp_path / "out" / "README.md").read_text()
-    assert 'base_model: "a/b"' in card and str(tmp_path) not in card
+    assert "base_model: a/b" in card and str(tmp_path) not in card
 
 
 def test_the_embedded_base_is_named_and_not_linked(members, tmp_path):
@@ -155,7 +158,7 @@ def test_the_embedded_base_is_named_and_not_linked(members, tmp_path):
 SECRET = "hf_" + "Qz7" * 11
 
 
-def test_nothing_leaves_that_was_not_meant_to(members, tmp_path):
+def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     """Secrets, paths and odd names planted wherever a run may hold them."""
     from azr_population.files import write_atomically
 
@@ -193,11 +196,22 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path):
         assert main(asked) == 0
     assert main(["report", str(members.path)]) == 0
     (out / "page.html").write_bytes((members.path / "report.html").read_bytes())
+    other = shutil.copytree(members.path, tmp_path / "other")
+    arms = [f"one={members.path}", f"two={other}"]
+    assert main(["compare", *arms, "--out", str(out / "compare.html")]) == 0
+    capsys.readouterr()
+    assert main(["compare", *arms, "--json"]) == 0
+    (out / "compare.json").write_text(capsys.readouterr().out)
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    as_parquet = ["export", str(members.path), "--to", "parquet", "--out", str(out / "parquet")]
+    assert main(as_parquet) == 0
+    for file in (out / "parquet").glob("*.parquet"):  # compressed: what it holds, in plain text
+        file.with_suffix(".txt").write_text(str(pyarrow.read_table(file).to_pydict()))
     files = [path for path in out.rglob("*") if path.is_file()]
     assert {path.name for path in (out / "push").iterdir()} == {
         *("README.md", "adapter_config.json", "adapter_model.safetensors"),
     }
-    assert len(files) > 8
+    assert len(files) > 14
     for path in files:
         content = path.read_bytes()
         assert SECRET.encode() not in content and str(tmp_path).encode() not in content, path

@@ -7,7 +7,7 @@ import pytest
 
 from azr_population.cli import main
 from azr_population.runs import RunDirectory
-from azr_population.sharing.tasks import distinct_tasks
+from azr_population.sharing.export import distinct_tasks
 
 PROGRAM = "def f(x):\n    return x + 1"
 
@@ -40,6 +40,14 @@ def test_parquet_holds_the_same_rows(run, tmp_path):
     out = export(run, tmp_path, "parquet")
     assert parquet.read_table(out / "tasks.parquet").to_pylist()[0]["outputs"] == ["2"]
     assert parquet.read_table(out / "metrics.parquet").num_rows == 3
+
+
+def test_tasks_that_make_no_table_are_refused(run, tmp_path):
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    run.append("tasks", [{**next(run.tasks()), "program": 7}])
+    out = tmp_path / "out"
+    assert main(["export", str(run.path), "--to", "parquet", "--out", str(out)]) == 2
+    assert not out.exists()
 
 
 def test_figures_are_a_long_table(run, tmp_path):

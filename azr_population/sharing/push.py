@@ -1,24 +1,51 @@
-"""Members of a run as a repository for the Hub: weights, configuration and a card of its own."""
+"""Members of a run to the Hugging Face Hub, or to a folder: weights, configuration, a card."""
 
-import json
 import re
+import tempfile
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from azr_population.errors import UserError, first_line
 from azr_population.evals.hub import write_eval_results
-from azr_population.files import read_text, refuse_unplain, replacing_folder
+from azr_population.files import refuse_unplain, replacing_folder
 from azr_population.printable import printable, shareable
-from azr_population.runs.directory import RunDirectory
+from azr_population.runs import RunDirectory
 from azr_population.runs.records import number
 from azr_population.weights.model_card import NANO
 from azr_population.weights.peft_folder import load_adapter, read_config, save_adapter
 
 ON_THE_HUB = re.compile(r"\w[\w.-]*/[\w.-]+")
 """OWNER/NAME."""
+
+
+def push(
+    path: str,
+    members: Sequence[str],
+    repo: str,
+    out: Path | None = None,
+    base: str | None = None,
+    license: str | None = None,
+    private: bool = False,
+) -> None:
+    """Pushes members to `repo`, or writes to the folder `out` what would be pushed. Raises
+    UserError: there is no such run or member, the folder is there already, the base has no name on
+    the Hub, or the Hub refuses or cannot be reached."""
+    if not out and not ON_THE_HUB.fullmatch(repo):
+        raise UserError(f"--repo {repo} is not a name on the Hub; give OWNER/NAME")
+    run = RunDirectory(path)
+    _ = run.config_file
+    if out:
+        if out.exists():
+            raise UserError(f"--out {out} is there already; name a new folder")
+        write_repository(out, run, members, base, license)
+        print(f"{out}: what would be pushed")
+        return
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "repository"
+        write_repository(folder, run, members, base, license)
+        print(upload(folder, repo, private))
 
 
 def write_repository(
@@ -40,18 +67,16 @@ def write_repository(
     refuse_unplain(run.path, below=(run.members.name,))  # what a link leads to is not a member
     folder.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(folder) as place:
-        alone = len(members) == 1
-        for name in members:
-            _write_member(place if alone else place / name, run, name, base, license)
-        if alone:
+        if len(members) == 1:
+            _write_member(place, run, members[0], base, license)
             write_eval_results(run, members[0], place)
-        else:
-            listed = "".join(f"- [{name}]({name})\n" for name in members)
-            header = _header(None, license)
-            (place / "README.md").write_text(
-                f"{header}\nMembers of one population, a PEFT adapter each:\n\n{listed}",
-                encoding="utf-8",
-            )
+            return
+        for name in members:
+            _write_member(place / name, run, name, base, license)
+        listed = "".join(f"- [{name}]({name})\n" for name in members)
+        text = f"---\n---\n\nMembers of one population, a PEFT adapter each:\n\n{listed}"
+        (place / "README.md").write_text(text, encoding="utf-8")
+        _set_header(place / "README.md", None, license)
 
 
 def upload(folder: Path, repo: str, private: bool = False) -> str:
@@ -63,7 +88,7 @@ def upload(folder: Path, repo: str, private: bool = False) -> str:
     # huggingface_hub 2 speaks through httpx2, 1 through httpx, 0 through requests (OSErrors).
     clients = [import_module(name) for name in ("httpx", "httpx2") if find_spec(name)]
     unreachable = (OSError, *(client.TransportError for client in clients))
-    hub, files = HfApi(), "; --to FOLDER writes the files without the Hub"
+    hub, files = HfApi(), "; --out FOLDER writes the files without the Hub"
     if get_token() is None:
         raise UserError(f"--repo {repo} needs a token: `hf auth login`, or HF_TOKEN{files}")
     try:
@@ -84,31 +109,29 @@ def _write_member(
     """Reads the member as an adapter, with all checks of that, and writes it anew: no file of the
     run is copied."""
     source = run.member(name)
-    stored = str(read_config(source).get("base_model_name_or_path") or "")
-    base = _base(stored, base)
+    base = _base(str(read_config(source).get("base_model_name_or_path") or ""), base)
     save_adapter(load_adapter(source), target, base or "nano", _facts(run, name))
-    card = target / "README.md"
-    _, _, text = read_text(card).removeprefix("---\n").partition("---\n")
-    card.write_text(f"{_header(base, license)}{text}", encoding="utf-8")
+    _set_header(target / "README.md", base, license)
 
 
 def _facts(run: RunDirectory, name: str) -> dict[str, object]:
     """What the records say of a member, for its card: one line each, fit to be published."""
-    last: dict[str, tuple[Any, float]] = {}
-    for step in run.metrics():
-        for field in ("eval/greedy", "mu", "sigma", "generation"):
-            if (value := number(step.get(f"{name}/{field}"))) is not None:
-                last[field] = (step.get("step"), value)
     facts: dict[str, object] = {"name": name, "run": run.path.resolve().name}
-    if "eval/greedy" in last:
-        facts["eval"] = f"{last['eval/greedy'][1]:.1%} at step {last['eval/greedy'][0]}"
-    if "mu" in last and "sigma" in last:
-        facts["rating"] = f"mu {last['mu'][1]:.2f}, sigma {last['sigma'][1]:.2f} (TrueSkill)"
-    if "generation" in last:
-        facts["generation"] = f"{last['generation'][1]:.0f}"
-    for birth in [birth for birth in run.lineage() if birth.get("child") == name][-1:]:
-        parents = ", ".join(map(str, birth.get("parents") or ()))
-        facts["lineage"] = f"{birth.get('operator')}({parents}) at step {birth.get('step')}"
+    for step in run.metrics():
+        greedy, mu, sigma, generation = (
+            number(step.get(f"{name}/{metric}"))
+            for metric in ("eval/greedy", "mu", "sigma", "generation")
+        )
+        if greedy is not None:
+            facts["eval"] = f"{greedy:.1%} at step {step.get('step')}"
+        if mu is not None and sigma is not None:
+            facts["rating"] = f"mu {mu:.2f}, sigma {sigma:.2f} (TrueSkill)"
+        if generation is not None:
+            facts["generation"] = f"{generation:.0f}"
+    for birth in run.lineage():
+        if birth.get("child") == name:
+            parents = ", ".join(map(str, birth.get("parents") or ()))
+            facts["lineage"] = f"{birth.get('operator')}({parents}) at step {birth.get('step')}"
     return {key: shareable(printable(fact)).replace("\n", " ") for key, fact in facts.items()}
 
 
@@ -123,7 +146,11 @@ def _base(path: str, given: str | None) -> str | None:
     raise UserError("the members' base is a folder of this machine; name it by --base OWNER/NAME")
 
 
-def _header(base: str | None, license: str | None) -> str:
-    fields = {"base_model": base, "license": license, "library_name": "peft"}
-    lines = [f"{key}: {json.dumps(value)}" for key, value in fields.items() if value]
-    return "\n".join(["---", *lines, "tags: [lora, population-based-training]", "---", ""])
+def _set_header(file: Path, base: str | None, license: str | None) -> None:
+    """What the Hub reads at the top of a card; nothing else of the card changes."""
+    from huggingface_hub import ModelCard, ModelCardData
+
+    card = ModelCard.load(file)
+    tags = ["lora", "population-based-training"]
+    card.data = ModelCardData(base_model=base, license=license, library_name="peft", tags=tags)
+    card.save(file)

@@ -1,0 +1,234 @@
+"""A run's tasks and figures in the formats of others."""
+
+import json
+import keyword
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from azr_population.errors import UserError, first_line
+from azr_population.files import replacing_folder
+from azr_population.hosts.loggers import step_figures
+from azr_population.printable import csv_text, printable, shareable
+from azr_population.runs import RunDirectory
+from azr_population.runs.records import metrics_of_roles
+
+_OF_ONE_ROW = ("answers", "solved", "reasons", "copies", "solve_rate", "student")
+
+DATA_SET_CARD = """\
+---
+task_categories: [text-generation]
+tags: [self-play, code, reasoning, populora]
+configs:
+- config_name: default
+  data_files: {file}
+---
+
+# Tasks of a self-play run
+
+Proposed by teachers, executed and accepted by a sandboxed referee, attempted by students.
+
+{counts}
+
+`outputs` are what the programs return, as Python literals. `solve_rate` is the share of the
+students' attempts that were right, over `attempts`; the students changed while they were
+attempting. `step` and `teacher` are those of the first of `proposed` proposals.
+{base}
+The programs are model-written: run them in a sandbox.
+"""
+PACKAGE = {
+    "pyproject.toml": """\
+[project]
+name = "{module}"
+version = "0.1.0"
+description = "Tasks of a self-play run, judged by azr-population's referee."
+requires-python = ">=3.11"
+dependencies = ["verifiers>=0.4", "azr-population"]
+
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[tool.hatch.build.targets.wheel]
+packages = ["{module}", "{module}_self_play"]
+""",
+    "{module}/__init__.py": '''\
+"""Tasks of a self-play run; `tasks.jsonl` beside this file holds them."""
+
+from pathlib import Path
+
+from azr_population.sharing.verifiers_environment import SelfPlayTaskset
+
+
+class Tasks(SelfPlayTaskset):
+    FILE = Path(__file__).with_name("tasks.jsonl")
+
+
+__all__ = ["Tasks"]
+''',
+    "{module}_self_play/__init__.py": '''\
+"""A proposer's and a solver's seat: `vf-eval {module} --env.id {module}_self_play`."""
+
+from azr_population.sharing.verifiers_environment import SelfPlayEnv
+
+__all__ = ["SelfPlayEnv"]
+''',
+}
+"""Path -> text of an installable package of tasks for `verifiers` (v1)."""
+
+
+def export(path: str, format: str, out: Path) -> None:
+    """Writes the folder whole or not at all; `format` is one of `FORMATS`. Raises UserError: the
+    folder is there already, the run holds nothing to export, or a package that the format needs is
+    not installed."""
+    run = RunDirectory(path)
+    _ = run.config_file
+    if out.exists():
+        raise UserError(f"--out {out} is there already; name a new folder")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing_folder(out) as folder:
+        folder.mkdir()
+        summary = FORMATS[format](run, folder, out.name)
+    print(f"{out}: {summary}")
+
+
+def distinct_tasks(run: RunDirectory) -> list[dict[str, Any]]:
+    """One row for each different task, in the order of its first proposal.
+
+    Besides the task (`type`, `program`, `inputs`, `outputs`, `message`) and its measures: `id`,
+    `step` and `teacher` of the first proposal, `proposed` (how often), `attempts`, `solved`, and
+    `solve_rate` over all attempts in [0, 1], None without attempts.
+
+    Raises UserError: the run has no tasks.
+    """
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for record in run.tasks():
+        task = ("type", "program", "inputs", "outputs", "message")
+        key = tuple(repr(record.get(field)) for field in task)
+        solved = [verdict for verdict in record.get("solved") or [] if verdict is not None]
+        row = rows.setdefault(
+            key,
+            {name: value for name, value in record.items() if name not in _OF_ONE_ROW}
+            | {"id": f"task_{len(rows)}", "proposed": 0, "attempts": 0, "solved": 0},
+        )
+        row["proposed"] += 1
+        row["attempts"] += len(solved)
+        row["solved"] += sum(map(bool, solved))
+        row["solve_rate"] = row["solved"] / row["attempts"] if row["attempts"] else None
+    if not rows:
+        raise UserError(f"{run.path} holds no valid task, so there is nothing to export")
+    return list(rows.values())
+
+
+def _jsonl(run: RunDirectory, folder: Path, name: str) -> str:
+    rows = _write_card(run, folder, "tasks.jsonl")
+    _write_lines(folder / "tasks.jsonl", rows)
+    return f"{len(rows)} tasks"
+
+
+def _parquet(run: RunDirectory, folder: Path, name: str) -> str:
+    try:
+        from pyarrow import ArrowException, Table, parquet
+    except ImportError as error:
+        raise UserError("--to parquet needs pyarrow; pip install pyarrow") from error
+    rows, figures = _write_card(run, folder, "tasks.parquet"), _figures(run)
+    try:
+        parquet.write_table(Table.from_pylist(rows), folder / "tasks.parquet")
+    except ArrowException as error:
+        raise UserError(
+            f"{run.path} holds no table, use --to jsonl: {first_line(error)}"
+        ) from error
+    parquet.write_table(Table.from_pylist(figures), folder / "metrics.parquet")
+    return f"{len(rows)} tasks, {len(figures)} figures"
+
+
+def _csv(run: RunDirectory, folder: Path, name: str) -> str:
+    figures = _figures(run)
+    text = csv_text(list(figures[0]), [list(row.values()) for row in figures])
+    (folder / "metrics.csv").write_text(text, encoding="utf-8")
+    return f"{len(figures)} figures"
+
+
+def _latex(run: RunDirectory, folder: Path, name: str) -> str:
+    import pandas as pd
+
+    _figures(run)  # raises where there are none
+    *_, last = run.metrics()
+    roles = metrics_of_roles(last)
+    table = pd.DataFrame(
+        {
+            role: {_one_line(key): value for key, value in metrics.items()}
+            for role, metrics in roles.items()
+        },
+        dtype=object,
+    )
+    numbers = table.map(lambda value: value if isinstance(value, (int, float)) else None)
+    numbers = numbers.dropna(how="all")
+    text = numbers.to_latex(
+        float_format="%.3g", na_rep="--", escape=True, column_format="l" + "r" * len(roles)
+    )
+    head = f"% step {last['step']} of {_one_line(run.path.name)}; needs \\usepackage{{booktabs}}\n"
+    (folder / "metrics.tex").write_text(head + text, encoding="utf-8")
+    return f"{len(numbers)} rows"
+
+
+def _verifiers(run: RunDirectory, folder: Path, name: str) -> str:
+    module = re.sub(r"[-. ]+", "_", name).lower()
+    if not re.fullmatch(r"[a-z]\w*", module, re.ASCII) or keyword.iskeyword(module):
+        raise UserError(f"--out {name}: a package needs a name of letters, digits and _")
+    if module in sys.stdlib_module_names:
+        raise UserError(f"--out {name}: {module} is a module of Python's own; take another name")
+    rows = distinct_tasks(run)
+    for path, text in PACKAGE.items():
+        file = folder / path.format(module=module)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text.format(module=module), encoding="utf-8")
+    _write_lines(folder / module / "tasks.jsonl", rows)
+    return f"{len(rows)} tasks; pip install it, then: vf-eval {module}"
+
+
+FORMATS: dict[str, Callable[[RunDirectory, Path, str], str]] = {
+    "jsonl": _jsonl,
+    "parquet": _parquet,
+    "csv": _csv,
+    "latex": _latex,
+    "verifiers": _verifiers,
+}
+"""Each writes into an empty folder, which will have this name, and says what it wrote."""
+
+
+def _write_card(run: RunDirectory, folder: Path, file: str) -> list[dict[str, Any]]:
+    """The tasks, which `file` will hold, and the README.md of the data set as the Hub reads it."""
+    rows = distinct_tasks(run)
+    types = [shareable(_one_line(row["type"])) for row in rows]
+    base = shareable(run.environment().get("base"))
+    card = DATA_SET_CARD.format(
+        file=file,
+        counts="\n".join(f"- {type}: {types.count(type)} tasks" for type in sorted({*types})),
+        base=f"The base's weights: {base}." if base else "",
+    )
+    (folder / "README.md").write_text(card, encoding="utf-8")
+    return rows
+
+
+def _write_lines(file: Path, rows: list[dict[str, Any]]) -> None:
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _figures(run: RunDirectory) -> list[dict[str, Any]]:
+    """Every figure of every step, under the names that loggers use."""
+    rows = [
+        {"step": step["step"], "name": name, "value": value}
+        for step in run.metrics()
+        for name, value in step_figures(step).items()
+    ]
+    if not rows:
+        raise UserError(f"{run.path} has no steps yet, so there are no figures to export")
+    return rows
+
+
+def _one_line(text: object) -> str:
+    """Names in a run's records may be anybody's."""
+    return printable(text).replace("\n", " ")
