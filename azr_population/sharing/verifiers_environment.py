@@ -16,8 +16,8 @@ from pydantic import Field
 from verifiers.v1.harnesses.null import NullHarnessConfig
 
 from azr_population.config.schema import PopulationConfig
-from azr_population.domains.code.questions import question
-from azr_population.domains.code.task import Task, TaskType
+from azr_population.domains.code.domain import Code
+from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.sharing.episode import Episode, judge
 
 # A plain chat, whose client may run on this machine: what models write runs in the referee only.
@@ -48,7 +48,7 @@ class SelfPlayTask(vf.Task[SelfPlayData]):
         answer = judge().format.parse_answer(self.data.type, trace.last_reply)
         if answer is None:
             return 0.0
-        asked = question(self.data.task, (answer,))
+        asked = Code().question(self.data.task, (answer,))
         ((grade,),) = await asyncio.to_thread(judge().referee.grade, [asked])
         return float(grade.solved)
 
