@@ -21,14 +21,15 @@ cd "${AZR_HOME:?name your AZR checkout}"
 PLAY=${PLAY:-bash scripts/selfplay/coder7b.sh trainer.n_gpus_per_node=${GPUS:-8}}
 
 play() {  # arm, seed, more overrides
-    local arm=$1 seed=$2 count=$steps own=()
+    local arm=$1 seed=$2 count=$steps path=${PYTHONPATH:-} own=()
     if [ "$arm" = stock ]; then
+        path=$here/azr_stock:$path  # AZR's first checkpoint raises under the veRL that it pins
         count=$((steps + 1))  # AZR plays one step less than it is told; with the override it plays all
     else
         own=(+population="$arm" population.seed="$seed" population.run_dir="$out/$arm/seed_$seed")
     fi
     # The logger `console` prints the steps that `compare` reads of stock AZR; AZR's script has it on.
-    $PLAY trainer.project_name=ab trainer.experiment_name="${arm}_seed_$seed" \
+    PYTHONPATH=$path $PLAY trainer.project_name=ab trainer.experiment_name="${arm}_seed_$seed" \
         trainer.default_local_dir="$out/$arm/checkpoints_$seed" hydra.run.dir="$out/$arm/hydra_$seed" \
         trainer.val_before_train=True trainer.resume_mode=auto \
         trainer.total_training_steps="$count" "${own[@]}" "${@:3}"

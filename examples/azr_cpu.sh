@@ -35,9 +35,8 @@ case " $* " in
             population.threads="$OMP_NUM_THREADS" population.dtype=bfloat16
         ) ;;
     *)
-        # AZR's own worker and vLLM rollout. Ray has to believe in a GPU; tests/hosts/azr/cpu_stock
-        # tells veRL otherwise.
-        export PYTHONPATH=$root/tests/hosts/azr/cpu_stock:$PYTHONPATH RAY_OVERRIDE_RESOURCES='{"GPU": 1}'
+        # AZR's own worker and vLLM rollout. Ray has to believe in a GPU; azr_stock tells veRL otherwise.
+        export PYTHONPATH=$root/examples/azr_stock:$PYTHONPATH AZR_CPU=1 RAY_OVERRIDE_RESOURCES='{"GPU": 1}'
         own=(
             actor_rollout_ref.actor.strategy=fsdp actor_rollout_ref.actor.use_torch_compile=False
             +actor_rollout_ref.model.override_config._attn_implementation=sdpa

@@ -1,4 +1,4 @@
-"""What lets stock AZR run on a CPU; the run itself is `examples/azr_cpu.sh`, by hand."""
+"""What lets stock AZR run on a CPU; the run itself is `examples/azr_ab.sh`, by hand."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import needs
 import pytest
 
-FOLDER = Path(__file__).parent / "cpu_stock"
+FOLDER = Path(__file__).parents[3] / "examples" / "azr_stock"
 
 ASKED = """
 import torch
@@ -36,7 +36,8 @@ def test_verl_takes_the_cpu_for_its_device():
     needs.verl()
     if not version("verl").startswith("0.4."):
         pytest.skip("stock AZR plays on the veRL that it pins, 0.4.1, and this is another one")
-    variables = {"PYTHONPATH": str(FOLDER), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    variables = {"PYTHONPATH": str(FOLDER), "AZR_CPU": "1"}
+    variables |= {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", ASKED], env=variables, capture_output=True, text=True
     )

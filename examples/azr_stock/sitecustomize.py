@@ -1,16 +1,26 @@
-"""Stock AZR on a CPU: lets veRL 0.4.1's own FSDP worker and vLLM 0.8.5 rollout run without a GPU.
+"""Stock AZR as `azr_ab.sh` and `azr_cpu.sh` play it. With this folder on PYTHONPATH every Python
+process, Ray's workers included, reads this file when it starts.
 
-For tests and `examples/azr_cpu.sh` only. With this folder on PYTHONPATH every Python process,
-Ray's workers included, reads this file when it starts. What veRL and vLLM take for granted on a GPU
-is set when they are imported; no file of theirs is touched, and nothing of AZR's is changed. Beside
-it the command needs overrides (`examples/azr_cpu.sh`) and a Ray that believes in a GPU
-(`RAY_OVERRIDE_RESOURCES`).
+AZR's first checkpoint raises under the veRL that it pins, because its training loader has no state;
+here it has an empty one (`patches/azr_dataloader_state.py`). With AZR_CPU=1 veRL 0.4.1's own FSDP
+worker and vLLM 0.8.5's rollout also run without a GPU: what they take for granted on one is set
+when they are imported. No file of theirs is touched. Beside it the CPU needs overrides
+(`azr_cpu.sh`) and a Ray that believes in a GPU (`RAY_OVERRIDE_RESOURCES`).
 """
 
+import os
 import sys
 from functools import wraps
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
+
+
+def on_trainer(module):
+    """`absolute_zero_reasoner.trainer.ppo.reason_rl_ray_trainer`: checkpoints can be written."""
+    from azr_population.patches import apply
+    from azr_population.patches.azr_dataloader_state import DATALOADER_STATE
+
+    apply([DATALOADER_STATE])
 
 
 def on_device(module):
@@ -72,12 +82,14 @@ def on_vllm(module):
     module.LLM = AwakeLLM
 
 
-CHANGED = {
-    "verl.utils.device": on_device,
-    "verl.utils.debug.performance": on_timing,
-    "verl.workers.fsdp_workers": on_worker,
-    "vllm.entrypoints.llm": on_vllm,
-}
+CHANGED = {"absolute_zero_reasoner.trainer.ppo.reason_rl_ray_trainer": on_trainer}
+if os.environ.get("AZR_CPU") == "1":
+    CHANGED |= {
+        "verl.utils.device": on_device,
+        "verl.utils.debug.performance": on_timing,
+        "verl.workers.fsdp_workers": on_worker,
+        "vllm.entrypoints.llm": on_vllm,
+    }
 
 
 class Importer(MetaPathFinder):
