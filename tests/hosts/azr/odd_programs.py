@@ -4,12 +4,11 @@ few of ours, mutated."""
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from functools import cache
 from pathlib import Path
-
-import needs
 
 OURS = [
     ("def f(a, b=2):\n    return [a * i + b for i in range(3)]", "1"),
@@ -38,8 +37,8 @@ WORDS = [
 @cache
 def seeds() -> list[tuple[str, str]]:
     """Programs and an input of each, to begin with."""
-    file = Path(needs.AZR_HOME, "data", "7b_coder_seed_io.jsonl")
-    if not needs.AZR_HOME or not file.is_file():
+    file = Path(os.environ.get("AZR_HOME", ""), "data", "7b_coder_seed_io.jsonl")
+    if not file.is_file():
         return OURS
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     return [*OURS, *((row["snippet"], row["input"]) for row in rows)]
