@@ -80,7 +80,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             resumes=self.config.trainer.resume_mode != "disable",
         )
         self.step.callbacks.append(Warn(self.directory))
-        self.console = VIEWS.find(self.settings.console).function()
+        self.view = VIEWS.find(self.settings.console).function()
         self.loggers = Loggers({}, self.view.on_note)
         self._timing: Mapping[str, float] = {}
 
