@@ -117,7 +117,7 @@ def model_loss(model: Any, batch: Batch) -> Tensor:
     return (each * shares).sum() / shares.sum()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainingSchedule:
     """When training ends, and its steps until then."""
 

@@ -45,23 +45,19 @@ _GIVE_UP = 300
 """Demonstrations that are too long, one after the other from the start."""
 
 
-@dataclass(frozen=True)
-class SftSettings:
+@dataclass(frozen=True, kw_only=True)
+class SftSettings(TrainingSchedule):
     """What a warm-up depends on but the base."""
 
     format: str = "short"
     domain: str = "code"
     minutes: float = 30.0
-    """Of training, over all sittings."""
-    tokens: int = 0
-    """Ends it earlier; 0: the minutes decide. The same tokens give the same base."""
     seed: int = 1
     threads: int = 2
     rows: int = 2
     length: int = 384
     learning_rate: float = 3e-4
-    rising_steps: int = 20
-    max_grad_norm: float = 1.0
+    warmup_steps: int = 20
     task_share: float = 0.15
     """Share of the groups that come from seed files, where there are any."""
 
@@ -116,13 +112,7 @@ def warm_up(
         model,
         pack(stream, settings.rows, settings.length),
         optimizer,
-        TrainingSchedule(
-            settings.learning_rate,
-            settings.rising_steps,
-            settings.minutes,
-            settings.tokens,
-            settings.max_grad_norm,
-        ),
+        settings,
         progress,
         lambda: _save(model, optimizer, tokenizer, out, settings, progress, seen),
         log,

@@ -173,11 +173,11 @@ def build(
         shuffled = _shuffled(documents, recipe.shuffle, np.random.default_rng((seed, number)))
         batches = pack(shuffled, recipe.rows, recipe.length)
         schedule = TrainingSchedule(
-            phase.learning_rate,
-            recipe.warmup_steps,
-            minutes * phase.minutes,
-            phase.tokens,
-            recipe.max_grad_norm,
+            learning_rate=phase.learning_rate,
+            warmup_steps=recipe.warmup_steps,
+            minutes=minutes * phase.minutes,
+            tokens=phase.tokens,
+            max_grad_norm=recipe.max_grad_norm,
         )
         progress, optimizer = Progress(), _optimizer(model, recipe)
         train(

@@ -102,7 +102,7 @@ def main(base, out, minutes):
         minutes=float(minutes),
         rows=1,
         length=1100,
-        rising_steps=4,
+        warmup_steps=4,
         threads=int(os.environ.get("OMP_NUM_THREADS", "2")),
     )
     Path(out).mkdir(parents=True, exist_ok=True)
