@@ -162,17 +162,9 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     """Secrets, paths and odd names planted wherever a run may hold them."""
     from azr_population.files import write_atomically
 
-    members.append(
-        "lineage",
-        [
-            {
-                "child": "teacher_0",
-                "operator": f"op {SECRET}",
-                "parents": ["/etc/x\x1b[2J"],
-                "step": 1,
-            }
-        ],
-    )
+    pyarrow = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    birth = {"operator": f"op {SECRET}", "parents": ["/etc/x\x1b[2J"], "step": 1}
+    members.append("lineage", [{"child": "teacher_0", **birth}])
     planted = f"key {SECRET} of {tmp_path}"
     folder = members.member("teacher_0")
     for name in ("README.md", "optimizer.pt", ".env"):
@@ -183,17 +175,17 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     members.append("tasks", [{**task, "teacher": "t"} for task in members.tasks()])
     settings = f"seed: 1\nlogger:\n  api_key: {SECRET}\nbase:\n  path: {tmp_path}\n"
     write_atomically(members.path / "config.yaml", settings)
-    (members.path / "environment.json").write_text(
-        json.dumps({"base": planted, "command": planted})
-    )
-    members.append(
-        "metrics", [{"step": 3, "=cmd()|A_{x}\\input{/etc/passwd}/y%": 1.0, "teacher/x_y": 2.0}]
-    )
+    environment = {"base": planted, "command": planted}
+    (members.path / "environment.json").write_text(json.dumps(environment))
+    odd_name = "=cmd()|A_{x}\\input{/etc/passwd}/y%"
+    members.append("metrics", [{"step": 3, odd_name: 1.0, "teacher/x_y": 2.0}])
     out = tmp_path / "out"
     assert main(["push", str(members.path), "teacher_0", "--out", str(out / "push")]) == 0
-    for kind in ("jsonl", "csv", "latex", "verifiers"):
+    for kind in ("jsonl", "csv", "latex", "verifiers", "parquet"):
         asked = ["export", str(members.path), "--to", kind, "--out", str(out / f"as_{kind}")]
         assert main(asked) == 0
+    for file in (out / "as_parquet").glob("*.parquet"):  # compressed: what it holds, in plain text
+        file.with_suffix(".txt").write_text(str(pyarrow.read_table(file).to_pydict()))
     assert main(["report", str(members.path)]) == 0
     (out / "page.html").write_bytes((members.path / "report.html").read_bytes())
     other = shutil.copytree(members.path, tmp_path / "other")
@@ -202,15 +194,9 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     capsys.readouterr()
     assert main(["compare", *arms, "--json"]) == 0
     assert SECRET not in capsys.readouterr().out
-    pyarrow = pytest.importorskip("pyarrow.parquet")
-    as_parquet = ["export", str(members.path), "--to", "parquet", "--out", str(out / "parquet")]
-    assert main(as_parquet) == 0
-    for file in (out / "parquet").glob("*.parquet"):  # compressed: what it holds, in plain text
-        file.with_suffix(".txt").write_text(str(pyarrow.read_table(file).to_pydict()))
     files = [path for path in out.rglob("*") if path.is_file()]
-    assert {path.name for path in (out / "push").iterdir()} == {
-        *("README.md", "adapter_config.json", "adapter_model.safetensors"),
-    }
+    pushed = {path.name for path in (out / "push").iterdir()}
+    assert pushed == {"README.md", "adapter_config.json", "adapter_model.safetensors"}
     assert len(files) > 13
     for path in files:
         content = path.read_bytes()
