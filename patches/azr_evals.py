@@ -17,9 +17,10 @@ from typing import Any
 
 from azr_population.referee.sandbox import literal
 
-from .mechanism import Patch
+from .mechanism import Patch, around
 
-_EXECUTOR = "absolute_zero_reasoner.utils.code_utils.python_executor"
+_MODULE = "absolute_zero_reasoner.utils.code_utils.python_executor"
+_EXECUTOR = f"{_MODULE}:PythonExecutor"
 
 
 def _literal_eval(unreadable: Callable[[], object] | None) -> Callable[..., Any]:
@@ -48,22 +49,56 @@ def _compare(gold: str, answer: str) -> float:
         return 0.0
 
 
-def _output_prediction(original: Any) -> Any:
-    def eval_output_prediction(
-        self: Any, code: str, gold_output: str, agent_output: str, imports: Any = ()
-    ) -> float:
-        return _compare(gold_output, agent_output)
+@around(
+    "azr-output-prediction",
+    f"{_EXECUTOR}.eval_output_prediction",
+    "0529bf7dd1dcc53e",
+    "a predicted output is compared as a literal; it is evaluated nowhere",
+)
+def _output(
+    original: Any, self: Any, code: str, gold_output: str, agent_output: str, imports: Any = ()
+) -> float:
+    return _compare(gold_output, agent_output)
 
-    return eval_output_prediction
+
+@around(
+    "azr-k-output-prediction",
+    f"{_EXECUTOR}.eval_k_output_prediction",
+    "90d2d7e3d4d995b7",
+    "predicted outputs are compared as literals and scored in their order",
+)
+def _k_outputs(
+    original: Any, self: Any, code: str, gold_output: str, k_agent_outputs: Any, imports: Any = ()
+) -> list[float]:
+    return [_compare(gold_output, answer) for answer in k_agent_outputs]
 
 
-def _k_output_prediction(original: Any) -> Any:
-    def eval_k_output_prediction(
-        self: Any, code: str, gold_output: str, k_agent_outputs: Any, imports: Any = ()
-    ) -> list[float]:
-        return [_compare(gold_output, answer) for answer in k_agent_outputs]
+@around(
+    "azr-input-prediction",
+    f"{_EXECUTOR}.eval_input_prediction",
+    "9e6851812635107b",
+    "a predicted input that is no literal scores 0 and is not executed",
+)
+def _input(
+    original: Any, self: Any, code: str, gold_output: str, agent_input: str, imports: Any = ()
+) -> float:
+    if not _reads_as_arguments(agent_input):
+        return 0.0
+    return original(self, code, gold_output, agent_input, list(imports))
 
-    return eval_k_output_prediction
+
+@around(
+    "azr-k-input-prediction",
+    f"{_EXECUTOR}.eval_k_input_prediction",
+    "edcf11950701c4e0",
+    "predicted inputs that are no literals score 0; scores come in the answers' order",
+)
+def _k_inputs(
+    original: Any, self: Any, code: str, gold_output: str, k_agent_inputs: Any, imports: Any = ()
+) -> list[float]:
+    readable = [text for text in k_agent_inputs if _reads_as_arguments(text)]
+    scores = iter(original(self, code, gold_output, readable, list(imports)))
+    return [float(next(scores)) if _reads_as_arguments(text) else 0.0 for text in k_agent_inputs]
 
 
 def _reads_as_arguments(text: str) -> bool:
@@ -74,62 +109,14 @@ def _reads_as_arguments(text: str) -> bool:
     return True
 
 
-def _input_prediction(original: Any) -> Any:
-    def eval_input_prediction(
-        self: Any, code: str, gold_output: str, agent_input: str, imports: Any = ()
-    ) -> float:
-        if not _reads_as_arguments(agent_input):
-            return 0.0
-        return original(self, code, gold_output, agent_input, list(imports))
-
-    return eval_input_prediction
-
-
-def _k_input_prediction(original: Any) -> Any:
-    def eval_k_input_prediction(
-        self: Any, code: str, gold_output: str, k_agent_inputs: Any, imports: Any = ()
-    ) -> list[float]:
-        readable = [text for text in k_agent_inputs if _reads_as_arguments(text)]
-        scores = iter(original(self, code, gold_output, readable, list(imports)))
-        return [
-            float(next(scores)) if _reads_as_arguments(text) else 0.0 for text in k_agent_inputs
-        ]
-
-    return eval_k_input_prediction
-
-
 EVALS = (
-    Patch(
-        "azr-output-prediction",
-        f"{_EXECUTOR}:PythonExecutor.eval_output_prediction",
-        "0529bf7dd1dcc53e",
-        "a predicted output is compared as a literal; it is evaluated nowhere",
-        _output_prediction,
-    ),
-    Patch(
-        "azr-k-output-prediction",
-        f"{_EXECUTOR}:PythonExecutor.eval_k_output_prediction",
-        "90d2d7e3d4d995b7",
-        "predicted outputs are compared as literals and scored in their order",
-        _k_output_prediction,
-    ),
-    Patch(
-        "azr-input-prediction",
-        f"{_EXECUTOR}:PythonExecutor.eval_input_prediction",
-        "9e6851812635107b",
-        "a predicted input that is no literal scores 0 and is not executed",
-        _input_prediction,
-    ),
-    Patch(
-        "azr-k-input-prediction",
-        f"{_EXECUTOR}:PythonExecutor.eval_k_input_prediction",
-        "edcf11950701c4e0",
-        "predicted inputs that are no literals score 0; scores come in the answers' order",
-        _k_input_prediction,
-    ),
+    _output,
+    _k_outputs,
+    _input,
+    _k_inputs,
     Patch(
         "azr-result-eval",
-        f"{_EXECUTOR}:eval",
+        f"{_MODULE}:eval",
         "3d5e8e041a3019c7",
         "what a worker sends back is read as a literal in the trainer, not evaluated",
         lambda original: _literal_eval(None),

@@ -5,6 +5,7 @@ source is another, the patch is refused with one line: upstream has moved on, an
 look. Each patch is applied at most once per process and can be undone.
 """
 
+import functools
 import hashlib
 import importlib
 import inspect
@@ -35,6 +36,25 @@ class Patch:
     """Other symbols of the module whose sources are digested in place of the replaced one's."""
     upstream: str = "absolute_zero_reasoner a82124e"
     """The project and the versions whose source has the digest."""
+
+
+def around(
+    name: str, symbol: str, digest: str, changes: str
+) -> Callable[[Callable[..., Any]], Patch]:
+    """Decorator that makes a patch of a function: it is called in the symbol's place, with the
+    original before the arguments."""
+
+    def made(function: Callable[..., Any]) -> Patch:
+        def replace(original: Any) -> Any:
+            @functools.wraps(original)
+            def call(*args: Any, **kwargs: Any) -> Any:
+                return function(original, *args, **kwargs)
+
+            return call
+
+        return Patch(name, symbol, digest, changes, replace)
+
+    return made
 
 
 _applied: dict[str, tuple[Any, str, Any]] = {}

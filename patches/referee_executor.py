@@ -5,8 +5,7 @@ python_executor.py`), so that an AZR run can use it in place of its own. It diff
 unsafe or wrong:
 
 - nothing is evaluated in the caller's process; a predicted output is compared as a literal;
-- predicted inputs must be literals, as the referee's rules say; with `literal_inputs=False` they
-  may be expressions, which a child of their own evaluates, so that the program is given literals;
+- predicted inputs must be literals, as the referee's rules say;
 - an output that is no literal, is too large or differs between two runs makes a program invalid
   (AZR's check lets a program pass that it has just found nondeterministic: the status it raises
   holds no "error");
@@ -25,9 +24,10 @@ from typing import Any
 
 from azr_population.referee import Reason, Referee, RefereeSettings
 from azr_population.referee.jobs import CallOutcome
-from azr_population.referee.plans import is_literal
 from azr_population.referee.sandbox import literal, wire
 from azr_population.referee.sandbox.wire import Call, SandboxWork
+
+from .mechanism import Patch
 
 _REMEMBERED = 20_000
 
@@ -50,7 +50,6 @@ class RefereeExecutor:
         ast_check: bool = False,
         max_workers: int = 1,
         *,
-        literal_inputs: bool = True,
         settings: RefereeSettings | None = None,
     ) -> None:
         self.timeout_length = timeout_length
@@ -59,7 +58,6 @@ class RefereeExecutor:
         self.settings = settings or RefereeSettings(
             workers=max_workers, timeout=float(timeout_length)
         )
-        self._literal_inputs = literal_inputs
         self._referee: Referee | None = None
         self._remembered: OrderedDict[tuple[str, tuple[str, ...], str], CallOutcome] = OrderedDict()
 
@@ -99,9 +97,8 @@ class RefereeExecutor:
         With `check_error` a program that raises is valid too, and the output is the exception's
         name, or `NoError`.
         """
-        kind = wire.LITERAL if self._literal_inputs else wire.EXPRESSION
         runs = (False, True) if check_determinism else (False,)
-        calls = (Call(wire.SCREEN, ""), *(Call(kind, inputs, again) for again in runs))
+        calls = (Call(wire.SCREEN, ""), *(Call(wire.LITERAL, inputs, again) for again in runs))
         work = SandboxWork(
             code,
             calls,
@@ -194,8 +191,6 @@ class RefereeExecutor:
         self, code: str, imports: tuple[str, ...], inputs: Sequence[str]
     ) -> list[CallOutcome]:
         """What the program makes of each input; equal inputs are executed once."""
-        if not self._literal_inputs:
-            inputs = self._as_literals(inputs)
         keys = [(code, imports, text) for text in inputs]
         found = {key: self._remembered[key] for key in keys if key in self._remembered}
         missing = [key for key in dict.fromkeys(keys) if key not in found]
@@ -207,19 +202,6 @@ class RefereeExecutor:
                 if outcome.reason not in (Reason.TIMEOUT, Reason.LOST):  # a busy moment's fault?
                     self._remember(key, outcome)
         return [found[key] for key in keys]
-
-    def _as_literals(self, inputs: Sequence[str]) -> list[str]:
-        """What expressions come to, without a program; those that fail stay as they are."""
-        expressions = [text for text in inputs if not is_literal(text)]
-        works = [
-            SandboxWork("", (Call(wire.ARGUMENTS, text),), isolated=True) for text in expressions
-        ]
-        known = {
-            text: outcome.text
-            for text, (outcome,) in zip(expressions, self._run(works), strict=True)
-            if outcome.reason is Reason.OK
-        }
-        return [known.get(text, text) for text in inputs]
 
     def _remember(self, key: tuple[str, tuple[str, ...], str], outcome: CallOutcome) -> None:
         self._remembered[key] = outcome
@@ -279,3 +261,13 @@ def _list(values: Any) -> list[str]:
 
 def _with_imports(code: str, imports: Any) -> str:
     return "\n".join([*_list(imports), code])
+
+
+EXECUTOR = Patch(
+    "azr-executor",
+    "absolute_zero_reasoner.trainer.ppo.azr_ray_trainer:PythonExecutor",
+    "3b9f8e0a8be67e7e",
+    "the trainer's executor is the referee: sandboxed, nothing evaluated or unpickled",
+    lambda original: RefereeExecutor,
+)
+"""AZR runs model-written programs in unconfined worker processes; the referee takes their place."""

@@ -108,19 +108,6 @@ def test_an_exception_s_message_may_differ_between_the_runs(executor):
         assert valid and name in ("TypeError", "ValueError")
 
 
-def test_expressions_are_no_part_of_the_program():
-    executor = RefereeExecutor(timeout_length=2, literal_inputs=False)
-    assert executor.check_all("def g(): return 7\ndef f(x): return x", "g()") == (True, "7")
-    password = "open = 1\ndef f(x): return 0"
-    spying = (
-        "(f.__setattr__('__code__', (lambda x: 7).__code__) if 'open' in globals() else 0) or 7"
-    )
-    assert executor.eval_input_prediction(TWICE, "14", "3 + 4") == 1.0
-    assert executor.eval_input_prediction(TWICE, "14", "7 if 'open' not in globals() else 8") == 1.0
-    assert executor.eval_k_input_prediction(password, "7", [spying, "1 +"]) == [0.0, 0.0]
-    executor.cleanup()
-
-
 def test_predicted_outputs_are_compared_and_never_executed(executor):
     assert executor.eval_output_prediction(TWICE, "[1, 2]", "[1,2]") == 1.0
     assert executor.eval_output_prediction(TWICE, "[1, 2]", EQUAL_TO_ALL) == 0.0

@@ -10,6 +10,9 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
+from azr_population.errors import UserError
+from azr_population.registry import imported
+
 
 class ActivatePopulation(Callback):
     """Checks the host and the configuration, then puts our trainer in the place of AZR's."""
@@ -23,7 +26,8 @@ class ActivatePopulation(Callback):
         try:
             activate(config)
         except Exception as error:
-            stop(f"{type(error).__name__}: {error}" if _unexpected(error) else str(error))
+            known = isinstance(error, UserError)
+            stop(str(error) if known else f"{type(error).__name__}: {error}")
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """As `on_run_start`; a sweep would share one `__main__` among its arms."""
@@ -36,20 +40,19 @@ class ActivatePopulation(Callback):
         line as the last one, in place of tracebacks of Ray, Hydra and AZR. All other errors go on
         to them, because a traceback is what they need.
         """
-        if job_return.status is JobStatus.FAILED and (
-            told := user_message(job_return._return_value)
-        ):
+        failed = job_return.status is JobStatus.FAILED
+        if failed and (message := user_message(job_return._return_value)):
             import ray
 
             # Ray still has output of its processes to print; ours comes after it.
             ray.shutdown()
-            stop(told)
+            stop(message)
 
 
 def activate(config: DictConfig) -> None:
     """Replaces `__main__.CodeIORayPPOTrainer`, which AZR's TaskRunner takes with it to its process.
     Raises UserError: the host, the configuration or the base is not one that we can work with."""
-    from azr_population.hosts.azr import dry_run, fitting, overrides, preflight
+    from azr_population.hosts.azr import dry_run, environment, fitting, overrides, preflight
     from azr_population.hosts.azr.settings import read_settings
 
     settings = read_settings(config.population)
@@ -60,8 +63,9 @@ def activate(config: DictConfig) -> None:
         print("\n".join(lines), flush=True)
         raise SystemExit(0 if ready else 1)
     preflight.check_config(config, settings)
-    preflight.check_worker(settings)
-    preflight.check_environment(config, settings)
+    imported("population.worker", settings.worker)
+    for reason in environment.missing(config, settings):
+        raise UserError(reason)
     preflight.check_base(config, settings)
     fitting.fit(config, settings)
     for reason, keys in overrides.unused(overrides.given(config)).items():
@@ -79,7 +83,6 @@ def user_message(error: BaseException) -> str | None:
     from ray.exceptions import RayActorError, RayTaskError
 
     from azr_population.engines.workers.placement import cause_of_death
-    from azr_population.errors import UserError
 
     if isinstance(error, RayTaskError):
         error = error.cause
@@ -98,9 +101,3 @@ def stop(message: str) -> NoReturn:
     """Ends the process with one line and exit code 1."""
     print(f"azr-population: {' '.join(message.split())}", file=sys.stderr, flush=True)
     raise SystemExit(1)
-
-
-def _unexpected(error: Exception) -> bool:
-    from azr_population.errors import UserError
-
-    return not isinstance(error, UserError)

@@ -4,12 +4,12 @@ Hydra refuses an unknown arm or option too, over several lines, which AZR's scri
 traceback (they set HYDRA_FULL_ERROR).
 """
 
-import difflib
 import re
 from collections.abc import Sequence
 
 from azr_population.config.inside_azr import PopulationSettings, arms
-from azr_population.config.schema import Section
+from azr_population.config.overrides import ENTRIES
+from azr_population.config.schema import unknown_key
 
 OWN_FILES = ("--config-dir", "-cd", "hydra.searchpath", "++hydra.searchpath", "+hydra.searchpath")
 """Arguments with which a user's own directories may hold further arms."""
@@ -47,15 +47,6 @@ def _own_files(arguments: Sequence[str]) -> bool:
 
 def _unknown(option: str) -> str | None:
     """The line for an option's dotted path that no setting has."""
-    section: type[Section] | None = PopulationSettings
-    done = "population"
-    for part in option.split("."):
-        if section is None:
-            return None  # The keys of operators and of other functions' options are theirs.
-        kinds = section.model_fields
-        if part not in kinds:
-            near = difflib.get_close_matches(part, kinds, n=1)
-            meant = f"did you mean {done}.{near[0]}? " if near else ""
-            return f"{done}.{part} is unknown; {meant}{done} has {', '.join(kinds)}"
-        section, done = section.sections().get(part), f"{done}.{part}"
-    return None
+    key = f"population.{option}"
+    known = key in set(PopulationSettings.keys("population.")) or option.startswith(ENTRIES)
+    return None if known else str(unknown_key(PopulationSettings, key, "population."))

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import copy
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from azr_population.domains.code.task_types import CODE_E, TaskType
 from azr_population.domains.code_e.named_error import same_name
-
-Made = TypeVar("Made")
 
 _PROCESSES = 32
 """Most that are started; each is a fork of AZR's trainer."""
@@ -38,8 +35,7 @@ class PrefetchingExecutor:
         self._wide = _apart(executor)
         cores = len(os.sched_getaffinity(0))
         self._wide.max_workers = max(executor.max_workers, processes or min(_PROCESSES, cores))
-        self._known: dict[str, Any] = {}
-        self._apply: Callable[[str], Any] = self._answer
+        self._results: dict[str, Any] = {}
         self.missed = 0
 
     @staticmethod
@@ -50,7 +46,7 @@ class PrefetchingExecutor:
     @contextmanager
     def answering(self) -> Iterator[PrefetchingExecutor]:
         """Inside, the executor is answered from what has been run."""
-        self._executor.apply = lambda code: self._apply(code)
+        self._executor.apply = self._answer
         try:
             yield self
         finally:
@@ -58,77 +54,21 @@ class PrefetchingExecutor:
             self._wide.cleanup()
 
     def prefetch(self, calls: Iterable[Callable[[Any], object]]) -> None:
-        """Runs what these calls ask of an executor; their results are thrown away."""
+        """Runs what these calls ask of an executor that says yes to everything; their results are
+        thrown away."""
         asked: dict[str, Any] = {}
         asking = _apart(self._executor)
         asking.apply = lambda code: asked.setdefault(code, ("True", "Done"))
         for call in calls:
             call(asking)
-        self._run(code for code in asked if code not in self._known)
-
-    def together(self, calls: Sequence[Callable[[], Made]]) -> list[Made]:
-        """The results of calls that ask the executor themselves, and may ask for more once they are
-        answered. One of them goes on at a time; what they wait for runs together."""
-        made: list[Any] = [None] * len(calls)
-        errors: list[BaseException] = []
-        state, turn = threading.Condition(), threading.Lock()
-        running, asked = len(calls), list[str]()
-        waiting = 0
-
-        def ask(code: str) -> Any:
-            nonlocal running, waiting
-            if code not in self._known:
-                turn.release()
-                with state:
-                    asked.append(code)
-                    running, waiting = running - 1, waiting + 1
-                    state.notify_all()
-                    state.wait_for(lambda: code in self._known)
-                turn.acquire()
-            return self._known[code]
-
-        def work(place: int) -> None:
-            nonlocal running
-            with turn:
-                try:
-                    made[place] = calls[place]()
-                except BaseException as error:
-                    errors.append(error)
-            with state:
-                running -= 1
-                state.notify_all()
-
-        self._apply = ask
-        try:
-            for place in range(len(calls)):
-                threading.Thread(target=work, args=(place,), daemon=True).start()
-            while True:
-                with state:
-                    while running:
-                        state.wait()
-                    if not waiting:
-                        break
-                    codes, asked = list(dict.fromkeys(asked)), []
-                results = self._wide.batch_apply(codes)
-                with state:
-                    self._known.update(zip(codes, results, strict=True))
-                    running, waiting = waiting, 0
-                    state.notify_all()
-        finally:
-            self._apply = self._answer
-        if errors:
-            raise errors[0]
-        return made
-
-    def _run(self, codes: Iterable[str]) -> None:
-        if listed := list(codes):
-            self._known.update(zip(listed, self._wide.batch_apply(listed), strict=True))
+        if codes := [code for code in asked if code not in self._results]:
+            self._results.update(zip(codes, self._wide.batch_apply(codes), strict=True))
 
     def _answer(self, code: str) -> Any:
-        if code not in self._known:
+        if code not in self._results:
             self.missed += 1
             return type(self._executor).apply(self._executor, code)
-        return self._known[code]
+        return self._results[code]
 
 
 def _apart(executor: Any) -> Any:

@@ -86,6 +86,7 @@ class PopulationGroup:
         self._state = state
         self._load_state = load_state
         self._rows: list[int] | None = None
+        self._then: Callable[[DataProto], None] | None = None
         self._step = 0
         self._calls = 0
         self._saved_at(0)
@@ -95,13 +96,17 @@ class PopulationGroup:
         self._step, self._calls = step, 0
 
     @contextmanager
-    def routed(self, slots: Sequence[int]) -> Iterator[PopulationGroup]:
-        """Inside, row i of a generation is written by the member in slot `slots[i]`."""
-        before, self._rows = self._rows, [int(slot) for slot in slots]
+    def routed(
+        self, slots: Sequence[int], then: Callable[[DataProto], None] | None = None
+    ) -> Iterator[PopulationGroup]:
+        """Inside, row i of a generation is written by the member in slot `slots[i]`, and `then`
+        gets what was generated first."""
+        before = self._rows, self._then
+        self._rows, self._then = [int(slot) for slot in slots], then
         try:
             yield self
         finally:
-            self._rows = before
+            self._rows, self._then = before
 
     def generate_sequences(self, prompts: DataProto) -> DataProto:
         """veRL's method: `input_ids`, `attention_mask`, `position_ids` in, responses added."""
@@ -124,7 +129,10 @@ class PopulationGroup:
         if self._corrects:
             logprobs = [torch.tensor(one.logprobs[:width]) for one in written]
             tensors["rollout_log_probs"] = padded_right(logprobs, width)
-        return DataProto.from_dict(tensors=tensors)
+        output = DataProto.from_dict(tensors=tensors)
+        if self._then:
+            self._then(output)
+        return output
 
     def compute_log_prob(self, batch: DataProto) -> DataProto:
         """veRL's method: `old_log_probs` and `entropys` [rows, R].

@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from azr_population.domains.code.task_types import CODE_E, Proposal, Task, TaskType
@@ -55,8 +54,10 @@ class Judge:
             if phase == "gen":
                 return self._judge_proposals(kind, kwargs)
             manager = copy.copy(self._manager)
-            if self._ahead and phase == "pred":
-                manager._get_data_dict = self._answers(kind, kwargs["data"], self._ahead)
+            if phase == "pred":
+                manager._get_data_dict = self._prefetching(
+                    kwargs["data"], self._data_dict, functools.partial(self._answers, kind)
+                )
             result = manager(*args, **{**self._arguments, **kwargs})
         if phase == "pred":
             self._step.practice += self._practice(kind, result[0], kwargs["data"])
@@ -89,9 +90,7 @@ class Judge:
         ]
         self._verdicts, self._executed = RecordingExecutor(kwargs["executor"]), []
         manager = copy.copy(self._manager)
-        manager._get_data_dict = self._watched_data_dict
-        if self._ahead:
-            manager._get_data_dict = self._proposals(data, self._ahead)
+        manager._get_data_dict = self._prefetching(data, self._watched_data_dict, self._proposal)
         manager._get_problem_generator_rewards_and_valid_programs = self._matched_estimate
         result = manager(**{**self._arguments, **kwargs, "executor": self._verdicts})
         tensor: torch.Tensor = result[0]
@@ -130,47 +129,37 @@ class Judge:
         self._executed.append(self._verdicts.checked > before)
         return data_dict
 
-    def _proposals(self, data: Any, ahead: PrefetchingExecutor) -> Callable[..., Any]:
-        """In the place of AZR's method for one row: all rows at its first call, their programs
-        together."""
-        made: Iterator[tuple[Any, bool]] | None = None
+    def _prefetching(
+        self,
+        data: Any,
+        read: Callable[..., Any],
+        programs: Callable[..., Iterable[Callable[[Any], object]]],
+    ) -> Callable[..., Any]:
+        """In the place of AZR's method for one row: `read`, and before the first row what
+        `programs(row, *its arguments)` calls of an executor, for all rows together."""
+        to_come = self._ahead
 
-        def data_dict(
-            item: Any, kind: str, executor: Any, banned: Any, uid: str, *rest: Any
-        ) -> Any:
-            nonlocal made
-            if made is None:
-
-                def checked(row: int) -> tuple[Any, bool]:
-                    asked = RecordingExecutor(executor)
-                    told = self._data_dict(data[row], kind, asked, banned, uid, *rest)
-                    return told, asked.checked > 0
-
-                rows = [functools.partial(checked, row) for row in range(len(data))]
-                made = iter(ahead.together(rows))
-            told, executed = next(made)
-            self._executed.append(executed)
-            return {**told, "uid": uid}
-
-        return data_dict
-
-    def _answers(self, kind: str, data: Any, ahead: PrefetchingExecutor) -> Callable[..., Any]:
-        """The same for answers to AZR's tasks, which it executes after it has read all of them."""
-        made: Iterator[Any] | None = None
-
-        def data_dict(item: Any, *known: Any) -> Any:
-            nonlocal made
-            if made is None:
-                read = [self._data_dict(data[row], *known) for row in range(len(data))]
+        def data_dict(item: Any, *args: Any) -> Any:
+            nonlocal to_come
+            if to_come:
+                ahead, to_come = to_come, None
                 ahead.prefetch(
-                    functools.partial(_evaluated, request)
-                    for one in read
-                    for request in _requests(kind, one)
+                    call for row in range(len(data)) for call in programs(data[row], *args)
                 )
-                made = iter(read)
-            return {**next(made), "uid": known[3]}
+            return read(item, *args)
 
         return data_dict
+
+    def _proposal(
+        self, item: Any, kind: str, executor: Any, *rest: Any
+    ) -> Iterable[Callable[[Any], object]]:
+        """AZR checks a proposal while it reads it."""
+        yield lambda asked: self._data_dict(item, kind, asked, *rest)
+
+    def _answers(self, kind: str, item: Any, *args: Any) -> Iterable[Callable[[Any], object]]:
+        """AZR executes answers to its tasks after it has read all of them."""
+        for request in _requests(kind, self._data_dict(item, *args)):
+            yield functools.partial(_evaluated, request)
 
     def _prefetch(
         self, data_dicts: Any, valid: Sequence[int], written: Sequence[Completion]
@@ -188,25 +177,24 @@ class Judge:
                 )
             )
 
-    def _read(self, completion: Completion) -> Completion:
-        ids = completion.token_ids
-        text = self._manager.tokenizer.decode(ids, skip_special_tokens=True)
-        return replace(completion, text=text)
-
     def _matched_estimate(self, *args: Any, **kwargs: Any) -> Any:
         """In the place of AZR's difficulty estimate: the same, with the matched students."""
         data_dicts, n_samples = kwargs["data_dicts"], kwargs["n_samples"]
         valid = [index for index, data in enumerate(data_dicts) if data["code_validity"]]
         students = [self._batch[index].match.student.slot for index in valid]
+        written: list[Completion] = []
+
+        def judge_next(output: Any) -> None:
+            written[:] = completions(output, students * n_samples, self._manager.tokenizer)
+            self._prefetch(data_dicts, valid, written)
+
         # AZR repeats the list of prompts n_samples times.
-        with self._group.routed(students * n_samples) as group:
-            witness = _RecordingWorkerGroup(group, students * n_samples, self._read)
-            witness.then = functools.partial(self._prefetch, data_dicts, valid)
+        with self._group.routed(students * n_samples, judge_next) as group:
             for index in valid:
                 if self._batch[index].type == CODE_E:
                     # AZR's estimate reads this key, which its own proposals do not have.
                     data_dicts[index]["answer"]["error"] = data_dicts[index]["answer"]["output"]
-            rewards, programs = self._estimate(**{**kwargs, "rollout_actor_wg": witness})
+            rewards, programs = self._estimate(**{**kwargs, "rollout_actor_wg": group})
             for index in valid:
                 data_dicts[index]["answer"].pop("error", None)
         for row, executed in zip(self._batch, self._executed, strict=True):
@@ -215,43 +203,18 @@ class Judge:
             row, answer = self._batch[index], data_dicts[index]["answer"]
             row.proposal, row.task = _proposal_and_task(row.type, answer)
             row.reason = "ok"
-            written = witness.written[place :: len(valid)]
-            texts = [one.text for one in written]
+            samples = written[place :: len(valid)]
+            texts = [completion.text for completion in samples]
             verdicts = self._verdicts.judge(self._manager, row.type, answer, texts)
             row.answers = [
                 Answer(completion, text, solved, _reason(text is not None, solved))
-                for completion, (text, solved) in zip(written, verdicts, strict=True)
+                for completion, (text, solved) in zip(samples, verdicts, strict=True)
             ]
         describe(self._batch, self._step.population.domain)
         self._step.population.reward(self._batch)
         for row, one in zip(self._batch, data_dicts, strict=True):
             rewards[one["uid"]]["accuracy"] = 0.0 if row.task is None else row.reward
         return rewards, programs
-
-
-class _RecordingWorkerGroup:
-    """The matched students, for one difficulty estimate; remembers what they wrote."""
-
-    then: Callable[[Sequence[Completion]], None]
-    """Called with what was written, before AZR judges it."""
-
-    def __init__(
-        self,
-        group: PopulationGroup,
-        slots: Sequence[int],
-        read: Callable[[Completion], Completion],
-    ) -> None:
-        self._group = group
-        self._slots = slots
-        self._read = read
-        self.world_size = group.world_size
-        self.written: list[Completion] = []
-
-    def generate_sequences(self, prompts: Any) -> Any:
-        output = self._group.generate_sequences(prompts)
-        self.written = [self._read(one) for one in completions(output, self._slots)]
-        self.then(self.written)
-        return output
 
 
 def _evaluated(request: Mapping[str, Any], executor: Any) -> Any:

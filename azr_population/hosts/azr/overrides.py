@@ -124,11 +124,6 @@ _REASONS: dict[str, str | None] = {
 """Key -> why it is ignored; None where it is not."""
 
 
-def is_known(key: str) -> bool:
-    """Whether one of the lists has the key."""
-    return _entry(key) is not None
-
-
 def given(config: Any) -> list[str]:
     """The keys that the command sets, without their plus signs, each once."""
     task = OmegaConf.select(config, "hydra.overrides.task") or []

@@ -6,7 +6,6 @@ Everything wrong is a `UserError` of one line that names what was expected and w
 from __future__ import annotations
 
 import importlib
-import inspect
 import math
 import os
 from collections.abc import Mapping
@@ -20,46 +19,24 @@ from azr_population.config.inside_azr import PopulationSettings
 from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import check_rollout, check_shard, resolve
 from azr_population.errors import UserError, first_line
-from azr_population.hosts.azr import environment, overrides
+from azr_population.hosts.azr import overrides
 from azr_population.hosts.azr.settings import DOMAIN, rollout_settings
 from azr_population.versions import installed
 
 ENTRY = "absolute_zero_reasoner.main_azr_ppo"
 TESTED = "AZR a82124e with verl 0.4.1"
 
-SURFACE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "absolute_zero_reasoner.trainer.ppo.azr_ray_trainer": {
-        "CodeIORayPPOTrainer._compute_batch": (
-            "batch", "metrics", "timing_raw", "problem_type", "executor",
-        ),
-        "CodeIORayPPOTrainer._create_train_code_gen_dataloader": (
-            "problem_type", "data_len", "dataset_key", "seeding",
-        ),
-        "CodeIORayPPOTrainer._create_train_code_pred_dataloader": ("problem_type", "data_len"),
-        "CodeIORayPPOTrainer._validate": (),
-        "CodeIORayPPOTrainer._save_checkpoint": (),
-        "CodeIORayPPOTrainer._load_checkpoint": (),
-        "CodeIORayPPOTrainer.fit": (),
-    },
-    "absolute_zero_reasoner.rewards.reward_managers": {
-        "CodeIORewardManager.__call__": ("data", "problem_type", "executor", "rollout_actor_wg"),
-        "CodeIORewardManager._get_problem_generator_rewards_and_valid_programs": (
-            "data_dicts", "problem_type", "n_samples", "rollout_actor_wg", "executor",
-        ),
-    },
-    "verl.single_controller.ray": {
-        "RayWorkerGroup.__init__": ("resource_pool", "ray_cls_with_init", "device_name"),
-        "RayClassWithInitArgs.__init__": ("cls",),
-        "RayResourcePool.__init__": ("process_on_nodes", "use_gpu", "max_colocate_count"),
-    },
-    "verl.single_controller.base.decorator": {
-        "register": ("dispatch_mode", "execute_mode", "blocking"),
-    },
-    "verl.trainer.ppo.ray_trainer": {
-        "compute_advantage": ("data", "adv_estimator", "gamma", "lam", "num_repeat", "config"),
-    },
-}  # fmt: skip
-"""What the plugin calls or overrides, and the parameters that it counts on."""
+HOOKED: Mapping[str, tuple[str, ...]] = {
+    "absolute_zero_reasoner.trainer.ppo.azr_ray_trainer:CodeIORayPPOTrainer": (
+        *("fit", "init_workers", "_compute_batch", "_validate", "_validate_config"),
+        *("_create_train_code_gen_dataloader", "_create_train_code_pred_dataloader"),
+        *("_save_checkpoint", "_load_checkpoint"),
+    ),
+    "absolute_zero_reasoner.rewards.reward_managers:CodeIORewardManager": (
+        *("_get_data_dict", "_get_problem_generator_rewards_and_valid_programs"),
+    ),
+}
+"""AZR's methods in whose place are ours."""
 
 
 def check_host(main: ModuleType) -> None:
@@ -78,13 +55,15 @@ def check_host(main: ModuleType) -> None:
                 f"+population works in `python -m {ENTRY}`, whose {name} it replaces; "
                 f"this is {running}, which has none"
             )
-    for module_name, symbols in SURFACE.items():
+    for place, methods in HOOKED.items():
+        module, _, name = place.partition(":")
         try:
-            module = importlib.import_module(module_name)
-        except ImportError as error:
-            raise UserError(f"{module_name} cannot be imported ({error}); {_versions()}") from error
-        for symbol, expected in symbols.items():
-            _check_symbol(module, symbol, expected)
+            hooked = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise UserError(f"{place} cannot be imported ({error}); {_versions()}") from error
+        for method in methods:
+            if not hasattr(hooked, method):
+                raise UserError(f"{name} has no {method}, which we replace; {_versions()}")
 
 
 def check_config(config: Any, settings: PopulationSettings) -> None:
@@ -173,33 +152,6 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
         )
 
 
-def check_environment(config: Any, settings: PopulationSettings) -> None:
-    """Refuses a run whose base, GPUs, vLLM or files are not there.
-
-    Raises:
-        UserError: the first of them, and the way out.
-    """
-    for told in environment.missing(config, settings):
-        raise UserError(told)
-
-
-def check_worker(settings: PopulationSettings) -> None:
-    """Refuses a class of workers that cannot be imported.
-
-    Raises:
-        UserError: there is no such class.
-    """
-    from hydra.utils import get_class
-
-    try:
-        get_class(settings.worker)
-    except (ImportError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(
-            f"population.worker={settings.worker} is no class: {reason}", key="population.worker"
-        ) from error
-
-
 def _check_matches(settings: PopulationSettings, rows: int) -> None:
     """Every match needs a proposal of each problem type, or some members would learn from none."""
     if settings.single:
@@ -266,23 +218,6 @@ def _check_seeds(config: Any, rows: int) -> None:
                 "tasks",
                 key=key,
             )
-
-
-def _check_symbol(module: ModuleType, symbol: str, expected: tuple[str, ...]) -> None:
-    function: Any = module
-    for part in symbol.split("."):
-        function = getattr(function, part, None)
-    if function is None:
-        raise UserError(
-            f"{module.__name__} has no {symbol}, which +population hooks; {_versions()}"
-        )
-    parameters = inspect.signature(function).parameters
-    missing = [name for name in expected if name not in parameters]
-    if missing:
-        raise UserError(
-            f"{module.__name__}:{symbol} takes ({', '.join(parameters)}) and not "
-            f"{', '.join(missing)}, which +population counts on; {_versions()}"
-        )
 
 
 def _versions() -> str:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from absolute_zero_reasoner.trainer.ppo.azr_ray_trainer import CodeIORayPPOTrainer
-from hydra.utils import get_class
 from omegaconf import OmegaConf, open_dict
 from verl import DataProto
 
@@ -40,6 +39,7 @@ from azr_population.method.completion_log import CompletionLog
 from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.export import export_members, keep_best
 from azr_population.pages.console.view import VIEWS, show_step
+from azr_population.registry import imported
 from azr_population.runs.records import mean
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.breeding import Making
@@ -113,7 +113,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             settings.teachers,
             settings.students,
             [config.trainer.n_gpus_per_node] * config.trainer.nnodes,
-            get_class(settings.worker),
+            imported("population.worker", settings.worker),
             ROOM,
         )
         for group in groups:

@@ -5,13 +5,15 @@ from collections.abc import Mapping, Sequence
 
 from azr_population.errors import UserError
 from azr_population.patches import EVALS, EXECUTOR, REWARD_EVALS, Patch, apply
-from azr_population.patches.azr_dataloader_state import DATALOADER_STATE
-from azr_population.patches.azr_overlong_estimates import OVERLONG_ESTIMATES
-from azr_population.patches.azr_prompt_loop import PROMPT_LOOP
-from azr_population.patches.azr_reward_arguments import REWARD_ARGUMENTS
-from azr_population.patches.azr_splitter import SPLITTER
-from azr_population.patches.azr_temp_parquet import TEMP_PARQUET
-from azr_population.patches.azr_total_steps import TOTAL_STEPS
+from azr_population.patches.azr_fixes import (
+    DATALOADER_STATE,
+    OVERLONG_ESTIMATES,
+    PROMPT_LOOP,
+    REWARD_ARGUMENTS,
+    SPLITTER,
+    TEMP_PARQUET,
+    TOTAL_STEPS,
+)
 
 REFEREE: Mapping[str, Sequence[Patch]] = {
     "azr": EVALS,

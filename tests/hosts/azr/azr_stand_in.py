@@ -165,16 +165,19 @@ class Workers:
         self.routes: list[list[int]] = []
 
     @contextmanager
-    def routed(self, slots: Sequence[int]) -> Iterator[Workers]:
+    def routed(self, slots: Sequence[int], then: Any = None) -> Iterator[Workers]:
         """Notes who is asked."""
         self.routes.append(list(slots))
+        self.then = then or (lambda output: None)
         yield self
 
     def generate_sequences(self, prompts: Sequence[tuple[Row, int]]) -> Batch:
         """The answers of (row, sample)."""
         written = [row.answers[sample].completion.token_ids for row, sample in prompts]
         self.generated = [len(ids) for ids in written]
-        return Batch([0] * len(written), written)
+        output = Batch([0] * len(written), written)
+        self.then(output)
+        return output
 
 
 def batch_of(rows: Sequence[Row]) -> Batch:

@@ -212,20 +212,19 @@ def test_elsewhere_than_in_azr_the_process_ends(
     assert told.count("\n") == 1 and "absolute_zero_reasoner.main_azr_ppo" in told
 
 
-def test_a_surface_that_differs_is_named_with_the_versions(
+def test_a_host_without_a_method_that_is_replaced_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Trainer:
-        def fit(self, steps: int) -> None: ...
+        def fit(self) -> None: ...
 
     module: Any = ModuleType("host")
     module.CodeIORayPPOTrainer, module.TaskRunner = Trainer, object
     monkeypatch.setattr(preflight.importlib, "import_module", lambda name: module)
-    monkeypatch.setattr(preflight, "SURFACE", {"host": {"CodeIORayPPOTrainer.fit": ("self",)}})
+    hooked = "host:CodeIORayPPOTrainer"
+    monkeypatch.setattr(preflight, "HOOKED", {hooked: ("fit",)})
     preflight.check_host(module)
-    monkeypatch.setattr(preflight, "SURFACE", {"host": {"CodeIORayPPOTrainer.fit": ("epochs",)}})
-    with refuses("verl 0.4.1"):
-        preflight.check_host(module)
-    monkeypatch.setattr(preflight, "SURFACE", {"host": {"CodeIORayPPOTrainer.play": ()}})
-    with refuses("CodeIORayPPOTrainer.play"):
-        preflight.check_host(module)
+    for lacking in ({hooked: ("play",)}, {"host:Other": ()}):
+        monkeypatch.setattr(preflight, "HOOKED", lacking)
+        with refuses("verl 0.4.1"):
+            preflight.check_host(module)

@@ -12,23 +12,22 @@ from hydra_plugins.azr_population_search_path import AzrPopulationSearchPath
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "names"),
     [
-        (["+population=5t5s"], "+population=5t5s is unknown; choose from 1t1s, 2t2s, 4t4s, 8t8s"),
-        (["population=4t4s"], "population=4t4s lacks a plus"),
-        (["population.seed=3"], "population.seed is set and there is no population; add +pop"),
-        (["+population=4t4s", "population.nope=1"], "population.nope is unknown; population has"),
-        (["+population=4t4s", "population.sed=1"], "did you mean population.seed?"),
+        (["+population=5t5s"], ["+population=5t5s", "1t1s"]),
+        (["population=4t4s"], ["+population=4t4s"]),
+        (["population.seed=3"], ["population.seed", "+population="]),
+        (["+population=4t4s", "population.zzzz=1"], ["population.zzzz", "log_completions"]),
+        (["+population=4t4s", "population.sed=1"], ["population.sed", "population.seed"]),
         (
             ["population.evolution.intervall=2", "+population=4t4s"],
-            "population.evolution.intervall is unknown; did you mean population.evolution.interval",
+            ["population.evolution.intervall", "population.evolution.interval?"],
         ),
     ],
 )
-def test_what_cannot_be_meant_is_told_in_one_line(arguments: list[str], told: str) -> None:
+def test_what_cannot_be_meant_is_told_in_one_line(arguments: list[str], names: list[str]) -> None:
     line = override_error(["data.train_batch_size=2", *arguments])
-    assert line is not None and line.startswith(told.split(";")[0].split("did")[0])
-    assert told in line and "\n" not in line
+    assert line is not None and "\n" not in line and all(name in line for name in names)
 
 
 @pytest.mark.parametrize(

@@ -39,14 +39,13 @@ class Counting:
         self.batches.append(codes)
         return [(str(len(code)), "Done") for code in codes]
 
-    def judged(self, code: str, more: str = "") -> int:
-        """Asks once, and once more where it is told to."""
+    def judged(self, code: str) -> int:
         printed, status = self.apply(code)
         assert status == "Done"
-        return (printed != "True" and int(printed)) + (self.judged(more) if more else 0)
+        return printed != "True" and int(printed)
 
 
-def test_what_is_prefetchn_runs_once_and_together() -> None:
+def test_what_is_prefetched_runs_once_and_together() -> None:
     executor = Counting()
     with PrefetchingExecutor(executor).answering() as ahead:
         ahead.prefetch([lambda asked, n=n: asked.judged("x" * n) for n in (3, 5, 3)])
@@ -55,28 +54,6 @@ def test_what_is_prefetchn_runs_once_and_together() -> None:
         assert ahead.missed == 0 and len(executor.batches) == 1
         assert executor.judged("seven..") == 7 and ahead.missed == 1
     assert executor.judged("xxx") == 3 and len(executor.batches) == 3
-
-
-def test_calls_go_on_together_as_far_as_they_ask() -> None:
-    executor = Counting()
-    asks = [("a", ""), ("bb", "more"), ("a", "more"), ("ccc", "")]
-    with PrefetchingExecutor(executor).answering() as ahead:
-        calls = [lambda one=one: executor.judged(*one) for one in asks]
-        assert ahead.together(calls) == [1, 6, 5, 3]
-    assert [sorted(batch) for batch in executor.batches] == [["a", "bb", "ccc"], ["more"]]
-
-
-def test_an_error_of_a_call_is_raised_and_none_is_left_waiting() -> None:
-    executor = Counting()
-
-    def fail() -> int:
-        executor.apply("a")
-        raise KeyError("gone")
-
-    with PrefetchingExecutor(executor).answering() as ahead:
-        with pytest.raises(KeyError, match="gone"):
-            ahead.together([fail, lambda: executor.judged("b")])
-        assert ahead.together([]) == []
 
 
 @pytest.fixture
@@ -143,7 +120,8 @@ def test_azrs_verdicts_are_the_same_ahead_as_one_by_one(executor: Any) -> None:
     scores = [executor.eval_input_prediction(**one) for one in judged]
     between = time.perf_counter()
     with PrefetchingExecutor(executor, processes=4).answering() as ahead:
-        together = ahead.together([lambda one=one: executor.check_all(**one) for one in asked])
+        ahead.prefetch([lambda asking, one=one: asking.check_all(**one) for one in asked])
+        together = [executor.check_all(**one) for one in asked]
         ahead.prefetch(
             [lambda asking, one=one: asking.eval_input_prediction(**one) for one in judged]
         )
@@ -163,9 +141,10 @@ def test_endless_loops_wait_together(executor: Any) -> None:
     loops = [LOOP.replace("pass", f"a = {n}") for n in range(6)]
     with PrefetchingExecutor(executor, processes=6).answering() as ahead:
         started = time.perf_counter()
-        told = ahead.together(
-            [lambda code=code: executor.check_all(code=code, inputs="1") for code in loops]
+        ahead.prefetch(
+            [lambda asking, code=code: asking.check_all(code=code, inputs="1") for code in loops]
         )
+        told = [executor.check_all(code=code, inputs="1") for code in loops]
         seconds = time.perf_counter() - started
     assert told == [(False, "")] * 6
     # One after the other they would take a limit each.

@@ -32,8 +32,9 @@ class Students:
         self.generated: list[int] = []
 
     @contextmanager
-    def routed(self, slots: Sequence[int]) -> Iterator[Students]:
+    def routed(self, slots: Sequence[int], then: Any = None) -> Iterator[Students]:
         self.routes.append(list(slots))
+        self.then = then or (lambda output: None)
         yield self
 
     def generate_sequences(self, prompts: Any) -> Any:
@@ -53,9 +54,9 @@ class Students:
             reply = f"so </think> <answer>```{self.asked}\n{answer}\n```</answer>"
             written.append(self.tokenizer(reply)["input_ids"])
         self.generated = [len(one) for one in written]
-        return DataProto.from_dict(
-            tensors=with_responses(prompts.batch, written, max(self.generated), 0)
-        )
+        tensors = with_responses(prompts.batch, written, max(self.generated), 0)
+        self.then(DataProto.from_dict(tensors=tensors))
+        return DataProto.from_dict(tensors=tensors)
 
 
 @pytest.fixture

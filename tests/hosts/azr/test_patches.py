@@ -40,7 +40,7 @@ def apply(patch: Any) -> None:
 def test_the_training_loader_gets_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
     from absolute_zero_reasoner.trainer.ppo import reason_rl_ray_trainer as module
 
-    from azr_population.patches.azr_dataloader_state import DATALOADER_STATE
+    from azr_population.patches.azr_fixes import DATALOADER_STATE
 
     class Dataset:
         def __init__(self, **kwargs: Any) -> None: ...
@@ -120,7 +120,7 @@ def test_difficulty_estimates_have_folders_of_their_own(
 ) -> None:
     from absolute_zero_reasoner.rewards import reward_managers as module
 
-    from azr_population.patches.azr_temp_parquet import TEMP_PARQUET
+    from azr_population.patches.azr_fixes import TEMP_PARQUET
 
     class Stop(Exception): ...
 
@@ -192,7 +192,7 @@ class Executor:
 
 
 def test_an_overlong_task_is_invalid_and_not_unsolved(tmp_path: Path, tokenizer: Any) -> None:
-    from azr_population.patches.azr_overlong_estimates import OVERLONG_ESTIMATES
+    from azr_population.patches.azr_fixes import OVERLONG_ESTIMATES
 
     item = row(tokenizer, "User: go\nAssistant: <think>", RESPONSE)
 
@@ -210,7 +210,7 @@ def test_an_overlong_task_is_invalid_and_not_unsolved(tmp_path: Path, tokenizer:
 
 
 def test_a_row_without_the_splitter_is_read(tmp_path: Path, tokenizer: Any) -> None:
-    from azr_population.patches.azr_splitter import SPLITTER
+    from azr_population.patches.azr_fixes import SPLITTER
 
     item = row(tokenizer, "no template here", f"<think> {RESPONSE}")
 
@@ -231,7 +231,7 @@ def test_prompts_that_never_fit_end_the_run(
     from absolute_zero_reasoner.data_construction import constructor
     from absolute_zero_reasoner.trainer.ppo import azr_ray_trainer as module
 
-    from azr_population.patches.azr_prompt_loop import PROMPT_LOOP, TRIES
+    from azr_population.patches.azr_fixes import PROMPT_LOOP, TRIES
 
     class Endless(Exception): ...
 
@@ -266,7 +266,7 @@ def test_prompts_that_never_fit_end_the_run(
 def test_all_steps_are_played() -> None:
     from absolute_zero_reasoner.trainer.ppo.azr_ray_trainer import CodeIORayPPOTrainer
 
-    from azr_population.patches.azr_total_steps import TOTAL_STEPS
+    from azr_population.patches.azr_fixes import TOTAL_STEPS
 
     class Stop(Exception): ...
 
@@ -311,7 +311,7 @@ def test_settings_reach_the_reward_manager(monkeypatch: pytest.MonkeyPatch) -> N
     from absolute_zero_reasoner.trainer.ppo import azr_ray_trainer as module
     from omegaconf import OmegaConf
 
-    from azr_population.patches.azr_reward_arguments import REWARD_ARGUMENTS
+    from azr_population.patches.azr_fixes import REWARD_ARGUMENTS
 
     config = OmegaConf.load(Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
     config.azr.data_selection_strategy.num_inputs = 4

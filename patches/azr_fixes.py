@@ -1,0 +1,215 @@
+"""What else AZR a82124e needs for a population run: one patch for each upstream defect."""
+
+import copy
+import functools
+import importlib
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from azr_population.errors import UserError
+
+from .mechanism import around
+
+_TRAINER = "absolute_zero_reasoner.trainer.ppo.azr_ray_trainer"
+_REWARDS = "absolute_zero_reasoner.rewards.reward_managers"
+_MANAGER = f"{_REWARDS}:CodeIORewardManager"
+
+
+@around(
+    "azr-dataloader-state",
+    "absolute_zero_reasoner.trainer.ppo.reason_rl_ray_trainer:"
+    "ReasonRLRayPPOTrainer._create_dataloader",
+    "e138b3c06f0e3e85",
+    "the training loader, which AZR never reads, has an empty state, so checkpoints can be written",
+)
+def DATALOADER_STATE(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+    """AZR's first checkpoint raises: its plain DataLoader has no `state_dict`, which veRL saves."""
+    original(self, *args, **kwargs)
+    # AZR's loop never reads this loader (its steps make their own), so it has no state.
+    if not hasattr(self.train_dataloader, "state_dict"):
+        self.train_dataloader.state_dict = dict
+        self.train_dataloader.load_state_dict = lambda state: None
+
+
+@around(
+    "azr-temp-parquet",
+    f"{_MANAGER}._get_problem_generator_rewards_and_valid_programs",
+    "0bf4dd8efd5fa9a9",
+    "each difficulty estimate has a folder of its own",
+)
+def TEMP_PARQUET(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+    """AZR writes the prompts of its difficulty estimate to one fixed name, `temp.parquet`. Two runs
+    in one output folder (or two reward calls at once) read and delete each other's, and a folder
+    that does not exist yet makes the first call fail."""
+    Path(self.output_path).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=self.output_path, prefix="estimate_") as folder:
+        manager = copy.copy(self)
+        manager.output_path = folder
+        return original(manager, *args, **kwargs)
+
+
+@around(
+    "azr-overlong-estimates",
+    f"{_MANAGER}._get_data_dict",
+    "8b5adb2d31fcf2b4",
+    "a task whose solving prompt exceeds data.max_prompt_length is invalid, and never unsolved",
+)
+def OVERLONG_ESTIMATES(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+    """A proposed task whose solving prompt is too long is filtered out of AZR's difficulty
+    estimate. AZR then takes its solve rate to be 0, so that (with the adversarial reward) an
+    endless program is the best paid one; when no task is left the estimate crashes on an empty
+    batch."""
+    data_dict = original(self, *args, **kwargs)
+    # Only proposals that passed the executor have both.
+    if (
+        data_dict.get("code_validity")
+        and "answer" in data_dict
+        and _prompt_tokens(self, data_dict) > self.max_prompt_length
+    ):
+        data_dict["code_validity"] = False
+        data_dict["format_score"] = 0.0
+        del data_dict["answer"]
+    return data_dict
+
+
+def _prompt_tokens(manager: Any, data_dict: dict[str, Any]) -> int:
+    """The length of the prompt that the solver would get, made by AZR's own functions."""
+    upstream = importlib.import_module(_REWARDS)
+    form, answer = manager.reward_fn_extraction_type, data_dict["answer"]
+    template = "{}"
+    if form.startswith("boxed"):
+        template = upstream.boxed_instruction
+    elif form.startswith("answer"):
+        template = upstream.instruction_following
+    made = functools.partial(upstream.get_code_problem_predictor_prompt, snippet=answer["snippet"])
+    if "inputs" in answer:
+        shown = len(answer["inputs"]) // 2
+        pairs = zip(answer["inputs"][:shown], answer["outputs"][:shown], strict=True)
+        prompt = made(
+            problem_type="gen_code_f", message=answer["message"], input_output_pairs=pairs
+        )
+    else:
+        # code_o and code_i prompts differ in whether they show the input or the output.
+        shows = {"input_args": answer["input"], "output": answer["output"]}
+        prompt = max(
+            (made(problem_type=t, **shows) for t in ("code_i", "code_o", "code_e")), key=len
+        )
+    chat = [{"role": "user", "content": template.format(prompt)}]
+    return len(manager.tokenizer.apply_chat_template(chat, add_generation_prompt=True))
+
+
+@around(
+    "azr-splitter",
+    f"{_MANAGER}._get_data_dict",
+    "8b5adb2d31fcf2b4",
+    "without the splitter in its text a row's response is read off its tokens",
+)
+def SPLITTER(original: Any, self: Any, data_item: Any, *args: Any, **kwargs: Any) -> Any:
+    """AZR's reward manager finds the response by splitting the decoded text at
+    `reward_fn.splitter`. A tokenizer that does not give the prompt back letter by letter, or a
+    validation set with another template, ends the run with an IndexError."""
+    try:
+        return original(self, data_item, *args, **kwargs)
+    except IndexError:
+        if isinstance(self.tokenizer, _Response):
+            raise
+        width = data_item.batch["prompts"].shape[-1]
+        length = int(data_item.batch["attention_mask"][width:].sum())
+        response = self.tokenizer.decode(
+            data_item.batch["responses"][:length], skip_special_tokens=True
+        )
+        manager = copy.copy(self)
+        manager.tokenizer = _Response(f"{self.splitter} {response}")
+        return original(manager, data_item, *args, **kwargs)
+
+
+class _Response:
+    """In the place of the tokenizer: every text is the splitter and the row's response."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def encode(self, *args: Any, **kwargs: Any) -> list[int]:
+        return []
+
+    def decode(self, *args: Any, **kwargs: Any) -> str:
+        return self._text
+
+
+TRIES = 200
+"""Prompts in a row that may be too long before the run stops."""
+
+
+@around(
+    "azr-prompt-loop",
+    f"{_TRAINER}:get_gen_code_io_data",
+    "963188e10a045848",
+    f"after {TRIES} proposal prompts in a row that are too long the run stops and says so",
+)
+def PROMPT_LOOP(original: Any, *args: Any, **kwargs: Any) -> Any:
+    """AZR's builder of proposal prompts loops for ever when every prompt is too long."""
+    if "tokenizer" in kwargs and "content_max_length" in kwargs:
+        kwargs["tokenizer"] = _Counting(kwargs["tokenizer"], kwargs["content_max_length"])
+    return original(*args, **kwargs)
+
+
+class _Counting:
+    """A tokenizer that gives up after `TRIES` prompts in a row that are longer than `limit`."""
+
+    def __init__(self, tokenizer: Any, limit: int) -> None:
+        self._tokenizer, self._limit = tokenizer, limit
+        self._lengths: list[int] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        encoded = self._tokenizer(*args, **kwargs)
+        length = len(encoded["input_ids"])
+        self._lengths = [*self._lengths, length] if length > self._limit else []
+        if len(self._lengths) >= TRIES:
+            raise UserError(
+                f"azr.data_selection_strategy.content_max_length={self._limit}: {TRIES} proposal "
+                f"prompts in a row were longer (the shortest had {min(self._lengths)} tokens); "
+                "raise it and data.max_prompt_length, or lower azr.data_selection_strategy.io_n"
+            )
+        return encoded
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+
+@around(
+    "azr-total-steps",
+    f"{_TRAINER}:CodeIORayPPOTrainer.fit",
+    "ef7b1276f7305e9b",
+    "trainer.total_training_steps=N plays N steps",
+)
+def TOTAL_STEPS(original: Any, self: Any) -> Any:
+    """AZR plays one step less than `trainer.total_training_steps` says: its loop runs while the
+    step at hand, counted from 1, is below the total."""
+    self.total_training_steps += 1
+    try:
+        return original(self)
+    finally:
+        self.total_training_steps -= 1
+
+
+@around(
+    "azr-reward-arguments",
+    f"{_TRAINER}:CodeIORayPPOTrainer.__init__",
+    "4874adca628cb55f",
+    "num_inputs, batched_estimate and the banned keywords reach the reward manager",
+)
+def REWARD_ARGUMENTS(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+    """Three settings of `azr.data_selection_strategy` (`num_inputs`, `batched_estimate`,
+    `banned_keywords_for_errors_and_exceptions`) reach the proposer, but not AZR's reward manager,
+    which judges proposals by its defaults: with another num_inputs every code_f proposal is
+    invalid."""
+    original(self, *args, **kwargs)
+    strategy = self.config.azr.data_selection_strategy
+    for manager in (self.reward_fn, self.val_reward_fn):
+        if manager is not None:
+            manager.num_inputs = strategy.num_inputs
+            manager.batched_estimate = strategy.batched_estimate
+    if self.reward_fn is not None:
+        banned = list(strategy.banned_keywords_for_errors_and_exceptions or [])
+        self.reward_fn = functools.partial(self.reward_fn, banned_assertion_keywords=banned)
