@@ -347,7 +347,7 @@ def soak(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
         (draw.uniform(1, given.steps - 1), kind) for kind, n in kinds.items() for _ in range(n)
     )
     settings = [*SETTINGS, f"run.steps={given.steps}", f"seed={given.seed}", *given.settings]
-    meta_base(load_config(settings))  # imports what a trainer would, each of them anew
+    meta_base(load_config(settings).base)  # imports what a trainer would, each of them anew
     began = time.monotonic()
     trainer, calm = play(folder / "calm", settings)
     between = time.monotonic()

@@ -108,7 +108,7 @@ def _stored(run: RunDirectory, step: int, folder: Path) -> StoredMember:
 def engine_for(config: Config, run: RunDirectory) -> Iterator[TextEngine]:
     """An engine with one slot, the bare base in it, on the base that the run was played on. Raises
     UserError: that base is not there, or is another one."""
-    run.check_base(fingerprint(base_of(config)))
+    run.check_base(fingerprint(base_of(config.base)))
     config.population.teachers = config.population.students = 0
     with open_engine(config) as engine:
         yield engine

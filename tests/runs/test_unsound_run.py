@@ -261,7 +261,7 @@ def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypa
 
     def check(*overrides):
         config = load_config(["eval.every=0", *overrides])
-        model, tokenizer = meta_base(config)
+        model, tokenizer = meta_base(config.base)
         check_memory(config, model, longest_row(config, tokenizer, references=0))
 
     small = ["population.batch_size=4", "population.samples_per_task=2"]

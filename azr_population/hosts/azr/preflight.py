@@ -129,7 +129,7 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
     if not folder.is_dir():
         return
     from azr_population.engines.base_folder import context_of, meta_model
-    from azr_population.weights.adapter import LoraSpec
+    from azr_population.hosts.local.engine import lora_of
     from azr_population.weights.bank import target_layers
 
     try:
@@ -139,9 +139,8 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
         raise UserError(
             f"actor_rollout_ref.model.path={folder} is no causal LM: {reason}"
         ) from error
-    lora = settings.lora
     # Raises where there are none, with the names that there are.
-    target_layers(model, LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules)))
+    target_layers(model, lora_of(settings.lora))
     prompt, response = config.data.max_prompt_length, config.data.max_response_length
     context = context_of(model)
     if context is not None and prompt + response > context:

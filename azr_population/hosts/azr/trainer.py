@@ -33,6 +33,7 @@ from azr_population.hosts.azr.settings import (
 from azr_population.hosts.azr.step import Step
 from azr_population.hosts.azr.upstream import apply_patches
 from azr_population.hosts.azr.worker import ROOM
+from azr_population.hosts.local.engine import lora_of
 from azr_population.hosts.loggers import Loggers, open_loggers, step_figures
 from azr_population.method.callbacks import Warn
 from azr_population.method.completion_log import CompletionLog
@@ -41,7 +42,6 @@ from azr_population.method.export import export_members, keep_best
 from azr_population.pages.console.view import VIEWS, show_step
 from azr_population.registry import imported
 from azr_population.runs.records import mean
-from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.breeding import Making
 
 _SPREAD = ("max", "mean", "std")
@@ -99,9 +99,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             names=tuple(member.name for member in self.population.roster),
             device="cuda" if cuda else "cpu",
             dtype=settings.dtype or ("bfloat16" if cuda else "float32"),
-            lora=LoraSpec(
-                settings.lora.rank, settings.lora.alpha, tuple(settings.lora.target_modules)
-            ),
+            lora=lora_of(settings.lora),
             seed=settings.seed,
             threads=settings.threads,
             rollout=rollout_settings(config, settings),

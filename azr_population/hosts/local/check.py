@@ -1,7 +1,7 @@
 """What no local run could work with, beyond the bounds that stand on the fields: names that nothing
 carries, engines that nothing starts, values that contradict each other."""
 
-from azr_population.config.schema import Config
+from azr_population.config.schema import Config, TaskConfig
 from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import check_engine, check_learner, check_rollout
 from azr_population.hosts.loggers import check_loggers
@@ -32,8 +32,8 @@ def check_playing(config: Config) -> None:
     domain.check(config.task)
 
 
-def fill_in(config: Config) -> None:
+def fill_in(tasks: TaskConfig) -> None:
     """Writes out what a configuration leaves to its domain: all of its types, all of its rules."""
-    domain, tasks = find_domain(config.task.domain), config.task
+    domain = find_domain(tasks.domain)
     tasks.types = domain.wanted(tasks.types)
     tasks.reject = list(domain.rules) if tasks.reject is None else tasks.reject

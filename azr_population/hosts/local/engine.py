@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.config.schema import Config
+from azr_population.config.schema import BaseConfig, Config, LoraConfig, PopulationConfig
 from azr_population.domains.task import Task
 from azr_population.engines import torch_rollout
 from azr_population.engines.assembly import EngineSettings, text_engine
@@ -37,7 +37,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     """The engine of the run; with it end the processes that it started. Raises UserError: the base
     does not load, or something cannot serve or hold it."""
     chat = format_of(config).chat
-    model, tokenizer = meta_base(config)
+    model, tokenizer = meta_base(config.base)
     longest = longest_row(config, tokenizer, references=0)
     check_context(model, longest)
     check_memory(config, model, longest)
@@ -61,17 +61,17 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     yield text_engine(settings, [generator] * settings.slots, chat)
 
 
-def meta_base(config: Config) -> tuple[Any, Any]:
+def meta_base(base: BaseConfig) -> tuple[Any, Any]:
     """The base without its weights, on torch's meta device, and its tokenizer. Raises UserError:
     there is no causal LM, or no tokenizer of one."""
-    folder = base_folder(base_of(config), weights=False)
+    path = base_of(base)
+    folder = base_folder(path, weights=False)
     try:
         return meta_model(folder), load_tokenizer(folder)
     except (OSError, ValueError, KeyError) as error:
         reason = first_line(error).partition(". ")[0]
         raise UserError(
-            f"base.path={base_of(config)} does not load as a causal LM: {reason}",
-            key="base.path",
+            f"base.path={path} does not load as a causal LM: {reason}", key="base.path"
         ) from error
 
 
@@ -120,14 +120,14 @@ def memory(config: Config, model: Any, longest: int) -> dict[str, float]:
     Raises UserError: the base has no layers of the names in `base.lora.target_modules`.
     """
     engine, dtype = config.engine, getattr(torch, config.base.dtype)
-    lora = lora_of(config)
+    lora = lora_of(config.base.lora)
     target_layers(model, lora)
     architecture = Architecture.of(model.config)
     if architecture is None:
         return {}
     types = domain_of(config).wanted(config.task.types)
     written = max(max(row_limits(config, kind)) for kind in types)
-    rows = min(engine.generate_batch_size, max(proposals(config), attempts(config)))
+    rows = min(engine.generate_batch_size, attempts(config.population))
     on_gpu = engine.device.startswith("cuda")
     load = Load(
         architecture,
@@ -200,28 +200,28 @@ def slot_names(config: Config) -> list[str]:
     )
 
 
-def lora_of(config: Config) -> LoraSpec:
-    lora = config.base.lora
+def lora_of(lora: LoraConfig) -> LoraSpec:
+    """The shape of every adapter."""
     return LoraSpec(lora.rank, lora.alpha, tuple(lora.target_modules))
 
 
-def proposals(config: Config) -> int:
-    roster = Roster.make(config.population.teachers, config.population.students)
-    return sum(
-        proposal_rows(config.population.batch_size, member.role) for member in roster.teachers
-    )
+def proposals(population: PopulationConfig) -> int:
+    """Rows that a step's teachers write."""
+    teachers = Roster.make(population.teachers, population.students).teachers
+    return sum(proposal_rows(population.batch_size, member.role) for member in teachers)
 
 
-def attempts(config: Config) -> int:
-    return proposals(config) * config.population.samples_per_task
+def attempts(population: PopulationConfig) -> int:
+    """Rows that a step's students write at most."""
+    return proposals(population) * population.samples_per_task
 
 
 def _engine_settings(config: Config) -> EngineSettings:
     engine = config.engine
     return EngineSettings(
-        base=base_of(config),
+        base=base_of(config.base),
         names=tuple(slot_names(config)),
-        lora=lora_of(config),
+        lora=lora_of(config.base.lora),
         device=engine.device,
         dtype=config.base.dtype,
         rollout=RolloutSettings(
@@ -242,7 +242,7 @@ def _worker_settings(config: Config) -> WorkerSettings:
     )
 
 
-def base_of(config: Config) -> str:
+def base_of(base: BaseConfig) -> str:
     """The base's folder, or its name on the Hub. Raises UserError: see `check_made`."""
-    check_made(config.base)
-    return str(config.base.path or nano_base_path())
+    check_made(base)
+    return str(base.path or nano_base_path())

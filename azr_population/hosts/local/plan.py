@@ -26,22 +26,22 @@ def plan(config: Config) -> list[str]:
     """The run in lines: who plays, what a step is at most, what it needs of the memory. Raises
     UserError: what would also stop the run at its start, as far as it can be known here."""
     check_config(config)
-    model, tokenizer = meta_base(config)
+    model, tokenizer = meta_base(config.base)
     model = model.to(getattr(torch, config.base.dtype))
     least = longest_row(config, tokenizer, references=0)
     check_context(model, least)
     check_memory(config, model, least)
     population, exam = config.population, config.eval
+    folder = config.run.dir or next_folder(population.name)
     roster = Roster.make(population.teachers, population.students)
     weights = sum(parameter.numel() for parameter in model.parameters())
     lines = [
         f"{population.name} on {config.base.name}: {', '.join(member.name for member in roster)}; "
         f"{weights / 1e6:,.1f} million weights in {config.base.dtype}",
-        f"{config.run.steps} steps from seed {config.seed}, into "
-        f"{config.run.dir or next_folder(population.name)}, a checkpoint "
-        f"every {config.run.checkpoint_every}",
-        f"a step: {proposals(config)} proposals, at most {attempts(config)} attempts at them; at "
-        f"most {population.batch_size * len(roster)} rows trained on "
+        f"{config.run.steps} steps from seed {config.seed}, into {folder}, a checkpoint every "
+        f"{config.run.checkpoint_every}",
+        f"a step: {proposals(population)} proposals, at most {attempts(population)} attempts at "
+        f"them; at most {population.batch_size * len(roster)} rows trained on "
         f"({population.batch_size} a member)",
         turnover_line(config.evolution, population.teachers, population.students),
     ]
@@ -65,9 +65,7 @@ def plan(config: Config) -> list[str]:
         f"Python and its libraries ({listed})"
     )
     try:
-        RunDirectory(config.run.dir or next_folder(population.name)).refuse_unless_new()
-    except (
-        UserError
-    ) as error:  # the run needs another folder; what the plan says holds all the same
+        RunDirectory(folder).refuse_unless_new()
+    except UserError as error:  # the run needs another folder; the plan holds all the same
         lines.append(str(error))
     return lines

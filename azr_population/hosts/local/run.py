@@ -64,10 +64,10 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     """
     config.run.dir = config.run.dir or str(next_folder(config.population.name))
     directory = RunDirectory(config.run.dir)
-    fill_in(config)
+    fill_in(config.task)
     if config.run.resume and (directory.path / "config.yaml").exists():
         stored = config_from_file(directory.config_file)
-        fill_in(stored)
+        fill_in(stored.task)
         refuse_changes(stored, config)
         free = [text for text in typed if touches_only(text.split("=")[0], RESUMABLE)]
         return resume(directory.path, free, view)
@@ -78,7 +78,7 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
     proposals = _seed_proposals(config)
-    base = fingerprint(base_of(config))
+    base = fingerprint(base_of(config.base))
     origin = open_fork(config, base) if config.run.init_from else None
     with _selfplay(config) as play:
         seeds = seed_tasks(proposals, play.tools.domain, play.tools.referee, config.task)
@@ -121,7 +121,7 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             # A crash may have come between the checkpoint and the members' folders.
             local_state.export(play, directory)
         else:
-            base = fingerprint(base_of(config))
+            base = fingerprint(base_of(config.base))
             origin = open_fork(config, base) if config.run.init_from else None
             seeds = seed_tasks(proposals, play.tools.domain, play.tools.referee, config.task)
             local_state.start(play, directory, seeds, origin, view)

@@ -65,7 +65,7 @@ def _state_of_members(play: SelfPlay) -> dict[str, Any]:
 
 def export(play: SelfPlay, directory: RunDirectory) -> None:
     """The members as PEFT folders."""
-    export_members(play.population, play.tools.engine.read, directory, base_of(play.config))
+    export_members(play.population, play.tools.engine.read, directory, base_of(play.config.base))
 
 
 def keep_best_member(play: SelfPlay, directory: RunDirectory, records: StepRecords) -> None:
@@ -83,7 +83,9 @@ def keep_best_member(play: SelfPlay, directory: RunDirectory, records: StepRecor
 def take_snapshot(play: SelfPlay, directory: RunDirectory) -> None:
     """Stores the members if this step is one of `run.snapshot_every`'s or `run.snapshot_steps`."""
     if play.step in _snapshot_steps(play.config.run):
-        write_snapshot(play.population, play.tools.engine.read, directory, base_of(play.config))
+        write_snapshot(
+            play.population, play.tools.engine.read, directory, base_of(play.config.base)
+        )
 
 
 def size_of_snapshots(play: SelfPlay) -> str | None:
