@@ -34,7 +34,7 @@ class Fork:
     """For people: from where, and what differs."""
 
     @property
-    def told(self) -> dict[str, object]:
+    def record(self) -> dict[str, object]:
         """For `environment.json`."""
         return {"run": str(self.run.path), "step": self.checkpoint.step}
 

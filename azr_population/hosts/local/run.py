@@ -24,14 +24,13 @@ from azr_population.files import write_atomically
 from azr_population.hosts.local import state as local_state
 from azr_population.hosts.local.check import check_config, fill_in
 from azr_population.hosts.local.engine import base_of, open_engine
-from azr_population.hosts.local.fork import open_fork
+from azr_population.hosts.local.fork import Fork, open_fork
 from azr_population.hosts.local.observing import callbacks
 from azr_population.hosts.local.played import Run
 from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.check import all_protected_note
 from azr_population.method.clock import current_phase
 from azr_population.method.exam import held_out_exam, tasks_of
-from azr_population.method.phases import seed_tasks
 from azr_population.method.self_proposed_eval import self_proposed_eval
 from azr_population.method.skill import fitness_exam
 from azr_population.method.step import SelfPlay
@@ -77,13 +76,17 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     directory.refuse_unless_new()
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
-    proposals = _seed_proposals(config)
     base = fingerprint(base_of(config.base))
-    origin = open_fork(config, base) if config.run.init_from else None
+    seeds, origin = _beginning(config, base)
     with _selfplay(config) as play:
-        seeds = seed_tasks(proposals, play.tools.domain, play.tools.referee, config.task)
-        known = {**_environment(), "base": base}
-        directory.create(to_yaml(config), known | ({"fork": origin.told} if origin else {}))
+        record = {
+            **environment(),
+            "threads": torch.get_num_threads(),
+            "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+            "base": base,
+            **({"fork": origin.record} if origin else {}),
+        }
+        directory.create(to_yaml(config), record)
         with directory.locked():
             local_state.start(play, directory, seeds, origin, view)
             return Run(directory.path, _play(play, directory, view))
@@ -109,7 +112,6 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
     check_config(config)
     view = view or VIEWS.find(config.run.console).function()
     config.run.dir = str(path)
-    proposals = _seed_proposals(config)
     with directory.locked(), _selfplay(config) as play:
         if steps(directory.checkpoints):
             checkpoint = load_latest(directory.checkpoints)
@@ -121,10 +123,8 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
             # A crash may have come between the checkpoint and the members' folders.
             local_state.export(play, directory)
         else:
-            base = fingerprint(base_of(config.base))
-            origin = open_fork(config, base) if config.run.init_from else None
-            seeds = seed_tasks(proposals, play.tools.domain, play.tools.referee, config.task)
-            local_state.start(play, directory, seeds, origin, view)
+            beginning = _beginning(config, fingerprint(base_of(config.base)))
+            local_state.start(play, directory, *beginning, view)
         directory.truncate(play.step)
         # What a later resume goes by, such as more steps.
         write_atomically(directory.path / "config.yaml", to_yaml(config))
@@ -141,9 +141,11 @@ def refuse_changes(stored: Config, wanted: Config) -> None:
         )
 
 
-def _seed_proposals(config: Config) -> list[Proposal]:
+def _beginning(config: Config, base: str) -> tuple[list[Proposal], Fork | None]:
+    """Seed tasks and the run to start from, if it has any; `base` is the base's hash."""
     file = config.task.seed_file
-    return domain_of(config).read_seeds(file) if file else []
+    seeds = domain_of(config).read_seeds(file) if file else []
+    return seeds, open_fork(config, base) if config.run.init_from else None
 
 
 @contextmanager
@@ -238,11 +240,3 @@ def _failed(error: OSError, folder: Path) -> str:
     if isinstance(file, str) and not Path(file).resolve().is_relative_to(folder.resolve()):
         return file
     return f"run.dir={folder} cannot be written"
-
-
-def _environment() -> dict[str, Any]:
-    return {
-        **environment(),
-        "threads": torch.get_num_threads(),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-    }

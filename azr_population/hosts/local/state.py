@@ -10,11 +10,12 @@ import torch
 
 from azr_population.config.differences import replay_settings
 from azr_population.config.schema import RunConfig
-from azr_population.domains.task import Task
+from azr_population.domains.task import Proposal
 from azr_population.errors import UserError
 from azr_population.hosts.local.engine import base_of
 from azr_population.hosts.local.fork import Fork
 from azr_population.method.export import export_members, keep_best, write_snapshot
+from azr_population.method.phases import seed_tasks
 from azr_population.method.record import StepRecords
 from azr_population.method.self_proposed_eval import write as write_own_exam
 from azr_population.method.step import SelfPlay
@@ -25,18 +26,24 @@ from azr_population.weights.adapter import LARGEST
 
 
 def start(
-    play: SelfPlay, directory: RunDirectory, seeds: Sequence[Task], origin: Fork | None, view: View
+    play: SelfPlay,
+    directory: RunDirectory,
+    seeds: Sequence[Proposal],
+    origin: Fork | None,
+    view: View,
 ) -> None:
-    """The state before the first step: that of the base, or of the run it is forked from."""
+    """The state before the first step: that of the base, with the seed tasks that are valid, or of
+    the run it is forked from."""
     if play.self_proposed_eval:
         write_own_exam(play.self_proposed_eval, directory.path)
     if origin:
         view.on_note(origin.line)
         _put_in_place(play, origin.checkpoint, origin.run)
         directory.copy_records(origin.run, origin.checkpoint.step)
-    generator = play.population.streams.numpy("seed_tasks")
-    for task in () if origin else seeds:
-        play.population.buffer.add(task, generator)
+    else:
+        generator, tools = play.population.streams.numpy("seed_tasks"), play.tools
+        for task in seed_tasks(seeds, tools.domain, tools.referee, play.config.task):
+            play.population.buffer.add(task, generator)
     save(play, directory)
     take_snapshot(play, directory)
 
