@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import needs
 import pytest
@@ -14,13 +13,12 @@ needs.verl()
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 import numpy as np  # noqa: E402
+from facades import MEMBERS, batch, facade, largest_difference, prompts  # noqa: E402
 from pretending_worker import PretendingWorker  # noqa: E402
 from refusals import refuses  # noqa: E402
-from verl import DataProto  # noqa: E402
 
 from azr_population.config.schema import LearnerConfig  # noqa: E402
 from azr_population.engines.base_model import load_base  # noqa: E402
-from azr_population.engines.engine import Hyperparameters  # noqa: E402
 from azr_population.engines.rollouts import RolloutSettings  # noqa: E402
 from azr_population.engines.torch_rollout import make_bank  # noqa: E402
 from azr_population.engines.workers import placement  # noqa: E402
@@ -32,9 +30,10 @@ from azr_population.hosts.azr.worker import ROOM, PopulationWorker  # noqa: E402
 from azr_population.runs.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
 
-MEMBERS, WIDTH = 4, 12
+WIDTH = 12
 NAMES = ("teacher_0", "teacher_1", "student_0", "student_1")
 Make = Callable[..., PopulationGroup]
+Members = list[dict[str, torch.Tensor]]
 
 
 @pytest.fixture(scope="module")
@@ -61,62 +60,26 @@ def make(ray_session: None, tiny_base: Path) -> Make:
                 threads=1,
             )
             groups = start_groups(placement, settings, 2, 2, [workers], PopulationWorker, ROOM)
-            made[placement, workers, shard] = PopulationGroup(
-                groups,
-                settings,
-                pad_id=0,
-                max_new_tokens=WIDTH,
-                validation_temperature=0.0,
-                streams=Streams(1),
-                after_update=lambda updates: {
-                    str(s): u.get("loss", 0.0) for s, u in updates.items()
-                },
-                hyperparameters=lambda: dict.fromkeys(range(MEMBERS), Hyperparameters(1e-3)),
-                state=lambda: {"what": "state"},
-                load_state=lambda plain: None,
-            )
+            made[placement, workers, shard] = facade(groups, settings, WIDTH)
         return made[placement, workers, shard]
 
     return make_group
 
 
-def prompts(rows: int, width: int = 9) -> DataProto:
-    """Left-padded random prompts of different lengths."""
-    generator = torch.Generator().manual_seed(rows)
-    ids = torch.randint(5, 200, (rows, width), generator=generator)
-    mask = torch.ones_like(ids)
-    for row in range(rows):
-        mask[row, : row % (width - 2)] = 0
-    ids[mask == 0] = 0
-    positions = (mask.cumsum(1) - 1).clamp(min=0)
-    return DataProto.from_dict(
-        tensors={"input_ids": ids, "attention_mask": mask, "position_ids": positions}
-    )
-
-
-def batch(group: PopulationGroup, slots: list[int]) -> DataProto:
-    """A batch ready for `update_actor`, with advantages that differ."""
-    with group.routed(slots):
-        whole = group.generate_sequences(prompts(len(slots)))
-    whole.non_tensor_batch["member"] = np.array(slots, dtype=object)
-    whole = whole.union(group.compute_log_prob(whole))
-    advantages = torch.tensor([1.0 if row % 3 else -1.5 for row in range(len(slots))])
-    whole.batch["advantages"] = advantages.unsqueeze(1).expand(-1, WIDTH).clone()
-    return whole
-
-
-def members(group: PopulationGroup) -> list[dict[str, torch.Tensor]]:
+def members(group: PopulationGroup) -> Members:
     adapters = [group.read_member(slot) for slot in range(MEMBERS)]
     return [{k: torch.cat([f.A.flatten(), f.B.flatten()]) for k, f in a.factors.items()}
             for a in adapters]  # fmt: skip
 
 
-def largest_difference(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> float:
-    return max(
-        float((one[name] - other[name]).abs().max())
+def moved(
+    ours: list[dict[str, torch.Tensor]], theirs: list[dict[str, torch.Tensor]]
+) -> list[float]:
+    """The largest change of each member."""
+    return [
+        max(float((one[name] - other[name]).abs().max()) for name in one)
         for one, other in zip(ours, theirs, strict=True)
-        for name in one
-    )
+    ]
 
 
 @pytest.mark.parametrize(("placement", "workers"), [("colocated", 1), ("split", 2)])
@@ -169,9 +132,8 @@ def test_two_ranks_end_with_the_members_of_one_rank(make: Make, shard: bool) -> 
         ours = one.update_actor(whole).meta_info["metrics"]
         theirs = two.update_actor(whole).meta_info["metrics"]
     assert ours.keys() == theirs.keys() and ours["0"] == pytest.approx(theirs["0"], abs=1e-5)
-    assert largest_difference(members(one), members(two)) < 1e-6
-    moved = [largest_difference([a], [b]) for a, b in zip(before, members(one), strict=True)]
-    assert [change > 1e-4 for change in moved] == [True, False, True, True]
+    assert largest_difference(one, two) < 1e-6
+    assert [change > 1e-4 for change in moved(before, members(one))] == [True, False, True, True]
     (digests,) = two.digests().values()
     assert len(digests) == 2 and len(set(digests)) == 1
     # Tokens, of rows that are uneven too, and log-probabilities.
@@ -214,7 +176,7 @@ def test_split_groups_learn_what_one_group_learns(make: Make) -> None:
     )
     one.update_actor(whole)
     split.update_actor(whole)
-    assert largest_difference(members(one), members(split)) < 1e-6
+    assert largest_difference(one, split) < 1e-6
 
 
 def test_a_checkpoint_brings_back_members_and_optimizers(make: Make, tmp_path: Path) -> None:
@@ -226,9 +188,9 @@ def test_a_checkpoint_brings_back_members_and_optimizers(make: Make, tmp_path: P
     group.update_actor(whole)
     after = members(group)
     group.load_checkpoint(str(path))
-    assert largest_difference(members(group), after) > 1e-5
+    assert max(moved(members(group), after)) > 1e-5
     group.update_actor(whole)
-    assert largest_difference(members(group), after) == 0.0
+    assert max(moved(members(group), after)) == 0.0
     group.save_checkpoint(str(tmp_path / "global_step_2" / "actor"), None, 2, max_ckpt_to_keep=1)
     assert not (path / "population").exists()
 

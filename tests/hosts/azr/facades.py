@@ -1,0 +1,67 @@
+"""What tests of the facade share: prompts, batches, and the rest of a step left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from verl import DataProto
+
+from azr_population.engines.engine import Hyperparameters
+from azr_population.engines.workers.placement import PlacedGroup
+from azr_population.engines.workers.worker import WorkerSettings
+from azr_population.hosts.azr.facade import PopulationGroup
+from azr_population.runs.streams import Streams
+
+MEMBERS = 4
+
+
+def facade(groups: Sequence[PlacedGroup], settings: WorkerSettings, width: int) -> PopulationGroup:
+    """Over these groups, with responses of `width` tokens; metrics are each member's updates."""
+    return PopulationGroup(
+        groups,
+        settings,
+        pad_id=0,
+        max_new_tokens=width,
+        validation_temperature=0.0,
+        streams=Streams(1),
+        after_update=lambda updates: {str(s): u.get("loss", 0.0) for s, u in updates.items()},
+        hyperparameters=lambda: dict.fromkeys(range(MEMBERS), Hyperparameters(1e-3)),
+        state=lambda: {"what": "state"},
+        load_state=lambda plain: None,
+    )
+
+
+def prompts(rows: int, width: int = 9) -> DataProto:
+    """Left-padded random prompts of different lengths."""
+    ids = torch.randint(5, 200, (rows, width), generator=torch.Generator().manual_seed(rows))
+    mask = torch.ones_like(ids)
+    for row in range(rows):
+        mask[row, : row % (width - 2)] = 0
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    tensors = {"input_ids": ids * mask, "attention_mask": mask, "position_ids": positions}
+    return DataProto.from_dict(tensors=tensors)
+
+
+def batch(group: PopulationGroup, slots: Sequence[int]) -> DataProto:
+    """Generated and scored, with advantages that differ: ready for `update_actor`."""
+    with group.routed(slots):
+        whole = group.generate_sequences(prompts(len(slots)))
+    whole.non_tensor_batch["member"] = np.array(slots, dtype=object)
+    whole = whole.union(group.compute_log_prob(whole))
+    worth = torch.tensor([1.0 if row % 3 else -1.5 for row in range(len(slots))])
+    width = whole.batch["responses"].shape[1]
+    whole.batch["advantages"] = worth.unsqueeze(1).expand(-1, width).clone()
+    return whole
+
+
+def largest_difference(one: PopulationGroup, other: PopulationGroup) -> float:
+    """Between the factors of the same members of two facades."""
+    adapters = [(one.read_member(slot), other.read_member(slot)) for slot in range(MEMBERS)]
+    return max(
+        float((getattr(pair, factor) - getattr(theirs.factors[name], factor)).abs().max())
+        for ours, theirs in adapters
+        for name, pair in ours.factors.items()
+        for factor in "AB"
+    )
