@@ -23,7 +23,7 @@ from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.errors import UserError
-from azr_population.hosts.local.engine import check_memory, longest_row, meta_base
+from azr_population.hosts.local.engine import check_base
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
 
@@ -472,9 +472,7 @@ def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypa
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
 
     def check(*overrides):
-        config = load_config(["eval.every=0", *overrides])
-        model, tokenizer = meta_base(config.base)
-        check_memory(config, model, longest_row(config, tokenizer, references=0))
+        check_base(load_config(["eval.every=0", *overrides]))
 
     small = ["population.batch_size=4", "population.samples_per_task=2"]
     check(*small)

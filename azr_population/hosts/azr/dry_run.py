@@ -12,19 +12,13 @@ from typing import Any
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.engines import memory
 from azr_population.engines.assembly import importance_sampling_cap
-from azr_population.engines.memory import Architecture, Load, check_memory
+from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.throughput import LOOPS, Work, single, step_seconds
 from azr_population.engines.torch_learner import OPTIMIZERS
 from azr_population.errors import UserError
 from azr_population.hosts.azr import environment, overrides, preflight
-from azr_population.hosts.azr.fitting import (
-    Machine,
-    choose,
-    faster,
-    load_of,
-    machine_of,
-    suggest_fix,
-)
+from azr_population.hosts.azr.environment import Machine
+from azr_population.hosts.azr.fitting import faster, planned
 from azr_population.hosts.azr.settings import population_of
 from azr_population.method.check import turnover_line
 
@@ -45,12 +39,11 @@ def dry_run(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]
     if architecture is None:
         lines.append("memory and time: not worked out, for want of a config.json of a known kind")
     else:
-        machine = machine_of(config, settings)
-        total = machine.bytes_each
-        load = choose(load_of(config, settings, architecture, machine.gpus), total, settings)
+        machine = environment.machine_of(config, settings)
+        load, too_large = planned(config, settings, architecture, machine)
         lines += _memory(load, machine)
-        if lacking := check_memory(load, total):
-            refused.append(f"{lacking}; {suggest_fix(load, total)}")
+        if too_large:
+            refused.append(too_large)
         else:
             lines += _time(_work(config, settings), load, machine, settings)
     for reason, keys in overrides.unused(overrides.given(config)).items():

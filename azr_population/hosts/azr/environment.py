@@ -4,6 +4,7 @@ import importlib.util
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,26 +59,34 @@ def describe(path: str) -> Any:
         raise UserError(f"{key} is no causal LM: {first_line(error)}", key=key) from error
 
 
-def gpu(settings: PopulationSettings) -> tuple[Device, float] | None:
-    """The kind of each GPU and what it has for torch, in bytes: as `population.gpu` and
-    `population.gpu_memory` say, or as this machine's smallest is; None where neither is known.
+@dataclass(frozen=True)
+class Machine:
+    """GPUs as far as they are known: how many, of what kind, and each one's bytes for torch."""
 
-    Raises UserError: no such kind.
-    """
+    gpus: int
+    device: Device
+    bytes_each: float
+    known: bool
+
+
+def machine_of(config: Any, settings: PopulationSettings) -> Machine:
+    """As the command, `population.gpu` and `population.gpu_memory` say, or as this machine's
+    smallest GPU is. Raises UserError: no such kind."""
+    gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
     name, gib = settings.gpu, settings.gpu_memory
     if name is not None and name not in DEVICES:
         raise UserError(f"population.gpu={name} is unknown; choose from {', '.join(DEVICES)}")
     if name is not None or gib is not None:
         device = DEVICES[name] if name is not None else device_of(gib or 0.0)
-        return device, gpu_bytes(device) if gib is None else gib * GIB
+        return Machine(gpus, device, gpu_bytes(device) if gib is None else gib * GIB, True)
     command = ["nvidia-smi", "--query-gpu=memory.total,name", "--format=csv,noheader,nounits"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-        lines = [line.partition(", ") for line in told.stdout.splitlines()]
+        listed = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        lines = [line.partition(", ") for line in listed.stdout.splitlines()]
         mib, product = min((float(mib), product) for mib, _, product in lines)
     except (OSError, ValueError, subprocess.SubprocessError):
-        return None
-    return device_of(mib / 1024, product), mib * _DRIVER * 2**20
+        return Machine(gpus, Device(), gpu_bytes(Device()), False)
+    return Machine(gpus, device_of(mib / 1024, product), mib * _DRIVER * 2**20, True)
 
 
 def _base(path: str) -> Iterator[str]:

@@ -109,22 +109,6 @@ class RecordingExecutor:
             self._scores[code, gold_output, text] = score
         return scores
 
-    def requests(
-        self, manager: Any, kind: str, answer: Mapping[str, Any], responses: Sequence[str]
-    ) -> Iterator[dict[str, Any]]:
-        """Arguments of each `eval_input_prediction` with which AZR's estimate is going to judge
-        these responses; outputs are compared and not executed."""
-        imports = list(set(answer["imports"]))
-        for response in responses:
-            text, read = _read(manager, kind, response)
-            if kind == TaskType.CODE_F and read:
-                for given, output in _hidden(answer):
-                    yield {"code": text, "gold_output": output, "agent_input": given,
-                           "imports": imports}  # fmt: skip
-            elif kind == TaskType.CODE_I:
-                yield {"code": answer["snippet"], "gold_output": answer["output"],
-                       "agent_input": text, "imports": imports}  # fmt: skip
-
     def judge(
         self, manager: Any, kind: str, answer: Mapping[str, Any], responses: Sequence[str]
     ) -> list[tuple[str | None, bool]]:
@@ -134,7 +118,7 @@ class RecordingExecutor:
         """
         judged: list[tuple[str | None, bool]] = []
         for response in responses:
-            text, read = _read(manager, kind, response)
+            text, read = read_answer(manager, kind, response)
             if kind == TaskType.CODE_F:
                 scores = [
                     self._scores.get((text, output, given)) for given, output in _hidden(answer)
@@ -148,7 +132,7 @@ class RecordingExecutor:
         return judged
 
 
-def _read(manager: Any, kind: str, response: str) -> tuple[str, bool]:
+def read_answer(manager: Any, kind: str, response: str) -> tuple[str, bool]:
     """What AZR's `manager` reads in a response, and whether there is anything."""
     from absolute_zero_reasoner.rewards.code_reward import parse_code_function
     from absolute_zero_reasoner.rewards.custom_evaluate import extract_answer
@@ -167,3 +151,24 @@ def _read(manager: Any, kind: str, response: str) -> tuple[str, bool]:
 def _hidden(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(input, output) pairs that a task of code_f keeps back."""
     return zip(answer["hidden_inputs"], answer["hidden_outputs"], strict=True)
+
+
+def evaluations(
+    kind: str, text: str, program: str, task: Mapping[str, Any]
+) -> Iterator[Callable[[Any], object]]:
+    """What AZR calls of an executor to judge the answer `text` to a task with this `program`;
+    outputs are compared and not executed."""
+    asked: list[tuple[str, str, str]] = []
+    if kind == TaskType.CODE_I:
+        asked = [(program, task["output"], text)]
+    elif kind == TaskType.CODE_F:
+        pairs = zip(task["hidden_inputs"], task["hidden_outputs"], strict=False)
+        asked = [(text, output, given) for given, output in pairs]
+    for code, output, given in asked:
+        yield partial(_evaluate, code, output, given, list(set(task["imports"])))
+
+
+def _evaluate(code: str, output: str, given: str, imports: list[str], executor: Any) -> object:
+    return executor.eval_input_prediction(
+        code=code, gold_output=output, agent_input=given, imports=imports
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -13,32 +13,13 @@ from omegaconf import OmegaConf, open_dict
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.engines.memory import Architecture, Load, check_memory, kept_tokens
-from azr_population.engines.throughput import Device, gpu_bytes
 from azr_population.errors import UserError
-from azr_population.hosts.azr import environment
+from azr_population.hosts.azr.environment import Machine, describe, machine_of
 from azr_population.hosts.azr.settings import vllm_options
 
 ROLLOUT = "actor_rollout_ref.rollout."
 SEQUENCES = 256
 """What is proposed for max_num_seqs: AZR's 1024 make vLLM keep room for as many rows of logits."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """GPUs as far as they are known: how many, of what kind, and each one's bytes."""
-
-    gpus: int
-    device: Device
-    bytes_each: float
-    known: bool
-
-
-def machine_of(config: Any, settings: PopulationSettings) -> Machine:
-    """By the command, and by `population.gpu`, `population.gpu_memory` or what is here."""
-    gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
-    found = environment.gpu(settings)
-    device, bytes_each = found or (Device(), gpu_bytes(Device()))
-    return Machine(gpus, device, bytes_each, found is not None)
 
 
 def load_of(
@@ -124,33 +105,40 @@ def faster(
     return " ".join(f"{ROLLOUT}{key}={value}" for key, value in told.items()), best[0], now
 
 
-def choose(load: Load, total: float, settings: PopulationSettings) -> Load:
-    """The load with what is left to us: the base is shared out where only that makes it fit, and
-    as many tokens keep their activations as fit then."""
+def planned(
+    config: Any, settings: PopulationSettings, architecture: Architecture, machine: Machine
+) -> tuple[Load, str | None]:
+    """The load with what is left to us, and why it does not fit, with the way out: the base is
+    shared out where only that makes it fit, and as many tokens keep their activations as fit then.
+    """
+    total = machine.bytes_each
+    load = load_of(config, settings, architecture, machine.gpus)
     cut = replace(load, shard=True)
     ours = settings.shard_base is None and load.vllm and load.ranks > 1
     if ours and check_memory(load, total) and not check_memory(cut, total):
         load = cut
-    ours = settings.recompute_above_tokens is None and not check_memory(load, total)
-    return replace(load, keep=kept_tokens(load, total)) if ours else load
+    if lacking := check_memory(load, total):
+        return load, f"{lacking}; {suggest_fix(load, total)}"
+    if settings.recompute_above_tokens is None:
+        load = replace(load, keep=kept_tokens(load, total))
+    return load, None
 
 
 def fit(config: Any, settings: PopulationSettings) -> None:
-    """The sums of a real start, on GPUs. Sets what `choose` has decided.
+    """The sums of a real start, on GPUs. Sets what `planned` has decided.
 
     Raises:
         UserError: what does not fit, and the setting that mends it.
     """
     if OmegaConf.select(config, "trainer.device", default="cuda") != "cuda":
         return
-    architecture = Architecture.of(environment.describe(config.actor_rollout_ref.model.path))
+    architecture = Architecture.of(describe(config.actor_rollout_ref.model.path))
     machine = machine_of(config, settings)
     if architecture is None or not machine.known:
         return
-    total = machine.bytes_each
-    load = choose(load_of(config, settings, architecture, machine.gpus), total, settings)
-    if lacking := check_memory(load, total):
-        raise UserError(f"{lacking}; {suggest_fix(load, total)}")
+    load, refused = planned(config, settings, architecture, machine)
+    if refused:
+        raise UserError(refused)
     if load.shard and not settings.shard_base:
         print(
             "azr-population: population.shard_base=true, because the base does not fit otherwise: "

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from azr_population.domains.code.task_types import CODE_E, Proposal, Task, TaskType
 from azr_population.engines.engine import Completion
-from azr_population.hosts.azr.executors import PrefetchingExecutor, RecordingExecutor
+from azr_population.hosts.azr.executors import (
+    PrefetchingExecutor,
+    RecordingExecutor,
+    evaluations,
+    read_answer,
+)
 from azr_population.hosts.azr.step import Step, completions
 from azr_population.method.matchmaking import Match
 from azr_population.method.phases import describe
@@ -158,24 +163,25 @@ class Judge:
 
     def _answers(self, kind: str, item: Any, *args: Any) -> Iterable[Callable[[Any], object]]:
         """AZR executes answers to its tasks after it has read all of them."""
-        for request in _requests(kind, self._data_dict(item, *args)):
-            yield functools.partial(_evaluated, request)
+        read = self._data_dict(item, *args)
+        if read["format_score"]:
+            text = read["answer"]["snippet"] if kind == TaskType.CODE_F else read["answer"]
+            yield from evaluations(kind, text, read.get("program", ""), read)
 
     def _prefetch(
         self, data_dicts: Any, valid: Sequence[int], written: Sequence[Completion]
     ) -> None:
         """Runs what the estimate is going to ask for, now that the students have written."""
-        if self._ahead:
-            self._ahead.prefetch(
-                functools.partial(_evaluated, request)
-                for place, index in enumerate(valid)
-                for request in self._verdicts.requests(
-                    self._manager,
-                    self._batch[index].type,
-                    data_dicts[index]["answer"],
-                    [one.text for one in written[place :: len(valid)]],
-                )
-            )
+        if not self._ahead:
+            return
+        calls: list[Callable[[Any], object]] = []
+        for place, index in enumerate(valid):
+            kind, task = self._batch[index].type, data_dicts[index]["answer"]
+            for completion in written[place :: len(valid)]:
+                text, read = read_answer(self._manager, kind, completion.text)
+                if read or kind == TaskType.CODE_I:  # AZR runs a program on no input, too
+                    calls += evaluations(kind, text, task["snippet"], task)
+        self._ahead.prefetch(calls)
 
     def _matched_estimate(self, *args: Any, **kwargs: Any) -> Any:
         """In the place of AZR's difficulty estimate: the same, with the matched students."""
@@ -215,25 +221,6 @@ class Judge:
         for row, one in zip(self._batch, data_dicts, strict=True):
             rewards[one["uid"]]["accuracy"] = 0.0 if row.task is None else row.reward
         return rewards, programs
-
-
-def _evaluated(request: Mapping[str, Any], executor: Any) -> Any:
-    return executor.eval_input_prediction(**request)
-
-
-def _requests(kind: str, data_dict: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Arguments of each `eval_input_prediction` that AZR makes of a row that answers its task."""
-    if not data_dict["format_score"]:
-        return
-    imports = list(set(data_dict["imports"]))
-    if kind == TaskType.CODE_I:
-        yield {"code": data_dict["program"], "gold_output": data_dict["output"],
-               "agent_input": data_dict["answer"], "imports": imports}  # fmt: skip
-    elif kind == TaskType.CODE_F:
-        pairs = zip(data_dict["hidden_inputs"], data_dict["hidden_outputs"], strict=False)
-        for given, output in pairs:
-            yield {"code": data_dict["answer"]["snippet"], "gold_output": output,
-                   "agent_input": given, "imports": imports}  # fmt: skip
 
 
 def _reason(read: bool, solved: bool) -> str:

@@ -37,10 +37,7 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     """The engine of the run; with it end the processes that it started. Raises UserError: the base
     does not load, or something cannot serve or hold it."""
     chat = format_of(config).chat
-    model, tokenizer = meta_base(config.base)
-    longest = longest_row(config, tokenizer, references=0)
-    check_context(model, longest)
-    check_memory(config, model, longest)
+    _, tokenizer = check_base(config)
     if config.engine.name == "ray":
         # Imported late: Ray and veRL take seconds and are not installed everywhere.
         try:
@@ -59,6 +56,21 @@ def open_engine(config: Config) -> Iterator[TextEngine]:
     settings = _engine_settings(config)
     generator = Streams(config.seed).torch("adapters")
     yield text_engine(settings, [generator] * settings.slots, chat)
+
+
+def check_base(config: Config) -> tuple[Any, Any]:
+    """The base's outline and its tokenizer, as `meta_base`. Raises UserError: or the rows do not
+    fit its context, or the run does not fit this machine."""
+    model, tokenizer = meta_base(config.base)
+    longest = longest_row(config, tokenizer, references=0)
+    context = context_of(model)
+    if context is not None and longest > context:
+        raise UserError(
+            f"rows of {longest} tokens (prompt, engine.max_proposal_tokens, max_answer_tokens)"
+            f" do not fit the base's context of {context}; lower the two, or take another base"
+        )
+    check_memory(config, model, longest)
+    return model, tokenizer
 
 
 def meta_base(base: BaseConfig) -> tuple[Any, Any]:
@@ -101,16 +113,6 @@ def longest_row(config: Config, tokenizer: Any, references: int | None = None) -
             tokens(bare) + proposal + answer,
         )
     return longest
-
-
-def check_context(model: Any, longest: int) -> None:
-    """Refuses rows that the base has never seen the like of: it goes on with nonsense."""
-    context = context_of(model)
-    if context is not None and longest > context:
-        raise UserError(
-            f"rows of {longest} tokens (prompt, engine.max_proposal_tokens, max_answer_tokens)"
-            f" do not fit the base's context of {context}; lower the two, or take another base"
-        )
 
 
 def memory(config: Config, model: Any, longest: int) -> dict[str, float]:

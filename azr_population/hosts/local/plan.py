@@ -1,7 +1,5 @@
 """What a local run is going to be, told before anything is started: `train --dry-run`."""
 
-import torch
-
 from azr_population.config.schema import Config
 from azr_population.engines.base_folder import context_of
 from azr_population.engines.memory import size
@@ -9,11 +7,9 @@ from azr_population.errors import UserError
 from azr_population.hosts.local.check import check_config
 from azr_population.hosts.local.engine import (
     attempts,
-    check_context,
-    check_memory,
+    check_base,
     longest_row,
     memory,
-    meta_base,
     proposals,
 )
 from azr_population.method.check import turnover_line
@@ -26,11 +22,7 @@ def plan(config: Config) -> list[str]:
     """The run in lines: who plays, what a step is at most, what it needs of the memory. Raises
     UserError: what would also stop the run at its start, as far as it can be known here."""
     check_config(config)
-    model, tokenizer = meta_base(config.base)
-    model = model.to(getattr(torch, config.base.dtype))
-    least = longest_row(config, tokenizer, references=0)
-    check_context(model, least)
-    check_memory(config, model, least)
+    model, tokenizer = check_base(config)
     population, exam = config.population, config.eval
     folder = config.run.dir or next_folder(population.name)
     roster = Roster.make(population.teachers, population.students)
