@@ -9,7 +9,7 @@ from typing import Any
 
 from azr_population.analysis.azr_log import SETTINGS
 from azr_population.analysis.inputs import WEIGHTS, ComparedArm, ComparedRun
-from azr_population.config.differences import INCIDENTAL, touches_only
+from azr_population.config.effects import INCIDENTAL, touches_only
 from azr_population.runs import RunDirectory
 from azr_population.runs.run_warnings import warnings_of
 

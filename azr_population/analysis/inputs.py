@@ -13,7 +13,7 @@ import pandas as pd
 from azr_population.analysis.azr_log import flat_lines, last_step, read_azr_log, sources
 from azr_population.analysis.frame import curve, read_run, seed_folders, tidy
 from azr_population.analysis.metrics import Metric
-from azr_population.config.differences import REPEATED, flat, touches_only
+from azr_population.config.effects import REPEATED, flat, touches_only
 from azr_population.domains.domain import Domain
 from azr_population.domains.known import find_domain
 from azr_population.errors import UserError

@@ -21,7 +21,7 @@ import yaml
 
 from azr_population.analysis.derived import derived
 from azr_population.analysis.recipes import Arm, Arms, Recipe, recipes_folder, seed_numbers
-from azr_population.config.differences import REPEATED, flat, touches_only
+from azr_population.config.effects import REPEATED, flat, touches_only
 from azr_population.config.load import load_config
 from azr_population.config.schema import Config
 from azr_population.errors import UserError

@@ -11,7 +11,7 @@ from azr_population.analysis.html import figure
 from azr_population.analysis.statistics import tenth
 from azr_population.domains.measure import PROPOSERS, SOLVERS, Measure
 from azr_population.printable import duration
-from azr_population.runs.reasons import meaning
+from azr_population.runs.meanings import meaning
 from azr_population.runs.records import (
     Record,
     by_number,

@@ -14,7 +14,7 @@ from azr_population.analysis.statistics import tenth
 from azr_population.analysis.syntax import highlighted
 from azr_population.domains.domain import Domain
 from azr_population.domains.pieces import asked, marks_of, pieces
-from azr_population.runs.reasons import meaning, verdict_words
+from azr_population.runs.meanings import meaning, verdict_words
 from azr_population.runs.records import Record, number, show
 
 Hardness = Callable[[Record], tuple[float, ...]]

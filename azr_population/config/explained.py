@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from omegaconf import OmegaConf
 from pydantic.fields import FieldInfo
 
-from azr_population.config.differences import affects
+from azr_population.config.effects import affects
 from azr_population.config.schema import Config, Section
 
 BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}

@@ -1,23 +1,57 @@
 """From Hydra overrides to a checked `Config`; every mistake is a `UserError` of one line."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_module
 from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from azr_population.config.differences import flat
-from azr_population.config.overrides import Override, read_override
-from azr_population.config.schema import Config
+from azr_population.config.effects import flat
+from azr_population.config.schema import Config, unknown_key
 from azr_population.errors import UserError
 from azr_population.files import read_yaml
 from azr_population.versions import refuse_older_format
 
 GROUPS = Path(__file__).parent
 """A folder per group of the configuration, with a file per choice."""
+
+OPERATORS, OPTIONS = "evolution.operators.", "evolution.options."
+ENTRIES = (
+    OPERATORS,
+    OPTIONS,
+    "evolution.selection_options.",
+    "evolution.hyperparameters.",
+    "matchmaking.options.",
+    "engine.vllm.",
+)
+"""Beginnings of keys that the schema leaves open: entries of its dictionaries."""
+
+
+@dataclass(frozen=True)
+class Override:
+    """A value for a dotted key: a field, a section, or an entry of a dictionary."""
+
+    key: str
+    value: Any
+
+    @property
+    def node(self) -> dict[str, Any]:
+        """The value in nested mappings. Names of operators may hold dots and pluses."""
+        path = self.key.split(".")
+        if self.key.startswith(OPERATORS):
+            path = [*path[:2], self.key.removeprefix(OPERATORS)]
+        if self.key.startswith(OPTIONS) and len(path) > 3:
+            path = [*path[:2], ".".join(path[2:-1]), path[-1]]
+        return reduce(lambda value, name: {name: value}, reversed(path), self.value)
+
 
 ConfigStore.instance().store(name="schema", node=Config().model_dump())
 
@@ -60,7 +94,7 @@ def to_yaml(config: Config) -> str:
 
 def _read(overrides: Sequence[str]) -> tuple[list[Override], list[Override]]:
     """Choices of groups, and fields. Raises UserError: a group has no such choice."""
-    read = [read_override(text) for text in overrides]
+    read = [_read_one(text) for text in overrides]
     choices = [one for one in read if isinstance(one.value, str) and (GROUPS / one.key).is_dir()]
     for choice in choices:
         names = sorted(path.stem for path in (GROUPS / choice.key).glob("*.yaml"))
@@ -68,6 +102,34 @@ def _read(overrides: Sequence[str]) -> tuple[list[Override], list[Override]]:
             text = f"{choice.key}={choice.value} is unknown; choose one of: {', '.join(names)}"
             raise UserError(text, key=choice.key)
     return choices, [one for one in read if one not in choices]
+
+
+def _read_one(text: str) -> Override:
+    """One `KEY=VALUE` of the command line; the pluses that AZR's command needs mean nothing. Raises
+    UserError: it is not in that form, the schema lacks its key, or it has several values."""
+    key, equals, value = text.partition("=")
+    key = key.lstrip("+")
+    if key.startswith("~"):
+        raise UserError(f"{text}: no key can be taken away; leave it out for its default")
+    try:
+        if not equals:
+            raise HydraException
+        parsed = OverridesParser.create().parse_override(f"key={value}")
+    except HydraException as error:
+        raise UserError(
+            f"{text} cannot be read as KEY=VALUE; quote a value that holds signs, as in "
+            "\"run.dir='runs/a=b'\""
+        ) from error
+    if key not in set(Config.keys()) and not key.startswith(ENTRIES):
+        raise unknown_key(Config, key)
+    if parsed.is_sweep_override():
+        values = value.replace(",", " ") if re.fullmatch(r"[\w.,+-]+", value) else "1 2 3"
+        raise UserError(
+            f"{text}: a run has one value, and a list has brackets; for several runs: for v in "
+            f"{values}; do azr-population train {key}=$v run.dir=runs/{key}_$v; done",
+            key=key,
+        )
+    return Override(key, parsed.value())
 
 
 def _composed(choices: Sequence[Override]) -> Any:

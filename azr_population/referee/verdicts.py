@@ -7,7 +7,7 @@ from enum import Enum
 
 class Reason(str, Enum):
     """Why a verdict is what it is. The list is fixed and the pipe prints these words; what each
-    means is in `runs/reasons.py`."""
+    means is in `runs/meanings.py`."""
 
     OK = "ok"
     SOLVED = "solved"

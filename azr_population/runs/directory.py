@@ -40,7 +40,7 @@ from azr_population.files import (
     write_atomically,
     writing,
 )
-from azr_population.runs import lines
+from azr_population.runs import jsonl
 from azr_population.versions import refuse_older_format
 
 RECORDS = ("metrics", "matches", "lineage", "tasks", "evals", "validations", "completions")
@@ -140,7 +140,7 @@ class RunDirectory:
 
     def append(self, record: str, rows: Iterable[dict[str, Any]]) -> None:
         """Adds one JSON line per row to `<record>.jsonl`."""
-        text = "".join(lines.line(row) for row in rows)
+        text = "".join(jsonl.line(row) for row in rows)
         older, path = self._files(record)
         with open(path, "a", encoding="utf-8", opener=open_own) as file:
             file.write(text)
@@ -231,20 +231,20 @@ class RunDirectory:
         counts: Counter[str] = Counter()
         for record in RECORDS:
             for line in self._lines(record):
-                counts[record] += line.endswith(b"\n") and lines.parse(line) is None
+                counts[record] += line.endswith(b"\n") and jsonl.parse(line) is None
         return {record: count for record, count in counts.items() if count}
 
     def _read(self, record: str) -> Iterator[dict[str, Any]]:
-        return (row for line in self._lines(record) if (row := lines.parse(line)) is not None)
+        return (row for line in self._lines(record) if (row := jsonl.parse(line)) is not None)
 
     def _lines(self, record: str) -> Iterator[bytes]:
         for path in self._files(record):
             if path.is_file():
                 with path.open("rb") as file:
-                    yield from lines.bounded(file)
+                    yield from jsonl.bounded(file)
         if record == "metrics" and self.results_only:
             with gzip.open(self.path / "metrics.jsonl.gz") as packed:
-                yield from lines.bounded(packed)
+                yield from jsonl.bounded(packed)
 
     def _files(self, record: str) -> tuple[Path, Path]:
         """Where the older and the newer lines of a record are; only what is bounded has older."""
@@ -259,7 +259,7 @@ def _truncate(path: Path, last_step: int) -> bool:
     end = 0
     with path.open("rb") as file:
         for line in file:
-            row = lines.parse(line)
+            row = jsonl.parse(line)
             if row is not None and row["step"] <= last_step and line.endswith(b"\n"):
                 end = file.tell()
     with open(path, "rb+", opener=open_own) as file:

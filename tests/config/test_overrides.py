@@ -3,7 +3,7 @@
 import pytest
 from refusals import refuses
 
-from azr_population.config.differences import INCIDENTAL, touches_only
+from azr_population.config.effects import INCIDENTAL, touches_only
 from azr_population.config.load import config_from_file, load_config, load_fork, to_yaml
 
 

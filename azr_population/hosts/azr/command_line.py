@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from azr_population.config.inside_azr import PopulationSettings, arms
-from azr_population.config.overrides import ENTRIES
+from azr_population.config.load import ENTRIES
 from azr_population.config.schema import unknown_key
 
 OWN_FILES = ("--config-dir", "-cd", "hydra.searchpath", "++hydra.searchpath", "+hydra.searchpath")

@@ -7,7 +7,7 @@ their difference needs far fewer seeds than that of two whole runs.
 from dataclasses import dataclass
 from pathlib import Path
 
-from azr_population.config.differences import differences
+from azr_population.config.effects import differences
 from azr_population.config.load import config_from_file
 from azr_population.config.schema import Config
 from azr_population.errors import UserError

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from azr_population.config.differences import RESUMABLE, differences, touches_only
+from azr_population.config.effects import RESUMABLE, differences, touches_only
 from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
 from azr_population.domains.task import Proposal

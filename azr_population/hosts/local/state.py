@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from azr_population.config.differences import replay_settings
+from azr_population.config.effects import replay_settings
 from azr_population.config.schema import RunConfig
 from azr_population.domains.task import Proposal
 from azr_population.errors import UserError

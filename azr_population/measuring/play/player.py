@@ -20,7 +20,7 @@ from azr_population.method.tools import domain_of, open_referee
 from azr_population.pages.show.select import no_member
 from azr_population.referee import Referee
 from azr_population.runs import RunDirectory
-from azr_population.runs.reasons import meaning
+from azr_population.runs.meanings import meaning
 from azr_population.runs.records import config_of
 
 Record = dict[str, Any]

@@ -15,7 +15,7 @@ from azr_population.pages.console.output import plain_output
 from azr_population.pages.show.select import Wanted, select
 from azr_population.printable import printable
 from azr_population.runs import RunDirectory
-from azr_population.runs.reasons import meaning, verdict_words
+from azr_population.runs.meanings import meaning, verdict_words
 from azr_population.runs.records import domain_of, show
 
 STYLES = {

@@ -3,7 +3,7 @@ from azr_population.domains.code.validity import REFUSALS
 from azr_population.method.phases import HELD_OUT, INTERNAL_ERROR
 from azr_population.printable import printable
 from azr_population.referee import Reason
-from azr_population.runs.reasons import MEANINGS, meaning
+from azr_population.runs.meanings import MEANINGS, meaning
 
 
 def test_every_word_that_a_record_can_hold_has_a_meaning():

@@ -1,4 +1,4 @@
-"""Which keys two configurations disagree about, for whoever must refuse or explain it."""
+"""What each key affects, and in which keys two configurations differ."""
 
 from collections.abc import Collection
 from functools import cache
@@ -18,9 +18,8 @@ INCIDENTAL = frozenset({"performance", "none"})
 def touches_only(key: str, allowed: Collection[str]) -> bool:
     """Whether a key, or all keys of a group, have these effects alone. Keys nobody knows count as
     what is played."""
-    known = _affected()
-    told = [known[name] for name in known if name == key or name.startswith(f"{key}.")]
-    return bool(told) and all(effect in allowed for effect in told)
+    effects = [effect for name, effect in _affected().items() if f"{name}.".startswith(f"{key}.")]
+    return bool(effects) and all(effect in allowed for effect in effects)
 
 
 def differences(
@@ -30,12 +29,12 @@ def differences(
 
     A run resolves `engine.threads=0` when it starts, so that 0 agrees with anything stored.
     """
-    one, other = flat(stored.model_dump()), flat(wanted.model_dump())
-    other["engine.threads"] = other["engine.threads"] or one["engine.threads"]
+    before, after = flat(stored.model_dump()), flat(wanted.model_dump())
+    after["engine.threads"] = after["engine.threads"] or before["engine.threads"]
     return [
-        (key, one.get(key), other.get(key))
-        for key in dict.fromkeys([*one, *other])
-        if not touches_only(key, allowed) and one.get(key) != other.get(key)
+        (key, before.get(key), after.get(key))
+        for key in dict.fromkeys([*before, *after])
+        if not touches_only(key, allowed) and before.get(key) != after.get(key)
     ]
 
 
@@ -54,16 +53,16 @@ def flat(node: Any, prefix: str = "") -> dict[str, Any]:
 
 def affects(kind: type[Section], prefix: str = "", inherited: str = "training") -> dict[str, str]:
     """What each field of a section changes (`schema.TRAINING` ...), by dotted key."""
-    found: dict[str, str] = {}
+    effects: dict[str, str] = {}
     sections = kind.sections()
     for name, field in kind.model_fields.items():
         extra = field.json_schema_extra
-        what = str(extra["affects"]) if isinstance(extra, dict) else inherited
+        effect = str(extra["affects"]) if isinstance(extra, dict) else inherited
         if name in sections:
-            found |= affects(sections[name], f"{prefix}{name}.", what)
+            effects |= affects(sections[name], f"{prefix}{name}.", effect)
         else:
-            found[f"{prefix}{name}"] = what
-    return found
+            effects[f"{prefix}{name}"] = effect
+    return effects
 
 
 @cache
