@@ -74,9 +74,9 @@ def open_own(name: str | Path, flags: int) -> int:
     Raises UserError: there is a link at `path`, a folder, or a pipe (which would be waited for).
     """
     path = Path(name)
-    own = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    never_linked = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        descriptor = os.open(path, flags | own, 0o666)
+        descriptor = os.open(path, flags | never_linked, 0o666)
     except OSError as error:
         if path.is_symlink():
             raise UserError(f"{path} is a symbolic link; put a file in its place") from error

@@ -54,11 +54,11 @@ def shareable(value: Any, key: str = "") -> Any:
     if isinstance(value, Mapping):
         secret = bool(_SECRET_KEY.search(key))
         return {
-            shareable(str(name)): shareable(own, key if secret else str(name))
-            for name, own in value.items()
+            shareable(str(name)): shareable(item, key if secret else str(name))
+            for name, item in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [shareable(own, key) for own in value]
+        return [shareable(item, key) for item in value]
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if not isinstance(value, str):
@@ -69,7 +69,7 @@ def shareable(value: Any, key: str = "") -> Any:
 def _shareable_text(text: str) -> str:
     text = _SECRET.sub(HIDDEN, text)
     text = _ASSIGNED.sub(rf"\1{HIDDEN}", text)
-    text = _PATH.sub(lambda found: PurePath(found[0].replace("\\", "/")).name, text)
+    text = _PATH.sub(lambda match: PurePath(match[0].replace("\\", "/")).name, text)
     return re.sub(rf"\b{re.escape(_user())}\b", "user", text) if len(_user()) > 3 else text
 
 

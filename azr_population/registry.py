@@ -11,7 +11,6 @@ import importlib
 import importlib.util
 import inspect
 import os
-import pkgutil
 import re
 import sys
 import traceback
@@ -45,9 +44,9 @@ class Entry(Generic[F]):
         """Raises UserError when `given` (the config's `key`) has an unknown option."""
         for option in given:
             if option not in self.options:
-                known = ", ".join(self.options) or "none"
+                options = ", ".join(self.options) or "none"
                 raise UserError(
-                    f"{key}.{option}: {self.name} has no such option; it has: {known}",
+                    f"{key}.{option}: {self.name} has no such option; it has: {options}",
                     key=f"{key}.{option}",
                 )
 
@@ -91,18 +90,18 @@ class Registry(Generic[F]):
             ) from None
 
     def _import(self, path: str) -> F:
-        found = imported(self.kind, path)
-        if self._of and not isinstance(found, self._of):
+        value = imported(self.kind, path)
+        if self._of and not isinstance(value, self._of):
             raise UserError(
                 f"{self.kind}={path} is no {self._of.__name__.lower()}; decorate it by "
                 f"{self._made_by} (docs/extending.md)",
                 key=self.kind,
             )
-        if not callable(found):
+        if not callable(value):
             raise UserError(
-                f"{self.kind}={path} is no function and no class, but {found!r:.60}", key=self.kind
+                f"{self.kind}={path} is no function and no class, but {value!r:.60}", key=self.kind
             )
-        return self._naming(path, found) if inspect.isfunction(found) else found
+        return self._naming(path, value) if inspect.isfunction(value) else value
 
     def _naming(self, path: str, function: Any) -> F:
         """The user's function; what it raises becomes a UserError with the key that names it."""
@@ -196,14 +195,3 @@ def imported(key: str, path: str) -> Any:
         if not isinstance(error, (ImportError, AttributeError)):
             what = f"{type(error).__name__}: {what}"
         raise UserError(f"{key}={path} cannot be imported: {what}", key=key) from error
-
-
-def import_modules(package: str, first: Iterable[str] = ()) -> list[str]:
-    """Imports every module of a package, so that what they register is there: `first` in their
-    order, and then the others by name. Modules whose name begins with `_` register nothing."""
-    folder = importlib.import_module(package).__path__
-    names = [m.name for m in pkgutil.iter_modules(folder) if not m.name.startswith("_")]
-    ordered = [*first, *(name for name in names if name not in first)]
-    for name in ordered:
-        importlib.import_module(f"{package}.{name}")
-    return ordered

@@ -29,5 +29,5 @@ class AzrPopulationSearchPath(SearchPathPlugin):
             from azr_population.hosts.azr.activation import stop
             from azr_population.hosts.azr.command_line import override_error
 
-            if told := override_error(sys.argv[1:]):
-                stop(told)
+            if mistake := override_error(sys.argv[1:]):
+                stop(mistake)

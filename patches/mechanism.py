@@ -99,10 +99,10 @@ def digest(module_name: str, symbols: Sequence[str]) -> str:
     module = importlib.import_module(module_name)
     whole = hashlib.sha256()
     for symbol in symbols:
-        found: Any = module
+        value: Any = module
         for part in symbol.split("."):
-            found = getattr(found, part)
-        whole.update(textwrap.dedent(inspect.getsource(found)).encode())
+            value = getattr(value, part)
+        whole.update(textwrap.dedent(inspect.getsource(value)).encode())
     return whole.hexdigest()[:16]
 
 
@@ -117,12 +117,12 @@ def _checked(patch: Patch) -> tuple[Any, str, Any]:
         old = vars(owner).get(attribute, _ABSENT)
         if old is _ABSENT and not patch.source_of:
             raise AttributeError(f"{patch.symbol} is not there")
-        found = digest(module_name, patch.source_of or (path,))
+        actual = digest(module_name, patch.source_of or (path,))
     except (ImportError, AttributeError, OSError, TypeError) as error:
         raise UserError(f"patch {patch.name}: {patch.upstream}: {error}") from error
-    if found != patch.digest:
+    if actual != patch.digest:
         raise UserError(
-            f"patch {patch.name}: the source of {patch.symbol} has digest {found}, expected "
+            f"patch {patch.name}: the source of {patch.symbol} has digest {actual}, expected "
             f"{patch.digest}: use {patch.upstream}, or leave this patch out"
         )
     return owner, attribute, old

@@ -192,16 +192,16 @@ class RefereeExecutor:
     ) -> list[CallOutcome]:
         """What the program makes of each input; equal inputs are executed once."""
         keys = [(code, imports, text) for text in inputs]
-        found = {key: self._remembered[key] for key in keys if key in self._remembered}
-        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        outcomes_by_key = {key: self._remembered[key] for key in keys if key in self._remembered}
+        missing = [key for key in dict.fromkeys(keys) if key not in outcomes_by_key]
         if missing:
             calls = tuple(Call(wire.LITERAL, text) for _, _, text in missing)
             outcomes = self._run([SandboxWork(code, calls, imports)])[0]
-            found.update(zip(missing, outcomes, strict=True))
+            outcomes_by_key.update(zip(missing, outcomes, strict=True))
             for key, outcome in zip(missing, outcomes, strict=True):
                 if outcome.reason not in (Reason.TIMEOUT, Reason.LOST):  # a busy moment's fault?
                     self._remember(key, outcome)
-        return [found[key] for key in keys]
+        return [outcomes_by_key[key] for key in keys]
 
     def _remember(self, key: tuple[str, tuple[str, ...], str], outcome: CallOutcome) -> None:
         self._remembered[key] = outcome

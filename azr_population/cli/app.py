@@ -54,8 +54,8 @@ class Commands(click.RichGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click's. Raises UsageError: there is no such command."""
         if self.get_command(ctx, args[0]) is None:
-            known = self.list_commands(ctx)
-            hint = did_you_mean(args[0], known) or f"; choose from {', '.join(known)}"
+            names = self.list_commands(ctx)
+            hint = did_you_mean(args[0], names) or f"; choose from {', '.join(names)}"
             ctx.fail(f"there is no command {args[0]}{hint}")
         return super().resolve_command(ctx, args)
 

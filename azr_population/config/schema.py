@@ -359,8 +359,8 @@ class LearnerConfig(ComputeConfig):
     @property
     def most_tokens(self) -> int:
         """In one forward and backward of an update, but for a longer row, which goes alone."""
-        kept = self.recompute_above_tokens if self.gradient_checkpointing else None
-        return min(self.micro_batch_tokens, kept or self.micro_batch_tokens)
+        limit = self.recompute_above_tokens if self.gradient_checkpointing else None
+        return min(self.micro_batch_tokens, limit or self.micro_batch_tokens)
 
 
 class EngineConfig(LearnerConfig):

@@ -77,10 +77,10 @@ class _OnceLogger:
 
     def __init__(self, directory: RunDirectory, file: str) -> None:
         self._file: Path = directory.path / file
-        known: dict[str, Any] = {"id": uuid.uuid4().hex[:8], "step": 0}
+        state: dict[str, Any] = {"id": uuid.uuid4().hex[:8], "step": 0}
         if self._file.is_file():
-            known |= json.loads(self._file.read_text(encoding="utf-8"))
-        self._id, self._step = str(known["id"]), int(known["step"])
+            state |= json.loads(self._file.read_text(encoding="utf-8"))
+        self._id, self._step = str(state["id"]), int(state["step"])
         self._config = directory.config()
         self._population = self._config["population"]
         self._seed = self._population.get("seed", self._config.get("seed"))
@@ -230,8 +230,8 @@ def open_loggers(
 
 def step_figures(line: Mapping[str, Any]) -> dict[str, float]:
     """All finite numbers of a line of `metrics.jsonl` under their names, but `step`."""
-    known = {name: number(value) for name, value in line.items() if name != "step"}
-    return {name: value for name, value in known.items() if value is not None}
+    numbers = {name: number(value) for name, value in line.items() if name != "step"}
+    return {name: value for name, value in numbers.items() if value is not None}
 
 
 def _failure(name: str, error: BaseException) -> str:

@@ -117,8 +117,6 @@ def engine_for(config: Config, run: RunDirectory) -> Iterator[TextEngine]:
 def stored_config(run: RunDirectory, overrides: Sequence[str]) -> Config:
     """The run's configuration with some of its values replaced; raises UserError."""
     run.refuse_results_only()
-    if not (run.path / "config.yaml").is_file():
-        raise UserError(f"no run at {run.path}: there is no config.yaml in it")
-    config = config_from_file(run.path / "config.yaml", overrides)
+    config = config_from_file(run.config_file, overrides)
     check_playing(config)
     return config

@@ -93,9 +93,9 @@ def load_checkpoint(folder: Path, step: int) -> Checkpoint:
     damaged."""
     there = dict(steps(folder))
     if step not in there:
-        known = ", ".join(map(str, there)) or "no step"
+        steps_there = ", ".join(map(str, there)) or "no step"
         raise UserError(
-            f"{folder} has no checkpoint of step {step}, but of {known}; "
+            f"{folder} has no checkpoint of step {step}, but of {steps_there}; "
             "a run keeps those of every N steps by run.permanent_checkpoint_every=N"
         )
     try:
@@ -149,11 +149,11 @@ def _save_tensors(tensors: dict[str, Any], path: Path) -> None:
 
 
 def _digest(path: Path) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(1 << 24):
-            found.update(piece)
-    return found.hexdigest()
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def members_digest(folder: Path) -> str:

@@ -12,8 +12,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from yaml import YAMLError
-
 from azr_population.domains.domain import Domain
 from azr_population.domains.known import NotRun, find_domain
 from azr_population.errors import UserError
@@ -53,8 +51,8 @@ def number(value: Any) -> float | None:
 
 def mean(values: Iterable[float | None]) -> float | None:
     """The mean of the known values; None without any."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def conservative(member: Record) -> float | None:
@@ -65,8 +63,8 @@ def conservative(member: Record) -> float | None:
 
 def show(value: Any, form: str, missing: str = "-") -> str:
     """`value` in a format such as `{:.0%}`; `missing` where there is no finite number."""
-    known = number(value)
-    return missing if known is None else form.format(known)
+    figure = number(value)
+    return missing if figure is None else form.format(figure)
 
 
 def rating(member: Record) -> str:
@@ -104,12 +102,16 @@ def role_of(group: str) -> str:
 
 def metrics_of_roles(line: Record) -> dict[str, dict[str, Any]]:
     """Each role's metrics in a flat line."""
-    return {name: own for name, own in grouped(line).items() if name in ROLES}
+    return {name: metrics for name, metrics in grouped(line).items() if name in ROLES}
 
 
 def metrics_of_members(line: Record) -> dict[str, dict[str, Any]]:
     """Each member's metrics in a flat line."""
-    return {name: own for name, own in grouped(line).items() if role_of(name) and name not in ROLES}
+    return {
+        name: metrics
+        for name, metrics in grouped(line).items()
+        if role_of(name) and name not in ROLES
+    }
 
 
 def lines_of(run: RunDirectory) -> list[dict[str, Any]]:
@@ -131,7 +133,7 @@ def config_of(run: RunDirectory, *keys: str) -> Any:
     """The value at this path of keys in `config.yaml`, or None."""
     try:
         value: Any = remembered(run, "config", run.config)
-    except (UserError, OSError, ValueError, YAMLError):
+    except (UserError, OSError):
         return None
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None

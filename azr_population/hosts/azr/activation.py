@@ -26,8 +26,8 @@ class ActivatePopulation(Callback):
         try:
             activate(config)
         except Exception as error:
-            known = isinstance(error, UserError)
-            stop(str(error) if known else f"{type(error).__name__}: {error}")
+            expected = isinstance(error, UserError)
+            stop(str(error) if expected else f"{type(error).__name__}: {error}")
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """As `on_run_start`; a sweep would share one `__main__` among its arms."""

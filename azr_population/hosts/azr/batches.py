@@ -84,9 +84,9 @@ def with_responses(
     responses = torch.full((len(completions), width), pad, dtype=prompts.dtype)
     answered = torch.zeros((len(completions), width), dtype=mask.dtype)
     for row, ids in enumerate(completions):
-        kept = list(ids[:width])
-        responses[row, : len(kept)] = torch.tensor(kept, dtype=prompts.dtype)
-        answered[row, : len(kept)] = 1
+        shown = list(ids[:width])
+        responses[row, : len(shown)] = torch.tensor(shown, dtype=prompts.dtype)
+        answered[row, : len(shown)] = 1
     positions = batch["position_ids"]
     later = positions[:, -1:] + torch.arange(1, width + 1, dtype=positions.dtype)
     return {

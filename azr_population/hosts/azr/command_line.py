@@ -48,5 +48,5 @@ def _own_files(arguments: Sequence[str]) -> bool:
 def _unknown(option: str) -> str | None:
     """The line for an option's dotted path that no setting has."""
     key = f"population.{option}"
-    known = key in set(PopulationSettings.keys("population.")) or option.startswith(ENTRIES)
-    return None if known else str(unknown_key(PopulationSettings, key, "population."))
+    exists = key in set(PopulationSettings.keys("population.")) or option.startswith(ENTRIES)
+    return None if exists else str(unknown_key(PopulationSettings, key, "population."))

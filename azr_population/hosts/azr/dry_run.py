@@ -185,8 +185,8 @@ def _time(work: Work, load: Load, machine: Machine, settings: PopulationSettings
     for name, parts in table.items():
         seconds = [*parts.values(), sum(parts.values())]
         yield _cells(name, [*(f"{one:.0f}" for one in seconds), f"{ratios[name]:.2f}"])
-    if found := faster(load, total, lambda it: sum(step_seconds(it, work, total, device).values())):
-        settings_line, better, now = found
+    if offer := faster(load, total, lambda it: sum(step_seconds(it, work, total, device).values())):
+        settings_line, better, now = offer
         yield f"memory stays free: {settings_line}: {better:,.0f} s in place of {now:,.0f} (long)"
 
 

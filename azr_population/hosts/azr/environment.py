@@ -52,8 +52,8 @@ def describe(path: str) -> Any:
         try:
             return AutoConfig.from_pretrained(path, local_files_only=True)
         except (OSError, ValueError):
-            if told := _unreachable(path):
-                raise UserError(told) from None
+            if reason := _unreachable(path):
+                raise UserError(reason) from None
             return AutoConfig.from_pretrained(path)
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{key} is no causal LM: {first_line(error)}", key=key) from error
@@ -93,8 +93,8 @@ def _base(path: str) -> Iterator[str]:
     folder = Path(path).expanduser()
     key = f"actor_rollout_ref.model.path={path}"
     if not folder.is_dir():
-        if told := _unreachable(path):
-            yield told
+        if reason := _unreachable(path):
+            yield reason
         return
     lacks = [
         words
@@ -142,10 +142,10 @@ def _gpus(config: Any) -> Iterator[str]:
             f"trainer.nnodes={nodes} needs a Ray that runs on all of them: set RAY_ADDRESS, or "
             "trainer.nnodes=1"
         )
-    found = torch.cuda.device_count()
-    if found < each:
-        gpus = "no GPU" if not found else f"{found} GPU{'s' * (found > 1)}"
-        way = f"set trainer.n_gpus_per_node={found}" if found else "start on a node with GPUs"
+    seen = torch.cuda.device_count()
+    if seen < each:
+        gpus = "no GPU" if not seen else f"{seen} GPU{'s' * (seen > 1)}"
+        way = f"set trainer.n_gpus_per_node={seen}" if seen else "start on a node with GPUs"
         yield f"trainer.n_gpus_per_node={each} and torch sees {gpus} here; {way}"
 
 

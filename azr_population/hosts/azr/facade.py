@@ -181,8 +181,8 @@ class PopulationGroup:
 
         def learn(engine: RayEngine) -> Updates:
             first = engine.group.first
-            own = {slot - first: rows for slot, rows in samples.items() if slot in engine.group}
-            updates = engine.update(own, {slot: settings[first + slot] for slot in own})
+            local = {slot - first: rows for slot, rows in samples.items() if slot in engine.group}
+            updates = engine.update(local, {slot: settings[first + slot] for slot in local})
             return {first + slot: figures for slot, figures in updates.items()}
 
         # A group without rows takes part in nothing; its members stay as they are.
@@ -244,8 +244,8 @@ class PopulationGroup:
         """A child of `parents` (of one role) in the place of `slot`, by `breed` with the keywords
         in `recipe`."""
         engine, local = self._holder(slot)
-        own = [parent - engine.group.first for parent in parents]
-        return engine.call("evolve", local, own, dict(recipe), seed)[0]
+        places = [parent - engine.group.first for parent in parents]
+        return engine.call("evolve", local, places, dict(recipe), seed)[0]
 
     def digests(self) -> dict[str, list[str]]:
         """For each group the digest of its members on every rank; all of a group are equal."""

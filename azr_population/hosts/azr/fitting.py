@@ -54,13 +54,13 @@ def load_of(
 
 def suggest_fix(load: Load, total: float) -> str:
     """The settings, as few as will do, with which the load fits; by trying."""
-    heads, kept = load.architecture.heads, not load.checkpointing
+    heads, keeps = load.architecture.heads, not load.checkpointing
     cuts = [n for n in (1, 2, 4, 8) if load.ranks % n == 0 and heads % n == 0]
     sharded = load.vllm and load.ranks > 1 and not load.shard
     ways: list[tuple[str, list[dict[str, Any]]]] = [
         (
             "actor_rollout_ref.model.enable_gradient_checkpointing=true",
-            [{"checkpointing": True}] * kept,
+            [{"checkpointing": True}] * keeps,
         ),
         ("population.shard_base=true", [{"shard": True}] * sharded),
         (f"{ROLLOUT}gpu_memory_utilization={{share:.2f}}", [{"share": x} for x in _shares(load)]),
@@ -99,10 +99,12 @@ def faster(
                 best = took, changed
     if best is None or best[0] > 0.95 * now:
         return None
-    told = {"gpu_memory_utilization": f"{best[1].share:.2f}"} if best[1].share != load.share else {}
+    settings = (
+        {"gpu_memory_utilization": f"{best[1].share:.2f}"} if best[1].share != load.share else {}
+    )
     if best[1].sequences != load.sequences:
-        told["max_num_seqs"] = str(best[1].sequences)
-    return " ".join(f"{ROLLOUT}{key}={value}" for key, value in told.items()), best[0], now
+        settings["max_num_seqs"] = str(best[1].sequences)
+    return " ".join(f"{ROLLOUT}{key}={value}" for key, value in settings.items()), best[0], now
 
 
 def planned(

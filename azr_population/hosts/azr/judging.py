@@ -72,13 +72,13 @@ class Judge:
         """The attempts at AZR's own tasks. What they are paid is AZR's, unless a reward of another
         name is asked for, which then stands in the `tensor` [rows, R]."""
         config, practice = self._step.population.config, []
-        own = None if config.student_reward == "azr" else student_reward_of(config)
+        reward = None if config.student_reward == "azr" else student_reward_of(config)
         written, values = completions(data), tensor.sum(dim=1).tolist()
         for row, (completion, value) in enumerate(zip(written, values, strict=True)):
             read, solved = value > UNPARSABLE, value > 0
-            if own:
+            if reward:
                 tensor[row] = 0.0
-                tensor[row, len(completion.token_ids) - 1] = value = own(read, solved)
+                tensor[row, len(completion.token_ids) - 1] = value = reward(read, solved)
             reason = _reason(read, solved)
             practice.append(BufferAttempt(completion.slot, kind, completion, solved, reason, value))
         return practice

@@ -169,8 +169,10 @@ def _entry(key: str) -> str | None:
     """The longest name of the lists that fits the key."""
     name = key.removeprefix(_GROUP)
     fitting = [
-        known
-        for known in _REASONS
-        if name == known or (known[-1] in "._" and name.startswith(known)) or f"{name}." == known
+        listed
+        for listed in _REASONS
+        if name == listed
+        or (listed[-1] in "._" and name.startswith(listed))
+        or f"{name}." == listed
     ]
     return max(fitting, key=len, default=None)

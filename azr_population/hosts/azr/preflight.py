@@ -73,12 +73,12 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
         UserError: naming the key, its value and the way out.
     """
     overrides.refuse(config)
-    known = list(find_domain(DOMAIN).types)
+    types = list(find_domain(DOMAIN).types)
     for problem_type in config.azr.problem_types:
-        if problem_type not in known:
+        if problem_type not in types:
             raise UserError(
                 f"azr.problem_types holds {problem_type}, which +population does not know; "
-                f"choose from {', '.join(known)}"
+                f"choose from {', '.join(types)}"
             )
     if settings.placement == "split" and config.trainer.n_gpus_per_node % 2:
         raise UserError(

@@ -28,15 +28,15 @@ def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> 
             f"{path} holds a run already; go on with it by trainer.resume_mode=auto, or give "
             "another trainer.experiment_name or population.run_dir"
         )
-    told = {
+    record = {
         **environment("verl", "ray", "vllm"),
         "host": "Absolute Zero Reasoner",
         "patches": list(patches),
     }
     # The base may lie on the workers' nodes alone.
     with suppress(UserError, OSError):
-        told["base"] = fingerprint(str(config.actor_rollout_ref.model.path))
-    directory.create(OmegaConf.to_yaml(config, resolve=True), told)
+        record["base"] = fingerprint(str(config.actor_rollout_ref.model.path))
+    directory.create(OmegaConf.to_yaml(config, resolve=True), record)
     return directory
 
 

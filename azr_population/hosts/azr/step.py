@@ -85,8 +85,8 @@ class Step:
             if row.of is not None:
                 row.of.completion = replace(row.of.completion, logprobs=row.completion.logprobs)
         values = advantages(rows, self.population.config, by_token=True)
-        told = torch.tensor([0.0 if value is None else value for value in values])
-        batch.batch["advantages"] = told.unsqueeze(1) * mask
+        worth = torch.tensor([0.0 if value is None else value for value in values])
+        batch.batch["advantages"] = worth.unsqueeze(1) * mask
         batch.batch["returns"] = rewards.unsqueeze(1) * mask
         self._learning.update(
             row.slot for row, value in zip(rows, values, strict=True) if value is not None
@@ -107,7 +107,9 @@ class Step:
             matches = population.rate(rows)
         with clock("evolve"):
             births = population.evolve(rows, make_child)
-        learned = {slot: {**own, "rows": self._learning[slot]} for slot, own in updates.items()}
+        learned = {
+            slot: {**figures, "rows": self._learning[slot]} for slot, figures in updates.items()
+        }
         records = population.record(rows, learned, matches, births, self.practice)
         callbacks.recorded(rows, records)
         records.metrics |= {f"time/{name}": seconds for name, seconds in timing.items()}
@@ -126,11 +128,11 @@ def completions(
     wide counts as cut off.
     """
     tensors = batch.batch
-    known = set(tensors.keys())
+    names = set(tensors.keys())
     slots = batch.non_tensor_batch["member"] if slots is None else slots
     written = response_rows(tensors["responses"], tensors["attention_mask"])
-    prompts = _prompts(batch) if "prompts" in known else [()] * len(written)
-    logs = tensors["old_log_probs"] if "old_log_probs" in known else None
+    prompts = _prompts(batch) if "prompts" in names else [()] * len(written)
+    logs = tensors["old_log_probs"] if "old_log_probs" in names else None
     return [
         Completion(
             int(slot),
@@ -148,6 +150,6 @@ def _prompts(batch: DataProto) -> list[tuple[int, ...]]:
     """The rows' prompts; equal ones (AZR repeats them for every sample) are one tuple."""
     ids = batch.batch["prompts"]
     mask = batch.batch["attention_mask"][:, : ids.shape[1]]
-    known: dict[tuple[int, ...], tuple[int, ...]] = {}
-    rows = (tuple(row[kept.bool()].tolist()) for row, kept in zip(ids, mask, strict=True))
-    return [known.setdefault(row, row) for row in rows]
+    prompts: dict[tuple[int, ...], tuple[int, ...]] = {}
+    rows = (tuple(row[attended.bool()].tolist()) for row, attended in zip(ids, mask, strict=True))
+    return [prompts.setdefault(row, row) for row in rows]

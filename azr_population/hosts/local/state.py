@@ -155,5 +155,5 @@ def _unsound(node: Any, path: str = "") -> str | None:
     parts: Iterable[tuple[Any, Any]] = node.items() if isinstance(node, Mapping) else ()
     if isinstance(node, (list, tuple)):
         parts = enumerate(node)
-    found = (_unsound(value, f"{path}.{key}".lstrip(".")) for key, value in parts)
-    return next(filter(None, found), None)
+    unsound = (_unsound(value, f"{path}.{key}".lstrip(".")) for key, value in parts)
+    return next(filter(None, unsound), None)

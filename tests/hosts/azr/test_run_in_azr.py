@@ -245,20 +245,11 @@ def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder: Path) -
     ("overrides", "told"),
     [
         ("+population=5t5s", "+population=5t5s is unknown; choose from 1t1s, 2t2s"),
-        ("+population=4t4s population.nope=1", "population.nope is unknown"),
-        ("+population=4t4s +population.lora.nope=1", "population.lora.nope is unknown"),
         ("+population=4t4s population.worker=no.Class", "population.worker=no.Class cannot be"),
         (
             "+population=4t4s population.batch_size=3",
             "population.batch_size=3 cannot be split evenly",
         ),
-        ("+population=4t4s population.students=32", "each teacher meets 8 students in a step"),
-        ("+population=4t4s population.lora.target_modules=[c_attn]", "c_attn"),
-        ("+population=4t4s +actor_rollout_ref.model.lora_rank=16", "set population.lora.rank"),
-        ("+population=4t4s algorithm.adv_estimator=gae", "adv_estimator=gae is not supported"),
-        ("+population=4t4s trainer.critic_warmup=1", "there is no critic"),
-        ("+population=4t4s actor_rollout_ref.actor.use_kl_loss=True", "no reference policy"),
-        ("+population=4t4s algorithm.use_kl_in_reward=True", "no reference policy"),
         ("+population=4t4s data.train_batch_size=300", "300 different ones are drawn"),
     ],
 )
