@@ -161,6 +161,13 @@ def test_split_needs_even_workers_and_two_roles(host: Path) -> None:
         read_settings(config.population)
 
 
+def test_every_match_needs_a_proposal_of_each_type(host: Path) -> None:
+    few = ["population.batch_size=6", "population.students=32"]
+    config = composed(host, ["+population=4t4s", *few])
+    with refuses("population.teachers"):
+        preflight.check_config(config, read_settings(config.population))
+
+
 def test_past_opponents_are_for_local_runs(host: Path) -> None:
     config = composed(
         host, ["+population=2t2s", "population.matchmaking.past_opponent_fraction=0.2"]
