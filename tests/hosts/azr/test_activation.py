@@ -111,43 +111,35 @@ def test_an_unknown_arm_or_option_is_refused_by_hydra(host: Path, override: str)
 
 
 @pytest.mark.parametrize(
-    ("override", "told"),
+    "override",
     [
-        ("population.teacher_reward=kind", "teacher_reward=kind is unknown"),
-        ("population.placement=spilt", "population.placement=spilt"),
-        ("population.referee=none", "population.referee=none"),
-        ("population.teachers=0", "at least"),
-        ("population.lora.rank=0", "population.lora.rank=0"),
-        ("population.matchmaking.weighting=fair", "population.matchmaking.weighting=fair is unkn"),
-        ("population.matchmaking.tau=-1", "population.matchmaking.tau=-1"),
-        (
-            "population.evolution.grace_period=-1",
-            "population.evolution.grace_period=-1 is refused",
-        ),
-        ("population.evolution.fitness=elo", "population.evolution.fitness=elo is unknown"),
-        (
-            "+population.evolution.selection_options.top=7",
-            "population.evolution.selection_options.top=7.0 must be",
-        ),
-        ("+population.matchmaking.options.k=1", "population.matchmaking.options.k: balanced"),
-        ("population.evolution.operators.dare=-1", "population.evolution.operators.dare=-1.0"),
-        ("+population.evolution.operators.mutate=1", "mutate"),
-        ("population.batch_size=100", "multiple of 6"),
-        ("algorithm.adv_estimator=gae", "algorithm.adv_estimator=gae is not supported"),
-        ("actor_rollout_ref.actor.use_kl_loss=true", "no reference policy"),
-        ("algorithm.use_kl_in_reward=true", "no reference policy"),
-        ("+actor_rollout_ref.model.lora_rank=16", "population.lora.rank"),
-        ("trainer.critic_warmup=3", "there is no critic"),
-        ("azr.problem_types=[code_i,code_x]", "code_x"),
-        ("azr.train_propose=false", "never learn"),
-        ("azr.seed_dataset=no/such/file.jsonl", "no/such/file.jsonl cannot be read"),
+        "population.teacher_reward=kind",
+        "population.placement=spilt",
+        "population.referee=none",
+        "population.teachers=0",
+        "population.lora.rank=0",
+        "population.matchmaking.weighting=fair",
+        "population.matchmaking.tau=-1",
+        "population.evolution.grace_period=-1",
+        "population.evolution.fitness=elo",
+        "+population.evolution.selection_options.top=7",
+        "+population.matchmaking.options.k=1",
+        "population.evolution.operators.dare=-1",
+        "population.batch_size=100",
+        "algorithm.adv_estimator=gae",
+        "actor_rollout_ref.actor.use_kl_loss=true",
+        "algorithm.use_kl_in_reward=true",
+        "+actor_rollout_ref.model.lora_rank=16",
+        "trainer.critic_warmup=3",
+        "azr.problem_types=[code_i,code_x]",
+        "azr.train_propose=false",
+        "azr.seed_dataset=no/such/file.jsonl",
     ],
 )
-def test_what_cannot_work_is_told_in_one_line(host: Path, override: str, told: str) -> None:
+def test_what_cannot_work_is_refused_by_its_key(host: Path, override: str) -> None:
     config = composed(host, ["+population=4t4s", override])
-    with pytest.raises(UserError) as caught:
+    with refuses(override.lstrip("+").partition("=")[0]):
         preflight.check_config(config, read_settings(config.population))
-    assert told in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_split_needs_even_workers_and_two_roles(host: Path) -> None:
