@@ -1,15 +1,20 @@
-"""What else AZR a82124e needs for a population run: one patch for each upstream defect."""
+"""What AZR a82124e needs for a population run: a patch for each upstream defect, and which of them
+a run applies."""
 
 import copy
 import functools
 import importlib
+import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from azr_population.errors import UserError
 
-from .mechanism import around
+from .azr_evals import EVALS, REWARD_EVALS
+from .mechanism import Patch, apply, around
+from .referee_executor import EXECUTOR
 
 _TRAINER = "absolute_zero_reasoner.trainer.ppo.azr_ray_trainer"
 _REWARDS = "absolute_zero_reasoner.rewards.reward_managers"
@@ -213,3 +218,32 @@ def REWARD_ARGUMENTS(original: Any, self: Any, *args: Any, **kwargs: Any) -> Non
     if self.reward_fn is not None:
         banned = list(strategy.banned_keywords_for_errors_and_exceptions or [])
         self.reward_fn = functools.partial(self.reward_fn, banned_assertion_keywords=banned)
+
+
+REFEREE: Mapping[str, Sequence[Patch]] = {
+    "azr": EVALS,
+    # The reward code evaluates answers whoever executes programs.
+    "sandbox": (EXECUTOR, *REWARD_EVALS),
+}
+"""What ends evaluation in the trainer's process, by `population.referee`."""
+
+NEEDED: Sequence[Patch] = (DATALOADER_STATE, TEMP_PARQUET, OVERLONG_ESTIMATES)
+"""Without these a population run crashes or pays for what is no task."""
+
+OPTIONAL: Sequence[Patch] = (SPLITTER, PROMPT_LOOP, TOTAL_STEPS, REWARD_ARGUMENTS)
+"""A run is sound without these; where upstream has changed they are left out with a warning."""
+
+
+def apply_patches(referee: str) -> list[str]:
+    """Applies what a run with this referee (`azr` or `sandbox`) needs; returns all names in force.
+    Raises UserError: a needed patch does not fit the installed AZR."""
+    done: list[str] = []
+    # One by one, because two of them wrap the same function.
+    for patch in (*REFEREE[referee], *NEEDED):
+        done += apply([patch])
+    for patch in OPTIONAL:
+        try:
+            done += apply([patch])
+        except UserError as error:
+            print(f"azr-population: warning: {error}; the run goes on without it", file=sys.stderr)
+    return done

@@ -72,7 +72,7 @@ def activate(config: DictConfig) -> None:
         print(f"azr-population: set and not used: {', '.join(keys)} ({reason})", flush=True)
 
     from azr_population.hosts.azr.trainer import PopulationTrainer
-    from azr_population.hosts.azr.upstream import apply_patches
+    from azr_population.patches.azr_fixes import apply_patches
 
     apply_patches(settings.referee)
     main.CodeIORayPPOTrainer = PopulationTrainer  # type: ignore[attr-defined]

@@ -8,7 +8,8 @@ validation (which student sits it) and checkpoints (the run directory goes with 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from absolute_zero_reasoner.trainer.ppo.azr_ray_trainer import CodeIORayPPOTrain
 from omegaconf import OmegaConf, open_dict
 from verl import DataProto
 
+from azr_population.engines.base_model import fingerprint
 from azr_population.engines.workers.placement import start_groups
 from azr_population.engines.workers.worker import WorkerSettings
-from azr_population.hosts.azr import recording
+from azr_population.errors import UserError
 from azr_population.hosts.azr.batches import batch_size, one_after_the_other, split_evenly
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.hosts.azr.judging import Judge
@@ -31,7 +33,6 @@ from azr_population.hosts.azr.settings import (
     rollout_settings,
 )
 from azr_population.hosts.azr.step import Step
-from azr_population.hosts.azr.upstream import apply_patches
 from azr_population.hosts.azr.worker import ROOM
 from azr_population.hosts.local.engine import lora_of
 from azr_population.hosts.loggers import Loggers, open_loggers, step_figures
@@ -40,10 +41,15 @@ from azr_population.method.completion_log import CompletionLog
 from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.export import export_members, keep_best
 from azr_population.pages.console.view import VIEWS, show_step
+from azr_population.patches.azr_fixes import apply_patches
 from azr_population.registry import imported
+from azr_population.runs import RunDirectory
 from azr_population.runs.records import mean
+from azr_population.versions import environment
 from azr_population.weights.breeding import Making
 
+VALIDATION = "val/test_score/"
+"""What AZR puts before the name of a source of validation tasks."""
 _SPREAD = ("max", "mean", "std")
 """AZR's figures of how far the sampler is from the learner; ours begin with `engine/`."""
 
@@ -73,7 +79,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         transcript = CompletionLog(self.settings.log_completions, self.tokenizer)
         self.step = Step(self.population, [transcript])
         folder = Path(self.config.trainer.default_local_dir) / "population"
-        self.directory = recording.open_run(
+        self.directory = open_run(
             self.config,
             Path(self.settings.run_dir) if self.settings.run_dir else folder.absolute(),
             self._patches,
@@ -210,11 +216,16 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         student = self.population.best_student()
         self.group.default = student.slot
         figures: dict[str, Any] = super()._validate()
-        row = recording.validation(figures, self.population.step, student.name)
-        if row["shares"]:
+        shares = {
+            key.removeprefix(VALIDATION): float(value)
+            for key, value in figures.items()
+            if key.startswith(VALIDATION)
+        }
+        row = {"step": self.population.step, "member": student.name, "shares": shares}
+        if shares:
             earlier = [mean(line["shares"].values()) for line in self.directory.validations()]
             best_before = max(filter(None, earlier), default=None)
-            scores = {student.name: mean(row["shares"].values()) or 0.0}
+            scores = {student.name: mean(shares.values()) or 0.0}
             base = str(self.config.actor_rollout_ref.model.path)
             read = self.group.read_member
             keep_best(scores, best_before, self.population, read, self.directory, base)
@@ -271,8 +282,10 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         step = records.metrics
         records.append_to(self.directory)
         show_step(self.view, step, records.matches, records.lineage, records.notes)
-        self.loggers.log(step["step"], step_figures(step))
-        return recording.figures(step)
+        figures = step_figures(step)
+        self.loggers.log(step["step"], figures)
+        # AZR logs times of its own.
+        return {name: value for name, value in figures.items() if not name.startswith("time/")}
 
     def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
         parents = [parent.slot for parent in replacement.parents]
@@ -281,3 +294,26 @@ class PopulationTrainer(CodeIORayPPOTrainer):
     def _export_members(self) -> None:
         base = str(self.config.actor_rollout_ref.model.path)
         export_members(self.population, self.group.read_member, self.directory, base)
+
+
+def open_run(config: Any, path: Path, patches: Sequence[str], resumes: bool) -> RunDirectory:
+    """The run directory at `path`, new, or the one that is there when the run goes on. Raises
+    UserError: there is something there already and AZR was told not to resume."""
+    directory = RunDirectory(path)
+    if resumes and (path / "config.yaml").is_file():
+        return directory
+    if (path / "config.yaml").is_file():
+        raise UserError(
+            f"{path} holds a run already; go on with it by trainer.resume_mode=auto, or give "
+            "another trainer.experiment_name or population.run_dir"
+        )
+    record = {
+        **environment("verl", "ray", "vllm"),
+        "host": "Absolute Zero Reasoner",
+        "patches": list(patches),
+    }
+    # The base may lie on the workers' nodes alone.
+    with suppress(UserError, OSError):
+        record["base"] = fingerprint(str(config.actor_rollout_ref.model.path))
+    directory.create(OmegaConf.to_yaml(config, resolve=True), record)
+    return directory

@@ -24,8 +24,8 @@ pytestmark = [
 def upstream(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """AZR importable, and every patch undone afterwards."""
     monkeypatch.syspath_prepend(AZR_HOME)
-    from azr_population.hosts.azr.upstream import NEEDED, OPTIONAL
     from azr_population.patches import undo
+    from azr_population.patches.azr_fixes import NEEDED, OPTIONAL
 
     yield
     undo([*NEEDED, *OPTIONAL])
