@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from made_up_run import Run, make_run
 from made_up_run import write_run as write
+from small_run import SMALL
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -19,6 +20,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test starts in an empty folder: runs that lie in the checkout do not matter."""
     monkeypatch.chdir(tmp_path_factory.mktemp("started_in"))
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run of two steps by the settings `small_run.SMALL`; to be copied."""
+    from azr_population.cli import main
+
+    path = tmp_path_factory.mktemp("runs") / "small"
+    assert main(["train", *SMALL, "run.steps=2", f"run.dir={path}"]) == 0
+    return path
 
 
 @pytest.fixture

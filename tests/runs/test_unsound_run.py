@@ -17,6 +17,7 @@ import pytest
 import torch
 from refusals import refuses
 from safetensors.torch import load_file, save_file
+from small_run import SMALL
 
 from azr_population.analysis.inputs import read_figures
 from azr_population.cli import main
@@ -30,33 +31,14 @@ from azr_population.runs.checkpoint import members_digest, steps
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 WORKERS = "azr_population.engines.workers"
-SMALL = [
-    "population=1t1s",
-    "population.batch_size=4",
-    "population.samples_per_task=2",
-    "task.types=[code_o]",
-    "eval.every=0",
-    "run.checkpoint_every=1",
-    "run.permanent_checkpoint_every=1",
-    "run.snapshot_every=1",
-    "engine.threads=1",
-    "referee.workers=1",
-]
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("runs") / "whole"
-    assert main(["train", *SMALL, "run.steps=2", f"run.dir={path}"]) == 0
-    return path
 
 
 @pytest.fixture
-def run(finished, tmp_path):
+def run(small_run, tmp_path):
     """A copy of a finished run of two steps, in a folder that has a neighbour."""
     (tmp_path / "victim").mkdir()
     (tmp_path / "victim" / "thesis.tex").write_text("precious")
-    yield shutil.copytree(finished, tmp_path / "run")
+    yield shutil.copytree(small_run, tmp_path / "run")
     assert (tmp_path / "victim" / "thesis.tex").read_text() == "precious"
 
 

@@ -2,17 +2,13 @@
 
 import pytest
 import torch
-from test_local_run import SMALL, records
+from test_local_run import records, train
 
 from azr_population.cli import main
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
 
 pytestmark = pytest.mark.integration
-
-
-def train(path, *overrides):
-    return main(["train", *SMALL, f"run.dir={path}", *overrides])
 
 
 @pytest.fixture(scope="module")
