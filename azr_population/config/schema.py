@@ -79,9 +79,11 @@ class Section(BaseModel):
 
 def unknown_key(kind: type[Section], key: str, prefix: str = "") -> UserError:
     """What is said of a key that a configuration does not have."""
-    near = difflib.get_close_matches(key, kind.keys(prefix), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(key.removeprefix(prefix), kind.keys(), n=1, cutoff=0.5)
     has = f"{prefix[:-1]} has {', '.join(kind.model_fields)}" if prefix else ""
-    hint = f"did you mean {near[0]}?" if near else has or "see azr-population train --config"
+    hint = (
+        f"did you mean {prefix}{near[0]}?" if near else has or "see azr-population train --config"
+    )
     return UserError(f"{key} is unknown; {hint}", key=key)
 
 
