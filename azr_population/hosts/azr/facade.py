@@ -76,8 +76,6 @@ class PopulationGroup:
         self._corrects = bool(settings.learner.importance_sampling_cap)
         self._pad_id = pad_id
         self.default = 0
-        self.generated: list[int] = []
-        """Tokens in each row of the last generation."""
         self._max_new_tokens = max_new_tokens
         self._validation_temperature = validation_temperature
         self._streams = streams
@@ -123,7 +121,6 @@ class PopulationGroup:
             return [completion for (completion,) in groups]
 
         written, width = self._by_row(slots, generate), self._max_new_tokens
-        self.generated = [min(len(one.token_ids), width) for one in written]
         responses = [one.token_ids for one in written]
         tensors = with_responses(prompts.batch, responses, width, self._pad_id)
         if self._corrects:
@@ -233,11 +230,6 @@ class PopulationGroup:
         engine, local = self._holder(slot)
         return engine.read(local)
 
-    def write_member(self, slot: int, adapter: Adapter) -> None:
-        """Replaces the member's factors and starts its optimizer afresh."""
-        engine, local = self._holder(slot)
-        engine.write(local, adapter)
-
     def evolve(
         self, slot: int, parents: Sequence[int], recipe: Mapping[str, Any], seed: int
     ) -> Making:
@@ -246,10 +238,6 @@ class PopulationGroup:
         engine, local = self._holder(slot)
         places = [parent - engine.group.first for parent in parents]
         return engine.call("evolve", local, places, dict(recipe), seed)[0]
-
-    def digests(self) -> dict[str, list[str]]:
-        """For each group the digest of its members on every rank; all of a group are equal."""
-        return {engine.group.name: engine.call("digest") for engine in self._engines}
 
     def _sampling(self, meta: Mapping[str, Any]) -> Sampling:
         if not meta.get("do_sample", True):

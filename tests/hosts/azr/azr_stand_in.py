@@ -161,7 +161,6 @@ class Workers:
     world_size = 1
 
     def __init__(self) -> None:
-        self.generated: list[int] = []
         self.routes: list[list[int]] = []
 
     @contextmanager
@@ -174,7 +173,6 @@ class Workers:
     def generate_sequences(self, prompts: Sequence[tuple[Row, int]]) -> Batch:
         """The answers of (row, sample)."""
         written = [row.answers[sample].completion.token_ids for row, sample in prompts]
-        self.generated = [len(ids) for ids in written]
         output = Batch([0] * len(written), written)
         self.then(output)
         return output

@@ -13,6 +13,7 @@ from azr_population.engines.workers.placement import PlacedGroup
 from azr_population.engines.workers.worker import WorkerSettings
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.runs.streams import Streams
+from azr_population.weights.adapter import Adapter
 
 MEMBERS = 4
 
@@ -54,6 +55,18 @@ def batch(group: PopulationGroup, slots: Sequence[int]) -> DataProto:
     width = whole.batch["responses"].shape[1]
     whole.batch["advantages"] = worth.unsqueeze(1).expand(-1, width).clone()
     return whole
+
+
+def write_member(group: PopulationGroup, slot: int, adapter: Adapter) -> None:
+    """Replaces the member's factors and starts its optimizer afresh."""
+    engine, local = group._holder(slot)
+    engine.write(local, adapter)
+
+
+def digests(group: PopulationGroup) -> list[str]:
+    """Of the members of a single group, on every rank."""
+    (engine,) = group._engines
+    return engine.call("digest")
 
 
 def largest_difference(one: PopulationGroup, other: PopulationGroup) -> float:

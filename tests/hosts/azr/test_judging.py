@@ -29,7 +29,6 @@ class Students:
         self.tokenizer = tokenizer
         self.shown, self.asked = ("output", "input") if kind == "code_i" else ("input", "output")
         self.routes: list[list[int]] = []
-        self.generated: list[int] = []
 
     @contextmanager
     def routed(self, slots: Sequence[int], then: Any = None) -> Iterator[Students]:
@@ -53,8 +52,7 @@ class Students:
             answer = (given - k if self.asked == "input" else given + k) if sample < k else -1
             reply = f"so </think> <answer>```{self.asked}\n{answer}\n```</answer>"
             written.append(self.tokenizer(reply)["input_ids"])
-        self.generated = [len(one) for one in written]
-        tensors = with_responses(prompts.batch, written, max(self.generated), 0)
+        tensors = with_responses(prompts.batch, written, max(map(len, written)), 0)
         self.then(DataProto.from_dict(tensors=tensors))
         return DataProto.from_dict(tensors=tensors)
 
