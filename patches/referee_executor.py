@@ -1,8 +1,8 @@
 """A stand-in for AZR's `PythonExecutor` that runs everything in the referee's sandbox.
 
-Same constructor, same methods, same return values (AZR a82124e, `utils/code_utils/
-python_executor.py`), so that an AZR run can use it in place of its own. It differs where AZR's is
-unsafe or wrong:
+Same constructor, same return values, and the methods that AZR calls (AZR a82124e,
+`utils/code_utils/python_executor.py`), so that an AZR run can use it in place of its own. It
+differs where AZR's is unsafe or wrong:
 
 - nothing is evaluated in the caller's process; a predicted output is compared as a literal;
 - predicted inputs must be literals, as the referee's rules say;
@@ -77,10 +77,6 @@ class RefereeExecutor:
         """`repr(f(inputs))` and `Done`, or '' and what went wrong."""
         source = _with_imports(code, imports)
         return self._scripts([(source, f"repr(f({inputs}))")])[0]
-
-    def validate_code(self, code: str, inputs: str, imports: Sequence[str] = ()) -> bool:
-        """Whether the program runs on the inputs."""
-        return "error" not in self.run_code(code, inputs, imports)[1].lower()
 
     def check_all(
         self,
