@@ -84,7 +84,8 @@ def keep_best_member(play: SelfPlay, directory: RunDirectory, records: StepRecor
         before = [line.get("eval/best") for line in directory.metrics() if line["step"] < play.step]
         best_before = max((score for score in before if score is not None), default=None)
         population, read = play.population, play.tools.engine.read
-        keep_best(scores, best_before, population, read, directory, base_of(play.config))
+        base = base_of(play.config.base)
+        keep_best(scores, best_before, population, read, directory, base)
 
 
 def take_snapshot(play: SelfPlay, directory: RunDirectory) -> None:
