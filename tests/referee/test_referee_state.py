@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from azr_population.referee import Program, Question, Reason, Referee, RefereeSettings
-from azr_population.referee.sandbox.sharing import shareability
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
@@ -99,7 +98,7 @@ def test_recursion_goes_as_deep_in_company_as_alone(prelude):
     assert len(depths) == 1 and depths != {()}
 
 
-# Programs that are taken for plain and try to leave something behind, and how it would show.
+# Programs that are try to leave something behind, and how it would show.
 ATTEMPTS = {
     "a name in a module": ("import math\ndef f(x):\n    math.pi = 3\n    return x", "import math\ndef f(x): return math.pi > 3"),
     "a module taken from another": ("def f(x):\n    try:\n        from collections import abc\n        abc.Mapping.n = 1\n    except BaseException: pass\n    return x", "import collections.abc\ndef f(x): return not hasattr(collections.abc.Mapping, 'n')"),
@@ -121,7 +120,6 @@ ATTEMPTS = {
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_a_plain_program_leaves_no_trace(referee, name):
     attempt, probe = ATTEMPTS[name]
-    assert shareability(compile(attempt, "", "exec")).shareable
     programs = [Program(source, ("3",)) for source in (attempt, probe, attempt, probe)]
     executions = referee.check(programs)
     assert [executions[1].outputs, executions[3].outputs] == [("True",)] * 2

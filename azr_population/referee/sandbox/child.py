@@ -84,7 +84,6 @@ class Runner:
         self.builtins["__import__"] = _guarded_import(modules)
         self.builtins["id"] = chance.salted_id
         self.facades = Facades(modules)
-        self.private_names = self.facades.private_names()
         self.shared_builtins = {name: self.builtins[name] for name in BUILTINS}
         self.shared_builtins["__name__"] = self.builtins["__name__"]  # of a class's module
         self.shared_builtins["__build_class__"] = builtins.__build_class__
@@ -157,7 +156,7 @@ class Runner:
         if program is None:
             if len(self.programs) >= _KEPT_PROGRAMS:
                 self.programs.clear()
-            program = compiled(work, self.banned_names, self.private_names)
+            program = compiled(work, self.banned_names)
             if program.status != wire.MEMORY:
                 self.programs[key] = program
         return program
@@ -172,7 +171,7 @@ class Runner:
         if whole:
             chance.enter(call.again)
         elif program.sharing.shareable and given.shareable:
-            self.facades.begin(program.sharing.sets_attributes)
+            self.facades.begin()
         else:
             return wire.ALONE, ""
         self.executed += 1

@@ -36,9 +36,7 @@ class Arguments(NamedTuple):
     shareable: bool = True
 
 
-def compiled(
-    work: wire.SandboxWork, banned_names: frozenset[str], private: frozenset[str]
-) -> Compiled:
+def compiled(work: wire.SandboxWork, banned_names: frozenset[str]) -> Compiled:
     """Compile a work's program, screen it, and see whether it is shareable."""
     source = "\n".join((*work.imports, work.source)) if work.imports else work.source
     try:
@@ -57,7 +55,7 @@ def compiled(
     banned = banned_names & named
     if banned:
         return Compiled(wire.BANNED, ", ".join(sorted(banned)))
-    sharing = shareability(code, private)
+    sharing = shareability(code)
     if sharing.shareable and not batchable(source, "typing" in named):
         sharing = _NOT_SHAREABLE
     return Compiled(wire.OK, source, code, sharing)

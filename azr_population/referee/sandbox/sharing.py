@@ -9,14 +9,14 @@ see to it.
 means:
 
 - of the builtins, none that looks into or changes the interpreter;
-- no name that begins with an underscore, but for `_`, `__`, private names of its own, and the
-  `__init__` that a class of its own defines;
-- no attribute that leads from a plain object to the interpreter (`gi_frame`, `format`, `mro`).
+- no name that begins with an underscore, but for `_`, `__` and the `__init__` that a class of its
+  own defines;
+- no attribute that leads from a plain object to the interpreter (`gi_frame`, `format`, `mro`);
+- not both imports and attributes that it sets: what it imports could keep them.
 
 `Facades` hands out modules: for each execution a new module object with the names below in it,
 which compute and keep nothing. No module itself, no list or dict of a module, no generator of
-random numbers. Where a program asks for more, it is executed in a child of its own. Attributes may
-be set on instances of its own classes; a program that sets any gets nothing that takes attributes.
+random numbers. Where a program asks for more, it is executed in a child of its own.
 
 `batchable` is about what the code alone does not show:
 
@@ -71,6 +71,7 @@ _NAMED_OPERATIONS = (
 )  # fmt: skip
 _OPERATIONS = frozenset(opcode.opmap[n] for n in _NAMED_OPERATIONS if n in opcode.opmap)
 _SETTING = frozenset(opcode.opmap[n] for n in ("STORE_ATTR", "DELETE_ATTR"))
+_IMPORT = opcode.opmap["IMPORT_NAME"]
 _SETS = frozenset(opcode.opmap[n] for n in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
 _HASHING = frozenset(("hash", "set", "frozenset"))
 _FORMATTING = ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE")
@@ -80,12 +81,10 @@ _VARIABLE_OPERATIONS = ("_NAME", "_GLOBAL", "_GLOBALS")  # the ends of LOAD_NAME
 
 
 class Shareability(NamedTuple):
-    """Whether a program is shareable; if so, whether it sets attributes, whether it has sets or
-    hashes, whose order or value may come from addresses, and whether it has these or writes objects
-    out."""
+    """Whether a program is shareable; if so, whether it has sets or hashes, whose order or value
+    may come from addresses, and whether it has these or writes objects out."""
 
     shareable: bool
-    sets_attributes: bool = False
     hashes: bool = False
     may_show_addresses: bool = False
 
@@ -95,8 +94,8 @@ def names(code: CodeType) -> frozenset[str]:
     return frozenset().union(*(inner.co_names for inner in _codes(code)))
 
 
-def shareability(code: CodeType, private: frozenset[str] = frozenset()) -> Shareability:
-    """See above. `private`: names with one underscore that what is handed out has, too."""
+def shareability(code: CodeType) -> Shareability:
+    """See above."""
     codes = _codes(code)
     named: set[str] = set()
     operations: set[int] = set()
@@ -105,20 +104,21 @@ def shareability(code: CodeType, private: frozenset[str] = frozenset()) -> Share
         operations.update(inner.co_code[::2])
     if not (_REFUSED.isdisjoint(named) and _OPERATIONS.isdisjoint(operations)):
         return Shareability(False)
+    if _IMPORT in operations and not _SETTING.isdisjoint(operations):
+        return Shareability(False)
     if any(_STAR in inner.co_consts for inner in codes):
         return Shareability(False)
     if any(name.startswith(_PREFIXES) for name in named):
         return Shareability(False)
-    questionable = {name for name in named if name in _OTHER_BUILTINS or name[:1] == "_"}
-    questionable -= {"_", "__"}
-    if questionable and not all(_harmless(inner, questionable, private) for inner in codes):
+    doubtful = {name for name in named if name in _OTHER_BUILTINS or name[:1] == "_"} - {"_", "__"}
+    if doubtful and not all(_harmless(inner, doubtful) for inner in codes):
         return Shareability(False)
     hashes = not (_SETS.isdisjoint(operations) and _HASHING.isdisjoint(named))
     writes = not (_FORMATS.isdisjoint(operations) and _WRITING.isdisjoint(named))
     writes = writes or any("%" in repr(inner.co_consts) for inner in codes)  # '%s' % f
     if hashes and any(map(_holds_nan, codes)):  # its hash is where it lies, and it lies still
         return Shareability(False)
-    return Shareability(True, not _SETTING.isdisjoint(operations), hashes, hashes or writes)
+    return Shareability(True, hashes, hashes or writes)
 
 
 def _codes(code: CodeType) -> list[CodeType]:
@@ -133,31 +133,16 @@ def _holds_nan(code: CodeType) -> bool:
     return any("nan" in repr(v) for v in code.co_consts if type(v) not in (str, bytes, CodeType))
 
 
-def _harmless(code: CodeType, questionable: set[str], private: frozenset[str]) -> bool:
-    """Whether names that look dangerous are not what they look like.
-
-    A builtin's name may be an attribute's (`re.compile`). A private name may be any but one of
-    `private`. Of those with two underscores there is what a class body defines, and `__future__`.
-    """
-    doubtful = set()
-    for name in questionable.intersection(code.co_names):
-        if name[:1] != "_" or name[:2] == "__":
-            doubtful.add(name)
-        elif name in private:
-            return False
-    if not doubtful:
-        return True
+def _harmless(code: CodeType, doubtful: set[str]) -> bool:
+    """Whether the doubtful names are only those that a class body defines, as variables, and
+    `__future__`."""
     for step in dis.get_instructions(code):
-        name = step.argval
-        if type(name) is not str or name not in doubtful or step.opcode not in dis.hasname:
+        if step.opcode not in dis.hasname or step.argval not in doubtful:
             continue
         if step.opname == "IMPORT_NAME":
-            if name.startswith("_") and name != _FUTURE:
+            if step.argval != _FUTURE:
                 return False
-        elif step.opname.endswith(_VARIABLE_OPERATIONS):
-            if name not in _CLASS_NAMES:
-                return False
-        elif name.startswith("_"):  # an attribute
+        elif step.argval not in _CLASS_NAMES or not step.opname.endswith(_VARIABLE_OPERATIONS):
             return False
     return True
 
@@ -200,10 +185,8 @@ class Facades:
         self.refused = False
         """Whether the present execution asked for something that it does not get."""
         self._contents: dict[str, dict[str, Any]] = {}
-        self._fixed: dict[str, dict[str, Any]] = {}
         self._open: dict[str, ModuleType] = {}
-        self._source = self._contents
-        for name in sorted({*allowed, "__future__"} & _IMPORTABLE.keys()):
+        for name in sorted({*allowed, _FUTURE} & _IMPORTABLE.keys()):
             module = sys.modules[name]
             head = {
                 "__doc__": module.__doc__,
@@ -217,23 +200,11 @@ class Facades:
                 n: getattr(module, n) for n in _IMPORTABLE[name].split() if hasattr(module, n)
             }
             self._contents[name] = {**head, **values}
-            fixed = {n: value for n, value in values.items() if not _takes_attributes(value)}
-            self._fixed[name] = {**head, **fixed}
 
-    def private_names(self) -> frozenset[str]:
-        """The names with one underscore that something handed out has."""
-        private: set[str] = set()
-        for contents in self._contents.values():
-            for value in contents.values():
-                for thing in (value, type(value), getattr(value, "__origin__", None)):
-                    private.update(n for n in dir(thing) if n[0] == "_" and n[:2] != "__")
-        return frozenset(private)
-
-    def begin(self, fixed: bool) -> None:
-        """Start an execution; with `fixed`, only what takes no attributes is handed out."""
+    def begin(self) -> None:
+        """Start an execution."""
         self.refused = False
         self._open = {}
-        self._source = self._fixed if fixed else self._contents
 
     def importer(self) -> Callable[..., ModuleType]:
         """The `__import__` of shareable programs."""
@@ -244,7 +215,7 @@ class Facades:
             module = self._open.get(name)
             if module is not None and level == 0:
                 return module
-            contents = self._source.get(name) if level == 0 else None
+            contents = self._contents.get(name) if level == 0 else None
             if contents is None:
                 self._refuse(name)
             module = ModuleType(name)
@@ -261,17 +232,6 @@ class Facades:
         # Not an AttributeError: on that, `from m import n` would look for the real module `m.n`.
         self.refused = True
         raise ImportError(f"programs that share a child do not get {name}")
-
-
-def _takes_attributes(value: Any) -> bool:
-    """Whether an attribute could be set on a value; for `typing.Deque`, on what it stands for."""
-    value = getattr(value, "__origin__", value)
-    try:
-        value.referee = None
-    except (AttributeError, TypeError):
-        return False
-    del value.referee
-    return True
 
 
 _NARROW = frozenset(
