@@ -1,23 +1,32 @@
-"""How a problem is asked, by name, in the words that published figures go by.
+"""How a problem is asked, and how its answer is found, by name, as published figures go by.
 
 The words are those of AZR's evaluation (evaluation/ of its repository), of evalplus and of
 LiveCodeBench.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from azr_population.domains.puzzles.formats import ChatPuzzles
-from azr_population.domains.puzzles.grammar import puzzle_task
+from azr_population.domains.puzzles.grammar import PUZZLE, puzzle_task
 from azr_population.errors import UserError
 from azr_population.evals.benchmarks import (
     BENCHMARKS,
     ContestProblem,
     FunctionProblem,
     MathProblem,
+    Problem,
     PuzzleProblem,
+    last_boxed,
 )
+from azr_population.evals.grading.rules import evalplus_module
+
+_DISPLAY = re.compile(r"\\\[(.*?)\\\]")
+_NUMBER = re.compile(r"-?\d*\.?\d+")
+_PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_ANSWER_IS = ("he answer is", "final answer is")
 
 
 @dataclass(frozen=True)
@@ -42,8 +51,8 @@ class PromptTemplate:
 
     make: Callable[[Any], Prompt]
     """Prompt of a problem."""
-    answer_parser: str
-    """Of `grading.answers.PARSERS`."""
+    parse: Callable[[Problem, str], str]
+    """The answer in a completion; '' where there is none."""
     source: str
 
 
@@ -167,17 +176,66 @@ def _starter(problem: ContestProblem, heading: str) -> str:
     )
 
 
+def tagged(problem: Problem, completion: str) -> str:
+    """AZR's rule for its own prompts: the last box inside the last <answer>; or what is in that
+    <answer>; without the tag the last box, or the first displayed formula."""
+    if "<answer>" in completion:
+        inside = completion.split("<answer>")[-1].split("</answer>")[0].strip()
+        return last_boxed(inside) if "boxed" in inside else inside
+    if "boxed" in completion:
+        return last_boxed(completion)
+    displayed = _DISPLAY.search(completion)
+    return displayed.group(1).strip() if displayed else ""
+
+
+def boxed_or_last_number(problem: Problem, completion: str) -> str:
+    """The usual rule: the last box; or what follows "the answer is"; or the last number."""
+    if "boxed" in completion:
+        return last_boxed(completion)
+    for phrase in _ANSWER_IS:
+        if phrase in completion:
+            return completion.split(phrase)[-1].strip().split("\n")[0].strip().strip(":.").strip()
+    numbers = _NUMBER.findall(completion.replace(",", ""))
+    return numbers[-1] if numbers else ""
+
+
+def last_python_block(problem: Problem, completion: str) -> str:
+    """LiveCodeBench's rule for AZR: the last fenced python block of the <answer>; or all of it."""
+    answer = completion.split("<answer>")[-1].split("</answer>")[0].strip()
+    blocks = _PYTHON.findall(answer)
+    return blocks[-1] if blocks else answer
+
+
+def last_fence(problem: Problem, completion: str) -> str:
+    """LiveCodeBench's rule for chat models: what stands between the last two fences."""
+    lines = completion.split("\n")
+    fences = [number for number, line in enumerate(lines) if "```" in line]
+    return "\n".join(lines[fences[-2] + 1 : fences[-1]]) if len(fences) > 1 else ""
+
+
+def sanitized(problem: Problem, completion: str) -> str:
+    """evalplus's rule: the longest part that parses, of it what the function needs."""
+    assert isinstance(problem, FunctionProblem)
+    sanitize = evalplus_module("evalplus.sanitize", "sanitize").sanitize
+    return str(sanitize(completion, problem.entry_point))
+
+
+def last_answer_block(problem: Problem, completion: str) -> str:
+    """The last fenced block named answer."""
+    return ChatPuzzles().parse_answer(PUZZLE, completion) or ""
+
+
 TEMPLATES = {
-    "azr": PromptTemplate(_azr(_THINK, ""), "tagged", f"{_MATH_EVAL}: azr (its base models)"),
+    "azr": PromptTemplate(_azr(_THINK, ""), tagged, f"{_MATH_EVAL}: azr (its base models)"),
     "azr_boxed": PromptTemplate(
-        _azr(_THINK + _BOX, ""), "tagged", f"{_MATH_EVAL}: azr_boxed (its coder models)"
+        _azr(_THINK + _BOX, ""), tagged, f"{_MATH_EVAL}: azr_boxed (its coder models)"
     ),
-    "azr_think": PromptTemplate(_azr(_THINK, " <think>"), "tagged", f"{_MATH_EVAL}: azr_think"),
-    "boxed": PromptTemplate(_boxed, "boxed_or_last_number", f"{_MATH_EVAL}: qwen-boxed, as chat"),
-    "cot": PromptTemplate(_cot, "boxed_or_last_number", f"{_MATH_EVAL}: cot"),
-    "puzzle": PromptTemplate(_puzzle, "puzzle", "ours: the prompt of the domain puzzles"),
-    "evalplus": PromptTemplate(_evalplus, "evalplus", "evalplus 0.3.1, evalplus/codegen.py"),
-    "livecodebench_azr": PromptTemplate(_livecodebench_azr, "last_python_block", f"{_LCB}: azr"),
-    "livecodebench": PromptTemplate(_livecodebench, "last_fence", f"{_LCB}: generic chat"),
+    "azr_think": PromptTemplate(_azr(_THINK, " <think>"), tagged, f"{_MATH_EVAL}: azr_think"),
+    "boxed": PromptTemplate(_boxed, boxed_or_last_number, f"{_MATH_EVAL}: qwen-boxed, as chat"),
+    "cot": PromptTemplate(_cot, boxed_or_last_number, f"{_MATH_EVAL}: cot"),
+    "puzzle": PromptTemplate(_puzzle, last_answer_block, "ours: the prompt of the domain puzzles"),
+    "evalplus": PromptTemplate(_evalplus, sanitized, "evalplus 0.3.1, evalplus/codegen.py"),
+    "livecodebench_azr": PromptTemplate(_livecodebench_azr, last_python_block, f"{_LCB}: azr"),
+    "livecodebench": PromptTemplate(_livecodebench, last_fence, f"{_LCB}: generic chat"),
 }
 """By name."""

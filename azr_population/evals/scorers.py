@@ -1,7 +1,7 @@
 """Inspect's scorers: programs in the referee, mathematics by math-verify, tasks by their domain."""
 
 import atexit
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import cache, cached_property
 from typing import Any
@@ -22,12 +22,11 @@ from azr_population.evals.benchmarks import (
     PuzzleProblem,
     read_benchmark,
 )
-from azr_population.evals.grading.answers import PARSERS
 from azr_population.evals.grading.contests import judge_contests
 from azr_population.evals.grading.functions import FunctionJudge, References
 from azr_population.evals.grading.mathematics import Workers, grade_answers
 from azr_population.evals.grading.sandbox import NO_ANSWER, PASSED, WRONG, EvalVerdict
-from azr_population.evals.prompts import find_template
+from azr_population.evals.prompts import find_template, sanitized
 from azr_population.referee import Reason, Referee, RefereeSettings
 
 _BATCH = 64
@@ -40,6 +39,7 @@ _PUZZLE = PuzzleProblem("proof", "def sat(x):\n    return x > 0 and x * x == 136
 
 
 Completion = tuple[Problem, str]
+Parser = Callable[[Problem, str], str]
 
 
 class Graders:
@@ -51,17 +51,17 @@ class Graders:
         self._stack = ExitStack()
         self.close = self._stack.close
 
-    def grade(self, parser: str, completions: Sequence[Completion]) -> list[EvalVerdict]:
+    def grade(self, parser: Parser, completions: Sequence[Completion]) -> list[EvalVerdict]:
         """Verdicts on completions for problems of one benchmark, in order."""
         answers = self.parse(parser, completions)
         return self.judge([(p, a) for (p, _), a in zip(completions, answers, strict=True)])
 
-    def parse(self, parser: str, completions: Sequence[Completion]) -> list[str]:
+    def parse(self, parser: Parser, completions: Sequence[Completion]) -> list[str]:
         """The answers that completions give; '' where there is none."""
-        if parser != "evalplus":
-            return [PARSERS[parser](problem, text) for problem, text in completions]
+        if parser is not sanitized:
+            return [parser(problem, text) for problem, text in completions]
         # It parses what the model wrote, again and again.
-        return [answer or "" for answer in self.workers.map(PARSERS[parser], completions)]
+        return [answer or "" for answer in self.workers.map(parser, completions)]
 
     def judge(self, answers: Sequence[tuple[Any, str]]) -> list[EvalVerdict]:
         """Verdicts on answers to problems of one kind, in order."""
@@ -117,7 +117,7 @@ def graders() -> Graders:
 
 
 @cache
-def _batcher(parser: str, benchmark: str) -> Batcher[Completion, EvalVerdict]:
+def _batcher(parser: Parser, benchmark: str) -> Batcher[Completion, EvalVerdict]:
     """Of one kind of problems: a batch has one grader."""
     return Batcher(lambda asked: graders().grade(parser, asked), _BATCH)
 
@@ -126,7 +126,7 @@ def _batcher(parser: str, benchmark: str) -> Batcher[Completion, EvalVerdict]:
 def answers(benchmark: str, data: str = "", prompt: str = "") -> Scorer:
     """Scores answers to a benchmark's problems, by its own rules."""
     problems = {problem.id: problem for problem in read_benchmark(benchmark, data).problems}
-    batcher = _batcher(find_template(prompt, benchmark).answer_parser, benchmark)
+    batcher = _batcher(find_template(prompt, benchmark).parse, benchmark)
 
     async def score(state: TaskState, target: Target) -> Score:
         problem = problems[str(state.sample_id)]
@@ -170,7 +170,7 @@ def check_grader(benchmark: str, data: str = "", prompt: str = "") -> None:
     """Lets a benchmark's grader judge known answers to its first problems before anything is asked:
     right ones must pass, spoilt ones fail. Raises UserError where it does not, or cannot judge."""
     problems = read_benchmark(benchmark, data).problems[:_FEW]
-    parser = find_template(prompt, benchmark).answer_parser
+    parser = find_template(prompt, benchmark).parse
     known = [one for problem in problems for one in _known_answers(problem)]
     if not all(graders().parse(parser, [(problem, text) for problem, _, _, text in known])):
         raise _broken(benchmark, "reads no answer in a completion that has one")

@@ -37,7 +37,7 @@ class Program:
     """A program that defines `f`, and inputs to run it on.
 
     `inputs` are argument lists as source text, e.g. `"[1, 2], 'a'"`. `imports` are import
-    statements put before the source. `banned` and `statements`: see `sandbox.screening.screen`.
+    statements put before the source. `banned` and `statements`: see `sandbox.program.screen`.
     """
 
     source: str
@@ -100,16 +100,6 @@ class Grade:
     accuracy: float
     reason: Reason
     detail: str = ""
-
-    def score(self, rule: str = "binary") -> float:
-        """AZR's three rules for code_f: `binary`, `accuracy` or `if_one_correct`."""
-        if rule == "accuracy":
-            return self.accuracy
-        if rule == "binary":
-            return float(self.accuracy == 1.0)
-        if rule == "if_one_correct":
-            return float(self.accuracy > 0.0)
-        raise ValueError(f"unknown rule {rule!r}: one of binary, accuracy, if_one_correct")
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ import needs
 import pytest
 
 from azr_population.evals.benchmarks import FunctionProblem, last_boxed
-from azr_population.evals.grading.answers import (
-    PARSERS,
+from azr_population.evals.prompts import (
     boxed_or_last_number,
     last_fence,
     last_python_block,
+    sanitized,
     tagged,
 )
 
@@ -46,7 +46,7 @@ def test_the_last_box(text, answer):
     ],
 )
 def test_azr_s_rule(text, answer):
-    assert tagged(text) == answer
+    assert tagged(None, text) == answer
 
 
 @pytest.mark.parametrize(
@@ -60,21 +60,21 @@ def test_azr_s_rule(text, answer):
     ],
 )
 def test_the_usual_rule(text, answer):
-    assert boxed_or_last_number(text) == answer
+    assert boxed_or_last_number(None, text) == answer
 
 
 def test_programs():
     text = (
         "<think>```python\nno\n```</think><answer>```python\nx = 1\n```\nor\n```python\ny = 2\n```"
     )
-    assert last_python_block(text) == "y = 2\n"
-    assert last_python_block("x = 3") == "x = 3"
-    assert last_fence("a\n```python\nx = 1\n```\nb\n```\ny = 2\n```") == "y = 2"
-    assert last_fence("no fence") == ""
+    assert last_python_block(None, text) == "y = 2\n"
+    assert last_python_block(None, "x = 3") == "x = 3"
+    assert last_fence(None, "a\n```python\nx = 1\n```\nb\n```\ny = 2\n```") == "y = 2"
+    assert last_fence(None, "no fence") == ""
 
 
 def test_evalplus_rule_takes_what_the_function_needs():
     needs.module("evalplus", "-e '.[eval]'")
     problem = FunctionProblem("p", "", "f", "")
     needed = "import math\ndef g():\n    return 1\ndef f(x):\n    return g()"
-    assert PARSERS["evalplus"](problem, f"Sure!\n```python\n{needed}\nf(1)\n```") == needed
+    assert sanitized(problem, f"Sure!\n```python\n{needed}\nf(1)\n```") == needed

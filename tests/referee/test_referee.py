@@ -132,11 +132,6 @@ def test_grades_of_functions(referee):
     assert [str(grade.reason) for grade in grades] == [
         "solved", "error", "wrong", "syntax_error", "wrong",
     ]  # fmt: skip
-    rules = ("binary", "accuracy", "if_one_correct")
-    assert [grades[1].score(rule) for rule in rules] == [0.0, 0.75, 1.0]
-    assert [grades[3].score(rule) for rule in rules] == [0.0, 0.0, 0.0]
-    with pytest.raises(ValueError, match="unknown rule 'best'"):
-        grades[0].score("best")
 
 
 def test_judging_computes_the_gold_outputs(referee):

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from azr_population.referee.sandbox import kernel, seccomp
-from azr_population.referee.sandbox.syscalls import MACHINES, NUMBERS, number
+from azr_population.referee.sandbox.seccomp import MACHINES, NUMBERS, number
 
 
 def decide(

@@ -11,9 +11,8 @@ from typing import ClassVar
 from azr_population.domains.code.domain import ProgramDomain
 from azr_population.domains.code.source import NOT_FINITE, is_finite, read_program
 from azr_population.domains.domain import UNSTEADY, Rules, draw_task
-from azr_population.domains.puzzles.candidates import candidates
 from azr_population.domains.puzzles.formats import FORMATS
-from azr_population.domains.puzzles.grammar import PUZZLE, make, puzzle_task
+from azr_population.domains.puzzles.grammar import PUZZLE, candidates, make, puzzle_task
 from azr_population.domains.puzzles.measures import MEASURES, SPACE, measure
 from azr_population.domains.puzzles.p3 import read_p3, with_witnesses
 from azr_population.domains.task import Proposal, Task

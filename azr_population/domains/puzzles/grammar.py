@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from azr_population.domains.puzzles.candidates import candidates
+from azr_population.domains.code.source import literal, read_program
 from azr_population.domains.task import Task
 
 PUZZLE = "puzzle"
@@ -141,3 +141,37 @@ MAKERS: tuple[Callable[[Random], Made], ...] = (
     *(_divides, _digit_sum, _two_numbers, _diophantine, _text, _list),
 )
 WEIGHTS = (14, 6, 8, 8, 10, 8, 6, 10, 10, 8, 8, 8)
+
+
+ALWAYS = (
+    *("0", "''", "[]", "True"),  # first, one of a kind
+    *map(str, (*range(1, 11), *range(-1, -11, -1), 100, 1000, 0.5)),
+    *("False", "None", "'a'", "' '", "'0'", "'1'", "'ab'", "'abc'", "'hello'"),
+    *("[0]", "[1]", "[0, 0]", "[1, 1]", "[0, 1]", "[1, 2]", "[1, 2, 3]", "['']", "[[]]"),
+    *("()", "(0, 0)", "(1, 2)", "{}", "{0}"),
+)
+MAX_WRITTEN = 40
+"""Literals of a program that are tried, the first ones."""
+
+_LITERALS = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.UnaryOp)
+
+
+def candidates(program: str) -> list[str]:
+    """Answers that take no thought, as text; the same for the same program. A puzzle that one of
+    them solves is none.
+
+    They are what somebody would write who has not read the puzzle, or has only copied from it:
+    small numbers and powers of ten, empty and shortest texts and collections, and every literal
+    that stands in the program, the defaults of `sat` among them. Five in a hundred blind guesses at
+    a number are right of one number in 21; so few small numbers that are not tried would say
+    nothing.
+    """
+    return list(dict.fromkeys((*ALWAYS, *_written(program)[:MAX_WRITTEN])))
+
+
+def _written(program: str) -> list[str]:
+    """The literals in the text, as `repr` writes them."""
+    tree = read_program(program).tree
+    nodes = ast.walk(tree) if tree else ()
+    texts = (literal(node) for node in nodes if isinstance(node, _LITERALS))
+    return [text for text in texts if text is not None]

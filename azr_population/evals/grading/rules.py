@@ -15,6 +15,8 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from azr_population.errors import UserError
 from azr_population.evals.benchmarks import FunctionProblem
 from azr_population.evals.grading.sandboxed import text_digest
@@ -127,14 +129,11 @@ def _is_right(
             exact = exact or _both(output, right, _same_set)
         elif name in special.MBPP_OUTPUT_NOT_NONE_TASKS:
             is_there = right.text != "None"
-            told = output.text if output.kind == "text" else ""
-            return is_there == (told != "None" if told not in _BOOLS else told == "True")
+            text = output.text if output.kind == "text" else ""
+            return is_there == (text == "True" if text in ("True", "False") else text != "None")
     if exact or atol == 0:
         return exact
-    return _both(output, right, lambda a, b: type(a) is type(b) and _close(a, b, atol))
-
-
-_BOOLS = ("True", "False")
+    return _both(output, right, lambda a, b: type(a) is type(b) and _near(a, b, atol, 1e-07))
 
 
 def _both(output: SolutionOutput, right: SolutionOutput, rule: Callable[[Any, Any], bool]) -> bool:
@@ -151,28 +150,13 @@ def _same_set(output: Any, right: Any) -> bool:
     return mine == set(right)
 
 
-def _close(output: Any, right: Any, atol: float) -> bool:
-    """`np.allclose` as evalplus calls it, where the shapes agree too: it would broadcast."""
-    if isinstance(right, (list, tuple)):
-        return (
-            isinstance(output, (list, tuple))
-            and len(output) == len(right)
-            and all(_close(one, other, atol) for one, other in zip(output, right, strict=True))
-        )
-    return _near(output, right, atol + 1e-07 * abs(right)) if _is_number(right) else False
-
-
-def _near(output: Any, right: Any, within: float) -> bool:
-    if not _is_number(output):
-        return False
+def _near(output: Any, right: Any, atol: float, rtol: float = 0.0) -> bool:
+    """`np.allclose`, where the shapes agree too: it would broadcast."""
     try:
-        return bool(output == right or abs(output - right) <= within)
-    except OverflowError:  # a whole number beyond all floats
+        same_shape = np.shape(output) == np.shape(right)
+        return same_shape and bool(np.allclose(output, right, rtol=rtol, atol=atol))
+    except (TypeError, ValueError, OverflowError):  # no numbers, ragged, beyond all floats
         return False
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, complex))
 
 
 def _is_zero(special: ModuleType, coefficients: Sequence[Any], output: Any, atol: float) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from . import addresses, chance, literal, wire
+from . import chance, literal, wire
 from .program import Arguments, Compiled, arguments, compiled, describe, evaluated
 from .region import Region
 from .sharing import BUILTINS, Facades
@@ -77,7 +77,7 @@ class Runner:
         sys.stdout = sys.stderr = self.sink = _Sink()
         self.banned_names = banned_names
         self.max_output = max_output
-        self.ranges = addresses.mapped()
+        self.ranges = chance.mapped_addresses()
         self.builtins = dict(vars(builtins))
         for name in _HIDDEN_BUILTINS:
             self.builtins.pop(name, None)
@@ -196,7 +196,7 @@ class Runner:
                 return wire.ALONE, ""
         if status == wire.OK and " at 0x" in text and call.kind != wire.SCRIPT:
             source = program.text + call.arguments
-            if addresses.shown(text, self.ranges, source):
+            if chance.shows_address(text, self.ranges, source):
                 return wire.NOT_LITERAL, "the output shows a memory address"
         return status, text
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from . import seccomp
-from .syscalls import LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF
+from .seccomp import LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF
 
 _libc = ctypes.CDLL(None, use_errno=True)
 if hasattr(_libc, "prctl"):  # Linux. Ready-made conversions: each child calls it twice

@@ -17,8 +17,6 @@ REPORT = struct.Struct("<BiII")
 frames in bytes."""
 FRAME = struct.Struct("<IBI")
 """Number of the call, its status, length of its text in bytes."""
-PROGRAM = 0xFFFFFFFF
-"""In a frame, instead of a call's number: the status is the whole program's."""
 INBOX_BYTES = 1 << 20
 """The longest body that the resident child takes."""
 

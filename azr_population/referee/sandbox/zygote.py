@@ -98,7 +98,6 @@ def _warm(options: dict[str, Any]) -> child.Runner:
     for name in _ENCODINGS:
         "".encode(name) if name not in ("hex_codec", "base64_codec", "rot_13") else None
         importlib.import_module(f"encodings.{name}")
-    importlib.import_module(f"{__package__}.screening")
     chance.install()
     return child.Runner(
         frozenset(allowed),

@@ -15,8 +15,8 @@ from azr_population.domains.code.source import is_finite, read_program
 from azr_population.domains.code.task_types import Proposal, TaskType
 from azr_population.domains.code.validity import HeldOutPrograms, accept, refuse_before
 from azr_population.domains.code_e.named_error import naming
-from azr_population.domains.puzzles.candidates import candidates
 from azr_population.domains.puzzles.domain import Puzzles
+from azr_population.domains.puzzles.grammar import candidates
 from azr_population.method.record import shorten
 from azr_population.printable import printable, shareable
 

@@ -7,7 +7,7 @@ import pytest
 from azr_population.domains.code import complexity
 from azr_population.domains.code.source import arguments, fingerprint, literal, read_program
 from azr_population.domains.code.validity import HeldOutPrograms, reads_a_parameter
-from azr_population.domains.puzzles import candidates, measures
+from azr_population.domains.puzzles import grammar, measures
 
 HEADER = "def f(x):\n    return "
 ODD = {
@@ -57,7 +57,7 @@ def test_an_odd_program_is_read_by_all(program):
     values = complexity.point({"program": program, "inputs": [program, "1"], "outputs": [program]})
     assert values is None or len(values) == len(complexity.DESCRIPTORS)
     assert {type(value) for value in measures.measure(program).values()} <= {float}
-    assert len(candidates.candidates(program)) >= len(candidates.ALWAYS)
+    assert len(grammar.candidates(program)) >= len(grammar.ALWAYS)
     reads_a_parameter(program)
     assert all(text is None or isinstance(text, str) for text in map(literal, arguments(program)))
 

@@ -66,7 +66,7 @@ def test_as_a_benchmark_every_answer_that_sat_takes_is_right(file):
         for problem, answer in zip(problems, answers, strict=True)
     ]
     scorers.check_grader("p3", str(file.parent))
-    verdicts = scorers.graders().grade("puzzle", asked)
+    verdicts = scorers.graders().grade(template.parse, asked)
     assert [verdict.reason for verdict in verdicts] == [
         "passed", "passed", "passed", "wrong", "no answer",
     ]  # fmt: skip

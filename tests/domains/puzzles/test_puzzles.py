@@ -8,8 +8,8 @@ import pytest
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.domain import is_held_out
 from azr_population.domains.known import find_domain
-from azr_population.domains.puzzles.candidates import candidates
 from azr_population.domains.puzzles.domain import Puzzles
+from azr_population.domains.puzzles.grammar import candidates
 from azr_population.domains.task import Proposal, Task
 from azr_population.referee import Referee, RefereeSettings
 
