@@ -101,7 +101,7 @@ def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> 
     """Run the tasks; returns the figures."""
     descriptors = len(os.listdir("/proc/self/fd"))
     referee = Referee(RefereeSettings(workers=workers, timeout=1.0, memory_mb=64, share=share))
-    pool = referee._pool
+    pool = referee
     done = threading.Event()
     kills: Counter[str] = Counter()
 

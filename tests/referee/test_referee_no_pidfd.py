@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from azr_population.referee import Program, Reason, Referee, RefereeSettings, worker
-from azr_population.referee.sandbox import layers
+from azr_population.referee import Program, Reason, Referee, RefereeSettings, zygote_handle
+from azr_population.referee.sandbox import layers, wire
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
@@ -21,7 +21,7 @@ SPIN = "def f(x):\n    while True: pass"
     ["del os.pidfd_open", "def none(pid): raise OSError(38, 'none')\nos.pidfd_open = none"],
 )
 def test_verdicts_and_deadlines_hold(monkeypatch, without):
-    monkeypatch.setattr(worker, "_BOOT", f"import os\n{without}\n{worker._BOOT}")
+    monkeypatch.setattr(zygote_handle, "_BOOT", f"import os\n{without}\n{zygote_handle._BOOT}")
     settings = RefereeSettings(
         workers=1, timeout=0.5, memory_mb=64, modules=("os",), banned_names=()
     )
@@ -48,11 +48,13 @@ def test_verdicts_and_deadlines_hold(monkeypatch, without):
 
 
 def test_a_zygote_without_pidfd_ends_with_its_trainer(monkeypatch):
-    monkeypatch.setattr(worker, "_BOOT", f"import os\ndel os.pidfd_open\n{worker._BOOT}")
-    zygote = worker.Worker(RefereeSettings(workers=1, timeout=30.0))
+    monkeypatch.setattr(
+        zygote_handle, "_BOOT", f"import os\ndel os.pidfd_open\n{zygote_handle._BOOT}"
+    )
+    zygote = zygote_handle.Worker(RefereeSettings(workers=1, timeout=30.0))
     zygote.greet()
-    work = worker.wire.SandboxWork(SPIN, (worker.wire.Call(worker.wire.EXPRESSION, "0"),))
-    zygote.send(worker.wire.pack([work], 30.0, 30.0))
+    work = wire.SandboxWork(SPIN, (wire.Call(wire.EXPRESSION, "0"),))
+    zygote.send(wire.pack([work], 30.0, 30.0))
     zygote.sock.close()  # as a trainer's death does
     assert zygote.process.wait(timeout=10) == 0
     zygote.close()

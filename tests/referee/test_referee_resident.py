@@ -14,9 +14,8 @@ from azr_population.referee import (
     Reason,
     Referee,
     RefereeSettings,
-    pool,
 )
-from azr_population.referee.jobs import PendingWork
+from azr_population.referee.jobs import Job, PendingWork
 from azr_population.referee.sandbox import child, wire
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
@@ -28,13 +27,13 @@ SPIN = "def f(x):\n    while True: pass"
 def jobs(monkeypatch):
     """(resident, calls) of every job that goes to a worker."""
     sent = []
-    packed = pool.Job.packed
+    packed = Job.packed
 
     def noting(job, settings):
         sent.append((job.resident, len(job.order)))
         return packed(job, settings)
 
-    monkeypatch.setattr(pool.Job, "packed", noting)
+    monkeypatch.setattr(Job, "packed", noting)
     return sent
 
 
@@ -45,7 +44,7 @@ def constant(n: int) -> Program:
 def residents(referee: Referee) -> set[int]:
     """The children of the workers that have done something."""
     found = set()
-    for seat in referee._pool._seats:
+    for seat in referee._seats:
         pid = seat.worker.process.pid
         with open(f"/proc/{pid}/task/{pid}/children") as file:
             found |= {int(number) for number in file.read().split()}

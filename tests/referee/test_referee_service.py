@@ -59,7 +59,7 @@ def children_of(pid: int) -> list[int]:
 def test_killed_workers_and_children_lose_nothing():
     programs = [Program("def f(x): return sum(range(9000)) * 0 + x", (str(n),)) for n in range(400)]
     with Referee(RefereeSettings(workers=2, timeout=5.0)) as referee:
-        seats = referee._pool._seats
+        seats = referee._seats
         done = threading.Event()
         killed = []
 
@@ -102,7 +102,7 @@ def test_an_abandoned_stream_leaves_a_working_referee():
 def test_closing_ends_every_process_and_descriptor():
     before = set(os.listdir("/proc/self/fd"))
     referee = Referee(RefereeSettings(workers=2))
-    pids = [seat.worker.process.pid for seat in referee._pool._seats]
+    pids = [seat.worker.process.pid for seat in referee._seats]
     assert plus_one(referee).valid
     referee.close()
     referee.close()
@@ -159,7 +159,7 @@ def test_workers_end_with_the_trainer():
     script = (
         "import os, time\nfrom azr_population.referee import *\n"
         "referee = Referee(RefereeSettings(workers=2, timeout=60.0))\n"
-        "print(*[seat.worker.process.pid for seat in referee._pool._seats], flush=True)\n"
+        "print(*[seat.worker.process.pid for seat in referee._seats], flush=True)\n"
         "referee.check([Program('def f(x):\\n while True: pass', ('1',))])"
     )
     trainer = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
@@ -206,7 +206,7 @@ def test_a_signal_from_outside_changes_no_verdict(name):
     sent: list[int] = []
 
     def interfere() -> None:
-        worker = referee._pool._seats[0].worker.process.pid
+        worker = referee._seats[0].worker.process.pid
         while not sent and not done.is_set():
             for child in children_of(worker):
                 if computes(child):
