@@ -16,7 +16,7 @@ class TaskBuffer:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._tasks: list[Task] = []
-        self._known: set[Task] = set()
+        self._present: set[Task] = set()
         self.added = 0
         """Tasks that were ever added, those that have left included."""
 
@@ -24,7 +24,7 @@ class TaskBuffer:
         return len(self._tasks)
 
     def __contains__(self, task: object) -> bool:
-        return task in self._known
+        return task in self._present
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self._tasks)
@@ -32,7 +32,7 @@ class TaskBuffer:
     def add(self, task: Task, generator: np.random.Generator) -> None:
         """Puts a new task in. Where the buffer is full, `generator` draws which task leaves it,
         this one or an older one."""
-        if task in self._known:
+        if task in self._present:
             return
         self.added += 1
         if len(self._tasks) < self._capacity:
@@ -41,9 +41,9 @@ class TaskBuffer:
             place = int(generator.integers(self.added))
             if place >= self._capacity:
                 return
-            self._known.remove(self._tasks[place])
+            self._present.remove(self._tasks[place])
             self._tasks[place] = task
-        self._known.add(task)
+        self._present.add(task)
 
     def sample(
         self, count: int, generator: np.random.Generator, type: str | None = None
@@ -62,5 +62,5 @@ class TaskBuffer:
     def load_state(self, state: Mapping[str, Any]) -> None:
         """The inverse of `state`."""
         self._tasks = [task_from_dict(fields) for fields in state["tasks"]]
-        self._known = set(self._tasks)
+        self._present = set(self._tasks)
         self.added = state["added"]

@@ -201,9 +201,9 @@ def draw_task(make: Callable[[Random], Task | None], rng: Random, held_out: bool
             return task
 
 
-def _one_of(key: str, value: str, known: Iterable[str]) -> None:
-    if value not in known:
+def _one_of(key: str, value: str, choices: Iterable[str]) -> None:
+    if value not in choices:
         raise UserError(
-            f"{key}={value} is unknown; choose from {', '.join(sorted(known)) or 'none'}",
+            f"{key}={value} is unknown; choose from {', '.join(sorted(choices)) or 'none'}",
             key=key,
         )

@@ -28,14 +28,14 @@ def pieces(text: str, marks: Sequence[str]) -> list[Piece]:
         mark = re.compile("|".join(map(re.escape, marks)))
         parts = zip(["", *mark.findall(text)], mark.split(text), strict=True)
         return [Piece(mark, body, True) for mark, body in parts if mark or body.strip()]
-    found = []
+    separated = []
     end = 0
     for fence in _FENCE.finditer(text):
-        found.append(Piece("", text[end : fence.start()], False))
-        found.append(Piece(f"```{fence[1]}", fence[2], True))
+        separated.append(Piece("", text[end : fence.start()], False))
+        separated.append(Piece(f"```{fence[1]}", fence[2], True))
         end = fence.end()
-    found.append(Piece("", text[end:], False))
-    return [piece for piece in found if piece.mark or piece.text.strip()]
+    separated.append(Piece("", text[end:], False))
+    return [piece for piece in separated if piece.mark or piece.text.strip()]
 
 
 def asked(prompt: str) -> str:

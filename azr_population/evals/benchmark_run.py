@@ -142,9 +142,9 @@ def _models(names: Sequence[str], settings: BenchmarkSettings) -> tuple[str, Pat
         return label, Path("evaluations") / label, models
     path = Path(names[0])
     members, base = settings.members, settings.base
-    found = find_targets(path, members, base) if path.exists() else [find_target(names[0], base)]
+    chosen = find_targets(path, members, base) if path.exists() else [find_target(names[0], base)]
     models = []
-    for target in found:
+    for target in chosen:
         model = get_model(
             f"azrpop/{target.folder or target.base}",
             dtype=settings.dtype,
@@ -194,10 +194,10 @@ def _ask(
         **options,
     )
     failed = [log for log in logs if log.status != "success"]
-    kept = f"What is done is kept in {folder}: the same command goes on"
+    way_on = f"What is done is kept in {folder}: the same command goes on"
     # Inspect catches Ctrl-C, and then returns fewer logs and says that all is done.
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in failed):
-        print(kept)
+        print(way_on)
         raise KeyboardInterrupt
     if failed or not done:
         why = "; ".join(
@@ -205,7 +205,7 @@ def _ask(
             + (log.error.message.splitlines()[0] if log.error else log.status)
             for log in failed
         )
-        raise UserError(f"{why}. {kept}")
+        raise UserError(f"{why}. {way_on}")
     return logs
 
 
@@ -216,9 +216,9 @@ def _benchmarks(settings: BenchmarkSettings) -> dict[str, str]:
     for name in filter(None, (part.strip() for part in settings.prompts.split(","))):
         suitable = [benchmark for benchmark in made if name in templates_for(benchmark)]
         if not suitable:
-            known = ", ".join(TEMPLATES)
+            names = ", ".join(TEMPLATES)
             raise UserError(
-                f"prompts={name} is for none of these benchmarks; there are {known}", key="prompts"
+                f"prompts={name} is for none of these benchmarks; there are {names}", key="prompts"
             )
         made |= dict.fromkeys(suitable, name)
     return made

@@ -139,8 +139,8 @@ def find_benchmarks(names: str) -> list[Benchmark]:
         areas = tuple(AREAS) if name == "all" else (name,)
         matches = [b for b in BENCHMARKS.values() if b.area in areas or b.name == name]
         if not matches:
-            known = ", ".join(["all", *AREAS, *BENCHMARKS])
-            raise UserError(f"benchmarks={name} is unknown; choose from {known}")
+            choices = ", ".join(["all", *AREAS, *BENCHMARKS])
+            raise UserError(f"benchmarks={name} is unknown; choose from {choices}")
         chosen.update({benchmark.name: benchmark for benchmark in matches})
     if not chosen:
         raise UserError(f"benchmarks={names!r} names no benchmark")

@@ -20,17 +20,17 @@ def write_eval_results(run: RunDirectory, member: str, folder: Path) -> None:
     figures = read_json(file) if file.is_file() else {}
     lines = [one for one in figures.get("lines", ()) if (one["model"], one["k"]) == (member, 1)]
     for about in figures.get("benchmarks", ()) if lines else ():
-        known = BENCHMARKS.get(about["name"])
+        benchmark = BENCHMARKS.get(about["name"])
         # A part of a benchmark is not its score.
-        if known is None or not known.hub or about["limit"]:
+        if benchmark is None or not benchmark.hub or about["limit"]:
             continue
         cell = lines[0]["cells"][about["title"]]
         entry: dict[str, Any] = {
-            "dataset": {"id": known.hub, "task_id": known.hub.rpartition("/")[2]},
+            "dataset": {"id": benchmark.hub, "task_id": benchmark.hub.rpartition("/")[2]},
             "value": round(100 * cell["value"], 2),
             "notes": f"prompt {about['prompt']}, temperature {figures['temperature']:g}, "
             f"at most {about['max_tokens']} tokens, data {about['data']}",
         }
-        place = folder / ".eval_results" / f"{known.name}.yaml"
+        place = folder / ".eval_results" / f"{benchmark.name}.yaml"
         place.parent.mkdir(exist_ok=True)
         place.write_text(yaml.safe_dump([entry], sort_keys=False), encoding="utf-8")

@@ -171,12 +171,12 @@ def check_grader(benchmark: str, data: str = "", prompt: str = "") -> None:
     right ones must pass, spoilt ones fail. Raises UserError where it does not, or cannot judge."""
     problems = read_benchmark(benchmark, data).problems[:_FEW]
     parser = find_template(prompt, benchmark).parse
-    known = [one for problem in problems for one in _known_answers(problem)]
-    if not all(graders().parse(parser, [(problem, text) for problem, _, _, text in known])):
+    self_tests = [one for problem in problems for one in _known_answers(problem)]
+    if not all(graders().parse(parser, [(problem, text) for problem, _, _, text in self_tests])):
         raise _broken(benchmark, "reads no answer in a completion that has one")
     # As they are: evalplus's parser leaves out generators, as one canonical solution has.
-    verdicts = graders().judge([(problem, answer) for problem, _, answer, _ in known])
-    for (problem, right, _, _), verdict in zip(known, verdicts, strict=True):
+    verdicts = graders().judge([(problem, answer) for problem, _, answer, _ in self_tests])
+    for (problem, right, _, _), verdict in zip(self_tests, verdicts, strict=True):
         if right and not verdict.passed:
             why = f"{verdict.reason} {verdict.detail}".strip()
             raise _broken(benchmark, f"fails {problem.id}'s own right answer ({why})")

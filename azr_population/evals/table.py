@@ -93,9 +93,9 @@ def figures(samples: pd.DataFrame) -> pd.DataFrame:
             continue
         scores = _scores(group, k)
         for title, weights in titles.items():
-            drawn = {name: _draw(by, weights) for name, by in scores.items()}
-            base = drawn.get(BASE)
-            lines = [(n, "base" if n == BASE else "model", draws) for n, draws in drawn.items()]
+            by_model = {name: _draw(by, weights) for name, by in scores.items()}
+            base = by_model.get(BASE)
+            lines = [(n, "base" if n == BASE else "model", draws) for n, draws in by_model.items()]
             members = [draws for name, role, draws in lines if role == "model"]
             if len(members) > 1:
                 lines += [(n, "summary", f(members, axis=0)) for n, f in _SUMMARIES.items()]

@@ -68,9 +68,9 @@ def find_targets(path: Path, members: str = "all", base: Path | None = None) -> 
     if (path / "config.yaml").is_file():
         return _of_run(path, members, base)
     if (path / CONFIG_FILE).is_file():
-        found = _base_of(path, base)
+        used = _base_of(path, base)
         name = path.resolve().name
-        return [EvalTarget(BASE, BASE, found), EvalTarget(name, "adapter", found, path)]
+        return [EvalTarget(BASE, BASE, used), EvalTarget(name, "adapter", used, path)]
     if (path / "config.json").is_file():
         return [EvalTarget(BASE, BASE, path)]
     raise UserError(
@@ -103,10 +103,10 @@ def _of_run(path: Path, members: str, base: Path | None) -> list[EvalTarget]:
     run.check_base(fingerprint(used), f" ({used}); name the right one by --base")
     last = deque(run.metrics(), maxlen=1)
     rated = metrics_of_members(last[0]) if last else {}
-    found = [_member(folder, used, rated.get(folder.name, {})) for folder in folders]
-    chosen = MEMBERS[members](found)
+    all_members = [_member(folder, used, rated.get(folder.name, {})) for folder in folders]
+    chosen = MEMBERS[members](all_members)
     if not chosen:
-        names = ", ".join(target.name for target in found)
+        names = ", ".join(target.name for target in all_members)
         raise UserError(f"--members={members}: {path} has none; it has {names}")
     return [EvalTarget(BASE, BASE, used), *chosen]
 

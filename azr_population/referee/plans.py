@@ -158,7 +158,9 @@ def _graded_inputs(
         count = len(answers.distinct)
         if all(grade.solved for grade in grades[count:]):
             for at, text in enumerate(answers.distinct):
-                if not grades[at].solved and any(_same_input(text, own) for own in program.inputs):
+                if not grades[at].solved and any(
+                    _same_input(text, right) for right in program.inputs
+                ):
                     grades[at] = _SOLVED
             return answers.grades(grades[:count])
         if not last:  # in a batch something went wrong
@@ -179,8 +181,8 @@ def _graded_functions(
 ) -> Plan[tuple[Grade, ...] | None]:
     """The grades of predicted programs; None where the task's own is not right among them."""
     calls = tuple(Call(wire.LITERAL, text) for text in program.inputs)
-    own = program.source if answers.distinct else ""
-    sources = list(dict.fromkeys([*answers.distinct, own] if own else answers.distinct))
+    teacher = program.source if answers.distinct else ""
+    sources = list(dict.fromkeys([*answers.distinct, teacher] if teacher else answers.distinct))
     # Each in a child of its own: it may read all that its process ever held, and neither the
     # teacher's program nor another student's may be there.
     works = [
@@ -188,8 +190,8 @@ def _graded_functions(
     ]
     results = (yield works) if works else []
     grades = [_grade_function(outcomes, gold) for outcomes in results]
-    at = sources.index(own) if own else -1
-    if own and not grades[at].solved:
+    at = sources.index(teacher) if teacher else -1
+    if teacher and not grades[at].solved:
         if not (yield from _right(works[at]._replace(alone=True), gold)):
             return None
         grades[at] = _SOLVED
@@ -218,9 +220,9 @@ class _Answers:
 
     def grades(self, grades: Sequence[Grade]) -> tuple[Grade, ...]:
         """One for each answer, from those of the distinct ones."""
-        known = dict(zip(self.distinct, grades, strict=True))
+        by_answer = dict(zip(self.distinct, grades, strict=True))
         too_large = Grade(False, 0.0, Reason.TOO_LARGE)
-        return tuple(known.get(answer, too_large) for answer in self._answers)
+        return tuple(by_answer.get(answer, too_large) for answer in self._answers)
 
 
 def _unfit(program: Program) -> Execution | None:

@@ -89,22 +89,22 @@ def fingerprint(text: str, constants: bool = True) -> tuple[Hashable, ...] | Non
     tree = read_program(text).tree
     if tree is None:
         return None
-    found: list[Hashable] = []
+    parts: list[Hashable] = []
     rest: list[object] = [tree]
     while rest:
         node = rest.pop()
         if isinstance(node, ast.Constant):
             # 1, 1.0 and True are equal and hash alike; 0.0 and -0.0 differ in their signs only.
-            found.append(("Constant", type(node.value), node.value) if constants else "Constant")
+            parts.append(("Constant", type(node.value), node.value) if constants else "Constant")
         elif isinstance(node, ast.AST):
-            found.append(type(node).__name__)
+            parts.append(type(node).__name__)
             rest.extend(getattr(node, field, None) for field in reversed(node._fields))
         elif isinstance(node, list):
-            found.append(len(node))
+            parts.append(len(node))
             rest.extend(reversed(node))
         else:  # a name, None, or the conversion in an f-string
-            found.append(("value", node))
-    return tuple(found)
+            parts.append(("value", node))
+    return tuple(parts)
 
 
 def _parse(text: str, mode: str) -> ast.AST | str:

@@ -49,10 +49,10 @@ def solution_of(row: Mapping[str, Any]) -> str:
 
 def with_witnesses(seeds: Sequence[Proposal], referee: Referee) -> list[Proposal]:
     """The seeds with the literal that their `sol` returns; without those whose `sol` fails."""
-    found = referee.check([Program(seed.inputs[0] + _CALL, ("",)) for seed in seeds])
+    executions = referee.check([Program(seed.inputs[0] + _CALL, ("",)) for seed in seeds])
     return [
         replace(seed, inputs=execution.outputs)
-        for seed, execution in zip(seeds, found, strict=True)
+        for seed, execution in zip(seeds, executions, strict=True)
         if execution.valid
     ]
 

@@ -201,7 +201,7 @@ class FunctionJudge(AbstractContextManager["FunctionJudge"]):
                     groups[limits, "numpy" in solution].append(number)
             for (limits, numpy), numbers in sorted(groups.items()):
                 asked = [(solutions[n], references[solutions[n][0].id]) for n in numbers]
-                calls = (_call(*solution, known.inputs[plus]) for solution, known in asked)
+                calls = (_call(*solution, reference.inputs[plus]) for solution, reference in asked)
                 outcomes = sandbox.run(self._referee(limits, numpy), calls)
                 for number, about, outcome in zip(numbers, asked, outcomes, strict=True):
                     verdict = _verdict(*about, plus, outcome)

@@ -74,13 +74,13 @@ def consumed() -> bool:
 def settle() -> list[object]:
     """Objects that fill the places which are free between others. While the zygote keeps them, its
     children's objects lie one after the other, so that `heap_noise` has something to shift."""
-    kept: list[object] = _floats()
+    fillers: list[object] = _floats()
     for size in _SIZES:
         for _ in range(10_000):
-            kept.append(_object(size))
-            if id(kept[-1]) % _POOL == _POOL_HEAD:  # the first of a new pool
+            fillers.append(_object(size))
+            if id(fillers[-1]) % _POOL == _POOL_HEAD:  # the first of a new pool
                 break
-    return kept
+    return fillers
 
 
 def heap_noise(much: bool) -> list[object]:

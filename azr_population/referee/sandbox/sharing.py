@@ -304,18 +304,20 @@ def _annotates_only(tree: ast.AST, bound: frozenset[str | None]) -> bool:
             hints.update(alias.asname or alias.name for alias in node.names)
         elif isinstance(node, ast.Import):
             modules.update(a.asname or a.name for a in node.names if a.name == "typing")
-    known = hints | modules
-    if not known.isdisjoint(bound):
+    imported = hints | modules
+    if not imported.isdisjoint(bound):
         return False
     allowed: set[int] = set()
     for annotation in _annotations(tree):
         inside = list(ast.walk(annotation))
-        if all(isinstance(node, _IN_ANNOTATIONS) and _fits(node, known, bound) for node in inside):
+        if all(
+            isinstance(node, _IN_ANNOTATIONS) and _fits(node, imported, bound) for node in inside
+        ):
             allowed.update(map(id, inside))
     return all(
         id(node) in allowed
         for node in ast.walk(tree)
-        if (isinstance(node, ast.Name) and node.id in known)
+        if (isinstance(node, ast.Name) and node.id in imported)
         or (isinstance(node, ast.Attribute) and node.attr in hints)
     )
 
@@ -328,11 +330,11 @@ def _annotations(tree: ast.AST) -> Iterator[ast.AST]:
                 yield annotation
 
 
-def _fits(node: ast.AST, known: set[str], bound: frozenset[str | None]) -> bool:
+def _fits(node: ast.AST, imported: set[str], bound: frozenset[str | None]) -> bool:
     """Whether a part of an annotation hands nothing of `typing` to what the program has made."""
     if isinstance(node, ast.Attribute):
-        return isinstance(node.value, ast.Name) and node.value.id in known
+        return isinstance(node.value, ast.Name) and node.value.id in imported
     if not isinstance(node, ast.Subscript):
         return True
     of = node.value.value if isinstance(node.value, ast.Attribute) else node.value
-    return isinstance(of, ast.Name) and (of.id in known or of.id in _GENERIC - bound)
+    return isinstance(of, ast.Name) and (of.id in imported or of.id in _GENERIC - bound)
