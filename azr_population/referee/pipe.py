@@ -26,8 +26,7 @@ _KEYS = {
 """What a line of each type may hold."""
 MAX_LINE_BYTES = 2 << 20
 MAX_EXECUTIONS = 4096
-_CHUNK_BYTES = 1 << 16
-_CHUNKS_AHEAD = 32
+_LINES_AHEAD = 8
 _IN_FLIGHT_BYTES = 32 << 20
 """About what the lines that wait for their verdicts may take, with the outputs to come."""
 _DETAIL_CHARS = 300
@@ -82,12 +81,12 @@ def judge_lines(
 ) -> None:
     """Write the verdict of each line of `source` to `sink` as soon as its turn has come."""
     types = types or {}
-    chunks: queue.Queue[bytes | OSError] = queue.Queue(maxsize=_CHUNKS_AHEAD)
-    reader = threading.Thread(target=_read, args=(source, chunks), daemon=True)
+    lines: queue.Queue[bytes | OSError] = queue.Queue(maxsize=_LINES_AHEAD)
+    reader = threading.Thread(target=_read, args=(source, lines), daemon=True)
     reader.start()
     pending: deque[_Line] = deque()
     output_chars = referee.settings.max_output_chars
-    for judgement in referee.stream(_questions(chunks, pending, types, output_chars)):
+    for judgement in referee.stream(_questions(lines, pending, types, output_chars)):
         line = pending.popleft()
         try:
             json.dump({"id": line.id, **_verdict(line, judgement, types)}, sink, allow_nan=False)
@@ -99,29 +98,36 @@ def judge_lines(
             raise UserError(f"verdicts cannot be written: {error.strerror}") from error
 
 
-def _read(source: BinaryIO, chunks: queue.Queue[bytes | OSError]) -> None:
-    """Hand on what comes, at most 2 MB ahead of who judges it; b'' is the end."""
-    chunk: bytes | OSError = b"-"
-    while chunk and not isinstance(chunk, OSError):
-        try:
-            chunk = source.read1(_CHUNK_BYTES)  # type: ignore[attr-defined]
-        except OSError as error:
-            chunk = error
-        chunks.put(chunk)
+def _read(source: BinaryIO, lines: queue.Queue[bytes | OSError]) -> None:
+    """Hand on the lines, of one that is too long no more than shows it; b'' is the end."""
+    try:
+        while line := source.readline(MAX_LINE_BYTES + 1):
+            lines.put(line)
+            while len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+                line = source.readline(MAX_LINE_BYTES + 1)
+        lines.put(b"")
+    except OSError as error:
+        lines.put(error)
 
 
 def _questions(
-    chunks: queue.Queue[bytes | OSError],
+    lines: queue.Queue[bytes | OSError],
     pending: deque[_Line],
     types: Mapping[str, OtherType],
     output_chars: int,
 ) -> Iterator[Question | None]:
     """The questions in the lines; None for "nothing to read yet, finish what you have"."""
     number = 0
-    for text in _lines(chunks, pending):
-        if text is None:
+    while True:
+        try:
+            text = lines.get(block=not pending)
+        except queue.Empty:
             yield None
             continue
+        if isinstance(text, OSError):
+            raise UserError(f"standard input cannot be read: {text.strerror}") from text
+        if not text:
+            return
         number += 1
         if not text.strip():
             continue
@@ -133,34 +139,7 @@ def _questions(
         yield question
 
 
-def _lines(
-    chunks: queue.Queue[bytes | OSError], pending: deque[_Line]
-) -> Iterator[bytes | bytearray | None]:
-    """The lines, of one that is too long no more than shows it; None where nothing has come yet
-    and there are verdicts to write."""
-    line = bytearray()
-    while True:
-        try:
-            chunk = chunks.get(block=not pending)
-        except queue.Empty:
-            yield None
-            continue
-        if isinstance(chunk, OSError):
-            raise UserError(f"standard input cannot be read: {chunk.strerror}") from chunk
-        if not chunk:
-            yield line
-            return
-        *ends, rest = chunk.split(b"\n")
-        for end in ends:
-            line += end[: MAX_LINE_BYTES + 1 - len(line)]
-            yield line
-            line = bytearray()
-        line += rest[: MAX_LINE_BYTES + 1 - len(line)]
-
-
-def _parsed(
-    text: bytes | bytearray, number: int, types: Mapping[str, OtherType]
-) -> tuple[_Line, Question]:
+def _parsed(text: bytes, number: int, types: Mapping[str, OtherType]) -> tuple[_Line, Question]:
     """Read one line: what waits for the verdict, and the question to ask."""
     line = _Line()
     try:

@@ -2,8 +2,9 @@
 
 The reader is a scanner of its own: one match for each of the tokens that come by the thousand,
 and functions for the rest. `ast.literal_eval` runs the whole Python parser, whose memory and C
-stack a hostile text can exhaust; this reader's work is linear in a bounded text and its depth is
-bounded, so the trainer's process may use it on whatever a model wrote.
+stack a hostile text can exhaust, so it is given single tokens only; this reader's work is linear in
+a bounded text and its depth is bounded, so the trainer's process may use it on whatever a model
+wrote.
 
 What counts as a literal: None, True, False, int, float, complex, str, bytes, and lists, tuples,
 sets and dicts of them; the empty set is `set()`. Not literals: names, calls, operators (beyond one
@@ -17,11 +18,14 @@ When two values are the same (`same`): by value, with these rules.
 - A list never equals a tuple, nor str bytes. Dicts and sets ignore order; the rules hold inside.
 """
 
+import ast
+import cmath
 import keyword
-import math
 import re
 import unicodedata
+import warnings
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 MAX_CHARS = 65536
 MAX_DEPTH = 64
@@ -55,13 +59,14 @@ _NUMBER = re.compile(
     r"|(?:(?:[0-9](?:_?[0-9])*)?\.[0-9](?:_?[0-9])*|[0-9](?:_?[0-9])*\.?)"
     r"(?:[eE][+-]?[0-9](?:_?[0-9])*)?[jJ]?"
 )
-_QUOTE = re.compile(r"(?P<prefix>[rR][bB]?|[bB][rR]?|[uU])?(?P<quote>\"\"\"|'''|\"|')")
+_QUOTE = re.compile(r"(?:[rR][bB]?|[bB][rR]?|[uU])?(?P<quote>\"\"\"|'''|\"|')")
 _REST_OF_STRING = {
     '"': re.compile(r'[^"\\\n\r]*(?:\\(?:\r\n|[\s\S])[^"\\\n\r]*)*"'),
     "'": re.compile(r"[^'\\\n\r]*(?:\\(?:\r\n|[\s\S])[^'\\\n\r]*)*'"),
     '"""': re.compile(r'[^"\\]*(?:(?:\\[\s\S]|"(?!""))[^"\\]*)*"""'),
     "'''": re.compile(r"[^'\\]*(?:(?:\\[\s\S]|'(?!''))[^'\\]*)*'''"),
 }
+_KNOWN_ESCAPES = re.compile(r"[^\\]*(?:\\[\\'\"abfnrtvx][^\\]*)*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _EMPTY_SET = re.compile(r"set[ \t]*\([ \t]*\)")
 _KEYWORD = re.compile(r"([A-Za-z_\x80-\U0010ffff][A-Za-z_0-9\x80-\U0010ffff]*)[ \t\r\n\f]*=(?!=)")
@@ -226,12 +231,10 @@ def _rare(text: str, at: int, inside: bool) -> tuple[object, int | None, int]:
         return value, None if type(value) is complex else _FLOAT, end
     opening = _QUOTE.match(text, at)
     if opening:
-        quote = opening["quote"]
-        closing = _REST_OF_STRING[quote].match(text, opening.end())
+        closing = _REST_OF_STRING[opening["quote"]].match(text, opening.end())
         if closing is None:
             raise NotLiteral(f"the string at {at} does not end")
-        body = text[opening.end() : closing.end() - len(quote)]
-        return _string((opening["prefix"] or "").lower(), body), _STRING, closing.end()
+        return _token(text[at : closing.end()]), _STRING, closing.end()
     empty_set = _EMPTY_SET.match(text, at)
     if empty_set:
         return set(), None, empty_set.end()
@@ -265,72 +268,26 @@ def _parameter(name: str) -> str:
 
 
 def _number(text: str) -> int | float | complex:
-    plain = text.replace("_", "")
-    if plain[-1] in "jJ" and plain[:2].lower() != "0x":
-        return complex(0.0, _finite(plain[:-1]))
-    if plain[:2].lower() in ("0x", "0o", "0b"):
-        return int(plain, 0)
-    if not plain.isdigit():
-        return _finite(plain)
-    if len(plain) > MAX_DIGITS:
-        raise TooLarge(f"an int of {len(plain)} digits, at most {MAX_DIGITS}")
-    if plain[0] == "0" and plain.strip("0"):
-        raise NotLiteral("an int with leading zeros")
-    return int(plain)
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
+    digits = text.replace("_", "")
+    if digits.isdigit() and len(digits) > MAX_DIGITS:
+        raise TooLarge(f"an int of {len(digits)} digits, at most {MAX_DIGITS}")
+    value: int | float | complex = _token(text)
+    if type(value) is not int and not cmath.isfinite(value):
         raise NotLiteral(f"{text[:20]} is not finite")
     return value
 
 
-_SIMPLE_ESCAPES = {
-    "\\\\": "\\", "\\'": "'", '\\"': '"', "\\n": "\n", "\\t": "\t", "\\r": "\r",
-    "\\a": "\a", "\\b": "\b", "\\f": "\f", "\\v": "\v", "\\\n": "", "\\\r\n": "", "\\\r": "",
-}  # fmt: skip
-_LONG_ESCAPE = re.compile(
-    r"\\(?:\r\n|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}"
-    r"|N\{[A-Za-z0-9 -]{1,90}\}|[\s\S])"
-)
-
-
-def _string(prefix: str, body: str) -> str | bytes:
-    body = body.replace("\r\n", "\n").replace("\r", "\n") if "\r" in body else body
-    binary = "b" in prefix
-    if binary and not body.isascii():
-        raise NotLiteral("bytes hold ASCII characters only")
-    if "r" not in prefix and "\\" in body:
-        body = _LONG_ESCAPE.sub(_unescape_bytes if binary else _unescape, body)
-    return body.encode("latin-1") if binary else body
-
-
-def _unescape(match: re.Match[str]) -> str:
-    text = match.group()
-    if text in _SIMPLE_ESCAPES:
-        return _SIMPLE_ESCAPES[text]
-    kind = text[1]
-    if kind in "01234567":
-        return chr(int(text[1:], 8))
-    if kind == "N" and len(text) > 2:
-        try:
-            return unicodedata.lookup(text[3:-1])
-        except KeyError:
-            raise NotLiteral(f"no character is named {text[3:-1]}") from None
-    if kind in "xuU" and len(text) > 2 and int(text[2:], 16) < 0x110000:
-        return chr(int(text[2:], 16))
-    if kind in "xuUN":
-        raise NotLiteral("a broken escape")
-    return text  # an unknown escape keeps its backslash, as in Python
-
-
-def _unescape_bytes(match: re.Match[str]) -> str:
-    text = match.group()
-    if text[1] in "uUN":
-        return text
-    unescaped = _unescape(match)
-    return chr(ord(unescaped) & 0xFF) if text[1] in "01234567" else unescaped
+def _token(text: str) -> Any:
+    """The value of one string or number, which Python's own parser reads: there is no nesting that
+    could exhaust it."""
+    try:
+        if _KNOWN_ESCAPES.fullmatch(text):
+            return ast.literal_eval(text)
+        with warnings.catch_warnings():  # an unknown escape keeps its backslash
+            warnings.simplefilter("ignore")
+            return ast.literal_eval(text)
+    except (SyntaxError, ValueError, MemoryError) as error:
+        raise NotLiteral(f"{text[:20]}: {error}") from None
 
 
 def _bounded(text: str, max_chars: int) -> str:
