@@ -17,7 +17,7 @@ from random import Random
 from typing import ClassVar
 
 from azr_population.domains.domain import Domain, Rules, Verdict
-from azr_population.domains.measure import Measure
+from azr_population.domains.metric import Metric
 from azr_population.domains.task import Proposal, Task
 from azr_population.referee import Referee
 from azr_population.registry import Registry
@@ -64,7 +64,7 @@ class Arithmetic(Domain):
     types: ClassVar[Mapping[str, str]] = {"calculate": "find the value"}
     formats = Registry("base.prompt_format")
     rules = ("trivial",)
-    measures = (Measure("digits", "Digits", "per task", "digits", section="complexity"),)
+    measures = (Metric("digits", "Digits", "per task", "digits", section="complexity"),)
 
     def judge(
         self, proposals: Sequence[Proposal], referee: Referee, rules: Rules

@@ -5,17 +5,17 @@ AZR logs through veRL (verl/utils/logger/aggregate_logger.py): one line per step
 rewards/reward_managers.py): `gen_<type>/...` of proposals and `pred_<type>/...` of answers.
 """
 
-import csv
 import io
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from azr_population.errors import UserError
+import pandas as pd
+
+from azr_population.errors import UserError, first_line
 from azr_population.files import refuse_irregular
 
 Rows = dict[int, dict[str, float]]
@@ -78,9 +78,9 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     rows: Rows = {}
     is_csv = path.suffix.lower() == ".csv"
     if is_csv:
-        rows = _from_table(path, _csv_rows(path, text))
+        rows = _from_table(path, _csv_table(path, text))
     elif text.lstrip()[:1] in ("{", "["):
-        rows = _from_table(path, _json_rows(path, text))
+        rows = _from_table(path, _json_table(path, text))
     # A console may begin like JSON too: with the configuration, `[2025-06-01 ...` or `[rank0]`.
     if not rows and not is_csv:
         rows = from_console(text)
@@ -155,41 +155,42 @@ def sources(rows: Rows) -> frozenset[str]:
     return frozenset(key.removeprefix(VALIDATION) for key in keys if key.startswith(VALIDATION))
 
 
-def _from_table(path: Path, table: Iterable[Mapping[str, Any]]) -> Rows:
-    rows: Rows = {}
-    runs: set[str] = set()
-    for row in table:
-        lower = {str(key).strip().lower(): value for key, value in row.items()}
-        step = next((_number(lower[name]) for name in _STEP_COLUMNS if name in lower), None)
-        if step is None:
-            continue
-        nested = row.get("data")
-        values = rows.setdefault(int(step), {})
-        for key, value in (nested if isinstance(nested, Mapping) else row).items():
-            number = _number(value)
-            run, _, metric = str(key).rpartition(" - ")
-            if number is None or str(key).endswith(("__MIN", "__MAX", "__STEP")):
-                continue
-            if run:
-                runs.add(run)
-            values[metric] = number
+def _from_table(path: Path, table: pd.DataFrame) -> Rows:
+    """The steps of a table with a column for the step; `data` may hold the values (veRL's own)."""
+    table.columns = [str(name).strip() for name in table.columns]
+    step = next((name for name in table.columns if name.lower() in _STEP_COLUMNS), None)
+    if step is None:
+        return {}
+    if "data" in table.columns:
+        data = [row if isinstance(row, dict) else {} for row in table["data"]]
+        table = pd.concat(
+            [table[[step]], pd.DataFrame(data).drop(columns=step, errors="ignore")], axis=1
+        )
+    keys = [name for name in table.columns if not name.endswith(("__MIN", "__MAX", "__STEP"))]
+    runs = sorted({name.rpartition(" - ")[0] for name in keys} - {""})
     if len(runs) > 1:
         raise UserError(
-            f"{path} holds {len(runs)} runs ({', '.join(sorted(runs)[:4])}): export one run per "
+            f"{path} holds {len(runs)} runs ({', '.join(runs[:4])}): export one run per "
             "file and pass them as NAME=FILE"
         )
+    numbers = table[keys].apply(lambda column: column.map(_number))
+    numbers = numbers.rename(columns=lambda name: name.rpartition(" - ")[2]).dropna(subset=[step])
+    rows: Rows = {}
+    for row in numbers.to_dict("records"):
+        known = {str(key): value for key, value in row.items() if not math.isnan(value)}
+        rows.setdefault(int(row[step]), {}).update(known)
     return rows
 
 
-def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
+def _csv_table(path: Path, text: str) -> pd.DataFrame:
     try:
-        return list(csv.DictReader(io.StringIO(text)))
-    except csv.Error as error:
-        raise UserError(f"{path} is not a CSV file: {error}") from error
+        return pd.read_csv(io.StringIO(text))
+    except (ValueError, pd.errors.ParserError) as error:
+        raise UserError(f"{path} is not a CSV file: {first_line(error)}") from error
 
 
-def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
-    """The rows of an export in any of its forms: a list, a table by column, an object per line."""
+def _json_table(path: Path, text: str) -> pd.DataFrame:
+    """An export in any of its forms: a list, a table by column, an object per line."""
     try:
         content = json.loads(text)
     except RecursionError as error:
@@ -200,37 +201,26 @@ def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
             # A torn last line of a run that goes on, or one that nests without end.
             with suppress(ValueError, RecursionError):
                 content.append(json.loads(line))
+    columns = content.get("columns") if isinstance(content, dict) else None
     if isinstance(content, dict):
-        inner = next((content[k] for k in ("history", "rows", "data") if k in content), None)
-        if isinstance(content.get("columns"), list) and isinstance(inner, list):
-            content = [dict(zip(content["columns"], row, strict=False)) for row in inner]
-        elif isinstance(inner, list):
-            content = inner
-        elif any(name in content for name in _STEP_COLUMNS):
-            content = _by_column(content)
-        else:
-            content = []
-    return [row for row in content if isinstance(row, dict)]
+        content = next((content[k] for k in ("history", "rows", "data") if k in content), content)
+    if isinstance(content, list):
+        kind = list if isinstance(columns, list) else dict
+        return pd.DataFrame([row for row in content if isinstance(row, kind)], columns=columns)
+    if not isinstance(content, dict):
+        return pd.DataFrame()
+    by_column = {key: value for key, value in content.items() if isinstance(value, (list, dict))}
+    return (
+        pd.DataFrame({k: pd.Series(v) for k, v in by_column.items()})
+        if by_column
+        else pd.DataFrame([content])
+    )
 
 
-def _by_column(table: dict[str, Any]) -> list[dict[str, Any]]:
-    """`{"_step": [..]}` or `{"_step": {"0": ..}}` as rows; a plain object is one row."""
-    columns = {
-        key: dict(enumerate(value)) if isinstance(value, list) else value
-        for key, value in table.items()
-        if isinstance(value, (list, dict))
-    }
-    if not columns:
-        return [table]
-    index = dict.fromkeys(i for column in columns.values() for i in column)
-    return [{key: column.get(i) for key, column in columns.items()} for i in index]
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or value is None:
-        return None
+def _number(value: Any) -> float:
+    """NaN for what is not a finite number."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan

@@ -16,6 +16,8 @@ import altair as alt
 import pandas as pd
 import vl_convert
 
+from azr_population.runs.records import by_number
+
 Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.FacetChart
 
 INK, SOFT, RULE = "#1b1d21", "#5b6067", "#e2dfd8"
@@ -54,7 +56,7 @@ THEME: dict[str, Any] = {
     "axis": _AXIS,
     "axisX": {"grid": False, "ticks": False, "labelFlush": True},
     "axisY": {"ticks": False, "tickCount": 4, "titleAnchor": "end"},
-    "legend": {**_LEGEND, "symbolStrokeWidth": 3, "columnPadding": 12, "labelLimit": 220},
+    "legend": {**_LEGEND, "symbolStrokeWidth": 3, "columnPadding": 12, "labelLimit": 340},
     "header": {"labelColor": INK, "titleColor": INK, "labelFontSize": 12},
     "title": {"color": INK, "subtitleColor": SOFT, "anchor": "start", "fontSize": 14},
     "range": {"category": list(CATEGORIES), "ramp": list(RAMP), "diverging": list(DIVERGING)},
@@ -103,7 +105,9 @@ def curves(
     thin = frame["member"].notna().any()
     legend = None
     if len(names) > 1 or thin:
-        legend = alt.Legend(symbolType="stroke", symbolOpacity=1, symbolSize=200)
+        legend = alt.Legend(
+            symbolType="stroke", symbolOpacity=1, symbolSize=200, columns=_columns(names)
+        )
     colour = alt.Color("series:N", legend=legend).scale(domain=names, range=palette)
     member, softened = alt.param("member", value=""), alt.param("smooth", value=True)
     shown = "smooth && isValid(datum.soft) ? datum.soft : datum.value"
@@ -113,18 +117,18 @@ def curves(
         band = lines.transform_filter("isValid(datum.low)").mark_area(opacity=0.16, clip=True)
         layers.append(
             band.encode(
-                y=alt.Y("low:Q", scale=scale, title=unit or None), y2="high:Q", color=colour
+                y=alt.Y("low:Q", scale=scale, title=unit or None), y2=alt.Y2("high:Q"), color=colour
             )
         )
     if thin:
-        chosen = alt.when("datum.member == member")
         members = lines.transform_filter("isValid(datum.member)")
-        faint = chosen.then(alt.value(1.0)).when("member == ''").then(alt.value(0.35))
+        chosen = {"test": "datum.member == member"}
+        faint = [{**chosen, "value": 1}, {"test": "member == ''", "value": 0.35}]
         layers.append(
             members.mark_line(clip=True).encode(
-                detail=["member:N", "piece:N"],
-                opacity=faint.otherwise(alt.value(0.1)),
-                strokeWidth=chosen.then(alt.value(2.25)).otherwise(alt.value(1)),
+                detail=[alt.Detail("member:N"), alt.Detail("piece:N")],
+                opacity=alt.OpacityValue(0.1, condition=faint),
+                strokeWidth=alt.StrokeWidthValue(1, condition={**chosen, "value": 2.25}),
             )
         )
     main = lines.transform_filter("!isValid(datum.member)")
@@ -135,17 +139,20 @@ def curves(
     layers.append(
         main.mark_line(strokeWidth=2.25, clip=True, point={"size": 26} if few else False).encode(
             strokeDash=dash,
-            opacity=alt.when("member == ''").then(alt.value(1)).otherwise(alt.value(0.35)),
+            opacity=alt.OpacityValue(0.35, condition={"test": "member == ''", "value": 1}),
         )
     )
     hover = alt.selection_point(
         "hover", nearest=True, on="pointerover", clear="pointerout", fields=["step"], empty=False
     )
-    told = [alt.Tooltip("step:Q")]
-    told += [alt.Tooltip(f"{_field(n)}:Q", title=n, format=_told(percent, high)) for n in names]
+    seen = {"param": "hover", "value": 1, "empty": False}
+    tooltips = [alt.Tooltip("step:Q")]
+    tooltips += [
+        alt.Tooltip(f"{_field(n)}:Q", title=n, format=_value_format(percent, high)) for n in names
+    ]
     if thin:
-        told.append(alt.Tooltip("chosen:N", title="member"))
-    form = _told(percent, high)
+        tooltips.append(alt.Tooltip("chosen:N", title="member"))
+    form = _value_format(percent, high)
     pick = (
         "member == '' ? 'pick one to read it' : "
         f"member + ' ' + (isValid(datum[member]) ? format(datum[member], '{form}') : '-')"
@@ -156,15 +163,15 @@ def curves(
     guide = lines_at.transform_pivot("line", "shown", ["step"]).transform_calculate(chosen=pick)
     layers.append(
         guide.mark_rule(color=SOFT, strokeDash=[2, 3])
-        .encode(x="step:Q", opacity=alt.when(hover).then(alt.value(1)).otherwise(alt.value(0)))
-        .encode(tooltip=told)
+        .encode(x=alt.X("step:Q"), opacity=alt.OpacityValue(0, condition=seen))
+        .encode(tooltip=tooltips)
         .add_params(hover)
     )
     if len(events):
         ticks = alt.Chart(pd.DataFrame({"step": sorted(set(events))}))
         layers.append(
             ticks.mark_rule(color=SOFT, strokeWidth=1.25).encode(
-                x="step:Q", y=alt.value(HEIGHT - 5), y2=alt.value(HEIGHT)
+                x=alt.X("step:Q"), y=alt.YValue(HEIGHT - 5), y2=alt.Y2Value(HEIGHT)
             )
         )
     chart: Chart = alt.layer(*layers, width="container", height=HEIGHT)
@@ -190,6 +197,13 @@ def scatter(frame: pd.DataFrame) -> Chart:
         .add_params(alt.param("member", value=""))
     )
     return chart
+
+
+def _columns(names: Sequence[str]) -> alt.ExprRef:
+    """As many names of a legend side by side as the page is wide, so that none is cut."""
+    name = 46 + 7 * max(map(len, names), default=1)
+    # Not the plot's own width: it changes while the page is laid out, and the legend would grow.
+    return alt.ExprRef(f"max(1, floor(((containerSize()[0] || width) - 50) / {name}))")
 
 
 def downsampled(frame: pd.DataFrame, smooth: bool = False) -> pd.DataFrame:
@@ -232,7 +246,7 @@ def _domain(frame: pd.DataFrame, percent: bool) -> tuple[float, float]:
     return low, high
 
 
-def _told(percent: bool, high: float) -> str:
+def _value_format(percent: bool, high: float) -> str:
     return ".1%" if percent else ",.0f" if abs(high) >= 10000 else ".4~g"
 
 
@@ -257,7 +271,9 @@ def stacked(frame: pd.DataFrame, unit: str = "", percent: bool = True) -> Chart:
             ),
             x2="end:Q",
             y=alt.Y("value:Q", title=unit or None, stack="zero", axis=alt.Axis(format=form)),
-            color=alt.Color("series:N").scale(domain=names, range=list(GREYS[: len(names)])),
+            color=alt.Color("series:N", legend=alt.Legend(columns=_columns(names))).scale(
+                domain=names, range=list(GREYS[: len(names)])
+            ),
             order="place:Q",
             tooltip=[
                 alt.Tooltip("first:Q", title="from step"),
@@ -288,19 +304,19 @@ def heatmap(
     across, down = (list(dict.fromkeys(frame[name])) for name in ("column", "row"))
     axis = alt.Axis(orient="top", title=columns, labelAngle=-60 if cell or len(across) > 16 else 0)
     axis.labelFlush = False
-    told = [alt.Tooltip("row:N", title=rows), alt.Tooltip("column:N", title=columns)]
-    told += [alt.Tooltip("value:Q", title="solved", format=".1%")]
+    tooltips = [alt.Tooltip("row:N", title=rows), alt.Tooltip("column:N", title=columns)]
+    tooltips += [alt.Tooltip("value:Q", title="solved", format=".1%")]
     if "low" in frame:
-        told += [
+        tooltips += [
             alt.Tooltip(f"{name}:Q", title=f"95%, {name}", format=".1%") for name in ("low", "high")
         ]
-    told.append(alt.Tooltip("count:Q", title=counts))
+    tooltips.append(alt.Tooltip("count:Q", title=counts))
     base = alt.Chart(frame).encode(
         x=alt.X("column:N", sort=across, axis=axis).scale(padding=0.04),
         y=alt.Y("row:N", sort=down, title=rows, axis=alt.Axis(titleAnchor="middle")).scale(
             padding=0.04
         ),
-        tooltip=told,
+        tooltip=tooltips,
     )
     shade = alt.Color("value:Q", legend=alt.Legend(format="%", gradientLength=160, orient="bottom"))
     text = base.transform_filter("isValid(datum.value)").mark_text(fontSize=12, color=INK)
@@ -321,12 +337,14 @@ def heatmap(
 
 def intervals(frame: pd.DataFrame, unit: str = "") -> Chart:
     """Differences with their intervals, one below the other, and zero: `label`, `mean`, `low`,
-    `high`, and `sure` (whether it is beyond noise). Labels stand above their intervals, so that
-    they are whole on a phone."""
-    labels = list(dict.fromkeys(frame["label"]))
-    told = [alt.Tooltip("label:N", title=" ")]
-    told += [alt.Tooltip(f"{name}:Q", format="+,.3~r") for name in ("mean", "low", "high")]
-    base = alt.Chart(frame).encode(y=alt.Y("label:N", sort=labels, axis=None), tooltip=told)
+    `high`, and `sure` (whether it is beyond noise); without a `mean` the label is a heading. Labels
+    stand above their intervals, so that they are whole on a phone."""
+    frame = frame.assign(row=range(len(frame)))
+    tooltips = [alt.Tooltip("label:N", title=" ")]
+    tooltips += [alt.Tooltip(f"{name}:Q", format="+,.3~r") for name in ("mean", "low", "high")]
+    rows = alt.Chart(frame).encode(y=alt.Y("row:O", axis=None))
+    base = rows.transform_filter("isValid(datum.mean)").encode(tooltip=tooltips)
+    heads = rows.transform_filter("!isValid(datum.mean)")
     colour = alt.when("datum.sure").then(alt.value(ACCENT)).otherwise(alt.value(SOFT))
     x = alt.X("low:Q", title=unit or None, axis=alt.Axis(format="+,~f", grid=True, tickCount=6))
     x = x.scale(nice=True, padding=8)
@@ -335,39 +353,15 @@ def intervals(frame: pd.DataFrame, unit: str = "") -> Chart:
     chart: Chart = alt.layer(
         zero.encode(x="zero:Q"),
         names.encode(x=alt.value(0), text="label:N"),
+        heads.mark_text(align="left", dy=6, fontSize=12, fontWeight=600, color=INK).encode(
+            x=alt.value(0), text="label:N"
+        ),
         base.mark_rule(strokeWidth=2.5, yOffset=6).encode(x=x, x2="high:Q", color=colour),
         base.mark_point(filled=True, size=60, opacity=1, yOffset=6).encode(
             x="mean:Q", color=colour
         ),
         width="container",
-        height=36 * len(labels),
-    )
-    return chart
-
-
-def bars(frame: pd.DataFrame, unit: str = "", percent: bool = False) -> Chart:
-    """A bar for each `series` with its interval: `series`, `mean`, `low`, `high`; and `group` (bars
-    side by side) where wanted."""
-    names = list(dict.fromkeys(frame["series"]))
-    form = ".1%" if percent else ".4~g"
-    grouped = "group" in frame
-    x = alt.X("group:N" if grouped else "series:N", sort=None, title=None)
-    told = [alt.Tooltip("series:N", title=" ")]
-    told += [alt.Tooltip(f"{name}:Q", format=form) for name in ("mean", "low", "high")]
-    axis = alt.Axis(format="~%" if percent else ",~f")
-    base = alt.Chart(frame).encode(x=x.axis(labelAngle=0), tooltip=told)
-    if grouped:
-        base = base.encode(xOffset=alt.XOffset("series:N", sort=names))
-    colour = alt.Color("series:N", legend=alt.Legend() if grouped else None).scale(
-        domain=names, range=[CATEGORIES[i % 12] for i in range(len(names))]
-    )
-    chart: Chart = alt.layer(
-        base.mark_bar(opacity=0.85, width={"band": 0.6}).encode(
-            y=alt.Y("mean:Q", title=unit or None, axis=axis), color=colour
-        ),
-        base.mark_rule(color=INK, strokeWidth=1.5).encode(y="low:Q", y2="high:Q"),
-        width="container",
-        height=HEIGHT,
+        height=36 * len(frame),
     )
     return chart
 
@@ -382,7 +376,7 @@ def problem_space(
         axes: what the axes say.
         ends: least and greatest value of the first.
     """
-    members = sorted({str(name) for name in frame["member"].dropna()} - {""}, key=_by_number)
+    members = sorted({str(name) for name in frame["member"].dropna()} - {""}, key=by_number)
     edges = [1 + round(i * max(last - 1, 0) / len(RAMP)) for i in range(len(RAMP) + 1)]
     ends_at = [*(edge - 1 for edge in edges[1:-1]), last]
     spans = [f"steps {a} to {b}" for a, b in zip(edges, ends_at, strict=False)]
@@ -392,11 +386,11 @@ def problem_space(
     until, by = alt.param("until", value=last), alt.param("by", value="when")
     legend = alt.Legend(
         values=alt.ExprRef(f"by == 'when' ? {spans!r} : {members!r}"),
-        columns=2,
+        columns=_columns([*spans, *members]),
         symbolType="circle",
     )
     palette = [*RAMP[: len(spans)], *(CATEGORIES[i % 12] for i in range(len(members)))]
-    told = [alt.Tooltip(f"{name}:N") for name in ("kind", "step", "member", "tasks", "program")]
+    tooltips = [alt.Tooltip(f"{name}:N") for name in ("kind", "step", "member", "tasks", "program")]
     quiet = alt.Axis(values=[0, 1], labelExpr=f"datum.value ? {ends[1]!r} : {ends[0]!r}")
     x = alt.X("x:Q", title=f"{axes[0]} →", axis=quiet).scale(domain=[-0.05, 1.05])
     y = alt.Y(
@@ -418,18 +412,13 @@ def problem_space(
             size=alt.Size("tasks:Q", legend=None).scale(
                 domain=[1, float(frame["tasks"].max()) or 1], range=[40, 380]
             ),
-            tooltip=told,
+            tooltip=tooltips,
         ),
         width="container",
         height=260,
         view=alt.ViewConfig(fill=SUNK, cornerRadius=6),
     )
     return chart.add_params(until, by)
-
-
-def _by_number(name: str) -> tuple[str, int]:
-    stem, _, digits = name.rpartition("_")
-    return (stem, int(digits)) if digits.isdecimal() else (name, 0)
 
 
 def family_tree(people: pd.DataFrame, links: pd.DataFrame, last: int) -> Chart:
@@ -448,7 +437,7 @@ def family_tree(people: pd.DataFrame, links: pd.DataFrame, last: int) -> Chart:
     by = alt.param("shade", value="operator")
     kin = alt.when("!isValid(who.id) || indexof(datum.kin, ',' + who.id[0] + ',') >= 0")
     faint = kin.then(alt.value(1)).otherwise(alt.value(0.12))
-    told = ["name", "generation", "born", "operator", "options", "parents", "children", "fate"]
+    tooltips = ["name", "generation", "born", "operator", "options", "parents", "children", "fate"]
     x = alt.X("born:Q", title="step", axis=alt.Axis(titleAnchor="end", format="d"))
     x = x.scale(domain=[0, last], nice=False)
     rows = alt.Scale(domain=[-0.7, float(people["row"].max()) + 0.7], reverse=True)
@@ -456,9 +445,14 @@ def family_tree(people: pd.DataFrame, links: pd.DataFrame, last: int) -> Chart:
     base = (
         alt.Chart(people)
         .transform_calculate(colour="shade == 'founder' ? datum.founder : datum.operator")
-        .encode(x=x, y=y, opacity=faint, tooltip=[alt.Tooltip(f"{name}:N") for name in told])
+        .encode(x=x, y=y, opacity=faint, tooltip=[alt.Tooltip(f"{name}:N") for name in tooltips])
     )
-    colour = alt.Color("colour:N", legend=alt.Legend(symbolType="square", columns=3))
+    colour = alt.Color(
+        "colour:N",
+        legend=alt.Legend(
+            symbolType="square", columns=_columns(sorted({*people["operator"], *people["founder"]}))
+        ),
+    )
     shapes = ["founder", "one parent", "two parents"]
     shape = alt.Shape("kind:N", legend=None).scale(
         domain=shapes, range=["square", "circle", "diamond"]

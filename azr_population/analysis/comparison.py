@@ -16,7 +16,7 @@ from typing import Any
 from azr_population.analysis.azr_log import OTHERWISE
 from azr_population.analysis.differences import Differences, differences, short_differences
 from azr_population.analysis.inputs import ComparedArm, ComparedRun, arms_of, benchmark_mean
-from azr_population.analysis.metrics import Metric, find_metric, of_domain
+from azr_population.analysis.metrics import find_metric
 from azr_population.analysis.statistics import (
     REDUCERS,
     Estimate,
@@ -25,6 +25,7 @@ from azr_population.analysis.statistics import (
     interval_text,
     tenth,
 )
+from azr_population.domains.metric import Metric
 
 SKILL = ("validation", "benchmark/pass@1", "eval/greedy")
 """What says which arm is better: the first of these that both arms have and measured alike."""
@@ -101,7 +102,7 @@ class Comparison:
                 {
                     **{"arm": pair.arm, "than": pair.than, "sentence": pair.sentence},
                     **{"metric": pair.metric.name if pair.metric else None, "tokens": pair.tokens},
-                    "difference": _plain(pair.difference),
+                    "difference": pair.difference.to_json(),
                 }
                 for pair in self.pairs
             ],
@@ -110,7 +111,7 @@ class Comparison:
                     **{"metric": row.metric.name, "reduce": row.reduce, "step": row.step},
                     "better": row.metric.better,
                     "arms": {
-                        arm.name: {**_plain(row.value(i)), **self._difference_json(row, i)}
+                        arm.name: {**row.value(i).to_json(), **self._difference_json(row, i)}
                         for i, arm in enumerate(self.arms)
                     },
                 }
@@ -123,7 +124,7 @@ class Comparison:
         if arm == 0:
             return {"difference": None, "verdict": row.missing[0]}
         test, words = self.against_first(row, arm)
-        return {"difference": _plain(test), "verdict": words}
+        return {"difference": test.to_json(), "verdict": words}
 
 
 def compare_arms(arguments: Sequence[str]) -> Comparison:
@@ -149,7 +150,7 @@ def common_step(arms: Sequence[ComparedArm]) -> int:
 def compared_metrics(arms: Sequence[ComparedArm], step: int) -> list[ComparedMetric]:
     """The metrics that at least one arm has a value of, up to `step`."""
     domains = {run.domain for arm in arms for run in arm.runs if run.domain is not None}
-    own = {m.name: of_domain(m) for domain in domains for m in domain.measures}
+    own = {m.name: m for domain in domains for m in domain.measures}
     wanted = [*map(find_metric, _BEFORE), *own.values(), *map(find_metric, _AFTER)]
     rows = [_compared(arms, metric, step) for metric in wanted]
     return [row for row in rows if any(row.samples)]
@@ -238,12 +239,11 @@ def difference(
         return NONE, "not the same measure"
     a, b = row.samples[arm], row.samples[than]
     test = compare(a, b, False, permute=False)
-    n = f" (n={len(b)} and {len(a)})" if len(a) != len(b) else ""
     if math.isnan(test.low):
-        return test, f"no verdict: one seed{n}"
+        return test, "no verdict: one seed"
     if test.low > 0:
-        return test, f"higher{n}"
-    return test, f"lower{n}" if test.high < 0 else f"no difference shown{n}"
+        return test, "higher"
+    return test, "lower" if test.high < 0 else "no difference shown"
 
 
 def tokens_of(run: ComparedRun, step: int) -> float | None:
@@ -289,9 +289,8 @@ def _pair(
     row, test, _ = chosen
     where = row.metric.title[0].lower() + row.metric.title[1:]
     where = where if not where.startswith("aZR") else row.metric.title
-    counts = {len(row.samples[than]), len(row.samples[arm])}
-    n, m = len(row.samples[arm]), len(row.samples[than])
-    seeds = f"{n} seeds" if len(counts) == 1 else f"{n} and {m} seeds"
+    n, m = test.counts
+    seeds = f"{n} seeds" if n == m else f"{n} seeds against {m}"
     if math.isnan(test.low):
         way = "higher" if test.mean > 0 else "lower"
         said = (
@@ -312,9 +311,3 @@ def _pair(
             f"{seeds}"
         )
     return Pair(one.name, other.name, row.metric, test, tokens, said + end)
-
-
-def _plain(test: Estimate) -> dict[str, Any]:
-    values = {name: getattr(test, name) for name in ("mean", "low", "high")}
-    known = {name: None if math.isnan(value) else value for name, value in values.items()}
-    return {**known, "n": list(test.counts)}

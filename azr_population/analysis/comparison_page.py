@@ -16,36 +16,30 @@ from rich.text import Text
 from azr_population.analysis import charts, html
 from azr_population.analysis.azr_log import OTHERWISE
 from azr_population.analysis.comparison import ComparedMetric, Comparison
+from azr_population.analysis.frame import BUDGET, budget
 from azr_population.analysis.inputs import ComparedArm, ComparedRun
-from azr_population.analysis.metrics import Metric, metrics_for
+from azr_population.analysis.metrics import metrics_for
 from azr_population.analysis.statistics import Estimate, band, interval_text
+from azr_population.domains.metric import Metric
 from azr_population.files import write_atomically, writing
 from azr_population.printable import printable
 
 SECTIONS = ("skill", "complexity", "space", "proposing", "training")
-_BUDGET = (
-    ("trained_samples", "samples trained on", True),
-    ("updates", "updates", True),
-    ("trained_tokens", "tokens trained on", True),
-    ("generated_tokens", "tokens generated", True),
-    ("rollouts", "rollouts", True),
-    ("generated_tokens", "tokens generated", False),
-    ("rollouts", "rollouts", False),
-)
-"""Of `total/...`: what it counts, and whether it is told per member or of all members."""
 
 
 def print_comparison(compared: Comparison, console: Console | None = None) -> None:
     """The sentences, the table and the warnings."""
     console = console or Console(highlight=False)
     if not console.is_terminal:
-        console.width = max(console.width, 160)  # a file has no edge
+        console.width = 10_000  # a file has no edge
     parts: list[Any] = [Text(printable(pair.sentence)) for pair in compared.pairs]
     if compared.rows:
         table = Table(box=None, pad_edge=False)
         heads, rows = _table(compared)
         for i, head in enumerate(heads):
-            table.add_column(Text(printable(head)), justify="left" if i == 0 else "right")
+            table.add_column(
+                Text(printable(head)), justify="left" if i == 0 else "right", overflow="fold"
+            )
         for row in rows:
             table.add_row(*(Text(printable(cell)) for cell in row))
         parts += [Text(""), table]
@@ -58,11 +52,13 @@ def print_comparison(compared: Comparison, console: Console | None = None) -> No
 def _table(compared: Comparison) -> tuple[list[str], list[list[str]]]:
     """Heads and rows: a value per arm, then the difference of each arm to the first one."""
     first, *others = (arm.name for arm in compared.arms)
-    heads = [f"95% intervals, step {compared.step}", first, *others]
+    seeds = [len(arm.independent) for arm in compared.arms]
+    heads = [f"95% intervals, step {compared.step}"]
+    heads += [f"{arm.name} (n={n})" for arm, n in zip(compared.arms, seeds, strict=True)]
     heads += [f"{name} - {first}" for name in others]
     rows = []
     for row in compared.rows:
-        values = [_value(row, i) for i in range(len(compared.arms))]
+        values = [_value(row, i, n) for i, n in enumerate(seeds)]
         against = []
         for i in range(1, len(compared.arms)):
             test, words = compared.against_first(row, i)
@@ -72,10 +68,12 @@ def _table(compared: Comparison) -> tuple[list[str], list[list[str]]]:
     return heads, rows
 
 
-def _value(row: ComparedMetric, arm: int) -> str:
+def _value(row: ComparedMetric, arm: int, seeds: int) -> str:
     if row.missing[arm]:
         return row.missing[arm]
-    return interval_text(row.value(arm), row.metric.percent, row.is_change)
+    text = interval_text(row.value(arm), row.metric.percent, row.is_change)
+    n = len(row.samples[arm])
+    return text if n == seeds else f"{text} (n={n})"
 
 
 def write_comparison(compared: Comparison, out: Path) -> Path:
@@ -115,16 +113,17 @@ def _about(arm: ComparedArm) -> list[str]:
 
 def _intervals(compared: Comparison) -> charts.Chart | None:
     """Differences in points of what is a share; other units would need other axes."""
-    many = len(compared.arms) > 2
-    lines = []
+    arms, many = list(enumerate(compared.arms)), len(compared.arms) > 2
+    lines: list[dict[str, Any]] = []
     for row in compared.rows:
-        for i, arm in enumerate(compared.arms[1:], start=1):
-            test, _ = compared.against_first(row, i)
-            if row.metric.percent and not math.isnan(test.low):
-                label = f"{row.title} · {arm.name}" if many else row.title
-                sure = test.low > 0 or test.high < 0
-                points = {name: 100 * getattr(test, name) for name in ("mean", "low", "high")}
-                lines.append({"label": label, **points, "sure": sure})
+        tests = [(arm.name, compared.against_first(row, i)[0]) for i, arm in arms[1:]]
+        shown = [(n, t) for n, t in tests if row.metric.percent and not math.isnan(t.low)]
+        if many and shown:
+            lines.append({"label": row.title})
+        for name, test in shown:
+            points = {key: 100 * getattr(test, key) for key in ("mean", "low", "high")}
+            label, sure = name if many else row.title, test.low > 0 or test.high < 0
+            lines.append({"label": label, **points, "sure": sure})
     return charts.intervals(pd.DataFrame(lines), "percentage points") if lines else None
 
 
@@ -166,39 +165,32 @@ def _lines(arms: Sequence[ComparedArm], metric: Metric) -> pd.DataFrame:
 
 def _budget(arms: Sequence[ComparedArm], step: int) -> Markup:
     """What the members consumed, a step: means over seeds, and the ratio to the first arm."""
-    members = [_mean([float(_members(run)) for run in arm.independent]) for arm in arms]
-    rows: list[tuple[str, list[float | None]]] = [("members", members)]
-    for name, words, per_member in _BUDGET:
-        values = [_per_step(arm, f"total/{name}", step, per_member) for arm in arms]
-        if any(value is not None for value in values):
-            rows.append((f"{words}, {'per member' if per_member else 'all members'}", values))
-    rows.append(("seconds, without evals", [_seconds(arm, step) for arm in arms]))
+    columns = []
+    for arm in arms:
+        parts = []
+        for run in arm.independent:
+            members = _members(run)
+            used = budget(run.table, members, step)
+            seconds = used.pop("seconds")
+            part = {"members": members}
+            part |= {f"{BUDGET[key]}, per member": value for key, value in used.items()}
+            for key in ("generated_tokens", "rollouts"):
+                part[f"{BUDGET[key]}, all members"] = used[key] * members
+            parts.append(part | {"seconds, without evals": seconds})
+        columns.append(pd.DataFrame(parts).mean())
+    table = pd.concat(columns, axis=1).dropna(how="all")
     shown = [
-        [words, *(_ratio(v, of_arm[0], i) for i, v in enumerate(of_arm))] for words, of_arm in rows
+        [words, *(_ratio(v, of_arm.iloc[0], i) for i, v in enumerate(of_arm))]
+        for words, of_arm in table.iterrows()
     ]
     return html.table(["per step, mean over seeds", *(arm.name for arm in arms)], shown, "number")
 
 
-def _ratio(value: float | None, first: float | None, place: int) -> str:
-    if value is None:
+def _ratio(value: float, first: float, place: int) -> str:
+    if math.isnan(value):
         return "-"
     shown = f"{value:,.0f}" if value >= 100 else f"{value:,.2f}"
-    return f"{shown} (×{value / first:.2f})" if place and first else shown  # noqa: RUF001
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-def _per_step(arm: ComparedArm, metric: str, step: int, per_member: bool) -> float | None:
-    def of(run: ComparedRun) -> float | None:
-        points = run.curve(Metric(metric, ""))
-        points = points[points.index <= step]
-        members = _members(run) if per_member else 1
-        return float(points.mean()) / members if len(points) and members else None
-
-    return _mean([of(run) for run in arm.independent])
+    return f"{shown} (×{value / first:.2f})" if place and first > 0 else shown  # noqa: RUF001
 
 
 def _members(run: ComparedRun) -> int:
@@ -206,16 +198,6 @@ def _members(run: ComparedRun) -> int:
     settings = run.settings
     count = sum(int(settings.get(f"population.{of}") or 0) for of in ("teachers", "students"))
     return count or 1
-
-
-def _seconds(arm: ComparedArm, step: int) -> float | None:
-    def of(run: ComparedRun) -> float | None:
-        whole = run.curve(Metric("time/step", ""))
-        rest = whole.sub(run.curve(Metric("time/eval", "")), fill_value=0.0)
-        rest = rest[rest.index <= step]
-        return float(rest.mean()) if len(rest) else None
-
-    return _mean([of(run) for run in arm.independent])
 
 
 def _benchmarks(arms: Sequence[ComparedArm]) -> Markup:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from azr_population.analysis import charts, html
+from azr_population.analysis.statistics import interval
 
 if TYPE_CHECKING:
-    from azr_population.measuring.outcome import Outcome
+    from azr_population.measuring.crossplay import CrossPlay
     from azr_population.measuring.stored import StoredMember
 
 _CELL = 30
 """Pixels."""
 
 
-def crossplay_page(outcome: Outcome, sentences: Sequence[str]) -> str:
+def crossplay_page(outcome: CrossPlay, sentences: Sequence[str]) -> str:
     """One HTML file: the heat map, and the sentences."""
     runs = dict.fromkeys(one.run for one in outcome.teachers)
     chart = charts.heatmap(solve_rates(outcome), cell=_CELL, counts="tasks")
@@ -34,22 +34,19 @@ def crossplay_page(outcome: Outcome, sentences: Sequence[str]) -> str:
     )
 
 
-def solve_rates(outcome: Outcome) -> pd.DataFrame:
+def solve_rates(outcome: CrossPlay) -> pd.DataFrame:
     """A line per teacher (`row`) and student (`column`): `value`, its 95% interval over tasks
     (`low`, `high`), and the number of valid tasks (`count`); no value without tasks."""
     several = len({one.run for one in (*outcome.teachers, *outcome.students)}) > 1
     lines = []
     for teacher, rates in zip(outcome.teachers, outcome.rates, strict=True):
         for place, student in enumerate(outcome.students):
-            own = rates[place] if rates.size else rates.ravel()
-            value = low = high = None
-            if len(own):
-                value = float(own.mean())
-                half = 1.96 * float(own.std()) / math.sqrt(len(own))
-                low, high = max(0.0, value - half), min(1.0, value + half)
+            solved = rates[place] if rates.size else rates.ravel()
+            test = interval(solved.tolist())
             who = (_label(teacher, several), _label(student, several))
-            lines.append((*who, value, low, high, len(own)))
-    return pd.DataFrame(lines, columns=["row", "column", "value", "low", "high", "count"])
+            lines.append((*who, test.mean, test.low, test.high, len(solved)))
+    frame = pd.DataFrame(lines, columns=["row", "column", "value", "low", "high", "count"])
+    return frame.assign(low=frame["low"].clip(0.0, 1.0), high=frame["high"].clip(0.0, 1.0))
 
 
 def _label(member: StoredMember, several: bool) -> str:

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from azr_population.domains.measure import PROPOSERS
+from azr_population.domains.metric import PROPOSERS
 from azr_population.errors import UserError
 from azr_population.files import read_json
 from azr_population.runs.directory import RunDirectory
@@ -58,20 +58,20 @@ def derived(run: RunDirectory) -> dict[int, dict[str, float]]:
 
 
 def placed_tasks(run: RunDirectory) -> pd.DataFrame:
-    """The valid tasks that have a place in the problem space, by step: `step`, `teacher`, `line`
-    (its index among the lines of `tasks.jsonl` that parse), `cell`."""
+    """The valid tasks that have a place in the problem space, by step: `step`, `teacher`,
+    `program`, `cell`."""
     return remembered(run, "cells", lambda: _place(run))
 
 
 def _place(run: RunDirectory) -> pd.DataFrame:
     space = domain_of(run).space
     rows, points = [], []
-    for line, task in enumerate(run.tasks() if space else ()):
+    for task in run.tasks() if space else ():
         step, point = step_of(task), space.point(task) if space else None
         if step is not None and point is not None:
-            rows.append((step, str(task.get("teacher", "")), line))
+            rows.append((step, str(task.get("teacher", "")), str(task.get("program", ""))))
             points.append(point)
-    frame = pd.DataFrame(rows, columns=["step", "teacher", "line"])
+    frame = pd.DataFrame(rows, columns=["step", "teacher", "program"])
     if space and points:
         frame["cell"] = space.place(np.array(points, dtype=np.float32))
     else:

@@ -12,8 +12,9 @@ from markupsafe import Markup
 from azr_population.analysis import charts
 from azr_population.analysis.derived import placed_tasks
 from azr_population.analysis.html import cut, embed, figure
-from azr_population.analysis.metrics import Metric, metrics_for
+from azr_population.analysis.metrics import metrics_for
 from azr_population.domains.domain import Domain
+from azr_population.domains.metric import Metric
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import Record, by_number, domain_of, number
 
@@ -26,7 +27,7 @@ BARS, REASONS = 50, 7
 """Most bars over steps, and most reasons that are told apart."""
 
 
-class Figures:
+class ReportFigures:
     """The charts of each section of the page, and what does not move in a sentence each."""
 
     def __init__(self, table: pd.DataFrame, events: Sequence[int], steps: int) -> None:
@@ -216,8 +217,6 @@ def problem_space(run: RunDirectory, last: int) -> dict[str, Any]:
         return {"missing": "No task was placed in the problem space.", "figures": []}
     counts = tasks["cell"].value_counts()
     first = tasks.drop_duplicates("cell").set_index("cell")
-    wanted = set(first["line"])
-    programs = {i: str(t.get("program", "")) for i, t in enumerate(run.tasks()) if i in wanted}
     rows = []
     for cell, values in enumerate(space.unscale(space.archive)):
         bounds = {one.name: (one.low, one.high) for one in space.descriptors}
@@ -226,9 +225,9 @@ def problem_space(run: RunDirectory, last: int) -> dict[str, Any]:
         panel = max(range(len(space.panels)), key=lambda at: centroid[space.panels[at]])
         met: tuple[Any, ...] = (None, None, 0, "", "")
         if cell in first.index:
-            step, member, line = first.loc[cell, ["step", "teacher", "line"]]
-            program = cut(programs.get(line, ""))[:300]
-            met = (step, member or None, int(counts[cell]), space.words(centroid), program)
+            step, member, program = first.loc[cell, ["step", "teacher", "program"]]
+            words = space.words(centroid)
+            met = (step, member or None, int(counts[cell]), words, cut(program)[:300])
         rows.append((panel, *(scaled[name] for name in space.axes), *met))
     columns = ["panel", "x", "y", "step", "member", "tasks", "kind", "program"]
     frame = pd.DataFrame(rows, columns=columns)

@@ -15,10 +15,18 @@ from typing import Any
 import pandas as pd
 
 from azr_population.analysis.derived import derived
-from azr_population.analysis.metrics import Metric
+from azr_population.domains.metric import Metric
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import ROLES, by_number, lines_of, number, role_of
+from azr_population.runs.records import ROLES, by_number, lines_of, number, role_of, whole_config
 
+BUDGET = {
+    "trained_samples": "samples trained on",
+    "updates": "updates",
+    "rollouts": "rollouts",
+    "generated_tokens": "tokens generated",
+    "trained_tokens": "tokens trained on",
+}
+"""What members consume, as recorded of each and under `total/`."""
 COLUMNS = ("run", "arm", "seed", "step", "member", "role", "metric", "value")
 
 
@@ -59,7 +67,7 @@ def read_run(path: Path, arm: str = "", seed: int | None = None) -> pd.DataFrame
     or one of a version that cannot be read.
     """
     directory = RunDirectory(path)
-    settings = directory.config()
+    settings = whole_config(directory)
     lines = {line["step"]: dict(line) for line in lines_of(directory)}
     for step, values in derived(directory).items():
         lines.setdefault(step, {"step": step}).update(values)
@@ -98,6 +106,16 @@ def curve(table: pd.DataFrame, metric: Metric | str, roles: Sequence[str] = ()) 
             return found.set_index("step")["value"].sort_index()
     found = rows[rows["role"].isna()]
     return found.set_index("step")["value"].sort_index()
+
+
+def budget(table: pd.DataFrame, members: int, steps: float = math.inf) -> dict[str, float]:
+    """What one run consumed in a step, on average up to step `steps`: `BUDGET` of a member, and
+    `seconds` without evals; NaN where it is not recorded."""
+    wanted = [*(f"total/{name}" for name in BUDGET), "time/step", "time/eval"]
+    table = table[(table["step"] <= steps) & table["metric"].isin(wanted)]
+    used = {name: curve(table, f"total/{name}").mean() / (members or 1) for name in BUDGET}
+    seconds = curve(table, "time/step").sub(curve(table, "time/eval"), fill_value=0.0)
+    return {name: float(value) for name, value in (used | {"seconds": seconds.mean()}).items()}
 
 
 def members(table: pd.DataFrame, metric: str) -> dict[str, pd.Series]:

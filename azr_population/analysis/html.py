@@ -10,7 +10,9 @@ import base64
 import hashlib
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +24,8 @@ from markupsafe import Markup
 
 from azr_population.analysis.charts import DARK, THEME, Chart, specification
 from azr_population.analysis.syntax import highlighted
-from azr_population.printable import printable, shareable
+from azr_population.files import write_atomically
+from azr_population.printable import duration, printable, shareable
 from azr_population.runs.records import show
 
 _PAGES = Path(__file__).parent / "pages"
@@ -85,10 +88,9 @@ def packed(spec: Mapping[str, Any]) -> dict[str, Any]:
 def _column(values: list[Any]) -> Any:
     if all(value is None or type(value) in (int, float) for value in values):
         return [_rounded(value) for value in values]
-    texts = [shown(value) if isinstance(value, str) else value for value in values]
-    levels = list(dict.fromkeys(texts))
-    place = {level: i for i, level in enumerate(levels)}
-    return {"levels": levels, "codes": [place[text] for text in texts]}
+    place = {value: i for i, value in enumerate(dict.fromkeys(values))}
+    levels = [shown(value) if isinstance(value, str) else value for value in place]
+    return {"levels": levels, "codes": [place[value] for value in values]}
 
 
 def _rounded(value: float | None) -> float | None:
@@ -113,6 +115,11 @@ def table(
     Its frame scrolls sideways and can be focused, so that keys scroll it too.
     """
     return render("table.html.j2", heads=heads, rows=rows, style=style, label=label or heads[0])
+
+
+def paragraph(text: str, style: str = "note") -> Markup:
+    """A line of text; `empty` is the style of what stands in place of something."""
+    return Markup('<p class="{}">{}</p>').format(style, text)
 
 
 def figure(value: float, kind: str) -> str:
@@ -142,9 +149,18 @@ def cut(value: Any) -> str:
 
 @lru_cache(maxsize=1)
 def bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script of about 0.9 MB."""
-    text: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    """Vega, Vega-Lite and Vega-Embed as one script of about 0.9 MB. Making it takes two seconds, so
+    it is kept in the user's cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    path = cache / "azr-population" / f"vega-{vl_convert.__version__}.js"
+    with suppress(OSError):
+        return path.read_text(encoding="utf-8")
+    made: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    text = made.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text)
+    return text
 
 
 def _policy(scripts: Sequence[str]) -> str:
@@ -170,7 +186,9 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: value if isinstance(value, Markup) else shown(value),
     )
-    environment.filters |= {"show": show, "code": lambda source: Markup(highlighted(cut(source)))}
+    environment.filters |= {"show": show, "duration": duration}
+    environment.filters["percent"] = lambda value: figure(value, "percent")
+    environment.filters["code"] = lambda source: Markup(highlighted(cut(source)))
     return environment
 
 

@@ -12,14 +12,14 @@ import pandas as pd
 
 from azr_population.analysis.azr_log import flat_lines, last_step, read_azr_log, sources
 from azr_population.analysis.frame import curve, read_run, seed_folders, tidy
-from azr_population.analysis.metrics import Metric
 from azr_population.config.effects import REPEATED, flat, touches_only
 from azr_population.domains.domain import Domain
 from azr_population.domains.known import find_domain
+from azr_population.domains.metric import Metric
 from azr_population.errors import UserError
 from azr_population.files import read_json
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import domain_of, number
+from azr_population.runs.records import domain_of, number, whole_config
 
 FIGURES = "evaluation/figures.json"
 """Where `azr-population benchmark` leaves a run's figures."""
@@ -58,9 +58,13 @@ class ComparedRun:
     def has_steps(self) -> bool:
         return self.kind != "benchmark figures"
 
+    @cached_property
+    def _by_metric(self) -> dict[Any, pd.DataFrame]:
+        return dict(iter(self.table.groupby("metric")))
+
     def curve(self, metric: Metric) -> pd.Series:
         """A metric over the steps; see `frame.curve`."""
-        return curve(self.table, metric)
+        return curve(self._by_metric.get(metric.name, self.table.iloc[:0]), metric)
 
     def conditions(self, metric: Metric) -> dict[str, Any]:
         """What has to be equal for two values of the metric to be subtracted; None: unknown."""
@@ -204,7 +208,7 @@ def _runs(path: Path) -> list[ComparedRun]:
 
 def _of_directory(path: Path) -> ComparedRun:
     directory = RunDirectory(path)
-    config, environment = directory.config(), directory.environment()
+    config, environment = whole_config(directory), directory.environment()
     if not {"run", "population", "base", "actor_rollout_ref"} & set(config):
         raise UserError(f"{path} is not a run's folder: its config.yaml has no settings of a run")
     packages = environment.get("packages")
@@ -219,9 +223,8 @@ def _of_directory(path: Path) -> ComparedRun:
         settings["base"] = where or name
     if weights := environment.get("base"):
         settings[WEIGHTS] = str(weights)
-    # Parsing a configuration takes a tenth of a second; `read_run` would do it again.
-    seed = number(config.get("seed"))
-    table = read_run(path, seed=None if seed is None else int(seed))
+    table = read_run(path)
+    table = table[table["member"].isna()]
     names = table.loc[table["metric"].str.startswith("validation/"), "metric"].unique()
     steps = table.loc[~table["metric"].str.startswith("validation"), "step"]
     return ComparedRun(

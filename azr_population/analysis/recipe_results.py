@@ -16,30 +16,22 @@ from rich.markup import escape
 from rich.table import Table
 
 from azr_population.analysis import recipe_table as numbers
-from azr_population.analysis.frame import curve, read_run
+from azr_population.analysis.frame import BUDGET, budget, read_run
 from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.recipe_runs import (
     PlannedRun,
     commits_of,
-    config_of,
     other_values,
 )
-from azr_population.analysis.recipe_table import Answer, Cell, Results, Tables
-from azr_population.analysis.recipes import Arms, Chart, Recipe, Row
+from azr_population.analysis.recipe_table import Cell, Decision, Results, Tables
+from azr_population.analysis.recipes import Arms, Chart, Recipe, TableRow
 from azr_population.analysis.statistics import Estimate, band, interval_text
 from azr_population.errors import UserError
-from azr_population.files import write_atomically
+from azr_population.files import write_atomically, writing
 from azr_population.runs import RunDirectory
-from azr_population.runs.records import last_step
+from azr_population.runs.records import last_step, whole_config
 from azr_population.versions import environment
 
-_BUDGET = {
-    "trained_samples": "training samples",
-    "updates": "updates",
-    "rollouts": "rollouts",
-    "generated_tokens": "tokens generated",
-    "trained_tokens": "tokens trained",
-}
 _READING = (
     "Means over seeds with 95% intervals (Student's t); IQM: interquartile mean with a bootstrap "
     "interval over seeds, from five seeds on. **Bold**: differs from `{baseline}` ({test}), "
@@ -80,16 +72,15 @@ def draw(
     """
     from azr_population.analysis.charts import curves, to_svg
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--results {folder} cannot be made: {error.strerror}") from error
     foreign = {
         run.name: f"{run.name} has {changed}, so it is left out"
         for run in planned
         if scale == "nano" and run.started and (changed := other_values(run))
     }
     tables = read_tables([run for run in planned if run.name not in foreign])
+    missing = missing_metrics(recipe, tables)
+    with writing(f"--results {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
     results = numbers.results_of(recipe, tables, lengths)
     files = {"budget.csv": budget_frame(tables, planned)}
     parts: list[str] = []
@@ -127,6 +118,7 @@ def draw(
         *filter(None, [arms.scales[recipe.settings].note if scale == "nano" else ""]),
         _scope(planned, lengths, foreign),
         *([f"The paper: {recipe.paper}"] if recipe.paper else []),
+        *([f"Recorded by none of these runs: {', '.join(missing)}."] if missing else []),
     ]
     summary = folder / "summary.md"
     write_atomically(summary, "\n\n".join([*heading, *parts]) + "\n")
@@ -134,11 +126,26 @@ def draw(
     return summary
 
 
+def missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
+    """The metrics of the recipe's table and charts that no run has. Raises UserError: all."""
+    wanted = {part.metric: None for part in (*recipe.table, *recipe.charts)}
+    recorded = {
+        str(m) for of_arm in tables.values() for t in of_arm.values() for m in set(t["metric"])
+    }
+    missing = [metric for metric in wanted if metric not in recorded]
+    if wanted and len(missing) == len(wanted):
+        raise UserError(
+            f"{recipe.name} cannot be drawn: none of its runs has {', '.join(missing)}; they were "
+            "played before these were recorded, so play them again: leave out --from-results and "
+            "--plot-only, and name another --out"
+        )
+    return missing
+
+
 def is_percent(metric: str) -> bool:
     """Whether a metric is a fraction, which is shown in percent."""
-    if metric.startswith("eval/greedy/") or metric in ("founders", "related_pairs"):
-        return True
-    return all_metrics()[metric].percent if metric in all_metrics() else False
+    known = all_metrics().get(metric)
+    return known.percent if known else metric.startswith("eval/greedy/")
 
 
 def chart_frame(chart: Chart, tables: Tables, lengths: Mapping[str, int]) -> pd.DataFrame:
@@ -165,28 +172,21 @@ def budget_frame(tables: Tables, planned: Sequence[PlannedRun]) -> pd.DataFrame:
     for arm, of_arm in tables.items():
         populations = {seed: _population(runs[arm, seed]) for seed in of_arm}
         members = {
-            seed: (own.get("teachers", 0) + own.get("students", 0)) or 1
-            for seed, own in populations.items()
+            seed: (population.get("teachers", 0) + population.get("students", 0)) or 1
+            for seed, population in populations.items()
         }
+        used = pd.DataFrame([budget(table, members[seed]) for seed, table in of_arm.items()]).mean()
         line: dict[str, Any] = {"arm": arm, "members": next(iter(members.values()))}
-        for key, title in _BUDGET.items():
-            values = [
-                curve(table, f"total/{key}").mean() / members[seed]
-                for seed, table in of_arm.items()
-            ]
+        for key, title in BUDGET.items():
             digits = {"trained_samples": 1, "updates": 2}.get(key, 0)
-            line[title] = f"{sum(values) / len(values):.{digits}f}"
-        seconds = [
-            curve(table, "time/step").sub(curve(table, "time/eval"), fill_value=0.0).mean()
-            for table in of_arm.values()
-        ]
-        line["seconds/step"] = f"{sum(seconds) / len(seconds):.1f}"
+            line[title] = f"{used[key]:.{digits}f}"
+        line["seconds/step"] = f"{used['seconds']:.1f}"
         roles = ("teacher", "student") if line["members"] > 1 else ("agent",)
         rates = dict.fromkeys(
-            f"{role} {own[f'{role}_lr']:g}"
-            for own in populations.values()
+            f"{role} {population[f'{role}_lr']:g}"
+            for population in populations.values()
             for role in roles
-            if isinstance(own.get(f"{role}_lr"), (int, float))
+            if isinstance(population.get(f"{role}_lr"), (int, float))
         )
         line["learning rates"] = ", ".join(rates) or "-"
         lines.append(line)
@@ -194,7 +194,7 @@ def budget_frame(tables: Tables, planned: Sequence[PlannedRun]) -> pd.DataFrame:
 
 
 def _population(run: RunDirectory) -> dict[str, Any]:
-    return dict(config_of(run).get("population") or {})
+    return dict(whole_config(run).get("population") or {})
 
 
 def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
@@ -216,7 +216,7 @@ def table_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def shown(row: Row, cell: Cell, seeds: int) -> str:
+def shown(row: TableRow, cell: Cell, seeds: int) -> str:
     """`**38.2% [37.1, 39.3]**`, the interquartile mean below."""
     text = with_interval(row, cell.estimate)
     if cell.estimate.n < seeds:
@@ -228,7 +228,7 @@ def shown(row: Row, cell: Cell, seeds: int) -> str:
     return text
 
 
-def with_interval(row: Row, test: Estimate) -> str:
+def with_interval(row: TableRow, test: Estimate) -> str:
     """`38.2% [37.1, 39.3]`, `18.4 [17.9, 18.9]`, or the mean alone without an interval."""
     percent = is_percent(row.metric) and row.reduce != "autocorrelation" and not row.ratio
     return interval_text(test, percent)
@@ -248,7 +248,7 @@ def hypotheses_markdown(results: Results) -> str:
     return "\n".join(lines)
 
 
-def answer_line(recipe: Recipe, one: Answer) -> str:
+def answer_line(recipe: Recipe, one: Decision) -> str:
     hypothesis, test = one.hypothesis, one.test
     row = recipe.row(hypothesis.row)
     what = f"`{hypothesis.arm}`" + (f" minus `{hypothesis.than}`" if hypothesis.than else "")

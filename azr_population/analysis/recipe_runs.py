@@ -27,7 +27,7 @@ from azr_population.config.schema import Config
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.runs import RunDirectory
-from azr_population.runs.records import ROLES, last_step, role_of
+from azr_population.runs.records import ROLES, last_step, role_of, whole_config
 
 
 @dataclass(frozen=True)
@@ -114,19 +114,6 @@ def _directory(path: Path) -> RunDirectory:
 def _settings(overrides: tuple[str, ...]) -> dict[str, Any]:
     """Composing takes half a second: once per arm."""
     return flat(load_config(overrides).model_dump())
-
-
-def config_of(run: RunDirectory) -> dict[str, Any]:
-    """The configuration of a run that is there, read once."""
-    return _config(run, run.config_file.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=1024)
-def _config(run: RunDirectory, changed: int) -> dict[str, Any]:
-    if run.results_only:  # ours; the guarded reader takes a tenth of a second
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        return dict(yaml.load(run.config_file.read_text(encoding="utf-8"), loader))
-    return run.config()
 
 
 def plan_runs(
@@ -258,7 +245,7 @@ def check_runs(planned: Sequence[PlannedRun], resume: bool) -> None:
 def other_values(run: PlannedRun) -> str:
     """What the run's configuration has that its arm and seed have not; empty if it is theirs. A key
     that an older run lacks is passed over."""
-    stored, wanted = flat(config_of(run.directory)), run.settings
+    stored, wanted = flat(whole_config(run.directory)), run.settings
     for settings in (stored, wanted):
         settings["engine.threads"] = 0
         for key in ("base.path", "run.init_from"):

@@ -16,7 +16,7 @@ import pandas as pd
 from azr_population.analysis import frame
 from azr_population.analysis.interim import level_at, verdict
 from azr_population.analysis.metrics import all_metrics
-from azr_population.analysis.recipes import Hypothesis, Recipe, Row
+from azr_population.analysis.recipes import Hypothesis, Recipe, TableRow
 from azr_population.analysis.statistics import (
     LEVEL,
     REDUCERS,
@@ -32,7 +32,7 @@ Tables = Mapping[str, Mapping[str, pd.DataFrame]]
 
 
 def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
-    """A metric of one run over its steps; `role` as in `Row`. Empty if it is not recorded."""
+    """A metric of one run over its steps; `role` as in `TableRow`. Empty if it is not recorded."""
     if role == "mean":
         curves = [one for role in ROLES if len(one := frame.curve(table, name, (role,)))]
         return pd.concat(curves, axis=1).mean(axis=1) if curves else pd.Series(dtype=float)
@@ -61,7 +61,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Decision:
     """A hypothesis and what came out; `test` is None where an arm has no value."""
 
     hypothesis: Hypothesis
@@ -76,8 +76,8 @@ class Results:
     """All of a recipe's numbers."""
 
     recipe: Recipe
-    cells: Mapping[Row, Mapping[str, Cell]]
-    answers: Sequence[Answer]
+    cells: Mapping[TableRow, Mapping[str, Cell]]
+    answers: Sequence[Decision]
 
 
 def results_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Results:
@@ -90,30 +90,30 @@ def results_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Re
         if one.hypothesis.than == recipe.baseline
     }
     tests = {
-        (row, arm): compare(own, of_row[recipe.baseline], recipe.paired, permute=False)
+        (row, arm): compare(by_seed, of_row[recipe.baseline], recipe.paired, permute=False)
         for row, of_row in values.items()
-        for arm, own in of_row.items()
+        for arm, by_seed in of_row.items()
         if arm != recipe.baseline and recipe.baseline in of_row
     }
     family = [key for key in tests if (key[0].label, key[1]) not in decided]
     corrected = dict(zip(family, holm([tests[key].p for key in family]), strict=True))
 
-    def cell(row: Row, arm: str, own: Mapping[str, float]) -> Cell:
+    def cell(row: TableRow, arm: str, by_seed: Mapping[str, float]) -> Cell:
         p = corrected.get((row, arm), math.nan)
         p, differs = decided.get((row.label, arm), (p, p < LEVEL))
-        middle = interquartile_mean(own)
-        mean = compare(own, None, False, permute=False)
-        return Cell(own, mean, middle, tests.get((row, arm)), p, differs)
+        middle = interquartile_mean(by_seed)
+        mean = compare(by_seed, None, False, permute=False)
+        return Cell(by_seed, mean, middle, tests.get((row, arm)), p, differs)
 
     cells = {
-        row: {arm: cell(row, arm, own) for arm, own in of_row.items()}
+        row: {arm: cell(row, arm, by_seed) for arm, by_seed in of_row.items()}
         for row, of_row in values.items()
     }
     return Results(recipe, cells, answers)
 
 
 def _values(
-    row: Row, recipe: Recipe, tables: Tables, lengths: Mapping[str, int]
+    row: TableRow, recipe: Recipe, tables: Tables, lengths: Mapping[str, int]
 ) -> dict[str, dict[str, float]]:
     """The row's number of every run, by arm and seed; what is not known is left out."""
     values: dict[str, dict[str, float]] = {}
@@ -127,13 +127,15 @@ def _values(
     if row.ratio:
         base = values.get(recipe.baseline, {})
         return {
-            arm: {seed: value / base[seed] for seed, value in own.items() if seed in base}
-            for arm, own in values.items()
+            arm: {seed: value / base[seed] for seed, value in by_seed.items() if seed in base}
+            for arm, by_seed in values.items()
         }
     return values
 
 
-def answer(recipe: Recipe, values: Mapping[Row, Mapping[str, Mapping[str, float]]]) -> list[Answer]:
+def answer(
+    recipe: Recipe, values: Mapping[TableRow, Mapping[str, Mapping[str, float]]]
+) -> list[Decision]:
     """The hypotheses tested. One of several is tested at Bonferroni's level, which has intervals;
     together they are tested at the full one."""
     tested: list[tuple[Hypothesis, Estimate | None, str]] = []
@@ -149,7 +151,7 @@ def answer(recipe: Recipe, values: Mapping[Row, Mapping[str, Mapping[str, float]
         tested.append((one, test, verdict(test, one.looks, one.margin)))
     raw = [test.p if test else math.nan for _, test, _ in tested]
     return [
-        Answer(*one, p)
+        Decision(*one, p)
         for one, p in zip(tested, raw if recipe.together else holm(raw), strict=True)
     ]
 
@@ -173,7 +175,7 @@ def frame_of(results: Results) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def hypotheses_frame(answers: Sequence[Answer]) -> pd.DataFrame:
+def hypotheses_frame(answers: Sequence[Decision]) -> pd.DataFrame:
     """A line per hypothesis."""
     return pd.DataFrame(
         [

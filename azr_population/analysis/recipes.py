@@ -63,7 +63,7 @@ class Base(_Strict):
     seed: int = 1
 
 
-class Settings(_Strict):
+class Scale(_Strict):
     """What all runs of one experiment have in common."""
 
     steps: int
@@ -81,7 +81,7 @@ class Settings(_Strict):
 class Arms(_Strict):
     """`arms.yaml`."""
 
-    scales: dict[str, Settings]
+    scales: dict[str, Scale]
     arms: dict[Annotated[str, BeforeValidator(str)], Arm]
     bases: dict[str, Base] = {}
 
@@ -93,7 +93,7 @@ class Arms(_Strict):
         return self.arms[name]
 
 
-class Row(_Strict):
+class TableRow(_Strict):
     """A row of the table: one number per run, its mean and interval per arm."""
 
     label: str
@@ -172,7 +172,7 @@ class Recipe(_Strict):
     own_runs: bool = False
     """Its runs are not shared with other recipes: they measure time."""
     charts: tuple[Chart, ...] = ()
-    table: tuple[Row, ...] = ()
+    table: tuple[TableRow, ...] = ()
     scripts: tuple[str, ...] = ()
     """Command lines of a recipe with programs of its own; `{results}` is where they write."""
     minutes: float = 0.0
@@ -189,7 +189,7 @@ class Recipe(_Strict):
     def baseline(self) -> str:
         return next(iter(self.arms), "")
 
-    def row(self, label: str) -> Row:
+    def row(self, label: str) -> TableRow:
         return next(row for row in self.table if row.label == label)
 
 

@@ -13,14 +13,21 @@ from markupsafe import Markup
 
 from azr_population.analysis import figures, html, run_tables, tasks
 from azr_population.analysis.changes import changes
+from azr_population.analysis.family_tree import family_trees, replacements
 from azr_population.analysis.frame import read_run
-from azr_population.analysis.lineage import family_trees, replacements
 from azr_population.analysis.summary import Tile, changed, nothing_valid, summary, tiles_of
 from azr_population.domains.domain import Domain
 from azr_population.files import write_atomically, writing
 from azr_population.printable import duration, shareable
 from azr_population.runs import RunDirectory
-from azr_population.runs.records import config_of, domain_of, lines_of, number, step_of
+from azr_population.runs.records import (
+    config_of,
+    domain_of,
+    lines_of,
+    number,
+    step_of,
+    whole_config,
+)
 from azr_population.runs.run_warnings import warnings_of
 
 SECTIONS = {
@@ -51,7 +58,7 @@ def write_report(run_dir: Path, out: Path | None = None) -> Path:
     run = RunDirectory(run_dir)
     run.refuse_results_only()
     path = out or run.path / "report.html"
-    content = _page(run, run.config())
+    content = _page(run)
     with writing(path, "; name another place by --out"):
         write_atomically(path, content)
     return path
@@ -65,15 +72,15 @@ def closing(run_dir: Path) -> dict[str, Any]:
     last = int(table["step"].max()) if len(table) else 0
     if wrong := nothing_valid(table):
         return {"wrong": wrong, "changed": []}
-    roles = list(run_tables.member_roles(table).values())
-    return {"wrong": "", "changed": changed(roles, last, _tiles(run, table, last))}
+    return {"wrong": "", "changed": changed(last, _tiles(run, table, last))}
 
 
-def _page(run: RunDirectory, config: dict[str, Any]) -> str:
+def _page(run: RunDirectory) -> str:
+    config = whole_config(run)
     table, steps, matches = read_run(run.path), lines_of(run), list(run.matches())
     born = replacements(run.lineage())
-    name = str(_at(config, "population", "name") or run.path.resolve().name)
-    planned = int(number(_at(config, "run", "steps")) or 0) or None
+    name = str(config_of(run, "population", "name") or run.path.resolve().name)
+    planned = int(number(config_of(run, "run", "steps")) or 0) or None
     known = [step_of(row) or 0 for row in steps[-1:] or (*matches, *born)]
     last = max(known, default=0)
     domain = domain_of(run)
@@ -83,7 +90,7 @@ def _page(run: RunDirectory, config: dict[str, Any]) -> str:
     state, status = _status(last if steps else 0, planned, run.unreadable())
     opening_title, opening = _opening(run, chosen, domain)
     members = run_tables.member_roles(table)
-    drawn = figures.Figures(table, [row["step"] for row in born], max(planned or 0, last))
+    drawn = figures.ReportFigures(table, [row["step"] for row in born], max(planned or 0, last))
     drawn.add_metrics(domain)
     drawn.add_refusals()
     drawn.add_hyperparameters()
@@ -97,7 +104,7 @@ def _page(run: RunDirectory, config: dict[str, Any]) -> str:
         status=f"{status} No valid proposal." if wrong else status,
         wrong=wrong,
         warnings=[one.text for one in warnings_of(run)],
-        facts=_facts(config, table, name),
+        facts=_facts(run, table, name),
         tiles=tiles,
         members=members,
         opening_title=opening_title,
@@ -108,7 +115,10 @@ def _page(run: RunDirectory, config: dict[str, Any]) -> str:
         last=last,
         match_ups=figures.match_ups(matches, len(born)),
         member_table=run_tables.member_table(steps, born),
-        summary=summary(name, planned, steps, matches, born, tiles, wrong),
+        words=summary(steps, matches, born),
+        name=name,
+        planned=planned,
+        changes=changed(last if steps else 0, tiles),
         trees=family_trees(born, members, last),
         credit=run_tables.operator_table(run_tables.operator_credit(table), _grace_period(run)),
         replacements=run_tables.lineage_table(born),
@@ -147,12 +157,12 @@ def _grace_period(run: RunDirectory) -> float:
     return next((known for keys in places if (known := number(config_of(run, *keys)))), 0.0)
 
 
-def _facts(config: dict[str, Any], table: pd.DataFrame, name: str) -> list[tuple[str, str]]:
+def _facts(run: RunDirectory, table: pd.DataFrame, name: str) -> list[tuple[str, str]]:
     """What was played on what, in a line."""
-    where = str(_at(config, "base", "path") or "").rstrip("/").rpartition("/")[2]
-    model = str(_at(config, "actor_rollout_ref", "model", "path") or "?")
-    base = str(_at(config, "base", "name") or "") or model.rstrip("/").rpartition("/")[2]
-    seed = _at(config, "seed")
+    where = str(config_of(run, "base", "path") or "").rstrip("/").rpartition("/")[2]
+    model = str(config_of(run, "actor_rollout_ref", "model", "path") or "?")
+    base = str(config_of(run, "base", "name") or "") or model.rstrip("/").rpartition("/")[2]
+    seed = config_of(run, "seed")
     took = float(table.loc[table["metric"] == "time/step", "value"].sum())
     written = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     return [
@@ -186,9 +196,3 @@ def _status(done: int, steps: int | None, unreadable: Mapping[str, int]) -> tupl
         counts = ", ".join(f"{count} of {record}.jsonl" for record, count in unreadable.items())
         text += f" Damaged lines left out: {counts}."
     return state, text
-
-
-def _at(config: Any, *keys: str) -> Any:
-    for key in keys:
-        config = config.get(key) if isinstance(config, dict) else None
-    return config

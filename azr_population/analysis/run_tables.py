@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from azr_population.analysis.html import table
+from azr_population.analysis.frame import BUDGET
+from azr_population.analysis.html import paragraph, table
 from azr_population.printable import duration
 from azr_population.runs.records import (
     Record,
@@ -28,7 +29,7 @@ def member_roles(frame: pd.DataFrame) -> dict[str, str]:
 def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> Markup:
     """The members now. Those born at the end of the last step are marked: they have not played."""
     if not metrics:
-        return _empty("No step is recorded yet.")
+        return paragraph("No step is recorded yet.", "empty")
     origin = {child["child"]: child["operator"] for child in lineage}
     newborn = {str(child["child"]) for child in lineage if child["step"] == metrics[-1]["step"]}
     rows = []
@@ -46,7 +47,7 @@ def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> Markup
         ]
         rows.append([_named(name, role_of(name), name in newborn), *cells])
     heads = "member|mu ± sigma|mu - 3 sigma|gen.|origin|reward|valid|solved"
-    unplayed = _note(
+    unplayed = paragraph(
         "Unplayed: born at the end of the last step. Its weights are what the operator made, its "
         "rating is inherited, and it has no results yet."
     )
@@ -97,11 +98,12 @@ def operator_table(credit: Sequence[Record], grace_period: float) -> Markup:
     )
     if not judged:
         many = "children" if born > 1 else "child"
-        return title + _empty(
+        return title + paragraph(
             f"No operator has earned credit yet: {born} {many} of {len(credit)} "
             f"{'operators' if len(credit) > 1 else 'operator'}, and none has met a replacement at "
             f"which it was old enough to be replaced ({grace_period:g} steps, "
-            "evolution.grace_period)."
+            "evolution.grace_period).",
+            "empty",
         )
     rows, waiting = [], []
     for operator in credit:
@@ -131,25 +133,16 @@ def operator_table(credit: Sequence[Record], grace_period: float) -> Markup:
     )
     if waiting:
         how += f" No child judged yet: {', '.join(waiting)}."
-    return title + table(heads.split("|"), rows, "number") + _note(how)
-
-
-_COUNTS = {
-    "generated_tokens": "tokens generated",
-    "rollouts": "rollouts",
-    "trained_tokens": "tokens trained on",
-    "trained_samples": "samples trained on",
-    "updates": "updates",
-}
+    return title + table(heads.split("|"), rows, "number") + paragraph(how)
 
 
 def consumption(frame: pd.DataFrame) -> pd.DataFrame:
-    """What each member consumed, a row each by number: `role`, `steps`, the sums of `_COUNTS`, and
+    """What each member consumed, a row each by number: `role`, `steps`, the sums of `BUDGET`, and
     `seconds`, a share of those of all steps (without evals) by tokens generated and trained on."""
     rows = frame[frame["member"].notna()]
     steps = rows.groupby("member")["step"].nunique()
-    sums = rows[rows["metric"].isin(_COUNTS)].pivot_table("value", "member", "metric", "sum")
-    used = sums.reindex(index=sorted(steps.index, key=by_number), columns=list(_COUNTS)).fillna(0.0)
+    sums = rows[rows["metric"].isin(BUDGET)].pivot_table("value", "member", "metric", "sum")
+    used = sums.reindex(index=sorted(steps.index, key=by_number), columns=list(BUDGET)).fillna(0.0)
     tokens = used["generated_tokens"] + used["trained_tokens"]
     seconds = frame.groupby("metric")["value"].sum().get(["time/step", "time/eval"])
     whole = 0.0 if seconds is None else max(0.0, seconds["time/step"] - seconds["time/eval"])
@@ -161,9 +154,9 @@ def fairness_table(frame: pd.DataFrame) -> Markup:
     """What members consumed: the mean of each role, then every member."""
     used = consumption(frame)
     if not len(used):
-        return _empty("No member's consumption is recorded.")
-    heads = ["", "samples trained on, per member and step", *_COUNTS.values(), "seconds"]
-    sums = [*_COUNTS, "seconds"]
+        return paragraph("No member's consumption is recorded.", "empty")
+    heads = ["", "samples trained on, per member and step", *BUDGET.values(), "seconds"]
+    sums = [*BUDGET, "seconds"]
     rows = [
         [
             _named(f"{role}, mean of {len(part)}", str(role)),
@@ -181,7 +174,7 @@ def fairness_table(frame: pd.DataFrame) -> Markup:
     return (
         table(heads, rows, "number", "consumption")
         + (_folded(f"Each of the {len(each)} members", every) if len(each) > 1 else "")
-        + _note(
+        + paragraph(
             "Evals are not counted in the seconds. All members run in one batch and cannot be "
             "timed one by one: a member's seconds are its share of the batch by tokens generated "
             "and trained on."
@@ -190,7 +183,7 @@ def fairness_table(frame: pd.DataFrame) -> Markup:
 
 
 def _cells(row: pd.Series, per_step: float) -> list[str]:
-    counts = [f"{row[name]:,.0f}" for name in _COUNTS]
+    counts = [f"{row[name]:,.0f}" for name in BUDGET]
     return [f"{per_step:,.1f}", *counts, duration(row["seconds"])]
 
 
@@ -224,7 +217,7 @@ def sampler_table(frame: pd.DataFrame) -> Markup:
         "(population.importance_sampling_cap inside AZR); "
         "the effective sample size is the share of the tokens that such weights leave."
     )
-    return Markup("<h3>Sampler and learner</h3>") + table(heads, rows, "number") + _note(how)
+    return Markup("<h3>Sampler and learner</h3>") + table(heads, rows, "number") + paragraph(how)
 
 
 def _named(name: str, role: Any, unplayed: bool = False) -> Markup:
@@ -242,11 +235,3 @@ def _rank(item: tuple[str, Record]) -> tuple[int, float, tuple[str, int]]:
     place = {"teacher": 0, "student": 1}.get(role_of(name), 2)
     rating = conservative(member)
     return (place, -rating if rating is not None else 0.0, by_number(name))
-
-
-def _empty(text: str) -> Markup:
-    return Markup('<p class="empty">{}</p>').format(text)
-
-
-def _note(text: str) -> Markup:
-    return Markup('<p class="note">{}</p>').format(text)

@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -102,6 +103,16 @@ class Estimate:
     @property
     def n(self) -> int:
         return min(self.counts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Mean, bounds and counts; null where there is none."""
+        values = {name: or_none(getattr(self, name)) for name in ("mean", "low", "high")}
+        return {**values, "n": list(self.counts)}
+
+
+def or_none(value: float) -> float | None:
+    """The number in six digits after the point; None for NaN, which JSON lacks."""
+    return None if math.isnan(value) else round(float(value), 6)
 
 
 def interval(values: Values, level: float = LEVEL) -> Estimate:

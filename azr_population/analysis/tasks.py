@@ -1,23 +1,20 @@
 """What a run's page shows of its tasks and completions: which ones, and each as a card."""
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
+import pandas as pd
 from markupsafe import Markup
 
-from azr_population.analysis.html import cut, render
+from azr_population.analysis.html import cut, paragraph, render
 from azr_population.analysis.statistics import tenth
 from azr_population.analysis.syntax import highlighted
 from azr_population.domains.domain import Domain
 from azr_population.domains.pieces import asked, marks_of, pieces
 from azr_population.runs.meanings import meaning, verdict_words
 from azr_population.runs.records import Record, number, show
-
-Hardness = Callable[[Record], tuple[float, ...]]
 
 HARDEST = 3
 """Tasks shown under "solved by somebody" and under "solved by nobody"."""
@@ -35,76 +32,53 @@ class Examples(NamedTuple):
 
 
 def examples(read: Callable[[], Iterable[Record]], last: int, size: str) -> Examples:
-    """Reads the tasks twice and keeps the first and the last tenth of `last` steps in memory;
-    `size` is the measure that programs are large by.
+    """Reads the tasks twice, so that only those shown are in memory whole; `size` is the measure
+    that programs are large by.
 
     A program counts once among the hardest, by its hardest task.
     """
-    hardness = partial(_hardness, size)
-    ever_solved = {_program(task) for task in read() if (number(task.get("solve_rate")) or 0) > 0}
-    width = tenth(last)
-    early: dict[str, list[Record]] = {}
-    late: dict[str, list[Record]] = {}
-    solved: dict[str, Record] = {}
-    unsolved: dict[str, Record] = {}
-    for task in read():
-        step, rate = number(task.get("step")), number(task.get("solve_rate"))
-        if step is None:
-            continue
-        if step <= width:
-            early.setdefault(_type(task), []).append(task)
-        elif step > last - width:
-            late.setdefault(_type(task), []).append(task)
-        if rate is not None:
-            program = _program(task)
-            if rate > 0:
-                _note(solved, program, task, hardness)
-            elif program not in ever_solved:
-                _note(unsolved, program, task, hardness)
+    keys = ("step", "solve_rate", size)
+    rows = [
+        (
+            str(task.get("type", "?")),
+            str(task.get("program", "")),
+            *map(number, map(task.get, keys)),
+        )
+        for task in read()
+    ]
+    table = pd.DataFrame(rows, columns=["type", "program", "step", "rate", "size"])
+    table = table.astype(dict.fromkeys(("step", "rate", "size"), float)).fillna({"size": 0.0})
+    early, late = table[table["step"] <= tenth(last)], table[table["step"] > last - tenth(last)]
+    late = late.drop(early.index, errors="ignore")
+    pairs = [
+        (_middle(early[early["type"] == type]), _middle(late[late["type"] == type]))
+        for type in sorted({*early["type"]} & {*late["type"]})
+    ]
+    hard = table[table["step"].notna()].sort_values(
+        ["rate", "size", "step"], ascending=[True, False, False], kind="stable"
+    )
+    solved, never = hard[hard["rate"] > 0], hard[hard["rate"] <= 0]
+    never = never[~never["program"].isin(solved["program"])]
+    hardest = [part.drop_duplicates("program").index[:HARDEST] for part in (solved, never)]
+    wanted = {at for group in (*pairs, *hardest) for at in group}
+    shown = {at: task for at, task in enumerate(read()) if at in wanted}
     return Examples(
-        [
-            (_middle(early[type], size), _middle(late[type], size))
-            for type in sorted(early)
-            if type in late
-        ],
-        heapq.nlargest(HARDEST, solved.values(), key=hardness),
-        heapq.nlargest(HARDEST, unsolved.values(), key=hardness),
+        [(shown[one], shown[other]) for one, other in pairs],
+        *([shown[at] for at in group] for group in hardest),
     )
 
 
-def _note(hardest: dict[str, Record], program: str, task: Record, key: Hardness) -> None:
-    """Keeps the hardest task of each program, and once there are many, the hardest programs."""
-    hardest[program] = max(hardest.get(program, task), task, key=key)
-    if len(hardest) > 64 * HARDEST:
-        kept = heapq.nlargest(HARDEST, hardest.items(), key=lambda item: key(item[1]))
-        hardest.clear()
-        hardest.update(kept)
-
-
-def _hardness(size: str, task: Record) -> tuple[float, ...]:
-    return (
-        -(number(task.get("solve_rate")) or 0.0),
-        number(task.get(size)) or 0.0,
-        number(task.get("step")) or 0.0,
-    )
-
-
-def _middle(tasks: list[Record], size: str) -> Record:
-    return sorted(tasks, key=lambda task: number(task.get(size)) or 0.0)[len(tasks) // 2]
-
-
-def _program(task: Record) -> str:
-    return str(task.get("program", ""))
-
-
-def _type(task: Record) -> str:
-    return str(task.get("type", "?"))
+def _middle(tasks: pd.DataFrame) -> int:
+    """The index of the task of median size."""
+    return int(tasks.sort_values("size", kind="stable").index[len(tasks) // 2])
 
 
 def side_by_side(examples: Examples, domain: Domain) -> Markup:
     """An early task beside a late one, for each task type."""
     if not examples.pairs:
-        return _empty("There is no early and late task of one type to set side by side.")
+        return paragraph(
+            "There is no early and late task of one type to set side by side.", "empty"
+        )
     pair = Markup('<div class="pair">{}{}</div>')
     return Markup("").join(
         pair.format(card(domain, early, "early"), card(domain, late, "late"))
@@ -115,7 +89,11 @@ def side_by_side(examples: Examples, domain: Domain) -> Markup:
 def hardest(tasks: Sequence[Record], otherwise: str, domain: Domain) -> Markup:
     """A card for each task, or the words `otherwise` without any."""
     cards = Markup("").join(card(domain, task) for task in tasks)
-    return Markup('<div class="tasks">{}</div>').format(cards) if tasks else _empty(otherwise)
+    return (
+        Markup('<div class="tasks">{}</div>').format(cards)
+        if tasks
+        else paragraph(otherwise, "empty")
+    )
 
 
 def card(domain: Domain, task: Record, when: str = "", open: bool = False) -> Markup:
@@ -135,7 +113,7 @@ def card(domain: Domain, task: Record, when: str = "", open: bool = False) -> Ma
         asks=domain.types.get(type, ""),
         step=task.get("step", "?"),
         who=teacher if teacher == student else f"{teacher} for {student}",
-        facts=", ".join(measure.told(value) for measure, value in facts if value is not None),
+        facts=", ".join(measure.in_words(value) for measure, value in facts if value is not None),
         parts=domain.parts(task),
         rate=show(task.get("solve_rate"), "{:.0%}", "not attempted"),
         attempts=attempts,
@@ -178,7 +156,7 @@ def completions(read: Callable[[], Iterable[Record]], marks: Sequence[str]) -> M
             if len(alike) < EACH:
                 alike.append(row)
     if not steps:
-        return _empty("None are logged (run.log_completions).")
+        return paragraph("None are logged (run.log_completions).", "empty")
     return Markup("").join(_step(step, kinds, marks) for step, kinds in chosen.items())
 
 
@@ -247,7 +225,3 @@ def _tail(said: str) -> str:
     """The end of a prompt is what is asked."""
     more = len(said) - LONGEST
     return said if more <= 0 else f"({more:,} characters before) ...\n{said[-LONGEST:]}"
-
-
-def _empty(text: str) -> Markup:
-    return Markup('<p class="empty">{}</p>').format(text)

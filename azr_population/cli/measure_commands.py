@@ -48,7 +48,7 @@ def eval(
     Intervals are 95% over tasks: they hold for these members and other tasks of the kind, not for
     another run.
     """
-    from azr_population.measuring.exam import examine, print_table, write_results
+    from azr_population.measuring.stored_eval import examine, print_table, write_results
 
     given = {"tasks_per_type": tasks, "samples": samples, "seed": seed}
     typed = [f"eval.{key}={value}" for key, value in given.items() if value is not None]

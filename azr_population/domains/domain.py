@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from azr_population.domains.format import Format
-from azr_population.domains.measure import Measure
+from azr_population.domains.metric import Metric
 from azr_population.domains.space import Space
 from azr_population.domains.task import Proposal, Task, texts_in
 from azr_population.errors import UserError
@@ -82,7 +82,7 @@ class Domain(ABC):
     """What `base.prompt_format` may be."""
     rules: ClassVar[tuple[str, ...]] = ()
     """Rules that refuse a task, by the names that `task.reject` takes."""
-    measures: ClassVar[tuple[Measure, ...]] = ()
+    measures: ClassVar[tuple[Metric, ...]] = ()
     """What `measure` gives, the size of a task first."""
     space: ClassVar[Space | None] = None
     """The space of problems in which coverage is counted; None: it is not."""

@@ -12,7 +12,7 @@ from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
 
 if TYPE_CHECKING:
-    from azr_population.measuring.outcome import Outcome
+    from azr_population.measuring.crossplay import CrossPlay
 
 
 def crossplay(
@@ -40,31 +40,33 @@ def crossplay(
     print("\n".join([*sentences(outcome), f"{out}, the matrix in {out.with_suffix('.html')}"]))
 
 
-def to_json(outcome: Outcome) -> dict[str, Any]:
+def to_json(outcome: CrossPlay) -> dict[str, Any]:
     """Everything, as plain data; what is not known is null."""
+    from azr_population.analysis.statistics import or_none
+
     difficulty, ability = outcome.rasch
     skill, constant, games = outcome.calibration()
     slopes = outcome.slopes()
     return {
         "teachers": [
-            {"member": one.label, "tasks": int(n), "difficulty": _known(value)}
+            {"member": one.label, "tasks": int(n), "difficulty": or_none(value)}
             for one, n, value in zip(outcome.teachers, outcome.tasks, difficulty, strict=True)
         ],
         "students": [
-            {"member": one.label, "ability": _known(value)}
+            {"member": one.label, "ability": or_none(value)}
             for one, value in zip(outcome.students, ability, strict=True)
         ],
         "proposed": outcome.proposed,
-        "solve_rates": [[_known(value) for value in row] for row in outcome.matrix],
-        "residuals": _known(outcome.residuals()),
-        "cycles": _known(outcome.cycles()),
-        "brier": {"trueskill": _known(skill), "constant": _known(constant), "games": games},
+        "solve_rates": [[or_none(value) for value in row] for row in outcome.matrix],
+        "residuals": or_none(outcome.residuals()),
+        "cycles": or_none(outcome.cycles()),
+        "brier": {"trueskill": or_none(skill), "constant": or_none(constant), "games": games},
         # Of the run itself where it is alone: what recipes read.
         "slopes": next(iter(slopes.values())) if len(slopes) == 1 else slopes,
     }
 
 
-def to_csv(outcome: Outcome) -> str:
+def to_csv(outcome: CrossPlay) -> str:
     """A line per pair: teacher, student, valid tasks, solve rate."""
     from azr_population.printable import csv_text
 
@@ -76,7 +78,7 @@ def to_csv(outcome: Outcome) -> str:
     return csv_text(["teacher", "student", "tasks", "solve_rate"], rows)
 
 
-def sentences(outcome: Outcome) -> list[str]:
+def sentences(outcome: CrossPlay) -> list[str]:
     """What came out, in sentences."""
     from azr_population.analysis.statistics import interval_text
 
@@ -109,7 +111,3 @@ def sentences(outcome: Outcome) -> list[str]:
             "(1 is chance)"
         )
     return text
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else round(float(value), 6)

@@ -12,7 +12,7 @@ from azr_population.domains.format import read_proposal
 from azr_population.domains.task import Task
 from azr_population.engines.engine import Sampling
 from azr_population.errors import UserError
-from azr_population.measuring.outcome import Outcome
+from azr_population.measuring.crossplay import CrossPlay
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
 from azr_population.method.exam import Exam
 from azr_population.method.tools import Tools, domain_of, format_of, open_referee
@@ -23,7 +23,7 @@ from azr_population.runs.streams import Streams
 
 def play(
     paths: Sequence[str | Path], every: int | None, tasks: int, attempts: int, seed: int
-) -> Outcome:
+) -> CrossPlay:
     """All stored teachers of these runs propose `tasks` each, and all stored students attempt them.
 
     Where a task has one right answer its probability is the solve rate, elsewhere the share of
@@ -49,7 +49,7 @@ def play(
         for n, one in enumerate(teachers, 1):
             begin(f"{one.label} proposes, {n} of {len(teachers)} teachers")
             proposed.append(_proposals(tools, config, one, tasks, streams))
-        asked = [task for own in proposed for task in own]
+        asked = [task for batch in proposed for task in batch]
         exam = Exam(asked, attempts, seed)
         rates: list[NDArray[np.float64]] = []
         for n, student in enumerate(students, 1):
@@ -57,11 +57,11 @@ def play(
             # Its label, because members of several runs have the same names.
             member = replace(student.load(engine), name=student.label)
             rates.append(np.array(exam.solve_rates(tools, member, seed, student.step)))
-    ends = np.cumsum([len(own) for own in proposed])[:-1]
+    ends = np.cumsum([len(batch) for batch in proposed])[:-1]
     by_teacher = [
         np.stack(list(part)) for part in zip(*(np.split(r, ends) for r in rates), strict=True)
     ]
-    return Outcome(tuple(teachers), tuple(students), tuple(by_teacher), tasks)
+    return CrossPlay(tuple(teachers), tuple(students), tuple(by_teacher), tasks)
 
 
 def _refuse_strangers(runs: Sequence[RunDirectory], configs: Sequence[Config]) -> None:

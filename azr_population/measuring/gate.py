@@ -82,8 +82,8 @@ def gate(
         plays = {arm: [pool.submit(_before_and_after, *one) for one in arms[arm]] for arm in arms}
         scores = {arm: [play.result() for play in plays[arm]] for arm in arms}
     return {
-        arm: Gains(before=own[0][0], after=tuple(after for _, after in own))
-        for arm, own in scores.items()
+        arm: Gains(before=pairs[0][0], after=tuple(after for _, after in pairs))
+        for arm, pairs in scores.items()
     }
 
 
@@ -149,8 +149,10 @@ def right_answers(
     responses = [[*ids, engine.tokenizer.eos_token_id] for ids in encoded]
     chosen, _ = engine.engine.log_probs(prompts, responses, [slot] * len(tasks))
     return [
-        TrainingSample(Completion(slot, tuple(prompt), tuple(ids), tuple(own.tolist()), True), 1.0)
-        for prompt, ids, own in zip(prompts, responses, chosen, strict=True)
+        TrainingSample(
+            Completion(slot, tuple(prompt), tuple(ids), tuple(logprobs.tolist()), True), 1.0
+        )
+        for prompt, ids, logprobs in zip(prompts, responses, chosen, strict=True)
     ]
 
 
@@ -159,8 +161,8 @@ def _score(game: SelfPlay, exam: Exam) -> Scores:
     scores = exam.greedy(game.tools, student)
     parts: dict[str, list[float]] = {WHOLE: [], TAIL: []}
     for stratum, score in zip(exam.strata, scores, strict=True):
-        own = [WHOLE, stratum, *([TAIL] if stratum in BANDS else [])]
-        for part in own:
+        names = [WHOLE, stratum, *([TAIL] if stratum in BANDS else [])]
+        for part in names:
             parts.setdefault(part, []).append(score)
     return {part: sum(values) / len(values) for part, values in parts.items()}
 

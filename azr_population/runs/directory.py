@@ -176,7 +176,7 @@ class RunDirectory:
     def config(self) -> dict[str, Any]:
         """The resolved configuration as plain dicts. Raises UserError: there is none, or it cannot
         be read."""
-        settings = read_yaml(self.config_file)
+        settings = read_yaml(self.config_file, dumped=self.results_only)
         refuse_older_format(self.config_file, settings)
         return settings
 

@@ -129,10 +129,15 @@ def last_step(run: RunDirectory) -> int:
     return next((line["step"] for line in reversed(lines_of(run))), 0)
 
 
+def whole_config(run: RunDirectory) -> dict[str, Any]:
+    """The whole of `config.yaml`, read once. Raises UserError: as `RunDirectory.config`."""
+    return remembered(run, "config", run.config)
+
+
 def config_of(run: RunDirectory, *keys: str) -> Any:
     """The value at this path of keys in `config.yaml`, or None."""
     try:
-        value: Any = remembered(run, "config", run.config)
+        value: Any = whole_config(run)
     except (UserError, OSError):
         return None
     for key in keys:
@@ -179,7 +184,8 @@ def roles_of(run: RunDirectory) -> dict[str, str]:
 def _state(run: RunDirectory) -> tuple[tuple[int, int], ...]:
     """Sizes and times of the records, which change when a record is written to."""
     state = []
-    for name in (*(f"{record}.jsonl" for record in RECORDS), "metrics.jsonl.gz"):
+    others = ("metrics.jsonl.gz", "config.yaml")
+    for name in (*(f"{record}.jsonl" for record in RECORDS), *others):
         try:
             stat = (run.path / name).stat()
             state.append((stat.st_size, stat.st_mtime_ns))

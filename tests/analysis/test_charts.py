@@ -36,9 +36,6 @@ CHARTS = {
     "intervals": lambda: charts.intervals(
         pd.DataFrame({"label": ["a"], "mean": 0.1, "low": 0.05, "high": 0.2, "sure": True})
     ),
-    "bars": lambda: charts.bars(
-        pd.DataFrame({"series": ["a"], "mean": [0.1], "low": [0.05], "high": [0.2]})
-    ),
     "problem_space": lambda: charts.problem_space(
         pd.DataFrame(
             {"x": [0.1, 0.2], "y": [0.3, 0.4], "step": [2, None], "member": ["teacher_0", None]}
@@ -65,7 +62,7 @@ def test_equal_data_gives_equal_bytes_and_a_png_has_two_pixels_for_one(tmp_path:
         for name in "ab"
     )
     assert first == second and b"A title" in first
-    png = charts.to_png(CHARTS["bars"](), tmp_path / "a.png", width=300).read_bytes()
+    png = charts.to_png(CHARTS["bands"](), tmp_path / "a.png", width=300).read_bytes()
     assert int.from_bytes(png[16:20], "big") > 500
 
 

@@ -129,7 +129,11 @@ def test_unequal_seeds_are_counted_in_the_order_of_the_columns(tmp_path):
     other = write_arm(tmp_path / "b", [0.44, 0.46])
     compared = compare_arms([one, other])
     test, words = compared.against_first(row_of(compared, "eval/greedy"), 1)
-    assert words == "higher (n=3 and 2)" and test.counts == (2, 3)
+    assert words == "higher" and test.counts == (2, 3)
+    console = Console(record=True, width=200, file=io.StringIO())
+    print_comparison(compared, console)
+    text = console.export_text()
+    assert text.index("a (n=3)") < text.index("b (n=2)") and "2 seeds against 3" in text
 
 
 def test_a_run_twice_counts_once(tmp_path):

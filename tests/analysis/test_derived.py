@@ -104,7 +104,7 @@ def test_later_steps_add_to_what_was_missed(write: Write, task: Callable[..., Ro
 def test_the_map_has_every_cell_and_the_task_that_filled_it(write: Write, tasks: list[Row]) -> None:
     run = write(tasks=tasks)
     first = placed_tasks(run).drop_duplicates("cell")
-    assert list(first["step"]) == [1, 1, 4] and list(first["line"]) == [0, 1, 3]
+    assert list(first["step"]) == [1, 1, 4] and list(first["program"]) == [ADD, SORT, SHOUT]
     found = problem_space(run, 4)
     assert found["text"] == f"4 valid tasks fill 3 of {SPACE.cells:,} cells."
     page = "".join(map(str, found["figures"]))

@@ -12,8 +12,8 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> <!-- ]
 
 
 def chart(name: str = "a") -> charts.Chart:
-    return charts.bars(
-        pd.DataFrame({"series": [name], "mean": [0.123456], "low": 0.1, "high": 0.2})
+    return charts.intervals(
+        pd.DataFrame({"label": [name], "mean": [0.123456], "low": 0.1, "high": 0.2, "sure": True})
     )
 
 
@@ -29,8 +29,8 @@ def test_a_page_has_vega_once_and_only_where_a_chart_is(monkeypatch: pytest.Monk
     two = html.render(
         "figures.html.j2", figures=[html.embed(chart(), "a"), html.embed(chart(), "b")]
     )
-    assert html.page("plain.html.j2", "t", content=two).count("BUNDLE") == 1
-    assert "BUNDLE" not in html.page("plain.html.j2", "t", content="no chart")
+    assert html.page("crossplay.html.j2", "t", matrix=two, sentences=[]).count("BUNDLE") == 1
+    assert "BUNDLE" not in html.page("crossplay.html.j2", "t", matrix="", sentences=[])
 
 
 def test_nothing_of_the_bundle_ends_its_element() -> None:

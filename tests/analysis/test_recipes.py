@@ -217,7 +217,7 @@ def test_pairs_are_the_seeds_that_both_arms_have():
 
 def test_a_ratio_is_taken_within_a_seed():
     row = {"label": "ratio", "metric": "time/step", "reduce": "median", "ratio": True}
-    recipe = RECIPE.model_copy(update={"table": (recipe_table.Row(**row),), "hypotheses": ()})
+    recipe = RECIPE.model_copy(update={"table": (recipe_table.TableRow(**row),), "hypotheses": ()})
     slow = table().assign(value=lambda frame: 3 * frame["value"])
     tables = {"one": {"seed_1": table()}, "two": {"seed_1": slow, "seed_2": slow}}
     (cells,) = recipe_table.results_of(recipe, tables, {"one": 4, "two": 4}).cells.values()
@@ -289,6 +289,7 @@ def test_a_run_is_started_from_its_whole_configuration_and_resumed_by_its_folder
         ["fig3_dynamics", "--override", "task=puzzles", "--from-results"],
         ["fig3_dynamics", "--save-results", "--steps", "5"],
         ["line1_roles", "--steps", "101"],
+        ["lineage", "--from-results"],
     ],
 )
 def test_what_cannot_be_played_is_refused_in_one_line(typed, capsys, tmp_path):

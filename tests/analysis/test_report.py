@@ -13,9 +13,9 @@ import pytest
 from refusals import refuses
 
 from azr_population.analysis import html
-from azr_population.analysis.figures import Figures
+from azr_population.analysis.figures import ReportFigures
 from azr_population.analysis.frame import read_run
-from azr_population.analysis.html import cut, embedded, render
+from azr_population.analysis.html import embedded, render
 from azr_population.analysis.report import closing, environment_table, write_report
 from azr_population.runs import RunDirectory
 
@@ -132,11 +132,6 @@ def test_the_data_is_strict_json_even_with_nan(write_run: WriteRun, made_up_run:
     assert len(found.scripts) > 5
 
 
-def test_an_unfinished_run_says_so(write_run: WriteRun) -> None:
-    page = write_report(write_run(steps=50)).read_text(encoding="utf-8")
-    assert "Incomplete: 12 of 50 steps" in page
-
-
 @pytest.mark.parametrize("missing", ["metrics", "matches", "lineage", "tasks", "environment"])
 def test_whatever_is_missing_the_rest_is_shown(write_run: WriteRun, missing: str) -> None:
     run = write_run()
@@ -232,22 +227,12 @@ def test_a_run_without_a_valid_task_has_a_page(write_run: WriteRun, made_up_run:
     assert "no early and late task" in page
 
 
-def test_no_run_is_told_in_one_line(tmp_path: Path) -> None:
-    with refuses("config.yaml"):
-        write_report(tmp_path)
-
-
 def test_the_page_may_be_written_elsewhere(write_run: WriteRun, tmp_path: Path) -> None:
     run = write_run()
     assert write_report(run, tmp_path / "page.html").read_text().startswith("<!doctype html>")
     assert not (run / "report.html").exists()
     with refuses("--out"):
         write_report(run, tmp_path / "nowhere" / "page.html")
-
-
-def test_long_and_odd_text_is_cut_and_cleaned() -> None:
-    assert cut("x" * 4000).endswith("x ... (1,000 more characters)")
-    cut("\ud800\0").encode("utf-8")
 
 
 def test_whatever_a_template_prints_is_escaped() -> None:
@@ -275,7 +260,7 @@ def test_the_terminal_says_what_the_page_says(write_run: WriteRun, made_up_run: 
     folder = write_run(made_up_run())
     page = Elements(write_report(folder).read_text(encoding="utf-8"))
     words = closing(folder)["changed"]
-    assert "the size of a program" in words[0]
+    assert len(words) > 3 and words[1].startswith("Solve rate")
     said = " ".join(page.text.split())
     assert all(sentence in said for sentence in words)
 
@@ -336,6 +321,6 @@ def test_rates_that_evolve_are_shown_over_time(tmp_path: Path, apart: bool) -> N
         "metrics",
         [{"step": s, **{f"student_{i}/lr": v for i, v in enumerate(rates)}} for s in range(1, 5)],
     )
-    drawn = Figures(read_run(run.path), [], 4)
+    drawn = ReportFigures(read_run(run.path), [], 4)
     drawn.add_hyperparameters()
     assert len(drawn.figures.get("training", [])) == apart

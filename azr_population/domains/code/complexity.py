@@ -16,12 +16,12 @@ import numpy as np
 from radon.visitors import ComplexityVisitor, HalsteadVisitor
 
 from azr_population.domains.code.source import arguments, read_program
-from azr_population.domains.measure import Measure
+from azr_population.domains.metric import Metric
 from azr_population.domains.space import Descriptor, Space
 from azr_population.domains.task import texts_in
 
 MEASURES = tuple(
-    Measure(name, title, about, unit, section="complexity", short=short)
+    Metric(name, title, about, unit, section="complexity", short=short)
     for name, title, about, unit, short in (
         ("ast_nodes", "AST nodes", "per valid program", "AST nodes", "nodes"),
         ("ast_depth", "AST depth", "per valid program (paper, Fig 4)", "levels", ""),

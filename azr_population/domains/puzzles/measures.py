@@ -11,11 +11,11 @@ import numpy as np
 
 from azr_population.domains.code.complexity import KINDS, literal_kind, mixes
 from azr_population.domains.code.source import read_program
-from azr_population.domains.measure import Measure
+from azr_population.domains.metric import Metric
 from azr_population.domains.space import Descriptor, Space
 
 MEASURES = tuple(
-    Measure(name, title, "per valid puzzle", unit, section="complexity", short=short)
+    Metric(name, title, "per valid puzzle", unit, section="complexity", short=short)
     for name, title, unit, short in (
         ("operations", "Operations", "operations", "ops"),
         ("conditions", "Conditions", "conditions", "cond"),

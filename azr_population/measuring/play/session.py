@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from azr_population.errors import UserError
 from azr_population.measuring.play.player import Player, Record
-from azr_population.pages.console.output import Output, plain_output
+from azr_population.pages.console.output import StandardOutput, plain_output
 from azr_population.pages.show.cards import card
 from azr_population.printable import printable
 
@@ -36,7 +36,7 @@ def print_records(player: Player, records: Sequence[Record], as_json: bool) -> N
         show(player, records, plain_output())
 
 
-def session(player: Player, lines: Iterator[str], console: Output) -> None:
+def session(player: Player, lines: Iterator[str], console: StandardOutput) -> None:
     """Answers line after line until they end. A mistake is told and the session goes on."""
     for line in lines:
         word, *rest = line.split() or [""]
@@ -59,7 +59,7 @@ def session(player: Player, lines: Iterator[str], console: Output) -> None:
             console.print(str(error), style="bold red")
 
 
-def show(player: Player, rows: Sequence[Record], console: Output) -> None:
+def show(player: Player, rows: Sequence[Record], console: StandardOutput) -> None:
     """Prints a card for each."""
     for row in rows:
         console.print(card(row, player.domain.marks))

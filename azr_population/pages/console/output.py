@@ -6,7 +6,7 @@ import sys
 from rich.console import Console
 
 
-class Output(Console):
+class StandardOutput(Console):
     """Standard output, which tells when nobody reads it any more; rich would end the process."""
 
     def on_broken_pipe(self) -> None:
@@ -14,9 +14,9 @@ class Output(Console):
         raise
 
 
-def plain_output() -> Output:
+def plain_output() -> StandardOutput:
     """Standard output that prints what it is given: no markup, and signs that a terminal does not
     know are written out and do not end the command."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    return Output(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return StandardOutput(highlight=False, markup=False, emoji=False, soft_wrap=True)

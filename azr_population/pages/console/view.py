@@ -15,7 +15,7 @@ from azr_population.pages.console.lines import (
     replacement_line,
     role_line,
 )
-from azr_population.pages.console.output import Output
+from azr_population.pages.console.output import StandardOutput
 from azr_population.pages.console.pulse import ELSEWHERE, beating
 from azr_population.pages.console.time_left import TimeLeft
 from azr_population.registry import Registry
@@ -67,7 +67,7 @@ class PlainView:
     """A line per event, for logs and pipes, and the ratings at the end."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Output()
+        self._console = console or StandardOutput()
         self._time = TimeLeft(0, 0)
         self._births: dict[str, Record] = {}
         self._members: Record = {}
@@ -178,7 +178,7 @@ def live() -> View:
     """Redrawn tables, whatever the output is."""
     from azr_population.pages.console.live import LiveView
 
-    return LiveView(Output())
+    return LiveView(StandardOutput())
 
 
 @VIEWS.register("auto", "live in a terminal, plain elsewhere")
@@ -186,6 +186,6 @@ def view_for(console: Console | None = None) -> View:
     """The live view in a terminal that can redraw, otherwise (and with TERM=dumb) the plain one."""
     from azr_population.pages.console.live import LiveView
 
-    console = console or Output()
+    console = console or StandardOutput()
     live = console.is_terminal and not console.is_dumb_terminal and not os.environ.get("CI")
     return LiveView(console) if live else PlainView(console)

@@ -39,7 +39,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CrossPlay:
     """Everybody against everybody."""
 
     teachers: tuple[StoredMember, ...]
@@ -113,12 +113,12 @@ class Outcome:
         rated."""
         odds, games = [], []
         for teacher, rate in zip(self.teachers, self.rates, strict=True):
-            for student, own in zip(self.students, rate, strict=True):
+            for student, solved in zip(self.students, rate, strict=True):
                 same = (teacher.run, teacher.step) == (student.run, student.step)
                 if same and teacher.rating and student.rating:
                     p = RatingSystem().win_probability(student.rating, teacher.rating)
-                    odds += [p] * len(own)
-                    games += list(np.where(own == 0.5, 0.5, own > 0.5))
+                    odds += [p] * len(solved)
+                    games += list(np.where(solved == 0.5, 0.5, solved > 0.5))
         if not games:
             return math.nan, math.nan, 0
         seen = np.array(games, dtype=np.float64)

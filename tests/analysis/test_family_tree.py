@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from azr_population.analysis.lineage import family, replacements
+from azr_population.analysis.family_tree import family, replacements
 from azr_population.runs.records import metrics_of_members, role_of
 
 MEMBERS = [{"name": f"student_{i}", "role": "student"} for i in range(3)]

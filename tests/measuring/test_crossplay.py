@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from azr_population.measuring.outcome import Outcome
+from azr_population.measuring.crossplay import CrossPlay
 from azr_population.measuring.stored import StoredMember
 from azr_population.method.members import Rating, RatingSystem
 
@@ -18,7 +18,7 @@ def members(role, *steps, rating=None):
 
 
 def outcome_of(rates, teachers=(10, 20), students=(10, 20)):
-    return Outcome(
+    return CrossPlay(
         members("teacher", *teachers),
         members("student", *students),
         tuple(rates),
@@ -62,11 +62,11 @@ def test_calibration_is_of_those_that_were_rated_at_one_step():
     teachers = (*members("teacher", 10, rating=weak), *members("teacher", 20, rating=weak))
     students = members("student", 10, rating=strong)
     rates = (np.array([[1.0, 1.0, 1.0, 0.0]]), np.zeros((1, 4)))
-    skill, constant, games = Outcome(teachers, students, rates, 4).calibration()
+    skill, constant, games = CrossPlay(teachers, students, rates, 4).calibration()
     p = RatingSystem().win_probability(strong, weak)
     assert games == 4 and constant == pytest.approx(0.1875)
     assert skill == pytest.approx((3 * (1 - p) ** 2 + p**2) / 4)
-    unrated = Outcome(members("teacher", 1), members("student", 1), rates[:1], 4).calibration()
+    unrated = CrossPlay(members("teacher", 1), members("student", 1), rates[:1], 4).calibration()
     assert unrated[2] == 0 and math.isnan(unrated[0])
 
 

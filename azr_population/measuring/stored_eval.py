@@ -1,13 +1,18 @@
 """A held-out exam for stored members, after their run."""
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from azr_population.analysis.statistics import Estimate, compare, interval, interval_text
+from azr_population.analysis.statistics import (
+    Estimate,
+    compare,
+    interval,
+    interval_text,
+    or_none,
+)
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
@@ -43,12 +48,12 @@ class Result:
         return {
             "step": stored.step if stored else None,
             "member": stored.name if stored else "base",
-            "mean": _known(mean.mean),
-            "low": _known(mean.low),
-            "high": _known(mean.high),
-            "gain": _known(gain.mean) if gain else None,
-            "gain_low": _known(gain.low) if gain else None,
-            "gain_high": _known(gain.high) if gain else None,
+            "mean": or_none(mean.mean),
+            "low": or_none(mean.low),
+            "high": or_none(mean.high),
+            "gain": or_none(gain.mean) if gain else None,
+            "gain_low": or_none(gain.low) if gain else None,
+            "gain_high": or_none(gain.high) if gain else None,
             "mu": rating.mu if rating else None,
             "sigma": rating.sigma if rating else None,
             "scores": [round(score, 6) for score in self.scores],
@@ -152,7 +157,3 @@ def print_table(about: About, results: Sequence[Result]) -> None:
         f"tasks (temperature 1, in the file: {sum(about.exact)} scored exactly, {about.attempts} "
         "samples at each of the others)"
     )
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else round(value, 6)

@@ -1,0 +1,51 @@
+"""What a metric is: declared once, and used by terminal, pages, recipes and comparisons."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+PROPOSERS, SOLVERS = ("teacher", "agent"), ("student", "agent")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that a run has at each step, under this name in `metrics.jsonl`."""
+
+    name: str
+    """Of roles and members without their prefix (`solve_rate`); else whole (`eval/greedy`)."""
+    title: str
+    about: str = ""
+    """What follows the title: of what it is a mean or a share."""
+    unit: str = ""
+    percent: bool = False
+    """A fraction that is shown in percent."""
+    roles: tuple[str, ...] = PROPOSERS
+    """It is that of the first of these roles which a run has; () where it is the run's."""
+    better: Literal["higher", "lower", ""] = ""
+    reduce: str = "change"
+    """What a comparison makes of the curve: a name in `analysis.statistics.REDUCERS`."""
+    section: str = ""
+    """Of the pages: skill, proposing, complexity, space, standing, training; not drawn if empty."""
+    least: float = 0.0
+    """No value lies below it; -inf where there is no bound."""
+    short: str = ""
+    """Its heading in the terminal; not shown there if empty."""
+
+    @property
+    def most(self) -> float:
+        """No value lies above it."""
+        return 1.0 if self.percent else math.inf
+
+    @property
+    def is_eval(self) -> bool:
+        """Measured at evals: rarely, and precisely."""
+        return self.name.startswith(("eval/", "validation", "benchmark"))
+
+    @property
+    def form(self) -> str:
+        """For the terminal, as `str.format` has it."""
+        return "{:.0%}" if self.percent else "{:+.2f}" if self.least < 0.0 else "{:.1f}"
+
+    def in_words(self, value: float) -> str:
+        """`31 AST nodes`, `cyclomatic complexity 3`."""
+        return f"{value:g} {self.unit}" if self.unit else f"{self.title.lower()} {value:g}"
