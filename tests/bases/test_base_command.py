@@ -44,7 +44,7 @@ def test_a_folder_is_warmed_up_with_a_card_and_measured(base_folder, tmp_path, s
         (["--minutes", "0"], "--minutes 0 is no time"),
         (["--threads", "0"], "'--threads': 0 is not in the range"),
         (["--out", "{base}"], "exists and is no unfinished warm-up; name another --out"),
-        (["--seed-file", "{tmp}/none.jsonl"], "none.jsonl cannot be read"),
+        (["--seed-file", "{tmp}/none.jsonl"], "none.jsonl is missing"),
     ],
 )
 def test_mistakes_are_told_in_one_line(base_folder, tmp_path, capsys, words, said):
