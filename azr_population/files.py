@@ -24,7 +24,7 @@ LONGEST_SETTINGS = 1_000_000
 """Bytes of a configuration; a run's own has some thousands."""
 DEEPEST_SETTINGS = 64
 """Levels of a configuration; a run's own has four."""
-_MEND = "mend it by hand, put back a copy, or play the run anew"
+_MEND = "fix it by hand, restore a copy, or start the run again"
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -81,11 +81,11 @@ def open_own(name: str | Path, flags: int) -> int:
         if path.is_symlink():
             raise UserError(f"{path} is a symbolic link; put a file in its place") from error
         if path.exists() and not path.is_file():
-            raise UserError(f"{path} is no regular file; move it away") from error
+            raise UserError(f"{path} is not a regular file; move it away") from error
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UserError(f"{path} is no regular file; move it away")
+        raise UserError(f"{path} is not a regular file; move it away")
     return descriptor
 
 
@@ -163,7 +163,7 @@ def read_yaml(path: Path, dumped: bool = False) -> dict[str, Any]:
     except (yaml.YAMLError, OSError, ValueError, OmegaConfBaseException) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark else ""
-        raise UserError(f"{path} is no readable YAML{where}; {_MEND}") from error
+        raise UserError(f"{path} is not readable YAML{where}; {_MEND}") from error
     except RecursionError as error:
         raise UserError(f"{path} is nested too deep to be read") from error
     if not isinstance(settings, dict):
@@ -176,7 +176,7 @@ def refuse_irregular(path: Path) -> None:
     if not path.exists():
         raise UserError(f"{path} is missing")
     if not path.is_file():
-        raise UserError(f"{path} is no regular file")
+        raise UserError(f"{path} is not a regular file")
 
 
 @contextmanager
@@ -233,5 +233,5 @@ def check_name(name: object) -> str:
     if isinstance(name, str) and _MEMBER.fullmatch(name):
         return name
     raise UserError(
-        f"{name!r} is no name of a member; members are called teacher_0, student_0, ..."
+        f"{name!r} is not a member's name; members are called teacher_0, student_0, ..."
     )

@@ -93,13 +93,14 @@ class Registry(Generic[F]):
         value = imported(self.kind, path)
         if self._of and not isinstance(value, self._of):
             raise UserError(
-                f"{self.kind}={path} is no {self._of.__name__.lower()}; decorate it by "
+                f"{self.kind}={path} is not of type {self._of.__name__}; decorate it with "
                 f"{self._made_by} (docs/extending.md)",
                 key=self.kind,
             )
         if not callable(value):
             raise UserError(
-                f"{self.kind}={path} is no function and no class, but {value!r:.60}", key=self.kind
+                f"{self.kind}={path} is neither a function nor a class, but {value!r:.60}",
+                key=self.kind,
             )
         return self._naming(path, value) if inspect.isfunction(value) else value
 
@@ -174,7 +175,7 @@ def imported(key: str, path: str) -> Any:
     module, _, name = path.rpartition(".")
     if not trusted(path):
         raise UserError(
-            f"{key}={path} is code of somebody's own, which is not run for reading a folder; say "
+            f"{key}={path} is custom code, which is not run when a folder is read; use "
             "azr-population --trust COMMAND if you trust it",
             key=key,
         )
@@ -184,7 +185,7 @@ def imported(key: str, path: str) -> Any:
         importlib.invalidate_caches()
     if _lies_in(module, _untrusted_folder):
         raise UserError(
-            f"{key}={path} lies in the run's own folder {_untrusted_folder}, so it is not run; "
+            f"{key}={path} is in the run's folder {_untrusted_folder}, so it is not run; "
             "say azr-population --trust COMMAND if you trust it",
             key=key,
         )

@@ -61,7 +61,7 @@ def run_recipe(arguments: RecipeOptions) -> int:
         raise UserError(f"{recipe.name} has no {arguments.scale} scale")
     if arguments.override:
         if arguments.from_results or arguments.save_results or arguments.scale != "nano":
-            raise UserError("--override plays runs of its own: leave out --from-results, "
+            raise UserError("--override makes separate runs: leave out --from-results, "
                             "--save-results and --scale")  # fmt: skip
         if arguments.out is None or recipe.scripts:
             raise UserError("--override needs --out, a folder for these runs alone")

@@ -89,7 +89,7 @@ class Arms(_Strict):
         """The arm called `name`. Raises UserError: there is none."""
         if name not in self.arms:
             hint = did_you_mean(name, self.arms)
-            raise UserError(f"there is no arm {name}{hint}; choose from: {', '.join(self.arms)}")
+            raise UserError(f"arm {name} does not exist{hint}; choose from: {', '.join(self.arms)}")
         return self.arms[name]
 
 
@@ -230,7 +230,7 @@ def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
     if name not in names:
         near = [known for known in names if known.startswith(name)]
         hint = f" (did you mean {' or '.join(near)}?)" if near else did_you_mean(name, names)
-        raise UserError(f"there is no recipe {name}{hint}; choose one of: {', '.join(names)}")
+        raise UserError(f"recipe {name} does not exist{hint}; choose from: {', '.join(names)}")
     path = (folder or recipes_folder()) / name / "recipe.yaml"
     recipe = _read(path, Recipe, {"name": name})
     for arm in recipe.arms:

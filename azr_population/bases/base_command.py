@@ -88,9 +88,9 @@ def _make(
 
     out, settings = out.expanduser(), warmup.SftSettings(**options)
     if settings.minutes <= 0:
-        raise UserError(f"--minutes {settings.minutes:g} is no time; give a number above 0")
+        raise UserError(f"--minutes {settings.minutes:g} must be above 0")
     if out.exists() and (not out.is_dir() or any(out.iterdir())) and not warmup.unfinished(out):
-        raise UserError(f"{out} exists and is no unfinished warm-up; name another --out")
+        raise UserError(f"{out} exists and is not an unfinished warm-up; give another --out")
     tasks = read_tasks(seed_files)
     if seed_files:
         print(f"{len(tasks)} valid tasks from {len(seed_files)} seed files")

@@ -110,7 +110,7 @@ def _read_one(text: str) -> Override:
     key, equals, value = text.partition("=")
     key = key.lstrip("+")
     if key.startswith("~"):
-        raise UserError(f"{text}: no key can be taken away; leave it out for its default")
+        raise UserError(f"{text}: keys cannot be removed; leave the key out for its default")
     try:
         if not equals:
             raise HydraException

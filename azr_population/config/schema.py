@@ -475,7 +475,7 @@ class Config(Section):
             )
         if population.student_advantage in COMPARING and population.samples_per_task < 2:
             raise UserError(
-                f"population.samples_per_task={population.samples_per_task} leaves nothing to "
+                f"population.samples_per_task={population.samples_per_task} has nothing to "
                 "compare an attempt with; give at least 2, or population.student_advantage=batch",
                 key="population.samples_per_task",
             )
@@ -488,7 +488,7 @@ class Config(Section):
         past = matchmaking.past_opponent_fraction
         if past and not (run.snapshot_every and population.students):
             raise UserError(
-                f"matchmaking.past_opponent_fraction={past} takes students of earlier snapshots, "
+                f"matchmaking.past_opponent_fraction={past} needs students of earlier snapshots, "
                 "and this run has none; set run.snapshot_every=10, and a population with students",
                 key="matchmaking.past_opponent_fraction",
             )

@@ -108,7 +108,7 @@ class Domain(ABC):
         """As `judge`, of a task that somebody outside of a run asks. Raises UserError where
         something is missing that only they can give."""
         if not proposal.inputs:
-            raise UserError("a task needs an input: what stands between the brackets of f(...)")
+            raise UserError("a task needs an input: the arguments of f(...)")
         return self.judge([proposal], referee, rules)[0]
 
     def answer(self, task: Task) -> str:
@@ -126,7 +126,7 @@ class Domain(ABC):
     def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
         """A valid task of this type that a rule makes up, of those kept for exams or of the others,
         on which a base may be warmed up. Raises UserError where there is no such rule."""
-        raise UserError("this task.domain has no exam; set eval.every=0")
+        raise UserError("this task.domain has no eval tasks; set eval.every=0")
 
     def exam(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         """Different held-out tasks of each type, the same for the same numbers. Raises UserError

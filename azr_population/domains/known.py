@@ -26,7 +26,7 @@ def find_domain(name: str) -> Domain:
     domain = DOMAINS.find(name).function()
     if not isinstance(domain, Domain):
         raise UserError(
-            f"task.domain={name} is no domain; give a class that is made from "
+            f"task.domain={name} is not a domain; give a subclass of "
             "azr_population.domains.domain.Domain",
             key="task.domain",
         )
@@ -50,4 +50,4 @@ class NotRun(Domain):
         raise UserError(_NOT_RUN, key="task.domain")
 
 
-_NOT_RUN = "task.domain is somebody's own and is not run; say azr-population --trust COMMAND"
+_NOT_RUN = "task.domain is custom code and is not run; use azr-population --trust COMMAND"

@@ -45,7 +45,7 @@ def base_folder(path: str | Path, weights: bool = True) -> Path:
     except (OSError, ValueError, HfHubHTTPError) as error:
         name = path.rpartition("/")[2]
         raise UserError(
-            f"base.path={path} is no folder, and cannot be had from the Hugging Face Hub "
+            f"base.path={path} is not a folder, and cannot be downloaded from the Hugging Face Hub "
             f"({type(error).__name__}); without a network: on a machine that has one, hf download "
             f"{path} --local-dir {name}, copy that folder here, and give base.path=./{name}",
             key="base.path",

@@ -114,7 +114,7 @@ class Canary:
         return UserError(
             f"the sampler does not serve {self._names[slot]} as the learner holds it: on the "
             f"canary prompt their log-probabilities are {difference:.4f} nats a token apart, and "
-            f"{reason}; resume goes on from the last checkpoint"
+            f"{reason}; resume continues from the last checkpoint"
         )
 
 

@@ -98,7 +98,7 @@ def _of_run(path: Path, members: str, base: Path | None) -> list[EvalTarget]:
     run = RunDirectory(path)
     folders = [folder for folder in sorted(run.members.glob("*_*")) if folder.is_dir()]
     if not folders:
-        raise UserError(f"{path}: there is no member in {run.members}; did the run save any?")
+        raise UserError(f"{path} has no members in {run.members}; resume it to save them")
     used = _base_of(folders[0], base)
     run.check_base(fingerprint(used), f" ({used}); name the right one by --base")
     last = deque(run.metrics(), maxlen=1)

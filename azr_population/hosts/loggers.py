@@ -111,7 +111,7 @@ class WandbLogger(_OnceLogger):
         super().__init__(directory, "wandb.json")
         if _would_ask(settings.mode):
             raise UserError(
-                "there is no key of Weights & Biases here; wandb login, or logger.mode=offline"
+                "Weights & Biases has no key here; use wandb login, or logger.mode=offline"
             )
         self._run = wandb.init(
             dir=str(directory.path),

@@ -91,7 +91,7 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
         if folder.is_dir() and not folder.name.startswith(".")
     ]
     if not found:
-        raise UserError(f"{run.path}: there is no member in {run.members}; did the run save any?")
+        raise UserError(f"{run.path} has no members in {run.members}; resume it to save them")
     return found
 
 

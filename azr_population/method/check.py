@@ -101,6 +101,6 @@ def check_made(base: BaseConfig) -> None:
     if base.name == "smollm2" and path.startswith(".") and not Path(path).is_dir():
         raise UserError(
             f"base.path={path} is not there yet; make it by `azr-population base smollm2`, or give "
-            "the folder where it lies",
+            "its folder",
             key="base.path",
         )

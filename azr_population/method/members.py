@@ -135,7 +135,7 @@ class RatingSystem:
     ) -> None:
         if not 0.0 <= draw_probability < 1.0:
             raise UserError(
-                f"matchmaking.draw_probability={draw_probability} is no chance of a draw; "
+                f"matchmaking.draw_probability={draw_probability} is not a probability below 1; "
                 "it must be at least 0 and below 1",
                 key="matchmaking.draw_probability",
             )
@@ -297,7 +297,7 @@ class Roster:
             return self._by_name[name]
         except KeyError:
             names = ", ".join(self._by_name)
-            raise UserError(f"there is no member {name}; this run has {names}") from None
+            raise UserError(f"member {name} does not exist; this run has {names}") from None
 
     def __len__(self) -> int:
         return len(self._members)

@@ -184,8 +184,8 @@ class Population:
         theirs, ours = ([member.name for member in members] for members in (roster, self.roster))
         if theirs != ours:
             raise UserError(
-                f"the checkpoint holds {', '.join(theirs)}, and population={self.config.name} has "
-                f"{', '.join(ours)}; resume with the same population, or start a run of its own"
+                f"the checkpoint has {', '.join(theirs)}, but population={self.config.name} has "
+                f"{', '.join(ours)}; resume with the same population, or start a new run"
             )
         self.step = state["step"]
         self.roster = roster

@@ -120,7 +120,7 @@ class RunDirectory:
         )
         for folder in (self.members, self.checkpoints, self.snapshots):
             if folder.exists() and not folder.is_dir():
-                raise UserError(f"{folder} is no folder; move it away")
+                raise UserError(f"{folder} is not a folder; move it away")
         for path in (path for record in RECORDS for path in self._files(record)):
             if path.is_dir():
                 raise UserError(f"{path} is a folder, and a file belongs there; move it away")

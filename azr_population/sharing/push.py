@@ -138,7 +138,7 @@ def _facts(run: RunDirectory, name: str) -> dict[str, object]:
 def _base(path: str, given: str | None) -> str | None:
     """The base's name on the Hub; None for the embedded one, which is in this package only."""
     if given is not None and not ON_THE_HUB.fullmatch(given):
-        raise UserError(f"--base {given} is no name on the Hub; give OWNER/NAME")
+        raise UserError(f"--base {given} is not a name on the Hub; give OWNER/NAME")
     if given or path.endswith(NANO):
         return given
     if ON_THE_HUB.fullmatch(path) and not Path(path).exists():

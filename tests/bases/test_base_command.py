@@ -41,9 +41,9 @@ def test_a_folder_is_warmed_up_with_a_card_and_measured(base_folder, tmp_path, s
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--minutes", "0"], "--minutes 0 is no time"),
+        (["--minutes", "0"], "--minutes 0 must be above 0"),
         (["--threads", "0"], "'--threads': 0 is not in the range"),
-        (["--out", "{base}"], "exists and is no unfinished warm-up; name another --out"),
+        (["--out", "{base}"], "exists and is not an unfinished warm-up; give another --out"),
         (["--seed-file", "{tmp}/none.jsonl"], "none.jsonl is missing"),
     ],
 )
@@ -143,7 +143,7 @@ def test_what_is_no_base_is_named_as_it_was_typed(action, tmp_path, monkeypatch,
     for path, said in (
         (str(tmp_path / "none"), "none is not a folder"),
         (str(tmp_path / "empty"), "empty does not load"),
-        ("someone/none", ": someone/none is no folder, and cannot be had from the Hugging Fa"),
+        ("someone/none", ": someone/none is not a folder, and cannot be downloaded from the "),
     ):
         assert main([word.format(path) for word in words]) == 2
         error = capsys.readouterr().err

@@ -53,7 +53,7 @@ def test_a_folder_of_something_else_is_no_members(tmp_path):
     run = RunDirectory(tmp_path)
     assert run.member("student_12").name == "student_12"
     for name in ("../../victim", "teacher_0/..", "teacher_", "critic_0", "", None, "teacher_٣"):
-        with pytest.raises(UserError, match="is no name of a member"):
+        with pytest.raises(UserError, match="is not a member's name"):
             run.member(name)
 
 
@@ -107,9 +107,9 @@ def test_damaged_lines_are_counted_skipped_and_kept(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"a: [1\nb: {", r"config\.yaml is no readable YAML \(line 2\); mend it"),
+        (b"a: [1\nb: {", r"config\.yaml is not readable YAML \(line 2\)"),
         (b"\xff\xfe\x00", r"config\.yaml is not UTF-8 text"),
-        (b"- 1\n", r"config\.yaml holds no settings by name; mend it"),
+        (b"- 1\n", r"config\.yaml holds no settings by name"),
     ],
 )
 def test_a_damaged_configuration_is_named(tmp_path, content, words):

@@ -85,7 +85,7 @@ def edit_state(run, change):
 @pytest.mark.parametrize("name", ["../../../victim", "..", "/etc", "teacher_0/../../x", "", 7])
 def test_names_of_members_lead_nowhere(run, capsys, name):
     edit_state(run, lambda state: state["roster"][0].update(name=name))
-    assert "is no name of a member" in resume_refused(run, capsys)
+    assert "is not a member's name" in resume_refused(run, capsys)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_state_that_lacks_something(run, capsys, key):
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("seed: 1\n", "seed: 4\n", "seed=4, and its checkpoint of step 2 was played with seed=1"),
+        ("seed: 1\n", "seed: 4\n", "seed=4, but its checkpoint of step 2 was made with seed=1"),
         ("  batch_size: 4\n", "  batch_size: 6\n", "population.batch_size=6"),
     ],
 )
@@ -320,14 +320,14 @@ def test_a_folder_where_a_file_belongs(run, capsys, name):
     (run / name).unlink(missing_ok=True)
     (run / name).mkdir()
     said = refused(capsys, "resume", run, "run.steps=3")
-    assert name in said and ("is a folder" in said or "no regular file" in said)
+    assert name in said and ("is a folder" in said or "not a regular file" in said)
 
 
 @pytest.mark.parametrize("name", ["checkpoints", "members", "snapshots"])
 def test_a_file_where_a_folder_belongs(run, capsys, name):
     shutil.rmtree(run / name, ignore_errors=True)
     (run / name).write_text("")
-    assert f"{name} is no folder" in refused(capsys, "resume", run, "run.steps=3")
+    assert f"{name} is not a folder" in refused(capsys, "resume", run, "run.steps=3")
 
 
 def test_a_report_that_is_a_folder(run, capsys):
@@ -445,7 +445,7 @@ def test_members_that_the_memory_cannot_hold_are_refused(capsys, tmp_path, monke
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/tty", "."])
 def test_seed_tasks_come_from_a_regular_file(capsys, tmp_path, path):
     typed = [*SMALL, f"task.seed_file={path}", f"run.dir={tmp_path / 'run'}"]
-    assert "is no regular file" in refused(capsys, "train", *typed)
+    assert "is not a regular file" in refused(capsys, "train", *typed)
 
 
 def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypatch):

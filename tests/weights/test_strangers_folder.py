@@ -84,7 +84,7 @@ def test_json_nested_too_deep(folder):
 def test_a_pipe_is_not_waited_for(folder, name):
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    with pytest.raises(UserError, match="is no regular file"):
+    with pytest.raises(UserError, match="is not a regular file"):
         load_adapter(folder)
 
 

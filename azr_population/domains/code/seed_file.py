@@ -58,6 +58,6 @@ def read_seed_file(path: str | Path) -> list[Proposal]:
                 first = error.errors()[0]
                 detail = f"field {'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise UserError(
-                f"seed file {path}, line {number}: {detail}; mend or remove the line"
+                f"seed file {path}, line {number}: {detail}; fix or remove the line"
             ) from error
     return proposals

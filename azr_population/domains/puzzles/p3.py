@@ -25,11 +25,11 @@ def read_p3(path: Path) -> list[Proposal]:
     Raises UserError for a file that cannot be read or a row that is no puzzle."""
     rows = read_json(path)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UserError(f"seed file {path} is no list of puzzles; name P3's puzzles.json")
+        raise UserError(f"seed file {path} is not a list of puzzles; give P3's puzzles.json")
     try:
         read = [(program_of(row), solution_of(row)) for row in rows]
     except (KeyError, TypeError) as error:
-        raise UserError(f"seed file {path}: a puzzle has no {error}; mend the file") from error
+        raise UserError(f"seed file {path}: a puzzle has no {error}; fix the file") from error
     return [Proposal(PUZZLE, program, (sol,)) for program, sol in read if sol]
 
 

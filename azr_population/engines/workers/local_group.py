@@ -29,7 +29,7 @@ def check_reachable(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise UserError(
-            f"RAY_ADDRESS={address}: nobody answers there ({error}); start one by "
+            f"RAY_ADDRESS={address}: no Ray answers there ({error}); start one with "
             "ray start --head, or unset it for a Ray of this run's own"
         ) from error
 
@@ -66,7 +66,7 @@ def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator
         ) from error
     try:
         (group,) = start_groups("colocated", settings, 0, 0, [workers])
-        way_on = f"azr-population resume {run_dir} goes on from the last checkpoint"
+        way_on = f"azr-population resume {run_dir} continues from the last checkpoint"
         yield RayEngine(group, settings.learner.most_tokens, way_on, settings.rollout.together)
     finally:
         ray.shutdown()

@@ -92,7 +92,7 @@ def user_message(error: BaseException) -> str | None:
         # The driver itself waits for one actor only.
         return (
             f"AZR's TaskRunner (trainer and executor) died: {cause_of_death(error)}; the same "
-            "command with trainer.resume_mode=auto goes on from the last checkpoint"
+            "command with trainer.resume_mode=auto continues from the last checkpoint"
         )
     return None
 

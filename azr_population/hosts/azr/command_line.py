@@ -29,7 +29,7 @@ def override_error(arguments: Sequence[str]) -> str | None:
     if arm is None:
         if options and not _own_files(arguments):
             return (
-                f"population.{options[0]} is set and there is no population; add "
+                f"population.{options[0]} is set without a population; add "
                 f"+population=<arm> ({', '.join(arms())})"
             )
         return None

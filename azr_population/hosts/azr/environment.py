@@ -56,7 +56,7 @@ def describe(path: str) -> Any:
                 raise UserError(reason) from None
             return AutoConfig.from_pretrained(path)
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{key} is no causal LM: {first_line(error)}", key=key) from error
+        raise UserError(f"{key} is not a causal LM: {first_line(error)}", key=key) from error
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _unreachable(path: str) -> str | None:
     except (HfHubHTTPError, OSError, ValueError) as error:
         reason = type(error).__name__
     return (
-        f"{key} is no folder, is not in Hugging Face's cache, and cannot be had from the Hub "
+        f"{key} is not a folder, is not in Hugging Face's cache, and cannot be downloaded "
         f"({reason}); without a network: on a machine that has one, hf download {path} "
         f"--local-dir {name}, copy that folder here, and give actor_rollout_ref.model.path=./{name}"
     )

@@ -77,7 +77,7 @@ def check_config(config: Any, settings: PopulationSettings) -> None:
     for problem_type in config.azr.problem_types:
         if problem_type not in types:
             raise UserError(
-                f"azr.problem_types holds {problem_type}, which +population does not know; "
+                f"azr.problem_types has {problem_type}, which +population does not support; "
                 f"choose from {', '.join(types)}"
             )
     if settings.placement == "split" and config.trainer.n_gpus_per_node % 2:
@@ -137,7 +137,7 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
     except (OSError, ValueError, KeyError) as error:
         reason = first_line(error)
         raise UserError(
-            f"actor_rollout_ref.model.path={folder} is no causal LM: {reason}"
+            f"actor_rollout_ref.model.path={folder} is not a causal LM: {reason}"
         ) from error
     # Raises where there are none, with the names that there are.
     target_layers(model, lora_of(settings.lora))

@@ -67,7 +67,7 @@ def check_base(config: Config) -> tuple[Any, Any]:
     if context is not None and longest > context:
         raise UserError(
             f"rows of {longest} tokens (prompt, engine.max_proposal_tokens, max_answer_tokens)"
-            f" do not fit the base's context of {context}; lower the two, or take another base"
+            f" do not fit the base's context of {context}; lower one of them, or use another base"
         )
     check_memory(config, model, longest)
     return model, tokenizer

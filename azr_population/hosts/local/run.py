@@ -105,8 +105,8 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
     trust(config, outside=directory.path)
     if config.run.steps < (done := last_step(directory.checkpoints)):
         raise UserError(
-            f"run.steps={config.run.steps} is less than the {done} steps that {path} has played; "
-            "give more, or start a run of its own",
+            f"run.steps={config.run.steps} is less than the {done} steps that {path} has done; "
+            "give more, or start a new run",
             key="run.steps",
         )
     check_config(config)
@@ -221,7 +221,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         raise
     except OSError as error:
         raise UserError(
-            f"{_failed(error, directory.path)}: {error.strerror}; mend that and go on "
+            f"{_failed(error, directory.path)}: {error.strerror}; fix that and continue "
             f"from step {last_step(directory.checkpoints)} with: azr-population resume "
             f"{directory.path}"
         ) from error

@@ -126,9 +126,9 @@ def load(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> Non
     for key, value in replay_settings(play.config).items():
         if key in before and before[key] != value:
             raise UserError(
-                f"{directory.path}/config.yaml says {key}={value}, and its checkpoint of step "
-                f"{checkpoint.step} was played with {key}={before[key]}; put that back, or start a "
-                "run of its own"
+                f"{directory.path}/config.yaml has {key}={value}, but its checkpoint of step "
+                f"{checkpoint.step} was made with {key}={before[key]}; restore that, or start a "
+                "new run"
             )
     _put_in_place(play, checkpoint, directory)
 
@@ -136,7 +136,7 @@ def load(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> Non
 def _put_in_place(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirectory) -> None:
     where = f"{directory.checkpoints}/step_{checkpoint.step}"
     if named := _unsound(checkpoint.tensors):
-        raise UserError(f"{where} holds {named}; go on from a checkpoint before it")
+        raise UserError(f"{where} holds {named}; continue from an earlier checkpoint")
     try:
         play.tools.engine.load_state_dict(checkpoint.tensors)
         play.population.load_state(checkpoint.plain)

@@ -62,7 +62,7 @@ def select(run: RunDirectory, wanted: Wanted) -> Selection:
             total += 1
     if not steps:
         raise UserError(
-            f"{known} has no completions.jsonl: it has finished no step, was played with "
+            f"{known} has no completions.jsonl: it has not finished a step, was run with "
             f"run.log_completions=0, or before completions were kept; the next steps keep theirs "
             f"by: azr-population resume {known} run.log_completions=16 run.steps=N"
         )
@@ -85,4 +85,6 @@ def no_member(name: str, where: str, known: Iterable[str]) -> UserError:
     names = sorted(map(printable, known), key=by_number)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     meant = f"did you mean {near[0]}? " if near else ""
-    return UserError(f"there is no member {name}; {meant}{where} has {', '.join(names) or 'none'}")
+    return UserError(
+        f"member {name} does not exist; {meant}{where} has {', '.join(names) or 'none'}"
+    )

@@ -14,13 +14,13 @@ def test_an_address_where_nobody_answers_is_told_at_once(scheme: str) -> None:
         port = server.getsockname()[1]
         check_reachable(f"{scheme}127.0.0.1:{port}")
     with pytest.raises(
-        UserError, match=rf"RAY_ADDRESS={scheme}127\.0\.0\.1:{port}: nobody answers"
+        UserError, match=rf"RAY_ADDRESS={scheme}127\.0\.0\.1:{port}: no Ray answers"
     ):
         check_reachable(f"{scheme}127.0.0.1:{port}")
 
 
 def test_a_port_that_cannot_be_is_told() -> None:
-    with pytest.raises(UserError, match="nobody answers"):
+    with pytest.raises(UserError, match="no Ray answers"):
         check_reachable("127.0.0.1:99999999")
 
 

@@ -226,7 +226,7 @@ def test_a_lost_hub_is_one_line_with_the_way_out(
     monkeypatch.setattr(HfApi, "model_info", lost)
     config, settings = command("nobody/has-this-base")
     told = next(environment.missing(config, settings))
-    assert "cannot be had from the Hub (OSError)" in told and "hf download" in told
+    assert "cannot be downloaded (OSError)" in told and "hf download" in told
     with refuses("nobody/has-this-base"):
         environment.describe("nobody/has-this-base")
     lines, ready = dry_run(config, settings)

@@ -159,7 +159,7 @@ def test_wandb_without_a_key_is_noted_and_nobody_is_asked(tmp_path, monkeypatch,
     opened.log(1, {"a": 1.0})
     opened.close()
     (note,) = notes
-    assert "there is no key of Weights & Biases here; wandb login" in note
+    assert "Weights & Biases has no key here; use wandb login" in note
     assert note.endswith("the run goes on without it") and "\n" not in note
 
 

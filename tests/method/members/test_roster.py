@@ -79,7 +79,7 @@ def test_gaps_and_twins_are_refused() -> None:
 def test_stored_members_that_cannot_be_are_refused(change):
     rows = Roster.make(1, 1).to_json()
     rows[0] |= change
-    with pytest.raises(UserError, match=r"stored members are damaged|is no name of a member"):
+    with pytest.raises(UserError, match=r"stored members are damaged|is not a member's name"):
         Roster.from_json(rows)
 
 
