@@ -172,7 +172,7 @@ def _budget(arms: Sequence[ComparedArm], step: int) -> Markup:
             members = _members(run)
             used = budget(run.table, members, step)
             seconds = used.pop("seconds")
-            part = {"members": members}
+            part: dict[str, float] = {"members": members}
             part |= {f"{BUDGET[key]}, per member": value for key, value in used.items()}
             for key in ("generated_tokens", "rollouts"):
                 part[f"{BUDGET[key]}, all members"] = used[key] * members

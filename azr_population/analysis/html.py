@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,7 @@ def bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script of about 0.9 MB. Making it takes two seconds, so
     it is kept in the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    path = cache / "azr-population" / f"vega-{vl_convert.__version__}.js"
+    path = cache / "azr-population" / f"vega-{version('vl-convert-python')}.js"
     with suppress(OSError):
         return path.read_text(encoding="utf-8")
     made: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]

@@ -128,7 +128,10 @@ def draw(
 
 def missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
     """The metrics of the recipe's table and charts that no run has. Raises UserError: all."""
-    wanted = {part.metric: None for part in (*recipe.table, *recipe.charts)}
+    wanted = {
+        **{row.metric: None for row in recipe.table},
+        **{chart.metric: None for chart in recipe.charts},
+    }
     recorded = {
         str(m) for of_arm in tables.values() for t in of_arm.values() for m in set(t["metric"])
     }
