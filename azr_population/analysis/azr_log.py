@@ -51,6 +51,7 @@ OTHERWISE = {
 
 _KNOWN = re.compile("|".join(pattern for _, pattern in KEYS.values()))
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_RAY_PREFIX = re.compile(r"^\(\w+ pid=\d+[^)\n]*\) ?", re.MULTILINE)
 _STEP = re.compile(r"\bstep:(\d+) - (.*)")
 _NUMBER = re.compile(r"(?:[\w.]+\()?([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\)?")
 _STEP_COLUMNS = ("_step", "step", "global_step", "trainer/global_step", "training/global_step")
@@ -84,7 +85,7 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     # A console may begin like JSON too: with the configuration, `[2025-06-01 ...` or `[rank0]`.
     if not rows and not is_csv:
         rows = from_console(text)
-        plain = _ANSI.sub("", text)
+        plain = _RAY_PREFIX.sub("", _ANSI.sub("", text))
         for key, pattern in SETTINGS.items():
             if match := re.search(pattern, plain):
                 settings[key] = match.group(1)

@@ -24,6 +24,8 @@ GROUPS = {
 _PLURAL = {"base": "bases", "budget": "budgets", "eval": "evals"}
 _OPTION = re.compile(r"(operators|options)\b")
 """Settings that a run has only if somebody gives them."""
+_OF_ONE_RUN = ("seed", "population.seed", "trainer.experiment_name")
+"""Settings that differ between the seeds of an arm by design."""
 _LONGEST = 60
 UNKNOWN = "unknown"
 
@@ -101,7 +103,7 @@ def short_differences(*arms: ComparedArm) -> str:
 def _rows(arms: Sequence[ComparedArm], what: str) -> list[Difference]:
     runs = [run for arm in arms for run in arm.runs]
     recorded = all(WEIGHTS in run.settings for run in runs)
-    skipped = {"seed", "base" if recorded else WEIGHTS}
+    skipped = {*_OF_ONE_RUN, "base" if recorded else WEIGHTS}
     found = []
     for key in dict.fromkeys(key for run in runs for key in _of(run, what)):
         if key in skipped or (what == "settings" and touches_only(key, INCIDENTAL)):

@@ -27,8 +27,10 @@ def azr_series(rows, name):
 
 # Lines as veRL's console logger prints them, through Ray, among AZR's own coloured output.
 CONSOLE = """\
-(TaskRunner pid=71) {'actor_rollout_ref': {'model': {'path': 'Qwen/Qwen2.5-Coder-7B',
+\x1b[36m(TaskRunner pid=71)\x1b[0m {'actor_rollout_ref': {'model': 
+\x1b[36m(TaskRunner pid=71)\x1b[0m {'path': 'Qwen/Qwen2.5-Coder-7B',
 (TaskRunner pid=71)                                  'use_shm': False}}}
+(TaskRunner pid=71)  'reward_model': {'model': {'path': 'another/model'}},
 (TaskRunner pid=71)  'data': {'train_batch_size': 64, 'max_response_length': 8096},
 \x1b[1m\x1b[34m[REWARD]\x1b[0m Computing rewards for gen_code_i... step: 3
 (TaskRunner pid=71) step:0 - val/test_score/code:0.5
