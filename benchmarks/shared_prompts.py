@@ -25,7 +25,7 @@ from transformers import LlamaConfig
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines.base_model import keep_freed_memory
-from azr_population.engines.engine import Completion, Sampling, TrainingSample
+from azr_population.engines.engine import Completion, Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.versions import installed
@@ -100,7 +100,7 @@ def contenders(arguments: argparse.Namespace) -> dict[str, dict[str, Callable[[]
     return {
         way: {
             "sampling": lambda way=way: sample(way),
-            "update": lambda way=way: learners[way].update({0: rows}, {0: 1e-6}),
+            "update": lambda way=way: learners[way].update({0: rows}, {0: Hyperparameters(1e-6)}),
         }
         for way in WAYS
     }

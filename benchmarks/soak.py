@@ -46,7 +46,7 @@ from azr_population.config.load import load_config
 from azr_population.domains.code.formats import CODE_F_INPUTS, IN, PROPOSE
 from azr_population.domains.code.task_types import TaskType
 from azr_population.hosts.local import run as local_run
-from azr_population.hosts.local.engine import meta_base
+from azr_population.hosts.local.run_engine import meta_base
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest
 from azr_population.runs.directory import RECORDS

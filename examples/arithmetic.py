@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from azr_population.domains.domain import Domain, Rules, Verdict
 from azr_population.domains.metric import Metric
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Referee
 from azr_population.registry import Registry
 
@@ -33,9 +33,9 @@ class Sums:
     def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
         return "<PO>def f(n):\n    return n"
 
-    def parse_proposal(self, type: str, text: str) -> Proposal | None:
+    def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
         found = re.fullmatch(r" ([-+*]) (\d+)<in>(-?\d+)", text)
-        return Proposal(type, f"{found[3]} {found[1]} {found[2]}", ("",)) if found else None
+        return ParsedProposal(type, f"{found[3]} {found[1]} {found[2]}", ("",)) if found else None
 
     def solve_prompt(self, task: Task) -> str:
         one, sign, other = task.program.split()
@@ -67,12 +67,12 @@ class Arithmetic(Domain):
     measures = (Metric("digits", "Digits", "per task", "digits", section="complexity"),)
 
     def judge(
-        self, proposals: Sequence[Proposal], referee: Referee, rules: Rules
+        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: Rules
     ) -> list[Task | str]:
         refuse = self.rules if rules.reject is None else rules.reject
         return [self._judge(proposal, "trivial" in refuse) for proposal in proposals]
 
-    def _judge(self, proposal: Proposal, refuse_trivial: bool) -> Task | str:
+    def _judge(self, proposal: ParsedProposal, refuse_trivial: bool) -> Task | str:
         value = _value(proposal.program)
         if refuse_trivial and str(value) in proposal.program.split():
             return "trivial"

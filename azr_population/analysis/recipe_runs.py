@@ -61,7 +61,7 @@ class PlannedRun:
     def check(self) -> None:
         """Raises UserError: nothing could play it, or its base has to be made first."""
         from azr_population.hosts.local.check import check_config  # it imports torch
-        from azr_population.method.check import check_made
+        from azr_population.method.config_check import check_made
 
         check_config(self.wanted)
         check_made(self.wanted.base)

@@ -11,7 +11,7 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
-from azr_population.analysis import figures, html, run_tables, tasks
+from azr_population.analysis import figures, html, run_tables, task_cards
 from azr_population.analysis.changes import changes
 from azr_population.analysis.family_tree import family_trees, replacements
 from azr_population.analysis.frame import read_run
@@ -85,7 +85,7 @@ def _page(run: RunDirectory) -> str:
     last = max(known, default=0)
     domain = domain_of(run)
     tiles = _tiles(run, table, last)
-    chosen = tasks.examples(run.tasks, last, next((m.name for m in domain.measures), ""))
+    chosen = task_cards.examples(run.tasks, last, next((m.name for m in domain.measures), ""))
     wrong = nothing_valid(table)
     state, status = _status(last if steps else 0, planned, run.unreadable())
     opening_title, opening = _opening(run, chosen, domain)
@@ -122,10 +122,12 @@ def _page(run: RunDirectory) -> str:
         trees=family_trees(born, members, last),
         credit=run_tables.operator_table(run_tables.operator_credit(table), _grace_period(run)),
         replacements=run_tables.lineage_table(born),
-        pairs=tasks.side_by_side(chosen, domain),
-        solved=tasks.hardest(chosen.solved, "Nobody solved a task yet.", domain),
-        unsolved=tasks.hardest(chosen.unsolved, "There is no task that nobody solved.", domain),
-        completions=tasks.completions(run.completions, domain.marks),
+        pairs=task_cards.side_by_side(chosen, domain),
+        solved=task_cards.hardest(chosen.solved, "Nobody solved a task yet.", domain),
+        unsolved=task_cards.hardest(
+            chosen.unsolved, "There is no task that nobody solved.", domain
+        ),
+        completions=task_cards.completions(run.completions, domain.marks),
         fairness=run_tables.fairness_table(table),
         sampler=run_tables.sampler_table(table),
         config=yaml.safe_dump(shareable(config), sort_keys=False, allow_unicode=True),
@@ -174,15 +176,15 @@ def _facts(run: RunDirectory, table: pd.DataFrame, name: str) -> list[tuple[str,
     ]
 
 
-def _opening(run: RunDirectory, chosen: tasks.Examples, domain: Domain) -> tuple[str, Markup]:
+def _opening(run: RunDirectory, chosen: task_cards.Examples, domain: Domain) -> tuple[str, Markup]:
     """A task with its attempts: a late one of middle size, or any; failing that a proposal."""
     late = [*(late for _, late in chosen.pairs), *chosen.solved, *chosen.unsolved]
     some = [task for task in late if 0 < (number(task.get("solve_rate")) or 0) < 1]
     if late:
-        return "A task and its attempts", tasks.card(domain, (some or late)[0], open=True)
+        return "A task and its attempts", task_cards.card(domain, (some or late)[0], open=True)
     refused = [row for row in run.completions() if row.get("phase") == "propose"]
     if refused:
-        return "What was proposed", tasks.one_completion(refused[-1], domain.marks, open=True)
+        return "What was proposed", task_cards.one_completion(refused[-1], domain.marks, open=True)
     return "", Markup()
 
 

@@ -18,9 +18,9 @@ import numpy as np
 from azr_population.bases.nano.corpus import Example, draw_example
 from azr_population.bases.nano.executor import in_children
 from azr_population.bases.nano.grammar import Grammar
-from azr_population.bases.training import Document
+from azr_population.bases.trainer import Document
 from azr_population.domains.code.formats import CODE_F_INPUTS, FORMATS
-from azr_population.domains.code.task_types import Proposal, Task, TaskType
+from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.domains.code.validity import REFUSALS, accept
 from azr_population.domains.format import Format
 from azr_population.domains.known import find_domain
@@ -156,7 +156,7 @@ def _questions(type: TaskType, example: Example) -> Iterator[tuple[tuple[str, st
 
 def _task(type: TaskType, example: Example, pairs: tuple[tuple[str, str], ...]) -> Task | None:
     inputs, outputs = zip(*pairs, strict=True)
-    verdict = accept(Proposal(type, example.program, inputs), outputs, REFUSALS, 48)
+    verdict = accept(ParsedProposal(type, example.program, inputs), outputs, REFUSALS, 48)
     return verdict if isinstance(verdict, Task) else None
 
 

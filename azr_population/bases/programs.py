@@ -11,7 +11,7 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import CODE_F_INPUTS
 from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code.source import laid_out
-from azr_population.domains.code.task_types import Proposal, Task, TaskType
+from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.method.phases import seed_tasks
 from azr_population.referee import Referee
 
@@ -39,7 +39,7 @@ def read_tasks(paths: Sequence[str | Path]) -> list[Task]:
         return seed_tasks(short, Code(), referee, rules)
 
 
-def _cut(proposal: Proposal) -> Proposal:
+def _cut(proposal: ParsedProposal) -> ParsedProposal:
     """As many inputs as a proposal has in a run, and no long message."""
     inputs = dict.fromkeys(proposal.inputs)
     count = CODE_F_INPUTS if proposal.type == TaskType.CODE_F else 1

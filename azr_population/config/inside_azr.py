@@ -61,7 +61,7 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     """Where the run is recorded. Empty: `population` in AZR's trainer.default_local_dir."""
     dtype: Dtype | None = None
     """Of the frozen base. Empty: bfloat16 on GPUs, float32 on CPUs. Adapters are float32."""
-    worker: str = "azr_population.hosts.azr.worker.PopulationWorker"
+    worker: str = "azr_population.hosts.azr.azr_worker.PopulationWorker"
     """The class of the workers, by its path; for engines of yours."""
     threads: int = Field(default=0, ge=0, le=1024, json_schema_extra=PERFORMANCE)
     """Torch threads of each worker; 0 leaves torch's own choice."""

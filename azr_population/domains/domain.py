@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from azr_population.domains.format import Format
 from azr_population.domains.metric import Metric
 from azr_population.domains.space import Space
-from azr_population.domains.task import Proposal, Task, texts_in
+from azr_population.domains.task import ParsedProposal, Task, texts_in
 from azr_population.errors import UserError
 from azr_population.referee import Reason, Referee
 from azr_population.registry import Registry
@@ -91,7 +91,7 @@ class Domain(ABC):
 
     @abstractmethod
     def judge(
-        self, proposals: Sequence[Proposal], referee: Referee, rules: Rules
+        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: Rules
     ) -> list[Task | str]:
         """For each proposal the task, or the reason in a word why it is none.
 
@@ -104,7 +104,7 @@ class Domain(ABC):
     ) -> list[list[Verdict]]:
         """For each task the verdicts on these answers to it."""
 
-    def asked_by_hand(self, proposal: Proposal, referee: Referee, rules: Rules) -> Task | str:
+    def asked_by_hand(self, proposal: ParsedProposal, referee: Referee, rules: Rules) -> Task | str:
         """As `judge`, of a task that somebody outside of a run asks. Raises UserError where
         something is missing that only they can give."""
         if not proposal.inputs:
@@ -143,14 +143,16 @@ class Domain(ABC):
         """Groups that the exam's tasks of a type are reported by, in order; empty: none."""
         return []
 
-    def read_seeds(self, path: str | Path) -> list[Proposal]:
+    def read_seeds(self, path: str | Path) -> list[ParsedProposal]:
         """Proposals from a seed file. Raises UserError."""
         raise UserError(
             f"task.seed_file={path}: this task.domain reads no seed files; leave it out",
             key="task.seed_file",
         )
 
-    def complete_seeds(self, seeds: Sequence[Proposal], referee: Referee) -> list[Proposal]:
+    def complete_seeds(
+        self, seeds: Sequence[ParsedProposal], referee: Referee
+    ) -> list[ParsedProposal]:
         """What `read_seeds` read, with what has to be executed first; before it is judged."""
         return list(seeds)
 

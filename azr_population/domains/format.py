@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 
 if TYPE_CHECKING:
     from azr_population.engines.engine import Completion
@@ -24,7 +24,7 @@ class Format(Protocol):
         """The prompt that asks for a new task; `references` are tasks to differ from."""
         ...
 
-    def parse_proposal(self, type: str, text: str) -> Proposal | None:
+    def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
         """The proposal in a completion, or None when its form is wrong."""
         ...
 
@@ -120,7 +120,7 @@ def with_references(prompt: str, references: Sequence[Task], what: str = "progra
     return f"{prompt}\n\nThese {what} are known already; yours must differ clearly:\n{programs}"
 
 
-def read_proposal(format: Format, type: str, completion: Completion) -> Proposal | None:
+def read_proposal(format: Format, type: str, completion: Completion) -> ParsedProposal | None:
     """The proposal, or None where the form is wrong or the token limit cut off the end."""
     return format.parse_proposal(type, completion.text) if completion.finished else None
 

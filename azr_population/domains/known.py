@@ -9,7 +9,7 @@ from azr_population.domains.code_e.domain import CodeE
 from azr_population.domains.domain import Domain, Rules, Verdict
 from azr_population.domains.format import Format
 from azr_population.domains.puzzles.domain import Puzzles
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 from azr_population.errors import UserError
 from azr_population.referee import Referee
 from azr_population.registry import Registry
@@ -40,7 +40,7 @@ class NotRun(Domain):
     formats: ClassVar[Registry[Callable[[], Format]]] = Registry("base.prompt_format")
 
     def judge(
-        self, proposals: Sequence[Proposal], referee: Referee, rules: Rules
+        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: Rules
     ) -> list[Task | str]:
         raise UserError(_NOT_RUN, key="task.domain")
 

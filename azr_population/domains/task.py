@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ParsedProposal:
     """What a teacher wrote, parsed but not yet judged. All fields are text of the domain's own; in
     `code` a program and the argument lists that it is called with."""
 

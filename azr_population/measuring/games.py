@@ -14,8 +14,8 @@ from azr_population.engines.engine import Sampling
 from azr_population.errors import UserError
 from azr_population.measuring.crossplay import CrossPlay
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
-from azr_population.method.exam import Exam
-from azr_population.method.tools import Tools, domain_of, format_of, open_referee
+from azr_population.method.held_out_eval import Exam
+from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
 from azr_population.pages.console.pulse import sign_of_life
 from azr_population.runs import RunDirectory
 from azr_population.runs.streams import Streams
@@ -44,7 +44,7 @@ def play(
         open_referee(config) as referee,
         engine_for(config, runs[0]) as engine,
     ):
-        tools = Tools(engine, referee, domain, format)
+        tools = StepContext(engine, referee, domain, format)
         proposed = []
         for n, one in enumerate(teachers, 1):
             begin(f"{one.label} proposes, {n} of {len(teachers)} teachers")
@@ -79,7 +79,7 @@ def _refuse_strangers(runs: Sequence[RunDirectory], configs: Sequence[Config]) -
 
 
 def _proposals(
-    tools: Tools,
+    tools: StepContext,
     config: Config,
     teacher: StoredMember,
     count: int,

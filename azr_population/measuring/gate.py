@@ -23,17 +23,17 @@ from random import Random
 import torch
 
 from azr_population.analysis.statistics import Estimate, interval
-from azr_population.bases.nano.exam import CORE, draw_task
+from azr_population.bases.nano.eval_tasks import CORE, draw_task
 from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.load import load_config
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import Format
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.text import TextEngine
-from azr_population.hosts.local.engine import open_engine
-from azr_population.method.exam import Exam, held_out_exam
+from azr_population.hosts.local.run_engine import open_engine
+from azr_population.method.held_out_eval import Exam, held_out_exam
 from azr_population.method.step import SelfPlay
-from azr_population.method.tools import Tools, domain_of, format_of, open_referee
+from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
 
 WHOLE, TAIL = "whole", "tail"
 WANTED = {
@@ -113,7 +113,7 @@ def _opened(path: str | Path, seed: int, steps: int, tasks: int) -> Iterator[tup
     exam = held_out_exam(config)
     torch.set_num_threads(config.engine.threads)
     with open_referee(config) as referee, open_engine(config) as engine:
-        tools = Tools(engine, referee, domain_of(config), format_of(config))
+        tools = StepContext(engine, referee, domain_of(config), format_of(config))
         yield SelfPlay(config, tools, exam.tasks), exam
 
 

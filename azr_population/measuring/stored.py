@@ -12,7 +12,7 @@ from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
 from azr_population.files import check_name
 from azr_population.hosts.local.check import check_playing
-from azr_population.hosts.local.engine import base_of, open_engine
+from azr_population.hosts.local.run_engine import base_of, open_engine
 from azr_population.method.members import Member, Rating, Role
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import steps

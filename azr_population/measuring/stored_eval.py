@@ -16,9 +16,9 @@ from azr_population.analysis.statistics import (
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
-from azr_population.method.exam import EvalScores, held_out_exam
+from azr_population.method.held_out_eval import EvalScores, held_out_exam
 from azr_population.method.members import Member, Role
-from azr_population.method.tools import Tools, domain_of, format_of, open_referee
+from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
 from azr_population.pages.console.pulse import sign_of_life
 from azr_population.printable import csv_text
 from azr_population.runs import RunDirectory
@@ -89,7 +89,7 @@ def examine(
         open_referee(config) as referee,
         engine_for(config, folder) as engine,
     ):
-        tools = Tools(engine, referee, domain_of(config), format)
+        tools = StepContext(engine, referee, domain_of(config), format)
 
         def sit(member: Member, step: int) -> EvalScores:
             begin(f"{member.name} at step {step}, {len(exam.tasks)} tasks")

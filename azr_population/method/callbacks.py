@@ -11,13 +11,13 @@ from typing import Any
 
 from azr_population.config.schema import EvalConfig
 from azr_population.method.clock import PhaseClock
-from azr_population.method.exam import Exam, reliability
+from azr_population.method.held_out_eval import Exam, reliability
 from azr_population.method.members import Member
 from azr_population.method.population import Population
+from azr_population.method.proposals import BufferAttempt, Proposal
 from azr_population.method.record import StepRecords, flatten
-from azr_population.method.rows import BufferAttempt, Row
 from azr_population.method.skill import by_crossplay, by_exam
-from azr_population.method.tools import Tools
+from azr_population.method.step_context import StepContext
 from azr_population.runs import RunDirectory
 from azr_population.runs.run_warnings import find_warnings
 from azr_population.weights.lowrank import mean_cosine
@@ -29,15 +29,17 @@ class Callback:
     phase = "record"
     """Its name in `time/<phase>`."""
 
-    def proposed(self, population: Population, rows: list[Row]) -> None:
+    def proposed(self, population: Population, rows: list[Proposal]) -> None:
         """After proposing: nothing has been read yet."""
 
     def updated(
-        self, population: Population, rows: Sequence[Row], practice: Sequence[BufferAttempt]
+        self, population: Population, rows: Sequence[Proposal], practice: Sequence[BufferAttempt]
     ) -> None:
         """After the update: ratings and names are still those under which rows were written."""
 
-    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+    def recorded(
+        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+    ) -> None:
         """At the end: may add to the records."""
 
 
@@ -51,18 +53,18 @@ class Callbacks:
         self._population = population
         self._clock = clock
 
-    def proposed(self, rows: list[Row]) -> None:
+    def proposed(self, rows: list[Proposal]) -> None:
         """See `Callback`, as the others."""
         for callback in self._callbacks:
             with self._clock(callback.phase):
                 callback.proposed(self._population, rows)
 
-    def updated(self, rows: Sequence[Row], practice: Sequence[BufferAttempt] = ()) -> None:
+    def updated(self, rows: Sequence[Proposal], practice: Sequence[BufferAttempt] = ()) -> None:
         for callback in self._callbacks:
             with self._clock(callback.phase):
                 callback.updated(self._population, rows, practice)
 
-    def recorded(self, rows: Sequence[Row], records: StepRecords) -> None:
+    def recorded(self, rows: Sequence[Proposal], records: StepRecords) -> None:
         for callback in self._callbacks:
             with self._clock(callback.phase):
                 callback.recorded(self._population, rows, records)
@@ -72,7 +74,7 @@ class Callbacks:
 class EvalCallback(Callback):
     """The exam: at its interval, after the first step and after the `last`."""
 
-    tools: Tools
+    tools: StepContext
     exam: Exam
     settings: EvalConfig
     last: int
@@ -82,7 +84,9 @@ class EvalCallback(Callback):
     """Tasks of the untrained teacher."""
     phase = "eval"
 
-    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+    def recorded(
+        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+    ) -> None:
         step, every = population.step, self.settings.every
         # A gain is a difference of these two, so that both are measured alike.
         first_or_last = step in (1, self.last)
@@ -106,10 +110,12 @@ class EvalCallback(Callback):
 class WeightSimilarity(Callback):
     """How alike the members of a role are, at every exam."""
 
-    tools: Tools
+    tools: StepContext
     phase = "eval"
 
-    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+    def recorded(
+        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+    ) -> None:
         for role, members in population.roster.sub_populations.items() if records.evals else ():
             adapters = [self.tools.engine.read(member.slot) for member in members]
             cosine = mean_cosine(adapters)
@@ -120,7 +126,9 @@ class HeldOutCounts(Callback):
     """How many valid proposals are nearly programs of the eval; `reason/held_out` counts those that
     are one."""
 
-    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+    def recorded(
+        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+    ) -> None:
         records.metrics["eval/near_copies"] = sum(row.near_copy for row in rows)
 
 
@@ -129,7 +137,7 @@ class MeasureSkill(Callback):
     """The `skill` that measured fitness goes by, where members are about to be replaced: that of
     the exam, or of cross-play without one."""
 
-    tools: Tools
+    tools: StepContext
     exam: Exam | None
     seed: int
     """The run's."""
@@ -137,7 +145,7 @@ class MeasureSkill(Callback):
     _reliability: float | None = None
 
     def updated(
-        self, population: Population, rows: Sequence[Row], practice: Sequence[BufferAttempt]
+        self, population: Population, rows: Sequence[Proposal], practice: Sequence[BufferAttempt]
     ) -> None:
         if not population.turnover.should_evolve(population.step):
             return
@@ -161,7 +169,9 @@ class MeasureSkill(Callback):
         else:
             by_crossplay(rows, students, sit, population.config.samples_per_task)
 
-    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+    def recorded(
+        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+    ) -> None:
         if self._reliability is None:
             return
         records.metrics["evolution/fitness_reliability"] = self._reliability
@@ -181,7 +191,9 @@ class Warn(Callback):
         self._lines: list[dict[str, Any]] | None = None
         self._evals: list[dict[str, Any]] = []
 
-    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+    def recorded(
+        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+    ) -> None:
         if self._lines is None:  # a resumed run has some
             self._lines, self._evals = list(self._run.metrics()), list(self._run.evals())
         self._lines.append(records.metrics)

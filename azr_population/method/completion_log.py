@@ -31,8 +31,8 @@ from azr_population.engines.engine import Completion
 from azr_population.method.callbacks import Callback
 from azr_population.method.members import Roster
 from azr_population.method.population import Population
+from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
 from azr_population.method.record import StepRecords
-from azr_population.method.rows import Answer, BufferAttempt, Row
 
 FIRST = 1000
 """Most completions that are kept of the first step, of which all are wanted."""
@@ -51,14 +51,16 @@ class CompletionLog(Callback):
         self._lines: list[Record] = []
 
     def updated(
-        self, population: Population, rows: Sequence[Row], practice: Sequence[BufferAttempt]
+        self, population: Population, rows: Sequence[Proposal], practice: Sequence[BufferAttempt]
     ) -> None:
         """Before anybody is replaced: a line names its writer's generation."""
         step, roster = population.step, population.roster
         generator = population.streams.numpy("completions", step)
         self._lines = self.of_step(step, roster, rows, practice, generator)
 
-    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+    def recorded(
+        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+    ) -> None:
         """Its lines."""
         records.completions += self._lines
 
@@ -66,7 +68,7 @@ class CompletionLog(Callback):
         self,
         step: int,
         roster: Roster,
-        rows: Sequence[Row],
+        rows: Sequence[Proposal],
         practice: Sequence[BufferAttempt],
         generator: np.random.Generator,
     ) -> list[Record]:
@@ -141,7 +143,7 @@ def _parts(kind: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [(verdict,), *((verdict, other) for other in others)]
 
 
-def _proposal(row: Row) -> tuple[Record, Completion]:
+def _proposal(row: Proposal) -> tuple[Record, Completion]:
     record = {
         "phase": "propose",
         "opponent": row.match.student.name,
@@ -156,7 +158,7 @@ def _proposal(row: Row) -> tuple[Record, Completion]:
 
 
 def _attempt(
-    answer: Answer | BufferAttempt, type: str, opponent: str | None
+    answer: Attempt | BufferAttempt, type: str, opponent: str | None
 ) -> tuple[Record, Completion]:
     record = {
         "phase": "solve",

@@ -17,8 +17,8 @@ from azr_population.method.callbacks import Callback
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Member, Role
 from azr_population.method.population import Population
+from azr_population.method.proposals import Proposal, matches_of
 from azr_population.method.record import StepRecords, past_metrics
-from azr_population.method.rows import Row, matches_of
 from azr_population.runs.directory import steps
 from azr_population.weights.peft_folder import load_adapter
 
@@ -39,18 +39,20 @@ class PastStudents(Callback):
         self._engine = engine
         self._guest: str | None = None
 
-    def proposed(self, population: Population, rows: list[Row]) -> None:
+    def proposed(self, population: Population, rows: list[Proposal]) -> None:
         """Gives a share of each match's rows to one student of an earlier step."""
         generator = population.streams.numpy("past", population.step)
         self._guest = self.assign_past_opponent(rows, population.step, generator)
 
-    def recorded(self, population: Population, rows: Sequence[Row], records: StepRecords) -> None:
+    def recorded(
+        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+    ) -> None:
         """What it did with them."""
         if self._guest:
             records.metrics |= past_metrics(self._guest, rows)
 
     def assign_past_opponent(
-        self, rows: Sequence[Row], step: int, generator: np.random.Generator
+        self, rows: Sequence[Proposal], step: int, generator: np.random.Generator
     ) -> str | None:
         """Puts a student of an earlier step into the engine and gives it its rows; returns who it
         is, as `student_1@25`, or None before the first snapshot."""

@@ -1,4 +1,4 @@
-"""The phases of a step from proposing to grading. They fill `Row`s and change nothing else."""
+"""The phases of a step from proposing to grading. They fill `Proposal`s and change nothing else."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -8,19 +8,19 @@ from typing import TypeVar
 from azr_population.config.schema import EngineConfig, TaskConfig
 from azr_population.domains.domain import UNSTEADY, Domain, HeldOut, Verdict
 from azr_population.domains.format import read_answer, read_proposal
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Sampling
 from azr_population.errors import UserError
+from azr_population.method.batch_split import proposal_rows, replay_rows, split_evenly
 from azr_population.method.population import Population
-from azr_population.method.rows import Answer, Replay, Row
-from azr_population.method.shares import proposal_rows, replay_rows, shares
-from azr_population.method.tools import Tools
+from azr_population.method.proposals import Attempt, Proposal, Replay
+from azr_population.method.step_context import StepContext
 from azr_population.referee import Referee
 
 
 def propose(
-    tools: Tools, population: Population, tasks: TaskConfig, sampling: EngineConfig
-) -> list[Row]:
+    tools: StepContext, population: Population, tasks: TaskConfig, sampling: EngineConfig
+) -> list[Proposal]:
     """Every teacher writes its rows of proposals, split over the task types and its matches."""
     format, streams, step = tools.format, population.streams, population.step
     references = streams.numpy("references", step)
@@ -29,8 +29,8 @@ def propose(
     types = tools.domain.wanted(tasks.types)
     wanted = [
         (match, type)
-        for type, count in zip(types, shares(budget, len(types)), strict=True)
-        for match in population.deal([t.slot for t in teachers for _ in range(count)])
+        for type, count in zip(types, split_evenly(budget, len(types)), strict=True)
+        for match in population.assign_matches([t.slot for t in teachers for _ in range(count)])
     ]
     wanted.sort(key=lambda pair: population.matches.index(pair[0]))
     completions = tools.engine.generate(
@@ -52,7 +52,7 @@ def propose(
     )
     rows = []
     for (match, type), (completion,) in zip(wanted, completions, strict=True):
-        row = Row(match, type, completion, None)
+        row = Proposal(match, type, completion, None)
         with invalid_if_unreadable(row):
             row.proposal = read_proposal(format, type, completion)
         rows.append(row)
@@ -66,13 +66,13 @@ INTERNAL_ERROR = "internal_error"
 _log = logging.getLogger(__name__)
 _OF_THE_USER = UserError, OSError
 """Faults of what is around the run: it cannot go on, whatever was written."""
-Proposed = TypeVar("Proposed", bound=Row | Replay)
+Proposed = TypeVar("Proposed", bound=Proposal | Replay)
 Asked = TypeVar("Asked")
 Judged = TypeVar("Judged")
 
 
 def verify(
-    rows: Sequence[Row], tools: Tools, tasks: TaskConfig, held_out: HeldOut | None = None
+    rows: Sequence[Proposal], tools: StepContext, tasks: TaskConfig, held_out: HeldOut | None = None
 ) -> None:
     """Sets `task` and `reason` of every row whose completion parsed, and what describes a task."""
     parsed = []
@@ -84,7 +84,7 @@ def verify(
                 else:
                     parsed.append((row, row.proposal))
 
-    def judge(proposals: Sequence[Proposal]) -> list[Task | str]:
+    def judge(proposals: Sequence[ParsedProposal]) -> list[Task | str]:
         return tools.domain.judge(proposals, tools.referee, tasks)
 
     for row, verdict in _each(judge, parsed):
@@ -95,7 +95,7 @@ def verify(
     describe(rows, tools.domain, held_out)
 
 
-def describe(rows: Sequence[Row], domain: Domain, held_out: HeldOut | None = None) -> None:
+def describe(rows: Sequence[Proposal], domain: Domain, held_out: HeldOut | None = None) -> None:
     """Sets the measures of every task: all that the trainer computes of its text, once."""
     for row in rows:
         if row.task is not None:
@@ -125,7 +125,7 @@ def _each(
 
 
 @contextmanager
-def invalid_if_unreadable(row: Row | Replay) -> Iterator[None]:
+def invalid_if_unreadable(row: Proposal | Replay) -> Iterator[None]:
     """No text that a model writes ends a run: if our own reading of this row fails, its proposal is
     invalid. The records count it as `internal_error`, and the log has the traceback."""
     try:
@@ -133,15 +133,15 @@ def invalid_if_unreadable(row: Row | Replay) -> Iterator[None]:
     except _OF_THE_USER:
         raise
     except Exception:  # of any kind, because it is a fault of ours or of the user's own domain
-        text = row.completion.text if isinstance(row, Row) else row.task and row.task.program
+        text = row.completion.text if isinstance(row, Proposal) else row.task and row.task.program
         _log.exception("reading a proposal for %s failed: %.2000r", row.student.name, text)
         row.task, row.reason, row.answers = None, INTERNAL_ERROR, []
-        if isinstance(row, Row):
+        if isinstance(row, Proposal):
             row.measures, row.near_copy = {}, False
 
 
 def seed_tasks(
-    proposals: Sequence[Proposal], domain: Domain, referee: Referee, tasks: TaskConfig
+    proposals: Sequence[ParsedProposal], domain: Domain, referee: Referee, tasks: TaskConfig
 ) -> list[Task]:
     """The valid tasks of a seed file, of the types that the run plays."""
     types = domain.wanted(tasks.types)
@@ -162,7 +162,10 @@ def draw_replay(population: Population) -> list[Replay]:
 
 
 def solve(
-    rows: Sequence[Row | Replay], tools: Tools, population: Population, sampling: EngineConfig
+    rows: Sequence[Proposal | Replay],
+    tools: StepContext,
+    population: Population,
+    sampling: EngineConfig,
 ) -> None:
     """The matched student attempts every valid task `population.samples_per_task` times."""
     format = tools.format
@@ -188,12 +191,12 @@ def solve(
     for row, group in zip(chosen, completions, strict=True):
         with invalid_if_unreadable(row):
             row.answers = [
-                Answer(completion, read_answer(format, row.type, completion))
+                Attempt(completion, read_answer(format, row.type, completion))
                 for completion in group
             ]
 
 
-def grade(rows: Sequence[Row | Replay], tools: Tools) -> None:
+def grade(rows: Sequence[Proposal | Replay], tools: StepContext) -> None:
     """The domain judges the attempts. Equal answers to a task are judged once.
 
     A task whose own answer is not right among them is none: it pays its teacher as any other

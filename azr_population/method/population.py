@@ -1,6 +1,6 @@
 """One population, whoever hosts it: who meets whom, what it is worth, who is replaced.
 
-A step, as both hosts play it: `begin_step` draws the matches, `deal` says which match a teacher's
+A step, as both hosts play it: `begin_step` draws the matches, `assign` says which match a teacher's
 row belongs to; `reward`, `rate`, `evolve` and `record` are verbs of `step.py`. Between them the
 host generates, verifies, solves and grades, and trains on what `training.py` credits.
 """
@@ -14,12 +14,12 @@ from azr_population.domains.domain import Domain
 from azr_population.engines.engine import Hyperparameters
 from azr_population.errors import UserError
 from azr_population.method import record
+from azr_population.method.batch_split import MatchAssigner
 from azr_population.method.matchmaking import Match, Matchmaker
 from azr_population.method.members import Member, RatingSystem, Role, Roster
+from azr_population.method.proposals import BufferAttempt, Proposal, Replay
 from azr_population.method.record import StepRecords
 from azr_population.method.rewards import count_copies, reward_attempts, reward_rows
-from azr_population.method.rows import BufferAttempt, Replay, Row
-from azr_population.method.shares import Dealer
 from azr_population.method.turnover import Evolution, MakeChild, rate_matches
 from azr_population.runs.streams import Streams
 
@@ -73,7 +73,7 @@ class Population:
         """Of each teacher's valid tasks, in its last `WINDOW` steps that had any."""
         self.step = 0
         self.matches: list[Match] = []
-        self._dealer = Dealer([])
+        self._assigner = MatchAssigner([])
 
     def begin_step(self, step: int) -> list[Match]:
         """Draws the matches of a step."""
@@ -81,12 +81,12 @@ class Population:
         self.matches = self.matchmaker.draw(
             self.roster.teachers, self.roster.students, self.streams.numpy("match", step)
         )
-        self._dealer = Dealer(self.matches)
+        self._assigner = MatchAssigner(self.matches)
         return self.matches
 
-    def deal(self, teachers: Sequence[int]) -> list[Match]:
-        """The match of every row of proposals, by the slots of its teachers; see `Dealer.deal`."""
-        return self._dealer.deal(teachers)
+    def assign_matches(self, teachers: Sequence[int]) -> list[Match]:
+        """The match of every row of proposals, by the slots of its teachers."""
+        return self._assigner.assign(teachers)
 
     def hyperparameters(self) -> dict[int, Hyperparameters]:
         """How every member is to be updated in this step, by slot."""
@@ -111,19 +111,19 @@ class Population:
         """The student with the best conservative rating."""
         return max(self.roster.students, key=lambda member: member.rating.conservative)
 
-    def reward(self, rows: Sequence[Row], replays: Sequence[Replay] = ()) -> None:
+    def reward(self, rows: Sequence[Proposal], replays: Sequence[Replay] = ()) -> None:
         """Counts copies and sets rewards; `rows` are all of the step, or all of one task type."""
         count_copies(rows, self.buffer)
         reward_rows(rows, self.config, self.buffer)
         reward_attempts(replays, self.config)
 
-    def rate(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    def rate(self, rows: Sequence[Proposal]) -> list[dict[str, Any]]:
         """Rates the members by the step's rewarded rows; the lines of `matches.jsonl`."""
         matches = rate_matches(self.step, self.matches, rows, self.matchmaker)
         self.roster.recenter_ratings(self.ratings.initial.mu)
         return matches
 
-    def evolve(self, rows: Sequence[Row], make_child: MakeChild) -> list[dict[str, Any]]:
+    def evolve(self, rows: Sequence[Proposal], make_child: MakeChild) -> list[dict[str, Any]]:
         """At its interval, replaces members; the lines of `lineage.jsonl`.
 
         `make_child` puts a child in the place of a member.
@@ -138,7 +138,7 @@ class Population:
 
     def record(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[Proposal],
         updates: Mapping[int, Mapping[str, float]],
         matches: list[dict[str, Any]],
         births: list[dict[str, Any]],

@@ -21,7 +21,7 @@ from typing import Any
 
 from azr_population.domains.domain import Domain
 from azr_population.method.members import Member, Role, Roster, outcome_of, tally
-from azr_population.method.rows import BufferAttempt, Row
+from azr_population.method.proposals import BufferAttempt, Proposal
 from azr_population.runs.directory import RunDirectory
 
 
@@ -60,7 +60,7 @@ def share(flags: Iterable[bool]) -> float | None:
     return mean(float(flag) for flag in flags)
 
 
-def proposal_metrics(rows: Sequence[Row], domain: Domain) -> dict[str, float | None]:
+def proposal_metrics(rows: Sequence[Proposal], domain: Domain) -> dict[str, float | None]:
     """How well these proposals did. Means over valid tasks, but for validity, reward and length."""
     valid = [row for row in rows if row.task is not None]
     measured = [row.measures for row in valid if row.measures]
@@ -74,7 +74,7 @@ def proposal_metrics(rows: Sequence[Row], domain: Domain) -> dict[str, float | N
     }
 
 
-def answer_metrics(rows: Sequence[Row]) -> dict[str, float | None]:
+def answer_metrics(rows: Sequence[Proposal]) -> dict[str, float | None]:
     """How well the attempts at these proposals did."""
     answers = [answer for row in rows for answer in row.answers]
     return {
@@ -85,7 +85,7 @@ def answer_metrics(rows: Sequence[Row]) -> dict[str, float | None]:
     }
 
 
-def mean_reward(member: Member, rows: Sequence[Row]) -> float | None:
+def mean_reward(member: Member, rows: Sequence[Proposal]) -> float | None:
     """The mean reward of a member's proposals and of its attempts in the matches."""
     proposed = [row.reward for row in rows if row.match.teacher is member]
     solved = [row for row in rows if row.match.student is member]
@@ -99,7 +99,7 @@ SUMMED = frozenset({"generated_tokens", "rollouts", "trained_tokens", "trained_s
 
 def member_metrics(
     member: Member,
-    rows: Sequence[Row],
+    rows: Sequence[Proposal],
     practice: Sequence[BufferAttempt],
     update: Mapping[str, float],
     domain: Domain,
@@ -182,7 +182,7 @@ def flatten(prefix: str, values: Mapping[str, float | None]) -> dict[str, float]
 def step_record(
     step: int,
     roster: Roster,
-    rows: Sequence[Row],
+    rows: Sequence[Proposal],
     practice: Sequence[BufferAttempt],
     updates: Mapping[int, Mapping[str, float]],
     wins: Mapping[str, float],
@@ -216,7 +216,7 @@ def step_record(
 
 def match_record(
     step: int,
-    rows: Sequence[Row],
+    rows: Sequence[Proposal],
     before: tuple[Member, Member],
     win_probability: float,
 ) -> dict[str, Any]:
@@ -240,7 +240,7 @@ def match_record(
     }
 
 
-def task_records(step: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
+def task_records(step: int, rows: Sequence[Proposal]) -> list[dict[str, Any]]:
     """The lines of `tasks.jsonl`: every valid task with its attempts and verdicts."""
     return [
         {
@@ -266,14 +266,14 @@ def task_records(step: int, rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def past_metrics(student: str, rows: Sequence[Row]) -> dict[str, Any]:
+def past_metrics(student: str, rows: Sequence[Proposal]) -> dict[str, Any]:
     """What a past opponent (`student_1@25`) did with the tasks that it was given."""
     valid = [row for row in rows if row.match.student.name == student and row.task is not None]
     rate = mean(row.solve_rate for row in valid)
     return {"past/student": student, **flatten("past", {"tasks": len(valid), "solve_rate": rate})}
 
 
-def nothing_valid(rows: Sequence[Row]) -> list[str]:
+def nothing_valid(rows: Sequence[Proposal]) -> list[str]:
     """One line, with an example, when there are proposals and none of them became a task.
 
     Such a step teaches nobody to solve; step after step it means that base and prompts do not fit.

@@ -9,7 +9,7 @@ from typing import Protocol
 from azr_population.config.schema import MembersConfig, PopulationConfig
 from azr_population.domains.task import Task
 from azr_population.errors import UserError
-from azr_population.method.rows import Answer, Replay, Row
+from azr_population.method.proposals import Attempt, Proposal, Replay
 from azr_population.registry import Registry
 
 INVALID = -0.5
@@ -26,7 +26,9 @@ or a `TeacherReward`, which has three parameters."""
 class TeacherReward(Protocol):
     """A reward that sees what happened."""
 
-    def __call__(self, proposal: Row, attempts: Sequence[Answer], buffer: Container[Task]) -> float:
+    def __call__(
+        self, proposal: Proposal, attempts: Sequence[Attempt], buffer: Container[Task]
+    ) -> float:
         """Of a valid `proposal`, the matched student's `attempts` at it, and the tasks known from
         earlier steps."""
 
@@ -87,7 +89,7 @@ def teacher_reward(
     return max(UNPARSABLE, reward(solve_rate) - duplicate_penalty * copies)
 
 
-def count_copies(rows: Sequence[Row], known: Container[Task]) -> None:
+def count_copies(rows: Sequence[Proposal], known: Container[Task]) -> None:
     """Sets `copies`: other proposals of the same program in these rows, whoever wrote them and with
     whatever input, and one if the very task is known."""
     counts = Counter((row.task.type, row.task.program) for row in rows if row.task is not None)
@@ -127,14 +129,14 @@ def sees_attempts(config: MembersConfig) -> bool:
 
 
 def reward_rows(
-    rows: Sequence[Row], config: PopulationConfig, buffer: Container[Task] = ()
+    rows: Sequence[Proposal], config: PopulationConfig, buffer: Container[Task] = ()
 ) -> None:
     """Sets the rewards of the proposals and of every attempt."""
     reward_attempts(rows, config)
     reward, sees = teacher_reward_of(config), sees_attempts(config)
     for row in rows:
 
-        def worth(solve_rate: float, row: Row = row) -> float:
+        def worth(solve_rate: float, row: Proposal = row) -> float:
             return reward(row, row.answers, buffer) if sees else reward(solve_rate)
 
         row.reward = teacher_reward(
@@ -142,7 +144,7 @@ def reward_rows(
         )
 
 
-def reward_attempts(rows: Sequence[Row | Replay], config: PopulationConfig) -> None:
+def reward_attempts(rows: Sequence[Proposal | Replay], config: PopulationConfig) -> None:
     """Sets the rewards of every attempt."""
     reward = student_reward_of(config)
     for row in rows:

@@ -17,8 +17,8 @@ from azr_population.domains.task import Task, task_from_dict
 from azr_population.engines.engine import NO_ADAPTER, Sampling
 from azr_population.errors import UserError
 from azr_population.files import read_text, write_atomically
-from azr_population.method.exam import Exam
-from azr_population.method.tools import Tools
+from azr_population.method.held_out_eval import Exam
+from azr_population.method.step_context import StepContext
 from azr_population.runs.streams import Streams
 
 FILE = "exam_own.jsonl"
@@ -29,7 +29,7 @@ _ROUNDS = 20
 proposes too little that is valid for an exam."""
 
 
-def self_proposed_eval(config: Config, tools: Tools, reported: Sequence[Task]) -> Exam | None:
+def self_proposed_eval(config: Config, tools: StepContext, reported: Sequence[Task]) -> Exam | None:
     """The exam that the run has kept, or one drawn now; None without `eval.self_proposed_tasks`.
     `reported` are tasks whose programs it leaves out.
 
@@ -58,7 +58,7 @@ def _read(path: Path) -> list[Task]:
         ) from error
 
 
-def _drawn(config: Config, tools: Tools, reported: Sequence[Task]) -> list[Task]:
+def _drawn(config: Config, tools: StepContext, reported: Sequence[Task]) -> list[Task]:
     count, types = config.eval.self_proposed_tasks, tools.domain.wanted(config.task.types)
     held_out = tools.domain.held_out(task.program for task in reported)
     streams, counts = Streams(config.eval.seed), dict.fromkeys(types, 0)
@@ -83,7 +83,7 @@ def _drawn(config: Config, tools: Tools, reported: Sequence[Task]) -> list[Task]
 
 
 def _proposed(
-    config: Config, tools: Tools, types: Sequence[str], count: int, seed: int
+    config: Config, tools: StepContext, types: Sequence[str], count: int, seed: int
 ) -> list[Task]:
     """The valid tasks among so many proposals of the bare base."""
     format = tools.format

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
-from azr_population.method.exam import Exam, exam_tasks
+from azr_population.method.held_out_eval import Exam, exam_tasks
 from azr_population.method.members import Member
-from azr_population.method.rows import Row
+from azr_population.method.proposals import Proposal
 
 Sit = Callable[[Exam, Sequence[Member]], dict[str, list[float]]]
 """Every member at every task of an exam: scores in [0, 1] by member."""
@@ -41,7 +41,9 @@ def by_exam(exam: Exam, students: Sequence[Member], sit: Sit) -> None:
         member.skill = sum(scores) / len(scores)
 
 
-def by_crossplay(rows: Sequence[Row], students: Sequence[Member], sit: Sit, attempts: int) -> None:
+def by_crossplay(
+    rows: Sequence[Proposal], students: Sequence[Member], sit: Sit, attempts: int
+) -> None:
     """Sets the `skill` of the rows' teachers and of the students; without a valid task, of the
     teachers alone."""
     valid = [row for row in rows if row.task is not None]

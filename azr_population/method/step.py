@@ -16,20 +16,20 @@ from azr_population.domains.task import Task
 from azr_population.method.callbacks import Callback, Callbacks
 from azr_population.method.clock import PhaseClock
 from azr_population.method.evolution.replacement import Replacement
-from azr_population.method.exam import Exam
+from azr_population.method.held_out_eval import Exam
 from azr_population.method.phases import draw_replay, grade, propose, solve, verify
 from azr_population.method.population import Population
+from azr_population.method.proposals import by_match, practice_of
 from azr_population.method.record import StepRecords
-from azr_population.method.rows import by_match, practice_of
-from azr_population.method.tools import Tools
+from azr_population.method.step_context import StepContext
 from azr_population.method.training import advantage, update
-from azr_population.weights.breeding import Making, bred
+from azr_population.weights.breeding import Breeding, bred
 
 
 class SelfPlay:
     """The population and all that a step needs. Programs of `held_out` tasks are refused."""
 
-    def __init__(self, config: Config, tools: Tools, held_out: Sequence[Task] = ()) -> None:
+    def __init__(self, config: Config, tools: StepContext, held_out: Sequence[Task] = ()) -> None:
         self.config = config
         self.tools = tools
         self.held_out = tools.domain.held_out(task.program for task in held_out)
@@ -84,7 +84,7 @@ class SelfPlay:
         records.metrics |= clock.metrics()
         return records
 
-    def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
+    def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Breeding:
         engine = self.tools.engine
         child, making = bred(
             [engine.read(parent.slot) for parent in replacement.parents], recipe, seed

@@ -10,9 +10,9 @@ from azr_population.config.schema import MembersConfig, PopulationConfig
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.text import TextEngine
 from azr_population.method.advantages import ADVANTAGES, BASELINES, RAW
+from azr_population.method.batch_split import replay_rows, solving_rows, split_evenly
 from azr_population.method.population import Population
-from azr_population.method.rows import Answer, BufferAttempt, Replay, Row, matches_of
-from azr_population.method.shares import replay_rows, shares, solving_rows
+from azr_population.method.proposals import Attempt, BufferAttempt, Proposal, Replay, matches_of
 
 
 class TrainingRow(NamedTuple):
@@ -24,13 +24,13 @@ class TrainingRow(NamedTuple):
     type: str
     completion: Completion
     value: float
-    of: Row | Answer | BufferAttempt | None = None
+    of: Proposal | Attempt | BufferAttempt | None = None
     """Where its advantage is noted."""
     raw: bool = False
     """Whether `value` is its advantage already."""
 
 
-def proposals(rows: Iterable[Row]) -> list[TrainingRow]:
+def proposals(rows: Iterable[Proposal]) -> list[TrainingRow]:
     """Teachers train on all their proposals."""
     return [
         TrainingRow(row.match.teacher.slot, "propose", row.type, row.completion, row.reward, row)
@@ -39,7 +39,7 @@ def proposals(rows: Iterable[Row]) -> list[TrainingRow]:
 
 
 def attempts(
-    rows: Sequence[Row],
+    rows: Sequence[Proposal],
     replays: Sequence[Replay],
     config: PopulationConfig,
     generator: np.random.Generator,
@@ -55,7 +55,7 @@ def attempts(
         mine = [replay for replay in replays if replay.student is student and replay.answers]
         repeated = _attempts(mine, replay_rows(config, student.role), config, generator)
         fresh = solving_rows(config.batch_size, student.role) - len(repeated)
-        rest[student.name] = shares(fresh, played[student.name])
+        rest[student.name] = split_evenly(fresh, played[student.name])
         chosen += repeated
     for match in matches:
         answered = [row for row in rows if row.match is match and row.answers]
@@ -64,7 +64,7 @@ def attempts(
 
 
 def _attempts(
-    rows: Sequence[Row | Replay],
+    rows: Sequence[Proposal | Replay],
     count: int,
     config: PopulationConfig,
     generator: np.random.Generator,
@@ -90,7 +90,7 @@ def _attempts(
 
 
 def choose_attempts(
-    rows: Sequence[Row | Replay],
+    rows: Sequence[Proposal | Replay],
     teaching: Sequence[Sequence[int]],
     count: int,
     generator: np.random.Generator,
@@ -156,7 +156,7 @@ def samples(
 
 
 def advantage(
-    rows: Sequence[Row], population: Population, replays: Sequence[Replay] = ()
+    rows: Sequence[Proposal], population: Population, replays: Sequence[Replay] = ()
 ) -> dict[int, list[TrainingSample]]:
     """What each member learns from in a local step, by slot. Past opponents learn nothing."""
     generator = population.streams.numpy("attempts", population.step)

@@ -14,11 +14,11 @@ from azr_population.method.evolution.credit import OperatorCredit
 from azr_population.method.evolution.replacement import PopulationBasedTraining, Replacement
 from azr_population.method.matchmaking import Match, Matchmaker
 from azr_population.method.members import LineageRecord, Member, Rating, Roster, outcome_of
-from azr_population.method.rows import Row
+from azr_population.method.proposals import Proposal
 from azr_population.runs.streams import Streams
-from azr_population.weights.breeding import Making, get_operator
+from azr_population.weights.breeding import Breeding, get_operator
 
-MakeChild = Callable[[Replacement, dict[str, Any], int], Making]
+MakeChild = Callable[[Replacement, dict[str, Any], int], Breeding]
 """(replacement, keywords of `breed`, seed): puts a child in the victim's slot."""
 
 
@@ -158,7 +158,7 @@ def log_uniform(bounds: Sequence[float], generator: np.random.Generator) -> floa
 
 
 def rate_matches(
-    step: int, matches: Sequence[Match], rows: Sequence[Row], matchmaker: Matchmaker
+    step: int, matches: Sequence[Match], rows: Sequence[Proposal], matchmaker: Matchmaker
 ) -> list[dict[str, Any]]:
     """Rates the members by their rows, match after match; the lines of `matches.jsonl`.
 

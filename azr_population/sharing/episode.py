@@ -15,18 +15,18 @@ from azr_population.engines.text import TextEngine
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.phases import grade, verify
+from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.rewards import count_copies, reward_rows
-from azr_population.method.rows import Answer, Row
-from azr_population.method.tools import Tools
+from azr_population.method.step_context import StepContext
 from azr_population.referee import Referee, RefereeSettings
 
 
 @cache
-def judge() -> Tools:
+def judge() -> StepContext:
     """The referee, the code domain and the chat format: one pool of sandboxes for the process,
     whose workers end with it. Completions come from elsewhere, so it has no engine."""
     engine = TextEngine(cast(Any, None), None)
-    return Tools(engine, Referee(RefereeSettings()), Code(), ChatFormat())
+    return StepContext(engine, Referee(RefereeSettings()), Code(), ChatFormat())
 
 
 class Episode:
@@ -42,7 +42,7 @@ class Episode:
     ) -> None:
         completion = _completion(text, finished)
         proposal = read_proposal(judge().format, type, completion)
-        self.row = Row(Match(*Roster.make(1, 1)), type, completion, proposal)
+        self.row = Proposal(Match(*Roster.make(1, 1)), type, completion, proposal)
         verify([self.row], judge(), Config().task)
         count_copies([self.row], known)
 
@@ -50,7 +50,7 @@ class Episode:
         """Adds an attempt at the task; `reward` grades it."""
         completion = _completion(text, finished)
         answer = read_answer(judge().format, self.row.type, completion)
-        self.row.answers.append(Answer(completion, answer))
+        self.row.answers.append(Attempt(completion, answer))
 
     def reward(self, population: PopulationConfig) -> tuple[float, list[float]]:
         """The proposal's reward and each attempt's. A task whose own answer turns out unsteady is

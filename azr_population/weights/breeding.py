@@ -176,7 +176,7 @@ def _weight(name: str, weight: float) -> float:
     return weight
 
 
-class Making(NamedTuple):
+class Breeding(NamedTuple):
     """How a child was made: the operator that was drawn, its options and its step sizes."""
 
     operator: str
@@ -186,7 +186,7 @@ class Making(NamedTuple):
 
 def bred(
     parents: Sequence[Adapter], recipe: Mapping[str, Any], seed: int
-) -> tuple[Adapter, Making]:
+) -> tuple[Adapter, Breeding]:
     """A child of `parents` by `recipe`, the keywords of `breed`; the same for the same seed."""
     child = breed(parents=parents, generator=torch.Generator().manual_seed(seed), **recipe)
-    return child.adapter, Making(child.operator, child.options, child.step_sizes)
+    return child.adapter, Breeding(child.operator, child.options, child.step_sizes)

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.bases.nano.exam import CORE, draw_task, exam
+from azr_population.bases.nano.eval_tasks import CORE, draw_task, exam
 from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.schema import LearnerConfig, TaskConfig
 from azr_population.domains.code.domain import Code

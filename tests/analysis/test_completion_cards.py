@@ -5,7 +5,7 @@ import re
 
 from completion_lines import line
 
-from azr_population.analysis.tasks import LONGEST, completions
+from azr_population.analysis.task_cards import LONGEST, completions
 from azr_population.domains.code.formats import MARKS
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from azr_population.analysis import run_tables, tasks
+from azr_population.analysis import run_tables, task_cards
 from azr_population.analysis.frame import read_run, tidy
 from azr_population.domains.code.domain import Code
 
@@ -63,13 +63,13 @@ def test_attempts_are_counted_by_verdict() -> None:
         "reasons": ["solved", "wrong", "unparsable"],
         "solve_rate": 1 / 3,
     }
-    page = tasks.hardest([task], "", Code())
+    page = task_cards.hardest([task], "", Code())
     assert "33% solved" in page
     for chip in ("✓ 1 solved", "✗ 1 wrong", "✗ 1 unparsable"):
         assert chip in page
     assert "nothing that parses" in page
-    assert "No attempt is recorded" in tasks.hardest([{}], "", Code())
-    assert "Nobody did." in tasks.hardest([], "Nobody did.", Code())
+    assert "No attempt is recorded" in task_cards.hardest([{}], "", Code())
+    assert "Nobody did." in task_cards.hardest([], "Nobody did.", Code())
 
 
 def test_a_member_without_a_rating_has_dashes() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from azr_population.analysis.tasks import HARDEST, examples
+from azr_population.analysis.task_cards import HARDEST, examples
 
 
 def task(step: int, rate: float | None, nodes: int, type: str = "code_o") -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.weights.adapter import LoraSpec
@@ -68,7 +68,7 @@ def test_gradient_checkpointing_changes_no_update() -> None:
         samples[SLOTS[row]].append(TrainingSample(completion, 1.0 - row))
     before = plain.digest()
     for one in (plain, saving):
-        updates = one.update(samples, dict.fromkeys(range(3), 1e-3))
+        updates = one.update(samples, dict.fromkeys(range(3), Hyperparameters(1e-3)))
         assert updates[1] == {"updates": 0.0, "tokens": 0.0}
     assert plain.digest() != before and not saving.model.training
     for ours, theirs in zip(plain.bank.parameters_of(2), saving.bank.parameters_of(2), strict=True):

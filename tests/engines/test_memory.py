@@ -12,7 +12,7 @@ from counted import Counted
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import memory
-from azr_population.engines.engine import Completion, TrainingSample
+from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.weights.adapter import LoraSpec
@@ -110,7 +110,7 @@ def test_the_learner_takes_what_was_worked_out(
         held = memory.phases(load, H100)["score"]
         assert counted.live == pytest.approx(held["base"] + held["members, float32"], rel=0.001)
         # Two rows, so that there is a sum of gradients beside the second one's work.
-        update = counted.of(lambda: made.update({0: [sample] * 2}, {0: 1e-5}))
+        update = counted.of(lambda: made.update({0: [sample] * 2}, {0: Hyperparameters(1e-5)}))
         score = counted.of(lambda: made.log_probs([ids], [answer], [0]))
     told = {
         "moments of a member": (update["kept"], held["AdamW's moments"] / 8),

@@ -15,9 +15,9 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.engines.engine import Completion
 from azr_population.hosts.local.observing import callbacks
-from azr_population.method.exam import tasks_of
+from azr_population.method.held_out_eval import tasks_of
 from azr_population.method.step import SelfPlay
-from azr_population.method.tools import Tools
+from azr_population.method.step_context import StepContext
 from azr_population.referee import Referee, RefereeSettings
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
@@ -143,7 +143,7 @@ def play(config, referee):
     """Makes a self-play with scripted members: teachers' skills, then students'."""
 
     def make(skill, exam=None, validation=None):
-        tools = Tools(ScriptedEngine(skill), referee, Code(), ChatFormat())
+        tools = StepContext(ScriptedEngine(skill), referee, Code(), ChatFormat())
         game = SelfPlay(config, tools, tasks_of(exam, validation))
         game.callbacks = callbacks(game, exam, validation)
         return game

@@ -1,7 +1,7 @@
 import pytest
 
 from azr_population.config.load import load_config
-from azr_population.method.check import all_protected_note
+from azr_population.method.config_check import all_protected_note
 
 
 @pytest.mark.parametrize(

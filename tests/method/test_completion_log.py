@@ -5,15 +5,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from azr_population.domains.code.task_types import Proposal, Task, TaskType
+from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.engines.engine import Completion
 from azr_population.method import completion_log
 from azr_population.method.completion_log import CompletionLog, choose
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
-from azr_population.method.rows import Answer, BufferAttempt, Row
+from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
 
-PROGRAM = Proposal(TaskType.CODE_O, "def f(a):\n    return a + 1", ("1",))
+PROGRAM = ParsedProposal(TaskType.CODE_O, "def f(a):\n    return a + 1", ("1",))
 TASK = Task(**vars(PROGRAM), outputs=("2",))
 
 
@@ -34,12 +34,12 @@ def roster():
 @pytest.fixture
 def rows(roster):
     match = Match(*roster)
-    valid = Row(match, TaskType.CODE_O, wrote(0, "good"), PROGRAM, TASK, "ok", reward=0.5)
+    valid = Proposal(match, TaskType.CODE_O, wrote(0, "good"), PROGRAM, TASK, "ok", reward=0.5)
     valid.answers = [
-        Answer(wrote(1, "2"), "2", True, "solved", 1.0, 0.7),
-        Answer(wrote(1, "3"), "3", False, "wrong", -0.5),
+        Attempt(wrote(1, "2"), "2", True, "solved", 1.0, 0.7),
+        Attempt(wrote(1, "3"), "3", False, "wrong", -0.5),
     ]
-    return [valid, Row(match, TaskType.CODE_O, wrote(0, "bad"), None, reward=-1.0)]
+    return [valid, Proposal(match, TaskType.CODE_O, wrote(0, "bad"), None, reward=-1.0)]
 
 
 def kept(roster, rows, per_step=9, step=2, practice=()):

@@ -10,7 +10,7 @@ from azr_population.config.load import load_config
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.hosts.local.run import _selfplay
-from azr_population.method.exam import Exam, held_out_exam, pass_at
+from azr_population.method.held_out_eval import Exam, held_out_exam, pass_at
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
-from azr_population.domains.code.task_types import Proposal, TaskType
+from azr_population.domains.code.task_types import ParsedProposal, TaskType
 from azr_population.domains.code.validity import HeldOutPrograms
 from azr_population.method import phases
 from azr_population.method.training import attempts, choose_attempts, proposals, samples
@@ -147,7 +147,7 @@ def test_a_baseline_per_task_leaves_out_tasks_on_which_all_attempts_agree(play, 
 def test_the_hidden_inputs_of_a_function_must_be_literals():
     shown = tuple(str(n) for n in range(4))
     proposals_ = [
-        Proposal(type, "def f(x): return [x] and 3 if callable(x) else [x, 1]", inputs)
+        ParsedProposal(type, "def f(x): return [x] and 3 if callable(x) else [x, 1]", inputs)
         for type, inputs in (
             (TaskType.CODE_F, shown),
             (TaskType.CODE_F, (*shown, "2 + 3")),

@@ -11,15 +11,15 @@ from refusals import refuses
 
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
 from azr_population.domains.code.domain import Code
-from azr_population.domains.code.task_types import Proposal, Task, TaskType
+from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.engines.engine import Completion
 from azr_population.errors import UserError
 from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.population import WINDOW, Population, rate_factor
+from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
 from azr_population.method.record import StepRecords, nothing_valid
-from azr_population.method.rows import Answer, BufferAttempt, Row
 from azr_population.runs.records import metrics_of_members
-from azr_population.weights.breeding import Making
+from azr_population.weights.breeding import Breeding
 
 WRITTEN = Completion(0, (), (1, 2), (), True)
 
@@ -30,22 +30,24 @@ def population(teachers: int = 2, students: int = 2) -> Population:
     return Population(config, MatchmakingConfig(), evolution, 1, 100, Code())
 
 
-def rows(of: Population, solved: dict[str, bool]) -> list[Row]:
+def rows(of: Population, solved: dict[str, bool]) -> list[Proposal]:
     """Two proposals per match, which the student solves or not; rewarded."""
     made = []
     for match in of.matches:
         for number in range(2):
             program = f"def f(a):\n    return a + {number}"
-            row = Row(match, TaskType.CODE_O, WRITTEN, Proposal(TaskType.CODE_O, program, ("1",)))
+            row = Proposal(
+                match, TaskType.CODE_O, WRITTEN, ParsedProposal(TaskType.CODE_O, program, ("1",))
+            )
             row.task = Task(TaskType.CODE_O, program, ("1",), (str(number + 1),))
-            row.answers = [Answer(WRITTEN, "1", solved[match.student.name])]
+            row.answers = [Attempt(WRITTEN, "1", solved[match.student.name])]
             made.append(row)
     of.reward(made)
     return made
 
 
 def finish(
-    one: Population, made: list[Row], updates: Any, nursery: Any, practice: Any = ()
+    one: Population, made: list[Proposal], updates: Any, nursery: Any, practice: Any = ()
 ) -> StepRecords:
     """The end of a step."""
     matches = one.rate(made)
@@ -62,16 +64,16 @@ class Nursery:
     def __init__(self) -> None:
         self.asked: list[tuple[str, list[str], int]] = []
 
-    def __call__(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
+    def __call__(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Breeding:
         parents = [parent.name for parent in replacement.parents]
         self.asked.append((replacement.victim.name, parents, seed))
-        return Making("full_gaussian", {"eps": 0.15}, {"full_gaussian.eps": 0.15})
+        return Breeding("full_gaussian", {"eps": 0.15}, {"full_gaussian.eps": 0.15})
 
 
 def test_the_single_agent_meets_itself_and_is_not_rated() -> None:
     one = population(0, 0)
     one.begin_step(1)
-    assert [match.student.slot for match in one.deal([0, 0])] == [0, 0]
+    assert [match.student.slot for match in one.assign_matches([0, 0])] == [0, 0]
     agent = one.roster["agent_0"]
     before = agent.rating
     records = finish(one, rows(one, {"agent_0": True}), {}, Nursery())
@@ -93,7 +95,7 @@ def test_forfeits_cost_the_teacher_and_move_no_student() -> None:
     one = population(1, 1)
     for step in range(1, 6):
         one.begin_step(step)
-        refused = [Row(match, TaskType.CODE_O, WRITTEN, None) for match in one.matches * 3]
+        refused = [Proposal(match, TaskType.CODE_O, WRITTEN, None) for match in one.matches * 3]
         one.reward(refused)
         finish(one, refused, {}, Nursery())
     assert one.roster["student_0"].rating.mu == 25
@@ -180,7 +182,7 @@ def test_a_step_without_a_valid_proposal_says_so_with_an_example() -> None:
     one.begin_step(2)
     texts = ["deff(a):returna", "deff(b)", "def f(a):\n return " + "a" * 300, ""]
     broken = [
-        Row(row.match, row.type, Completion(0, (), (1,), (), True, text), None)
+        Proposal(row.match, row.type, Completion(0, (), (1,), (), True, text), None)
         for row, text in zip(made, texts, strict=True)
     ]
     broken[0].reason = "error"

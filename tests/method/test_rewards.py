@@ -7,6 +7,7 @@ from azr_population.domains.buffer import TaskBuffer
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
+from azr_population.method.proposals import Attempt, Proposal
 from azr_population.method.rewards import (
     TEACHER_REWARDS,
     count_copies,
@@ -14,7 +15,6 @@ from azr_population.method.rewards import (
     student_reward,
     teacher_reward,
 )
-from azr_population.method.rows import Answer, Row
 from azr_population.registry import trust
 
 
@@ -61,7 +61,7 @@ def test_a_copy_is_the_same_program_whoever_wrote_it_and_with_whatever_input():
 
     def row(match, number, value):
         task = Task(TaskType.CODE_O, f"def f(a):\n    return a + {number}", (value,), ("9",))
-        return Row(match, TaskType.CODE_O, None, None, task)
+        return Proposal(match, TaskType.CODE_O, None, None, task)
 
     rows = [row(matches[0], 1, "1"), row(matches[1], 1, "1"), row(matches[1], 1, "2")]
     rows += [row(matches[0], 2, "1"), row(matches[0], 3, "1")]
@@ -83,9 +83,9 @@ def test_a_teachers_reward_may_see_the_proposal_the_attempts_and_the_buffer():
     config = PopulationConfig(teacher_reward=name, duplicate_penalty=0.0)
     rows = []
     for solved in ((True, False, False, False), (False, False)):
-        attempts = [Answer(None, "1", value, "solved", 0.0) for value in solved]
+        attempts = [Attempt(None, "1", value, "solved", 0.0) for value in solved]
         task = Task(TaskType.CODE_O, f"def f(a):\n    return a + {len(rows)}", ("1",), ("2",))
-        row = Row(None, TaskType.CODE_O, None, task)
+        row = Proposal(None, TaskType.CODE_O, None, task)
         row.task, row.answers = task, attempts
         rows.append(row)
     reward_rows(rows, config, [rows[1].task])

@@ -4,14 +4,19 @@ from collections import Counter
 
 import pytest
 
+from azr_population.method.batch_split import (
+    MatchAssigner,
+    proposal_rows,
+    solving_rows,
+    split_evenly,
+)
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Member, Role, Roster
-from azr_population.method.shares import Dealer, proposal_rows, shares, solving_rows
 
 
 def test_shares():
-    assert shares(10, 3) == [4, 3, 3]
-    assert shares(2, 3) == [1, 1, 0]
+    assert split_evenly(10, 3) == [4, 3, 3]
+    assert split_evenly(2, 3) == [1, 1, 0]
 
 
 def test_the_single_agent_splits_its_rows():
@@ -23,21 +28,21 @@ def test_the_single_agent_splits_its_rows():
 def dealer():
     """One teacher that meets three students."""
     roster = Roster.make(1, 3)
-    return Dealer([Match(roster["teacher_0"], student) for student in roster.students])
+    return MatchAssigner([Match(roster["teacher_0"], student) for student in roster.students])
 
 
 def test_a_teachers_rows_are_shared_out_over_its_matches_in_order(dealer):
-    met = [match.student.name for match in dealer.deal([0] * 7)]
+    met = [match.student.name for match in dealer.assign([0] * 7)]
     assert Counter(met) == {"student_0": 3, "student_1": 2, "student_2": 2}
     assert met == sorted(met)
 
 
 def test_what_is_left_over_goes_to_who_had_least(dealer):
-    met = Counter(match.student.name for _ in range(3) for match in dealer.deal([0] * 4))
+    met = Counter(match.student.name for _ in range(3) for match in dealer.assign([0] * 4))
     assert met == {"student_0": 4, "student_1": 4, "student_2": 4}
 
 
 def test_an_agent_meets_itself():
     agent = Member("agent_0", Role.AGENT, 0)
-    dealt = Dealer([Match(agent, agent)]).deal([0, 0])
+    dealt = MatchAssigner([Match(agent, agent)]).assign([0, 0])
     assert [match.teacher is match.student is agent for match in dealt] == [True, True]

@@ -3,7 +3,7 @@
 import pytest
 
 from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.method.exam import Exam
+from azr_population.method.held_out_eval import Exam
 from azr_population.method.skill import validation_exam
 
 

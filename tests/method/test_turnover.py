@@ -11,7 +11,7 @@ from azr_population.config.schema import EvolutionConfig
 from azr_population.method.members import Rating, Roster
 from azr_population.method.turnover import Evolution
 from azr_population.runs.streams import Streams
-from azr_population.weights.breeding import Making
+from azr_population.weights.breeding import Breeding
 
 
 def turnover(**settings):
@@ -38,7 +38,7 @@ class Nursery:
     def __call__(self, replacement, recipe, seed):
         self.asked.append((replacement.victim.name, recipe, seed))
         eps = 2 * recipe["inherited"].get("full_gaussian.eps", 0.1)
-        return Making("full_gaussian", {"eps": eps}, {"full_gaussian.eps": eps})
+        return Breeding("full_gaussian", {"eps": eps}, {"full_gaussian.eps": eps})
 
 
 def test_nobody_is_replaced_between_the_intervals():

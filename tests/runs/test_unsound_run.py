@@ -24,7 +24,7 @@ from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.errors import UserError
-from azr_population.hosts.local.engine import check_base
+from azr_population.hosts.local.run_engine import check_base
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import members_digest, steps
 
@@ -227,7 +227,7 @@ def test_a_missing_file_elsewhere_is_told_by_its_name(run, monkeypatch, capsys):
 
     monkeypatch.setattr("azr_population.analysis.report.write_report", gone)
     told = refused(capsys, "resume", run, "run.steps=3")
-    assert "azr-population: /nowhere/page.html: No such file or directory; mend" in told
+    assert "azr-population: /nowhere/page.html: No such file or directory; " in told
     assert "cannot be written" not in told
 
 
@@ -436,7 +436,7 @@ def test_a_number_that_no_machine_could_serve(run, capsys, override):
 
 
 def test_members_that_the_memory_cannot_hold_are_refused(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("azr_population.hosts.local.engine.room_on", lambda device: 10**9)
+    monkeypatch.setattr("azr_population.hosts.local.run_engine.room_on", lambda device: 10**9)
     typed = ["population.teachers=128", "population.students=128", "base.lora.rank=64"]
     said = refused(capsys, "train", *typed, "eval.every=0", f"run.dir={tmp_path / 'run'}")
     assert "1.0 GB of memory, and the run takes up to" in said and not (tmp_path / "run").exists()
@@ -450,7 +450,7 @@ def test_seed_tasks_come_from_a_regular_file(capsys, tmp_path, path):
 
 def test_the_cache_the_logits_and_each_process_of_a_ray_count(tmp_path, monkeypatch):
     """What fits in one process does not in eight, and a cache that could grow too large is told."""
-    monkeypatch.setattr("azr_population.hosts.local.engine.room_on", lambda device: 10**9)
+    monkeypatch.setattr("azr_population.hosts.local.run_engine.room_on", lambda device: 10**9)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
 
     def check(*overrides):

@@ -17,7 +17,7 @@ from azr_population.domains.code.validity import (
     refuse_before,
 )
 from azr_population.domains.domain import Domain, HeldOut, Rules, Verdict
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Execution, Program, Question, Referee
 
 
@@ -25,15 +25,15 @@ class ProgramDomain(Domain):
     """A domain whose proposals are programs that the referee runs."""
 
     @abstractmethod
-    def refuse(self, proposal: Proposal, rules: Rules) -> str:
+    def refuse(self, proposal: ParsedProposal, rules: Rules) -> str:
         """A reason to refuse a proposal unexecuted; '' for none."""
 
     @abstractmethod
-    def program(self, proposal: Proposal) -> Program:
+    def program(self, proposal: ParsedProposal) -> Program:
         """What is run to see whether a proposal is a task."""
 
     @abstractmethod
-    def accept(self, proposal: Proposal, execution: Execution, rules: Rules) -> Task | str:
+    def accept(self, proposal: ParsedProposal, execution: Execution, rules: Rules) -> Task | str:
         """The task, or the reason why it is none, after a valid execution."""
 
     @abstractmethod
@@ -45,7 +45,7 @@ class ProgramDomain(Domain):
         return self.rules if rules.reject is None else rules.reject
 
     def judge(
-        self, proposals: Sequence[Proposal], referee: Referee, rules: Rules
+        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: Rules
     ) -> list[Task | str]:
         """The referee runs the programs; the domain's rules decide which of them are tasks."""
         verdicts: list[Task | str] = [self.refuse(proposal, rules) for proposal in proposals]
@@ -101,15 +101,15 @@ class Code(ProgramDomain):
     space = complexity.SPACE
     marks = MARKS
 
-    def refuse(self, proposal: Proposal, rules: Rules) -> str:
+    def refuse(self, proposal: ParsedProposal, rules: Rules) -> str:
         """See `ProgramDomain`, as the next three."""
         return refuse_before(proposal, rules.max_program_chars)
 
-    def program(self, proposal: Proposal) -> Program:
+    def program(self, proposal: ParsedProposal) -> Program:
         literal = proposal.type != TaskType.CODE_O
         return Program(proposal.program, proposal.inputs, proposal.imports, literal_inputs=literal)
 
-    def accept(self, proposal: Proposal, execution: Execution, rules: Rules) -> Task | str:
+    def accept(self, proposal: ParsedProposal, execution: Execution, rules: Rules) -> Task | str:
         return accept(proposal, execution.outputs, self.rejected(rules), rules.max_output_chars)
 
     def question(self, task: Task, answers: Sequence[str]) -> Question:
@@ -127,16 +127,16 @@ class Code(ProgramDomain):
 
     def exam(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         # Late: its programs are of the nano corpus's grammar, whose documents are such tasks.
-        from azr_population.bases.nano.exam import exam
+        from azr_population.bases.nano.eval_tasks import exam
 
         return exam(per_type, seed, types)
 
     def strata(self, per_type: int) -> list[str]:
-        from azr_population.bases.nano.exam import strata
+        from azr_population.bases.nano.eval_tasks import strata
 
         return strata(per_type)
 
-    def read_seeds(self, path: str | Path) -> list[Proposal]:
+    def read_seeds(self, path: str | Path) -> list[ParsedProposal]:
         return read_seed_file(path)
 
     def call(self, given: str, output: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from azr_population.domains.code.task_types import (
     CODE_E,
-    Proposal,
+    ParsedProposal,
     Task,
     TaskType,
     reference_answer,
@@ -107,7 +107,7 @@ class ChatFormat(TableFormat):
     def propose_prompt(self, type: str, references: Sequence[Task] = ()) -> str:
         return with_references(super().propose_prompt(type), references)
 
-    def parse_proposal(self, type: str, text: str) -> Proposal | None:
+    def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
         """See `Format`; the last python block counts, repeated inputs are dropped."""
         programs, inputs, messages = (
             blocks_named(name, text) for name in ("python", "input", "message")
@@ -116,7 +116,7 @@ class ChatFormat(TableFormat):
         if not programs or len(inputs) < count:
             return None
         inputs = list(dict.fromkeys(inputs[:count])) if type == _F else inputs[-1:]
-        return Proposal(type, programs[-1], tuple(inputs), messages[-1] if messages else "")
+        return ParsedProposal(type, programs[-1], tuple(inputs), messages[-1] if messages else "")
 
     def parse_answer(self, type: str, text: str) -> str | None:
         """See `Format`; the last fitting block counts."""
@@ -198,7 +198,7 @@ class NanoFormat(TableFormat):
         _O: (160, 48), _I: (160, 48), _F: (224, 128), CODE_E: (160, 48),
     }  # fmt: skip
 
-    def parse_proposal(self, type: str, text: str) -> Proposal | None:
+    def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
         """The program and its arguments, or None unless there are exactly as many as are asked for.
 
         Inputs of code_f that repeat one another are dropped.
@@ -207,7 +207,7 @@ class NanoFormat(TableFormat):
         count = CODE_F_INPUTS if type == _F else 1
         if len(inputs) != count or not program.strip() or marked(text.replace(IN, "")):
             return None
-        return Proposal(type, program, tuple(dict.fromkeys(text.strip() for text in inputs)))
+        return ParsedProposal(type, program, tuple(dict.fromkeys(text.strip() for text in inputs)))
 
     def parse_answer(self, type: str, text: str) -> str | None:
         """The answer as it stands, or None when it is empty or holds a mark."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from azr_population.domains.code.task_types import Proposal, TaskType
+from azr_population.domains.code.task_types import ParsedProposal, TaskType
 from azr_population.errors import UserError
 from azr_population.files import read_text
 
@@ -17,9 +17,11 @@ class _CallRow(BaseModel):
     imports: tuple[str, ...] | None = ()
     input: str
 
-    def proposals(self) -> list[Proposal]:
+    def proposals(self) -> list[ParsedProposal]:
         types = TaskType.CODE_O, TaskType.CODE_I
-        return [Proposal(t, self.snippet, (self.input,), "", self.imports or ()) for t in types]
+        return [
+            ParsedProposal(t, self.snippet, (self.input,), "", self.imports or ()) for t in types
+        ]
 
 
 class _FunctionRow(BaseModel):
@@ -30,12 +32,12 @@ class _FunctionRow(BaseModel):
     inputs: tuple[str, ...]
     message: str = ""
 
-    def proposals(self) -> list[Proposal]:
+    def proposals(self) -> list[ParsedProposal]:
         about = self.snippet, self.inputs, self.message, self.imports or ()
-        return [Proposal(TaskType.CODE_F, *about)]
+        return [ParsedProposal(TaskType.CODE_F, *about)]
 
 
-def read_seed_file(path: str | Path) -> list[Proposal]:
+def read_seed_file(path: str | Path) -> list[ParsedProposal]:
     """Proposals from a seed file, one per line and task type.
 
     The recorded outputs are not used: the referee executes every program again, because AZR's
@@ -44,7 +46,7 @@ def read_seed_file(path: str | Path) -> list[Proposal]:
     Raises UserError: the file is missing, or a line is broken (named by its number).
     """
     lines = read_text(Path(path)).splitlines()
-    proposals: list[Proposal] = []
+    proposals: list[ParsedProposal] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

@@ -3,9 +3,9 @@
 from enum import Enum
 
 from azr_population.domains.format import shown
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 
-__all__ = ["CODE_E", "Proposal", "Task", "TaskType", "reference_answer", "shown"]
+__all__ = ["CODE_E", "ParsedProposal", "Task", "TaskType", "reference_answer", "shown"]
 
 CODE_E = "code_e"
 """Of the domain `code_e`: given the program and an input, name the exception; AZR's fourth."""

@@ -15,19 +15,19 @@ from azr_population.domains.code.source import (
     literal,
     read_program,
 )
-from azr_population.domains.code.task_types import Proposal, Task, TaskType
+from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.domains.domain import HeldOut
 
 MIN_CODE_F_INPUTS = 4
 """Different inputs that a code_f task needs: two to show and two to hide, or it says nothing."""
 
 
-def _boolean(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
+def _boolean(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
     """True, False or None: a coin flip solves half of these."""
     return any(output in ("True", "False", "None") for output in outputs)
 
 
-def _constant(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
+def _constant(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
     """The answer does not depend on the input: no parameter is read, or all outputs are equal.
 
     With a single input this is a look at the text; a program that reads its parameter in vain
@@ -38,7 +38,7 @@ def _constant(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
     return not reads_a_parameter(proposal.program)
 
 
-def _identity(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
+def _identity(proposal: ParsedProposal, outputs: tuple[str, ...]) -> bool:
     """Every answer is written in its own input already."""
     return all(
         output in map(literal, arguments(source))
@@ -46,14 +46,14 @@ def _identity(proposal: Proposal, outputs: tuple[str, ...]) -> bool:
     )
 
 
-REFUSALS: dict[str, Callable[[Proposal, tuple[str, ...]], bool]] = {
+REFUSALS: dict[str, Callable[[ParsedProposal, tuple[str, ...]], bool]] = {
     "boolean": _boolean,
     "constant": _constant,
     "identity": _identity,
 }
 
 
-def refuse_before(proposal: Proposal, max_program_chars: int) -> str:
+def refuse_before(proposal: ParsedProposal, max_program_chars: int) -> str:
     """A reason to refuse a proposal unexecuted; '' for none."""
     if len(proposal.program) > max_program_chars:
         return "program_too_long"
@@ -65,7 +65,10 @@ def refuse_before(proposal: Proposal, max_program_chars: int) -> str:
 
 
 def accept(
-    proposal: Proposal, outputs: tuple[str, ...], refuse: Collection[str], max_output_chars: int
+    proposal: ParsedProposal,
+    outputs: tuple[str, ...],
+    refuse: Collection[str],
+    max_output_chars: int,
 ) -> Task | str:
     """The task, or the name of the rule that refuses it.
 

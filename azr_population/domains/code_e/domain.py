@@ -12,7 +12,7 @@ from azr_population.domains.code.validity import reads_a_parameter
 from azr_population.domains.code_e.grammar import make
 from azr_population.domains.code_e.named_error import naming, same_name
 from azr_population.domains.domain import Rules, Verdict, draw_task
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Execution, Program, Reason, Referee
 
 _MAX_NAME_CHARS = 200
@@ -23,7 +23,7 @@ class CodeE(Code):
 
     types: ClassVar[Mapping[str, str]] = {**Code.types, CODE_E: "find the exception"}
 
-    def refuse(self, proposal: Proposal, rules: Rules) -> str:
+    def refuse(self, proposal: ParsedProposal, rules: Rules) -> str:
         if proposal.type != CODE_E:
             return super().refuse(proposal, rules)
         if len(proposal.program) > rules.max_program_chars:
@@ -33,12 +33,12 @@ class CodeE(Code):
         constant = not reads_a_parameter(proposal.program)
         return "constant" if constant and "constant" in self.rejected(rules) else ""
 
-    def program(self, proposal: Proposal) -> Program:
+    def program(self, proposal: ParsedProposal) -> Program:
         if proposal.type != CODE_E:
             return super().program(proposal)
         return Program(naming(proposal.program, proposal.imports), proposal.inputs)
 
-    def accept(self, proposal: Proposal, execution: Execution, rules: Rules) -> Task | str:
+    def accept(self, proposal: ParsedProposal, execution: Execution, rules: Rules) -> Task | str:
         if proposal.type != CODE_E:
             return super().accept(proposal, execution, rules)
         name = exception_name(execution.outputs[0])

@@ -15,7 +15,7 @@ from azr_population.domains.puzzles.formats import FORMATS
 from azr_population.domains.puzzles.grammar import PUZZLE, candidates, make, puzzle_task
 from azr_population.domains.puzzles.measures import MEASURES, SPACE, measure
 from azr_population.domains.puzzles.p3 import read_p3, with_witnesses
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Execution, Program, Question, Reason, Referee
 
 ENTRY = "\n\n\ndef f(x, /):\n    return sat(x) is True\n"
@@ -37,7 +37,7 @@ class Puzzles(ProgramDomain):
     space = SPACE
 
     def judge(
-        self, proposals: Sequence[Proposal], referee: Referee, rules: Rules
+        self, proposals: Sequence[ParsedProposal], referee: Referee, rules: Rules
     ) -> list[Task | str]:
         """Valid: deterministic, `sat(witness) is True`, and nothing trivial solves it."""
         verdicts = super().judge(proposals, referee, rules)
@@ -57,7 +57,7 @@ class Puzzles(ProgramDomain):
             elif bad := reasons & {UNSTEADY, Reason.TIMEOUT.value}:
                 verdicts[n] = min(bad)
 
-    def refuse(self, proposal: Proposal, rules: Rules) -> str:
+    def refuse(self, proposal: ParsedProposal, rules: Rules) -> str:
         """See `ProgramDomain`, as the next three."""
         if len(proposal.program) > rules.max_program_chars:
             return "program_too_long"
@@ -69,10 +69,10 @@ class Puzzles(ProgramDomain):
             return Reason.SYNTAX_ERROR.value
         return "" if top_level_names(tree) == {"sat"} else Reason.NO_FUNCTION.value
 
-    def program(self, proposal: Proposal) -> Program:
+    def program(self, proposal: ParsedProposal) -> Program:
         return Program(proposal.program + ENTRY, proposal.inputs, literal_inputs=True)
 
-    def accept(self, proposal: Proposal, execution: Execution, rules: Rules) -> Task | str:
+    def accept(self, proposal: ParsedProposal, execution: Execution, rules: Rules) -> Task | str:
         if execution.outputs != ("True",):
             return UNSOLVED
         if len(execution.inputs[0]) > rules.max_output_chars:
@@ -83,7 +83,7 @@ class Puzzles(ProgramDomain):
         """`sat(answer) is True`; an answer is one literal."""
         return Question("code_i", task.program + ENTRY, task.inputs, ("True",), tuple(answers))
 
-    def asked_by_hand(self, proposal: Proposal, referee: Referee, rules: Rules) -> Task | str:
+    def asked_by_hand(self, proposal: ParsedProposal, referee: Referee, rules: Rules) -> Task | str:
         """A puzzle can be asked without a witness: `sat` alone says whether an answer is right."""
         if proposal.inputs:
             return super().asked_by_hand(proposal, referee, rules)
@@ -99,10 +99,12 @@ class Puzzles(ProgramDomain):
     def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
         return draw_task(make, rng, held_out)
 
-    def read_seeds(self, path: str | Path) -> list[Proposal]:
+    def read_seeds(self, path: str | Path) -> list[ParsedProposal]:
         return read_p3(Path(path))
 
-    def complete_seeds(self, seeds: Sequence[Proposal], referee: Referee) -> list[Proposal]:
+    def complete_seeds(
+        self, seeds: Sequence[ParsedProposal], referee: Referee
+    ) -> list[ParsedProposal]:
         return with_witnesses(seeds, referee)
 
     def call(self, given: str, output: str) -> str:

@@ -12,7 +12,7 @@ from azr_population.domains.format import (
     write_blocks,
 )
 from azr_population.domains.puzzles.grammar import PUZZLE
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 from azr_population.registry import Registry
 
 
@@ -42,10 +42,12 @@ class ChatPuzzles(TableFormat):
         """See `azr_population.domains.format.Format`, as the others."""
         return with_references(super().propose_prompt(type), references, "puzzles")
 
-    def parse_proposal(self, type: str, text: str) -> Proposal | None:
+    def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
         """The last block of each kind counts."""
         program, answer = _last(text, "python"), _last(text, "answer")
-        return None if program is None or answer is None else Proposal(type, program, (answer,))
+        return (
+            None if program is None or answer is None else ParsedProposal(type, program, (answer,))
+        )
 
     def parse_answer(self, type: str, text: str) -> str | None:
         return _last(text, "answer")
@@ -84,11 +86,11 @@ class NanoPuzzles(TableFormat):
     SOLVE: ClassVar[Mapping[str, str]] = {PUZZLE: f"<SI>{{program}}{OUT}True{IN}"}
     TOKENS: ClassVar[Mapping[str, tuple[int, int]]] = {PUZZLE: (160, 48)}
 
-    def parse_proposal(self, type: str, text: str) -> Proposal | None:
+    def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
         rest, mark, answer = text.partition(IN)
         if not mark or not answer.strip() or marked(rest + answer):
             return None
-        return Proposal(type, _HEAD + rest, (answer.strip(),))
+        return ParsedProposal(type, _HEAD + rest, (answer.strip(),))
 
     def parse_answer(self, type: str, text: str) -> str | None:
         return None if marked(text) or not text.strip() else text.strip()

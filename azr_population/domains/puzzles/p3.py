@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from azr_population.domains.puzzles.grammar import PUZZLE
-from azr_population.domains.task import Proposal
+from azr_population.domains.task import ParsedProposal
 from azr_population.errors import UserError
 from azr_population.files import read_json
 from azr_population.referee import Program, Referee
@@ -20,7 +20,7 @@ _TYPES = "from typing import List\n\n\n"
 _CALL = "\n\n\ndef f():\n    return sol()\n"
 
 
-def read_p3(path: Path) -> list[Proposal]:
+def read_p3(path: Path) -> list[ParsedProposal]:
     """A proposal for each puzzle with a solution; its input is the program `sol`, still to be run.
     Raises UserError for a file that cannot be read or a row that is no puzzle."""
     rows = read_json(path)
@@ -30,7 +30,7 @@ def read_p3(path: Path) -> list[Proposal]:
         read = [(program_of(row), solution_of(row)) for row in rows]
     except (KeyError, TypeError) as error:
         raise UserError(f"seed file {path}: a puzzle has no {error}; fix the file") from error
-    return [Proposal(PUZZLE, program, (sol,)) for program, sol in read if sol]
+    return [ParsedProposal(PUZZLE, program, (sol,)) for program, sol in read if sol]
 
 
 def program_of(row: Mapping[str, Any]) -> str:
@@ -47,7 +47,7 @@ def solution_of(row: Mapping[str, Any]) -> str:
     return f"{_TYPES}{_text(row, 'sol_header')}\n{bodies[0]}" if bodies else ""
 
 
-def with_witnesses(seeds: Sequence[Proposal], referee: Referee) -> list[Proposal]:
+def with_witnesses(seeds: Sequence[ParsedProposal], referee: Referee) -> list[ParsedProposal]:
     """The seeds with the literal that their `sol` returns; without those whose `sol` fails."""
     executions = referee.check([Program(seed.inputs[0] + _CALL, ("",)) for seed in seeds])
     return [

@@ -22,7 +22,7 @@ from azr_population.engines.torch_learner import TorchLearner
 from azr_population.registry import trust
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter, Factors
-from azr_population.weights.breeding import Making, bred
+from azr_population.weights.breeding import Breeding, bred
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ class EngineWorker(Worker):
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def evolve(
         self, slot: int, parents: Sequence[int], recipe: Mapping[str, Any], seed: int
-    ) -> Making:
+    ) -> Breeding:
         """Puts a child of `parents` (slots, the better one first) in the place of `slot`.
 
         `recipe` are keywords of `breed`: mix, options, adapt, inherited. Bred on the CPU of every

@@ -20,7 +20,7 @@ from azr_population.hosts.azr import environment, overrides, preflight
 from azr_population.hosts.azr.environment import Machine
 from azr_population.hosts.azr.fitting import faster, planned
 from azr_population.hosts.azr.settings import population_of
-from azr_population.method.check import turnover_line
+from azr_population.method.config_check import turnover_line
 
 PROMPT, RESPONSE, VALID = 1500, 1000, 2 / 3
 """Tokens that a prompt and a response have on average, and the share of proposals that are valid:

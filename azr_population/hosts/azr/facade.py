@@ -38,7 +38,7 @@ from azr_population.hosts.azr.batches import (
 from azr_population.runs.checkpoint import load_latest
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter
-from azr_population.weights.breeding import Making
+from azr_population.weights.breeding import Breeding
 
 FOLDER = "population"
 """Of the groups' checkpoints, in AZR's own `global_step_<n>/actor`."""
@@ -232,7 +232,7 @@ class PopulationGroup:
 
     def evolve(
         self, slot: int, parents: Sequence[int], recipe: Mapping[str, Any], seed: int
-    ) -> Making:
+    ) -> Breeding:
         """A child of `parents` (of one role) in the place of `slot`, by `breed` with the keywords
         in `recipe`."""
         engine, local = self._holder(slot)

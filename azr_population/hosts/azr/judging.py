@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from azr_population.domains.code.task_types import CODE_E, Proposal, Task, TaskType
+from azr_population.domains.code.task_types import CODE_E, ParsedProposal, Task, TaskType
 from azr_population.engines.engine import Completion
+from azr_population.hosts.azr.azr_step import Step, completions
 from azr_population.hosts.azr.executors import (
     PrefetchingExecutor,
     RecordingExecutor,
     evaluations,
     read_answer,
 )
-from azr_population.hosts.azr.step import Step, completions
 from azr_population.method.matchmaking import Match
 from azr_population.method.phases import describe
+from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
 from azr_population.method.rewards import UNPARSABLE, student_reward_of
-from azr_population.method.rows import Answer, BufferAttempt, Row
 from azr_population.referee import Reason
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Judge:
         self._manager = copy.copy(reward_fn.func if wrapped else reward_fn)
         self._estimate = self._manager._get_problem_generator_rewards_and_valid_programs
         self._data_dict = self._manager._get_data_dict
-        self._batch: list[Row] = []
+        self._batch: list[Proposal] = []
         self._verdicts = RecordingExecutor(None)
         self._executed: list[bool] = []
         self._ahead: PrefetchingExecutor | None = None
@@ -86,7 +86,7 @@ class Judge:
     def _judge_proposals(self, kind: str, kwargs: Mapping[str, Any]) -> Any:
         data = kwargs["data"]
         self._batch = [
-            Row(self._match(completion.slot, opponent), kind, completion, None)
+            Proposal(self._match(completion.slot, opponent), kind, completion, None)
             for completion, opponent in zip(
                 completions(data, tokenizer=self._manager.tokenizer),
                 data.non_tensor_batch["opponent"],
@@ -213,7 +213,7 @@ class Judge:
             texts = [completion.text for completion in samples]
             verdicts = self._verdicts.judge(self._manager, row.type, answer, texts)
             row.answers = [
-                Answer(completion, text, solved, _reason(text is not None, solved))
+                Attempt(completion, text, solved, _reason(text is not None, solved))
                 for completion, (text, solved) in zip(samples, verdicts, strict=True)
             ]
         describe(self._batch, self._step.population.domain)
@@ -230,10 +230,10 @@ def _reason(read: bool, solved: bool) -> str:
     return str(Reason.SOLVED if solved else Reason.WRONG)
 
 
-def _proposal_and_task(kind: str, answer: Mapping[str, Any]) -> tuple[Proposal, Task]:
+def _proposal_and_task(kind: str, answer: Mapping[str, Any]) -> tuple[ParsedProposal, Task]:
     """Our record of one of AZR's valid programs."""
     several = kind == TaskType.CODE_F
-    proposal = Proposal(
+    proposal = ParsedProposal(
         type=kind,
         program=answer["snippet"],
         inputs=tuple(answer["inputs"]) if several else (answer["input"],),

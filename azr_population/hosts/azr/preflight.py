@@ -129,7 +129,7 @@ def check_base(config: Any, settings: PopulationSettings) -> None:
     if not folder.is_dir():
         return
     from azr_population.engines.base_folder import context_of, meta_model
-    from azr_population.hosts.local.engine import lora_of
+    from azr_population.hosts.local.run_engine import lora_of
     from azr_population.weights.bank import target_layers
 
     try:

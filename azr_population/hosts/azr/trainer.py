@@ -22,6 +22,8 @@ from azr_population.engines.base_model import fingerprint
 from azr_population.engines.workers.placement import start_groups
 from azr_population.engines.workers.worker import WorkerSettings
 from azr_population.errors import UserError
+from azr_population.hosts.azr.azr_step import Step
+from azr_population.hosts.azr.azr_worker import ROOM
 from azr_population.hosts.azr.batches import batch_size, one_after_the_other, split_evenly
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.hosts.azr.judging import Judge
@@ -32,9 +34,7 @@ from azr_population.hosts.azr.settings import (
     read_settings,
     rollout_settings,
 )
-from azr_population.hosts.azr.step import Step
-from azr_population.hosts.azr.worker import ROOM
-from azr_population.hosts.local.engine import lora_of
+from azr_population.hosts.local.run_engine import lora_of
 from azr_population.hosts.loggers import Loggers, open_loggers, step_figures
 from azr_population.method.callbacks import Warn
 from azr_population.method.completion_log import CompletionLog
@@ -46,7 +46,7 @@ from azr_population.registry import imported
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import mean
 from azr_population.versions import environment
-from azr_population.weights.breeding import Making
+from azr_population.weights.breeding import Breeding
 
 VALIDATION = "val/test_score/"
 """What AZR puts before the name of a source of validation tasks."""
@@ -287,7 +287,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         # AZR logs times of its own.
         return {name: value for name, value in figures.items() if not name.startswith("time/")}
 
-    def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Making:
+    def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Breeding:
         parents = [parent.slot for parent in replacement.parents]
         return self.group.evolve(replacement.victim.slot, parents, recipe, seed)
 

@@ -6,7 +6,7 @@ from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import check_engine, check_learner, check_rollout
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.advantages import BASELINES
-from azr_population.method.check import check_population
+from azr_population.method.config_check import check_population
 from azr_population.pages.console.view import VIEWS
 
 

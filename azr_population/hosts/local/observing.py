@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from azr_population.hosts.local.engine import slot_names
+from azr_population.hosts.local.run_engine import slot_names
 from azr_population.method.callbacks import (
     Callback,
     EvalCallback,
@@ -13,7 +13,7 @@ from azr_population.method.callbacks import (
 )
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.evolution.replacement import MEASURED
-from azr_population.method.exam import Exam
+from azr_population.method.held_out_eval import Exam
 from azr_population.method.past import PastStudents
 from azr_population.method.step import SelfPlay
 from azr_population.runs import RunDirectory

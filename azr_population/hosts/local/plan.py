@@ -5,16 +5,16 @@ from azr_population.engines.base_folder import context_of
 from azr_population.engines.memory import size
 from azr_population.errors import UserError
 from azr_population.hosts.local.check import check_config
-from azr_population.hosts.local.engine import (
+from azr_population.hosts.local.run_engine import (
     attempts,
     check_base,
     longest_row,
     memory,
     proposals,
 )
-from azr_population.method.check import turnover_line
+from azr_population.method.config_check import turnover_line
 from azr_population.method.members import Roster
-from azr_population.method.tools import domain_of
+from azr_population.method.step_context import domain_of
 from azr_population.runs.directory import RunDirectory, next_folder
 
 

@@ -17,24 +17,24 @@ import torch
 from azr_population.config.effects import RESUMABLE, differences, touches_only
 from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
-from azr_population.domains.task import Proposal
+from azr_population.domains.task import ParsedProposal
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
 from azr_population.hosts.local import state as local_state
 from azr_population.hosts.local.check import check_config, fill_in
-from azr_population.hosts.local.engine import base_of, open_engine
 from azr_population.hosts.local.fork import Fork, open_fork
 from azr_population.hosts.local.observing import callbacks
 from azr_population.hosts.local.played import Run
+from azr_population.hosts.local.run_engine import base_of, open_engine
 from azr_population.hosts.loggers import open_loggers, step_figures
-from azr_population.method.check import all_protected_note
 from azr_population.method.clock import current_phase
-from azr_population.method.exam import held_out_exam, tasks_of
+from azr_population.method.config_check import all_protected_note
+from azr_population.method.held_out_eval import held_out_exam, tasks_of
 from azr_population.method.self_proposed_eval import self_proposed_eval
 from azr_population.method.skill import fitness_exam
 from azr_population.method.step import SelfPlay
-from azr_population.method.tools import Tools, domain_of, format_of, open_referee
+from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
 from azr_population.pages.console.stopping import stop_requests
 from azr_population.pages.console.view import VIEWS, View, show_step
 from azr_population.registry import trust
@@ -141,7 +141,7 @@ def refuse_changes(stored: Config, wanted: Config) -> None:
         )
 
 
-def _beginning(config: Config, base: str) -> tuple[list[Proposal], Fork | None]:
+def _beginning(config: Config, base: str) -> tuple[list[ParsedProposal], Fork | None]:
     """Seed tasks and the run to start from, if it has any; `base` is the base's hash."""
     file = config.task.seed_file
     seeds = domain_of(config).read_seeds(file) if file else []
@@ -155,7 +155,7 @@ def _selfplay(config: Config) -> Iterator[SelfPlay]:
     exam = held_out_exam(config) if config.eval.every else None
     validation = fitness_exam(config, exam)
     with open_referee(config) as referee, open_engine(config) as engine:
-        tools = Tools(engine, referee, domain_of(config), format_of(config))
+        tools = StepContext(engine, referee, domain_of(config), format_of(config))
         own = self_proposed_eval(config, tools, tasks_of(exam, validation)) if exam else None
         play = SelfPlay(config, tools, tasks_of(exam, validation, own))
         play.self_proposed_eval = own

@@ -10,10 +10,10 @@ import torch
 
 from azr_population.config.effects import replay_settings
 from azr_population.config.schema import RunConfig
-from azr_population.domains.task import Proposal
+from azr_population.domains.task import ParsedProposal
 from azr_population.errors import UserError
-from azr_population.hosts.local.engine import base_of
 from azr_population.hosts.local.fork import Fork
+from azr_population.hosts.local.run_engine import base_of
 from azr_population.method.export import export_members, keep_best, write_snapshot
 from azr_population.method.phases import seed_tasks
 from azr_population.method.record import StepRecords
@@ -28,7 +28,7 @@ from azr_population.weights.adapter import LARGEST
 def start(
     play: SelfPlay,
     directory: RunDirectory,
-    seeds: Sequence[Proposal],
+    seeds: Sequence[ParsedProposal],
     origin: Fork | None,
     view: View,
 ) -> None:

@@ -11,12 +11,12 @@ from azr_population.config.schema import Config
 from azr_population.domains.code.formats import base_format
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format, read_answer, read_proposal
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Completion, Engine, Sampling
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
 from azr_population.evals.targets import EvalTarget, find_targets, load_rollout
-from azr_population.method.tools import domain_of, open_referee
+from azr_population.method.step_context import domain_of, open_referee
 from azr_population.pages.show.select import no_member
 from azr_population.referee import Referee
 from azr_population.runs import RunDirectory
@@ -76,7 +76,7 @@ class Player:
         UserError: the program does not run on the inputs, or they are too few. A puzzle needs
         none."""
         rules = self.config.task.model_copy(update={"reject": [], "max_program_chars": 10**6})
-        proposal = Proposal(type, program, tuple(inputs))
+        proposal = ParsedProposal(type, program, tuple(inputs))
         task = self.domain.asked_by_hand(proposal, self.referee, rules)
         if not isinstance(task, Task):
             raise UserError(f"this is no {type} task ({task}): {meaning(task)}")

@@ -3,7 +3,7 @@ from collections import Counter
 from constructs import shape
 
 from azr_population.bases.nano.corpus import is_held_out
-from azr_population.bases.nano.exam import exam, strata
+from azr_population.bases.nano.eval_tasks import exam, strata
 from azr_population.bases.nano.executor import run_function
 from azr_population.bases.nano.tail import BANDS, CONSTRUCTS
 from azr_population.domains.code.complexity import measures

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from azr_population.bases.programs import digest
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.source import is_finite, read_program
-from azr_population.domains.code.task_types import Proposal, TaskType
+from azr_population.domains.code.task_types import ParsedProposal, TaskType
 from azr_population.domains.code.validity import HeldOutPrograms, accept, refuse_before
 from azr_population.domains.code_e.named_error import naming
 from azr_population.domains.puzzles.domain import Puzzles
@@ -85,7 +85,7 @@ def programs(draw):
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(program=programs(), given_=EXPRESSIONS, output=EXPRESSIONS, kind=st.sampled_from(TaskType))
 def test_no_program_raises_where_the_trainer_reads_it(program, given_, output, kind):
-    proposal = Proposal(str(kind), program, (given_,) * 5)
+    proposal = ParsedProposal(str(kind), program, (given_,) * 5)
     outputs = (output,) * 5
     if not refuse_before(proposal, 20_000):
         accept(proposal, outputs, Code.rules, 10_000)

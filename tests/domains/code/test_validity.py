@@ -2,7 +2,7 @@ import pytest
 
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.source import NOT_FINITE
-from azr_population.domains.code.task_types import Proposal, Task, TaskType
+from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.domains.code.validity import HeldOutPrograms, accept, refuse_before
 from azr_population.referee import Referee, RefereeSettings
 
@@ -10,7 +10,7 @@ ALL = ("boolean", "constant", "identity")
 
 
 def proposal(program, *inputs, type=TaskType.CODE_O):
-    return Proposal(type, program, inputs)
+    return ParsedProposal(type, program, inputs)
 
 
 def verdict(program, inputs, outputs, refuse=ALL, type=TaskType.CODE_O):

@@ -10,7 +10,7 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.code_e.domain import CodeE
 from azr_population.domains.code_e.named_error import same_name
 from azr_population.domains.known import find_domain
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Referee, RefereeSettings
 
 RULES = TaskConfig()
@@ -24,7 +24,7 @@ def referee_fixture() -> Iterator[Referee]:
 
 def outcome(referee: Referee, program: str, inputs: str, *imports: str) -> str:
     """The exception's name of a task, or why it is none."""
-    proposal = Proposal("code_e", program, (inputs,), imports=imports)
+    proposal = ParsedProposal("code_e", program, (inputs,), imports=imports)
     (verdict,) = CodeE().judge([proposal], referee, RULES)
     return f"= {verdict.outputs[0]}" if isinstance(verdict, Task) else verdict
 
@@ -86,9 +86,9 @@ def test_names_are_compared_as_azr_compares_them(referee: Referee) -> None:
 def test_all_four_types_in_one_batch(referee: Referee) -> None:
     domain, program = CodeE(), "def f(n):\n    return [n // k for k in (1, 2)]"
     proposals = [
-        Proposal("code_o", program, ("7",)),
-        Proposal("code_e", program, ("'a'",)),
-        Proposal("code_i", program, ("8",)),
+        ParsedProposal("code_o", program, ("7",)),
+        ParsedProposal("code_e", program, ("'a'",)),
+        ParsedProposal("code_i", program, ("8",)),
     ]
     tasks = domain.judge(proposals, referee, RULES)
     assert all(isinstance(task, Task) for task in tasks)
@@ -104,7 +104,7 @@ def test_all_four_types_in_one_batch(referee: Referee) -> None:
 def test_drawn_tasks_are_tasks(referee: Referee) -> None:
     domain, rng = find_domain("code_e"), Random(4)
     tasks = [domain.draw("code_e", rng) for _ in range(25)]
-    proposals = [Proposal(task.type, task.program, task.inputs) for task in tasks]
+    proposals = [ParsedProposal(task.type, task.program, task.inputs) for task in tasks]
     rules = TaskConfig(reject=[])
     assert domain.judge(proposals, referee, rules) == tasks
     names = {task.outputs[0] for task in tasks}
@@ -118,7 +118,7 @@ def test_formats_read_what_they_write(name: str) -> None:
     for _ in range(10):
         task = domain.draw("code_e", rng)
         read = format.parse_proposal("code_e", format.write_proposal(task))
-        assert read == Proposal("code_e", task.program, task.inputs)
+        assert read == ParsedProposal("code_e", task.program, task.inputs)
         assert format.parse_answer("code_e", format.write_answer(task)) == task.outputs[0]
         assert task.inputs[0] in format.solve_prompt(task)
     other = Task("code_o", "def f(n):\n    return n + 1", ("1",), ("2",))

@@ -10,7 +10,7 @@ from azr_population.domains.domain import is_held_out
 from azr_population.domains.known import find_domain
 from azr_population.domains.puzzles.domain import Puzzles
 from azr_population.domains.puzzles.grammar import candidates
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Referee, RefereeSettings
 
 PRODUCT = "def sat(x, n=221):\n    return x[0] * x[1] == n and 1 < x[0] < x[1]"
@@ -24,7 +24,7 @@ def referee_fixture() -> Iterator[Referee]:
 
 
 def judged(referee: Referee, program: str, witness: str) -> Task | str:
-    (verdict,) = Puzzles().judge([Proposal("puzzle", program, (witness,))], referee, RULES)
+    (verdict,) = Puzzles().judge([ParsedProposal("puzzle", program, (witness,))], referee, RULES)
     return verdict
 
 
@@ -43,7 +43,7 @@ def test_a_puzzle_and_its_answers(referee: Referee) -> None:
 
 def test_asked_by_hand_a_puzzle_needs_no_witness(referee: Referee) -> None:
     def asked(program: str, *witness: str) -> Task | str:
-        return Puzzles().asked_by_hand(Proposal("puzzle", program, witness), referee, RULES)
+        return Puzzles().asked_by_hand(ParsedProposal("puzzle", program, witness), referee, RULES)
 
     task = asked(PRODUCT)
     assert isinstance(task, Task) and Puzzles().answer(task) == ""
@@ -145,7 +145,7 @@ def test_an_answer_that_cheats(referee: Referee, answer: str) -> None:
 def test_drawn_puzzles_are_puzzles(referee: Referee) -> None:
     domain, rng = find_domain("puzzles"), Random(3)
     tasks = [domain.draw("puzzle", rng) for _ in range(12)]
-    proposals = [Proposal(task.type, task.program, task.inputs) for task in tasks]
+    proposals = [ParsedProposal(task.type, task.program, task.inputs) for task in tasks]
     assert domain.judge(proposals, referee, RULES) == tasks
     assert not any(is_held_out(task.program) for task in tasks)
     asked = [(task, [domain.answer(task), "None"]) for task in tasks]
@@ -171,7 +171,7 @@ def test_formats_read_what_they_write(name: str) -> None:
     for _ in range(10):
         task = domain.draw("puzzle", rng)
         proposal = format.parse_proposal("puzzle", format.write_proposal(task))
-        assert proposal == Proposal("puzzle", task.program, task.inputs)
+        assert proposal == ParsedProposal("puzzle", task.program, task.inputs)
         assert format.parse_answer("puzzle", format.write_answer(task)) == task.inputs[0]
         assert task.inputs[0] not in format.solve_prompt(task).partition("return")[0]
         assert format.propose_prompt("puzzle", [task]) and format.gold_answer(task) is None

@@ -18,7 +18,7 @@ import torch
 
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import TaskType, shown
-from azr_population.method.rows import Row
+from azr_population.method.proposals import Proposal
 from azr_population.method.training import TrainingRow
 
 
@@ -62,7 +62,7 @@ class Manager:
 
     reward_fn_extraction_type, boxed_retry = "answer", False
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Proposal]) -> None:
         self._rows = rows
         self.tokenizer = Bytes()
 
@@ -71,7 +71,7 @@ class Manager:
         kind = TaskType.CODE_I if return_input else TaskType.CODE_O
         return ChatFormat().parse_answer(kind, text) or ""
 
-    def _get_data_dict(self, row: Row, executor: Any, uid: str) -> dict[str, Any]:
+    def _get_data_dict(self, row: Proposal, executor: Any, uid: str) -> dict[str, Any]:
         if row.proposal is not None:
             executor.check_all(code=row.proposal.program)
         if row.task is None:
@@ -126,7 +126,7 @@ class Manager:
 class Executor:
     """AZR's executor, which knows the verdicts already."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Proposal]) -> None:
         self._scores: dict[tuple[str, str, str], float] = {}
         for row in rows:
             for answer in row.answers:
@@ -170,7 +170,7 @@ class Workers:
         self.then = then or (lambda output: None)
         yield self
 
-    def generate_sequences(self, prompts: Sequence[tuple[Row, int]]) -> Batch:
+    def generate_sequences(self, prompts: Sequence[tuple[Proposal, int]]) -> Batch:
         """The answers of (row, sample)."""
         written = [row.answers[sample].completion.token_ids for row, sample in prompts]
         output = Batch([0] * len(written), written)
@@ -178,7 +178,7 @@ class Workers:
         return output
 
 
-def batch_of(rows: Sequence[Row]) -> Batch:
+def batch_of(rows: Sequence[Proposal]) -> Batch:
     """A batch of proposals."""
     return Batch([r.match.teacher.slot for r in rows], [r.completion.token_ids for r in rows])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from azr_population.hosts.azr.worker import PopulationWorker
+from azr_population.hosts.azr.azr_worker import PopulationWorker
 
 
 class PretendingWorker(PopulationWorker):

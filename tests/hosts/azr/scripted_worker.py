@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from azr_population.engines.engine import Completion, Sampling
-from azr_population.hosts.azr.worker import PopulationWorker
+from azr_population.hosts.azr.azr_worker import PopulationWorker
 
 SKILL = (0.9, 0.8, 0.7, 0.6, 0.95, 0.7, 0.4, 0.2)
 """Chance that the member in a slot writes something valid, or right."""

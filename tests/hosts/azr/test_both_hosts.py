@@ -19,23 +19,23 @@ from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import TaskType
 from azr_population.engines.engine import Completion
+from azr_population.hosts.azr.azr_step import Step
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.settings import PopulationSettings, population_of
-from azr_population.hosts.azr.step import Step
 from azr_population.method.callbacks import Callback
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.population import Population
+from azr_population.method.proposals import Proposal
 from azr_population.method.record import StepRecords
 from azr_population.method.rewards import TEACHER_REWARDS
-from azr_population.method.rows import Row
 from azr_population.method.step import SelfPlay
-from azr_population.method.tools import Tools
+from azr_population.method.step_context import StepContext
 from azr_population.method.training import attempts, proposals
 from azr_population.referee import Referee, RefereeSettings
-from azr_population.weights.breeding import Making
+from azr_population.weights.breeding import Breeding
 
 UPDATES = {"loss": 0.5, "updates": 1.0, "tokens": 12.0}
-MAKING = Making("full_gaussian", {"eps": 0.1}, {"full_gaussian.eps": 0.1})
+MAKING = Breeding("full_gaussian", {"eps": 0.1}, {"full_gaussian.eps": 0.1})
 RATES = {"teacher_lr": 1.5e-4, "student_lr": 1e-3, "agent_lr": 1e-3}
 
 
@@ -111,9 +111,9 @@ class Local(Callback):
 
     def __init__(self, referee: Referee, config: Config) -> None:
         self.engine = Script()
-        self.play = SelfPlay(config, Tools(self.engine, referee, Code(), ChatFormat()))  # type: ignore[arg-type]
+        self.play = SelfPlay(config, StepContext(self.engine, referee, Code(), ChatFormat()))  # type: ignore[arg-type]
         self.play.callbacks = [self, CompletionLog(10, self.engine.tokenizer)]
-        self.rows: list[Row] = []
+        self.rows: list[Proposal] = []
 
     def updated(self, population: Population, rows: Any, practice: Any) -> None:
         self.rows = list(rows)

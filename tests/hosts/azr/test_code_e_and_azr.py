@@ -14,7 +14,7 @@ from azr_population.config.schema import TaskConfig
 from azr_population.domains.code.seed_file import read_seed_file
 from azr_population.domains.code_e.domain import CodeE
 from azr_population.domains.known import find_domain
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 from azr_population.referee import Referee
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
@@ -35,14 +35,14 @@ def executor_fixture(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     executor.cleanup()
 
 
-def ours(asked: Sequence[Proposal]) -> list[str]:
+def ours(asked: Sequence[ParsedProposal]) -> list[str]:
     """The names, or in brackets why it is no task."""
     with Referee() as referee:
         verdicts = CodeE().judge(asked, referee, RULES)
     return [one.outputs[0] if isinstance(one, Task) else f"({one})" for one in verdicts]
 
 
-def theirs(executor: Any, asked: Sequence[Proposal]) -> list[str]:
+def theirs(executor: Any, asked: Sequence[ParsedProposal]) -> list[str]:
     told = []
     for one in asked:
         valid, output = executor.check_all(
@@ -59,7 +59,7 @@ def theirs(executor: Any, asked: Sequence[Proposal]) -> list[str]:
 def test_generated_programs_raise_what_azr_says(executor: Any) -> None:
     domain, rng = find_domain("code_e"), Random(11)
     tasks = [domain.draw("code_e", rng) for _ in range(GENERATED)]
-    asked = [Proposal(task.type, task.program, task.inputs) for task in tasks]
+    asked = [ParsedProposal(task.type, task.program, task.inputs) for task in tasks]
     assert ours(asked) == theirs(executor, asked) == [task.outputs[0] for task in tasks]
 
 
@@ -67,7 +67,7 @@ def test_seeds_raise_what_azr_says(executor: Any) -> None:
     """AZR has no seeds of errors: those of its other types, as they are, and given None."""
     seeds = read_seed_file(Path(AZR_HOME) / "data/7b_coder_seed_io.jsonl")
     asked = [
-        Proposal("code_e", one.program, one.inputs, imports=one.imports)
+        ParsedProposal("code_e", one.program, one.inputs, imports=one.imports)
         for one in seeds
         if one.type == "code_o"
     ]
@@ -78,7 +78,9 @@ def test_seeds_raise_what_azr_says(executor: Any) -> None:
             assert own in ("TypeError", "AttributeError") and stock == "NoError"
         else:
             assert own == stock == "NoError"
-    broken = [Proposal("code_e", one.program, ("None",), imports=one.imports) for one in asked[:80]]
+    broken = [
+        ParsedProposal("code_e", one.program, ("None",), imports=one.imports) for one in asked[:80]
+    ]
     told = ours(broken)
     assert told == theirs(executor, broken) and len(set(told)) > 2
 
@@ -110,7 +112,7 @@ ALIKE = {
 
 
 def test_odd_programs_raise_what_azr_says(executor: Any) -> None:
-    asked = [Proposal("code_e", program, ("1",)) for program in ALIKE]
+    asked = [ParsedProposal("code_e", program, ("1",)) for program in ALIKE]
     assert theirs(executor, asked) == list(ALIKE.values())
     told = ["(invalid)" if one.startswith("(") else one for one in ours(asked)]
     assert told == list(ALIKE.values())
@@ -139,7 +141,7 @@ DIFFERENT = {
 
 
 def test_where_we_differ_on_purpose(executor: Any) -> None:
-    asked = [Proposal("code_e", program, ("1",)) for program in DIFFERENT]
+    asked = [ParsedProposal("code_e", program, ("1",)) for program in DIFFERENT]
     assert ours(asked) == [own for _, own in DIFFERENT.values()]
     for told, (stock, _) in zip(theirs(executor, asked), DIFFERENT.values(), strict=True):
         assert told in stock
@@ -203,9 +205,9 @@ def test_proposals_inside_azr(executor: Any, tokenizer: Any, tmp_path: Path) -> 
     """AZR's manager alone fails at its first valid proposal; under the judge it pays."""
     needs.verl()
     from azr_population.config.schema import EvolutionConfig
+    from azr_population.hosts.azr.azr_step import Step
     from azr_population.hosts.azr.judging import Judge
     from azr_population.hosts.azr.settings import PopulationSettings, population_of
-    from azr_population.hosts.azr.step import Step
 
     students = Namers(tokenizer, ["zerodivisionerror: division by zero", "NoError"])
     arguments = {

@@ -33,8 +33,8 @@ from azr_population.engines.workers import placement  # noqa: E402
 from azr_population.engines.workers.placement import start_groups  # noqa: E402
 from azr_population.engines.workers.worker import WorkerSettings  # noqa: E402
 from azr_population.errors import UserError  # noqa: E402
+from azr_population.hosts.azr.azr_worker import ROOM, PopulationWorker  # noqa: E402
 from azr_population.hosts.azr.facade import PopulationGroup  # noqa: E402
-from azr_population.hosts.azr.worker import ROOM, PopulationWorker  # noqa: E402
 from azr_population.runs.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.engine import Sampling, TrainingSample
+from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.weights.adapter import LoraSpec
@@ -63,7 +63,7 @@ def test_members_learn_in_float32_on_a_bfloat16_base(checkpointing: bool) -> Non
     made = learner(torch.bfloat16, checkpointing)
     samples = written(made)
     before = copy.deepcopy(made.bank.read(0).factors)
-    updates = made.update(samples, {0: 1e-3, 1: 1e-3})
+    updates = made.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
     for figures in updates.values():
         assert figures["updates"] == 1.0 and 0 < figures["grad_norm"] < 100
         # On-policy: the ratio is 1 but for rounding, whatever the batches' shapes.
@@ -83,7 +83,9 @@ def test_the_gradient_on_a_bfloat16_base_is_that_of_float32_within_its_rounding(
     exact, rounded = learner(torch.float32), learner(torch.bfloat16)
     samples = written(exact)
     norms = [
-        one.update(copy.deepcopy(samples), {0: 0.0, 1: 0.0})[0]["grad_norm"]
+        one.update(copy.deepcopy(samples), {0: Hyperparameters(0.0), 1: Hyperparameters(0.0)})[0][
+            "grad_norm"
+        ]
         for one in (exact, rounded)
     ]
     assert norms[1] == pytest.approx(norms[0], rel=0.1)
@@ -95,7 +97,9 @@ def test_products_in_bfloat16_teach_float32_masters_the_same_within_their_roundi
     rounded = learner(torch.bfloat16)
     rounded._products = torch.bfloat16
     norms = [
-        one.update(copy.deepcopy(samples), {0: 1e-3, 1: 1e-3})[0]["grad_norm"]
+        one.update(copy.deepcopy(samples), {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})[0][
+            "grad_norm"
+        ]
         for one in (exact, rounded)
     ]
     assert norms[0] != norms[1] == pytest.approx(norms[0], rel=0.05)
@@ -105,13 +109,13 @@ def test_products_in_bfloat16_teach_float32_masters_the_same_within_their_roundi
 def test_a_checkpoint_is_apart_from_the_live_members_and_on_the_cpu() -> None:
     made = learner(torch.float32)
     samples = written(made)
-    made.update(samples, {0: 1e-3, 1: 1e-3})
+    made.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
     state, digest = made.state_dict(), made.digest()
-    made.update(samples, {0: 1e-3, 1: 1e-3})
+    made.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
     after = made.digest()
     made.load_state_dict(state)
     assert made.digest() == digest
-    made.update(samples, {0: 1e-3, 1: 1e-3})
+    made.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
     assert made.digest() == after != digest
     for pairs in state["adapters"].values():
         assert all(factor.device.type == "cpu" for pair in pairs.values() for factor in pair)

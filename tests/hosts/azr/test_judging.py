@@ -115,9 +115,9 @@ def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> A
     from omegaconf import OmegaConf
 
     from azr_population.config.schema import EvolutionConfig
+    from azr_population.hosts.azr.azr_step import Step
     from azr_population.hosts.azr.judging import Judge
     from azr_population.hosts.azr.settings import PopulationSettings, population_of
-    from azr_population.hosts.azr.step import Step
 
     stock = OmegaConf.load(Path(AZR_HOME) / "absolute_zero_reasoner/configs/azr_ppo_trainer.yaml")
     executor = PythonExecutor(timeout_length=5, ast_check=True)

@@ -23,8 +23,8 @@ from azr_population.analysis.report import write_report
 from azr_population.cli import main
 from azr_population.config.load import to_yaml
 from azr_population.config.schema import Config
+from azr_population.hosts.azr.azr_step import Step
 from azr_population.hosts.azr.settings import population_of
-from azr_population.hosts.azr.step import Step
 from azr_population.method.completion_log import CompletionLog
 from azr_population.pages.console.live import LiveView
 from azr_population.pages.console.view import PlainView, StepLines, show_step

@@ -14,9 +14,9 @@ from azr_stand_in import Batch
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.config.schema import EvolutionConfig
 from azr_population.domains.code.task_types import TaskType
+from azr_population.hosts.azr.azr_step import NOBODY, Step, completions
 from azr_population.hosts.azr.settings import population_of
-from azr_population.hosts.azr.step import NOBODY, Step, completions
-from azr_population.method.rows import BufferAttempt
+from azr_population.method.proposals import BufferAttempt
 
 SLOTS = [3, 1, 3, 1, 3, 2]
 REWARDS = [1.0, -0.5, 0.5, -1.0, 0.0, 1.0]

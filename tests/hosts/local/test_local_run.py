@@ -333,7 +333,7 @@ def test_seed_tasks_are_checked_and_fill_the_buffer(tmp_path):
         (["base=hf", "base.path={tmp}"], "does not load as a causal LM"),
         (["base=smollm2", "base.path=./none"], "make it by `azr-population base smollm2`"),
         (["base.lora.target_modules=[w_q]"], "w_q"),
-        (["task.seed_file={tmp}/nowhere.jsonl"], "nowhere.jsonl cannot be read"),
+        (["task.seed_file={tmp}/nowhere.jsonl"], "nowhere.jsonl"),
         (["engine.device=cuda"], "torch sees no GPU"),
         (["engine.device=foo"], "engine.device=foo is refused"),
         (["seed=-1"], "seed=-1 is refused"),

@@ -7,8 +7,8 @@ from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
 from azr_population.config.load import load_config
 from azr_population.errors import UserError
-from azr_population.hosts.local.engine import memory
 from azr_population.hosts.local.plan import plan
+from azr_population.hosts.local.run_engine import memory
 from azr_population.runs import RunDirectory
 from azr_population.runs.directory import next_folder
 from azr_population.runs.records import metrics_of_members
@@ -47,7 +47,7 @@ def test_it_tells_as_many_rows_as_a_step_trains_on(tmp_path):
 @pytest.mark.parametrize("past", [0, 1])
 def test_the_memory_is_that_of_the_tensors(past):
     """Past opponents have a place among the members and no optimizer."""
-    from azr_population.hosts.local.engine import open_engine
+    from azr_population.hosts.local.run_engine import open_engine
 
     overrides = ["population=2t2s", "base.dtype=bfloat16", "base.lora.rank=4"]
     config = load_config(
@@ -67,7 +67,7 @@ def test_the_memory_is_that_of_the_tensors(past):
 
 
 def test_a_row_beyond_the_context_is_refused_before_workers_are_started(tmp_path):
-    from azr_population.hosts.local.engine import open_engine
+    from azr_population.hosts.local.run_engine import open_engine
 
     config = load_config(["engine.max_proposal_tokens=500", f"run.dir={tmp_path}"])
     config.engine.name = "ray"  # which needs not be installed for this
@@ -80,7 +80,7 @@ def test_a_row_beyond_the_context_is_refused_before_workers_are_started(tmp_path
 
 def test_references_and_the_chat_template_are_part_of_a_row():
     from azr_population.engines.base_model import load_tokenizer
-    from azr_population.hosts.local.engine import longest_row
+    from azr_population.hosts.local.run_engine import longest_row
 
     tokenizer = load_tokenizer(nano_base_path())
     chat = ["base=hf", f"base.path={nano_base_path()}", "engine.max_proposal_tokens=100"]
@@ -108,7 +108,7 @@ def test_references_and_the_chat_template_are_part_of_a_row():
 
 def test_references_that_may_be_too_long_are_told_and_not_refused(tmp_path, monkeypatch):
     from azr_population.engines.base_model import load_tokenizer
-    from azr_population.hosts.local.engine import longest_row
+    from azr_population.hosts.local.run_engine import longest_row
 
     config = load_config(
         ["base=hf", f"base.path={nano_base_path()}", f"run.dir={tmp_path / 'run'}"]
@@ -125,7 +125,7 @@ def test_references_that_may_be_too_long_are_told_and_not_refused(tmp_path, monk
 
 def test_the_defaults_for_a_larger_base_fit_the_context_of_qwen():
     from azr_population.engines.base_model import load_tokenizer
-    from azr_population.hosts.local.engine import longest_row
+    from azr_population.hosts.local.run_engine import longest_row
 
     tokenizer = load_tokenizer(nano_base_path())
     config = load_config(["base=hf", f"base.path={nano_base_path()}"])
@@ -139,7 +139,7 @@ def test_the_defaults_for_a_larger_base_fit_the_context_of_qwen():
         (["base=hf", "base.path={tmp}"], "does not load as a causal LM"),
         (["base=smollm2", "base.path=./none"], "make it by `azr-population base smollm2`"),
         (["base.lora.target_modules=[w_q]"], "w_q"),
-        (["engine.max_proposal_tokens=500"], "do not fit the base's context of 512; lower the two"),
+        (["engine.max_proposal_tokens=500"], "context of 512"),
     ],
 )
 def test_what_would_stop_the_run_stops_the_dry_run(tmp_path, overrides, said):

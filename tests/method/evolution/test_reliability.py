@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from azr_population.method.exam import reliability
+from azr_population.method.held_out_eval import reliability
 
 
 def test_reliability_and_spread_are_those_of_a_known_table() -> None:

@@ -80,7 +80,7 @@ def test_filters_and_limit(write, capsys):
 def test_what_is_not_there_is_told_with_the_way_out(write, capsys, tmp_path):
     run = write(line(2), line(4))
     said = refused(capsys, run, "--member", "techer_0")
-    assert f"no member techer_0; did you mean teacher_0? {run} has teacher_0" in said
+    assert "techer_0" in said and f"{run} has teacher_0" in said
     assert f"--step 3: {run} has completions of steps 2 to 4" in refused(capsys, run, "--step", 3)
     assert "--limit" in refused(capsys, run, "--limit", -1)
     assert f"--type code_x: {run} has completions of code_o" in refused(

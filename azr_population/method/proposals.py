@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from azr_population.domains.task import Proposal, Task
+from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Completion
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Member
 
 
 @dataclass
-class Answer:
+class Attempt:
     """One attempt of the matched student."""
 
     completion: Completion
@@ -24,14 +24,14 @@ class Answer:
 
 
 @dataclass
-class Row:
+class Proposal:
     """One proposal on its way through a step; the host fills it from top to bottom, and
     `rewards.reward_rows` has the rest."""
 
     match: Match
     type: str
     completion: Completion
-    proposal: Proposal | None
+    proposal: ParsedProposal | None
     task: Task | None = None
     reason: str = "unparsable"
     """Why there is no task; `ok` when there is one."""
@@ -40,10 +40,10 @@ class Row:
     """Of the task's program, as `Domain.measure` gives them."""
     near_copy: bool = False
     """Whether the task is one of the eval's but for its constants."""
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[Attempt] = field(default_factory=list)
     reward: float = 0.0
     advantage: float | None = None
-    """As of `Answer`."""
+    """As of `Attempt`."""
 
     @property
     def student(self) -> Member:
@@ -69,7 +69,7 @@ class Replay:
     student: Member
     task: Task | None
     """None where the referee no longer gives the task's own answer."""
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[Attempt] = field(default_factory=list)
     reason: str = "ok"
     type: str = ""
 
@@ -78,12 +78,12 @@ class Replay:
             self.type = self.task.type
 
 
-def matches_of(rows: Iterable[Row]) -> list[Match]:
+def matches_of(rows: Iterable[Proposal]) -> list[Match]:
     """The matches that these rows belong to, in the order in which they occur."""
     return list({id(row.match): row.match for row in rows}.values())
 
 
-def by_match(rows: Iterable[Row]) -> list[Row]:
+def by_match(rows: Iterable[Proposal]) -> list[Proposal]:
     """The rows by teacher and student, as the records have them."""
     return sorted(rows, key=lambda row: (row.match.teacher.slot, row.match.student.slot))
 
@@ -103,7 +103,7 @@ class BufferAttempt:
     reason: str
     reward: float
     advantage: float | None = None
-    """As of `Answer`."""
+    """As of `Attempt`."""
 
 
 def practice_of(replays: Iterable[Replay]) -> list[BufferAttempt]:

@@ -11,7 +11,7 @@ from random import Random
 from azr_population.bases.nano.corpus import Example, draw_example, draw_tail_example
 from azr_population.bases.nano.tail import BANDS, CONSTRUCTS, TailGrammar, draw_composition
 from azr_population.domains.code.formats import CODE_F_INPUTS
-from azr_population.domains.code.task_types import Proposal, Task, TaskType
+from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.domains.code.validity import REFUSALS
 from azr_population.domains.code.validity import accept as judge_proposal
 
@@ -74,7 +74,7 @@ def draw_task(
             continue
         pairs = example.pairs[: CODE_F_INPUTS if type == TaskType.CODE_F else 1]
         inputs, outputs = zip(*pairs, strict=True)
-        proposal = Proposal(type, example.program, tuple(inputs))
+        proposal = ParsedProposal(type, example.program, tuple(inputs))
         task = judge_proposal(proposal, tuple(outputs), tuple(REFUSALS), _MAX_OUTPUT_CHARS)
         if isinstance(task, Task):
             return task

@@ -11,7 +11,7 @@ from azr_population.referee import Referee, RefereeSettings
 
 
 @dataclass(frozen=True)
-class Tools:
+class StepContext:
     """The engine that speaks and learns for members, the domain and one of its formats, in which
     they are asked, and the referee."""
 

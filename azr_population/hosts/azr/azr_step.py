@@ -21,8 +21,8 @@ from azr_population.hosts.azr.batches import response_rows
 from azr_population.method.callbacks import Callback, Callbacks
 from azr_population.method.clock import PhaseClock
 from azr_population.method.population import Population
+from azr_population.method.proposals import BufferAttempt, Proposal, by_match
 from azr_population.method.record import StepRecords
-from azr_population.method.rows import BufferAttempt, Row, by_match
 from azr_population.method.training import TrainingRow, advantages
 from azr_population.method.turnover import MakeChild
 
@@ -41,7 +41,7 @@ class Step:
     def __init__(self, population: Population, callbacks: Sequence[Callback] = ()) -> None:
         self.population = population
         self.callbacks = list(callbacks)
-        self.rows: list[Row] = []
+        self.rows: list[Proposal] = []
         self.practice: list[BufferAttempt] = []
         self._learning: Counter[int] = Counter()
         self._started = 0.0
@@ -58,7 +58,7 @@ class Step:
         slots = [int(slot) for slot in batch.non_tensor_batch["member"]]
         opponents = [NOBODY] * len(slots)
         if problem_type.startswith("gen"):
-            opponents = [match.student.slot for match in self.population.deal(slots)]
+            opponents = [match.student.slot for match in self.population.assign_matches(slots)]
         batch.non_tensor_batch["opponent"] = np.array(opponents, dtype=object)
         return slots
 
@@ -73,8 +73,8 @@ class Step:
         rewards = batch.batch["token_level_rewards"].sum(dim=1)
         written = completions(batch)
         # The judge has seen this batch last; its rows get what is known only now.
-        judged: Sequence[Row | BufferAttempt] = self.rows if phase == "gen" else self.practice
-        owners: Sequence[Row | BufferAttempt | None] = judged[-len(written) :] or [None] * len(
+        judged: Sequence[Proposal | BufferAttempt] = self.rows if phase == "gen" else self.practice
+        owners: Sequence[Proposal | BufferAttempt | None] = judged[-len(written) :] or [None] * len(
             written
         )
         rows = [

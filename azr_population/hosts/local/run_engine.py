@@ -20,10 +20,10 @@ from azr_population.engines.memory import Architecture, Load, phases, size
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.text import TextEngine, encode
 from azr_population.errors import UserError, first_line
-from azr_population.method.check import check_made
+from azr_population.method.batch_split import proposal_rows
+from azr_population.method.config_check import check_made
 from azr_population.method.members import Roster
-from azr_population.method.shares import proposal_rows
-from azr_population.method.tools import domain_of, format_of
+from azr_population.method.step_context import domain_of, format_of
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import target_layers

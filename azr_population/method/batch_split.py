@@ -8,7 +8,7 @@ from azr_population.method.matchmaking import Match
 from azr_population.method.members import Role
 
 
-def shares(total: int, parts: int) -> list[int]:
+def split_evenly(total: int, parts: int) -> list[int]:
     """`total` split into `parts` as evenly as whole numbers allow, larger shares first."""
     return [total // parts + (part < total % parts) for part in range(parts)]
 
@@ -28,14 +28,14 @@ def replay_rows(config: PopulationConfig, role: Role) -> int:
     return round(config.replay_fraction * solving_rows(config.batch_size, role))
 
 
-class Dealer:
+class MatchAssigner:
     """Deals the teachers' rows of one step out to their matches."""
 
     def __init__(self, matches: Sequence[Match]) -> None:
         self._matches = list(matches)
         self._dealt = [0] * len(self._matches)
 
-    def deal(self, teachers: Sequence[int]) -> list[Match]:
+    def assign(self, teachers: Sequence[int]) -> list[Match]:
         """The match of every row; `teachers` are the slots of the rows' teachers.
 
         A teacher's rows are shared out evenly over its matches, one match after the other. What is
@@ -45,7 +45,7 @@ class Dealer:
         for slot, count in Counter(teachers).items():
             played = [i for i, match in enumerate(self._matches) if match.teacher.slot == slot]
             fewest_first = sorted(played, key=lambda i: self._dealt[i])
-            counts = dict(zip(fewest_first, shares(count, len(played)), strict=True))
+            counts = dict(zip(fewest_first, split_evenly(count, len(played)), strict=True))
             queues[slot] = [self._matches[i] for i in played for _ in range(counts[i])]
             for i in played:
                 self._dealt[i] += counts[i]

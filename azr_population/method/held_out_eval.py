@@ -25,7 +25,7 @@ from azr_population.domains.format import read_answer
 from azr_population.domains.task import Task
 from azr_population.engines.engine import Sampling
 from azr_population.method.members import Member
-from azr_population.method.tools import Tools, domain_of
+from azr_population.method.step_context import StepContext, domain_of
 from azr_population.runs.streams import Streams
 
 COOL = 0.4
@@ -143,7 +143,7 @@ class Exam:
 
     def evaluate(
         self,
-        tools: Tools,
+        tools: StepContext,
         members: Sequence[Member],
         run_seed: int,
         step: int,
@@ -169,13 +169,13 @@ class Exam:
         types = tuple(task.type for task in self.tasks)
         return EvalResult(types, self.strata, marks, attempts, k)
 
-    def greedy(self, tools: Tools, member: Member) -> list[float]:
+    def greedy(self, tools: StepContext, member: Member) -> list[float]:
         """One member's score at each task by greedy decoding alone: the headline."""
         return _solve(tools, self.tasks, member.slot, 0.0, 1, 0)
 
     def solve_rates(
         self,
-        tools: Tools,
+        tools: StepContext,
         member: Member,
         run_seed: int,
         step: int,
@@ -230,7 +230,12 @@ def exam_tasks(config: Config, per_type: int, seed: int) -> list[Task]:
 
 
 def _solve(
-    tools: Tools, tasks: Sequence[Task], slot: int, temperature: float, attempts: int, seed: int
+    tools: StepContext,
+    tasks: Sequence[Task],
+    slot: int,
+    temperature: float,
+    attempts: int,
+    seed: int,
 ) -> list[float]:
     """The share of the attempts at each task that solved it."""
     format = tools.format
