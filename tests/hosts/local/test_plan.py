@@ -116,7 +116,7 @@ def test_references_that_may_be_too_long_are_told_and_not_refused(tmp_path, monk
     tokenizer = load_tokenizer(nano_base_path())
     for references, told in [(0, True), (config.task.example_tasks, False)]:
         context = longest_row(config, tokenizer, references)
-        for module in ("plan", "engine"):
+        for module in ("plan", "run_engine"):
             monkeypatch.setattr(
                 f"azr_population.hosts.local.{module}.context_of", lambda model, c=context: c
             )
