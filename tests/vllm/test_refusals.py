@@ -26,7 +26,7 @@ def test_an_option_that_vllm_does_not_take_is_named():
 def test_a_module_that_vllm_does_not_adapt_is_named(pair):
     adapter = pair.learner.read(1)
     name, factors = next(iter(adapter.factors.items()))
-    odd = {name.rpartition(".")[0] + ".gate": Factors(factors.A, factors.B)}
+    odd = {name.rpartition(".")[0] + ".gate": Factors(factors.A.clone(), factors.B.clone())}
     with refuses("gate"):
         pair.rollout.push(1, Adapter(adapter.spec, {**adapter.factors, **odd}))
 
