@@ -128,6 +128,7 @@ class EngineWorker(Worker):
         `recipe` are keywords of `breed`: mix, options, adapt, inherited. Bred on the CPU of every
         rank from the same seed, then sent from the first rank, so that ranks cannot drift apart.
         """
+        trust(recipe["mix"])  # checked where it was typed, which is another process
         child, making = bred(
             [_on_cpu(self.engine.read(parent)) for parent in parents], recipe, seed
         )
