@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -154,11 +155,12 @@ class Namers:
 
     def __init__(self, tokenizer: Any, answers: Sequence[str]) -> None:
         self.tokenizer, self.answers = tokenizer, answers
+        self.then: Any = None
 
-    def routed(self, slots: Sequence[int]) -> Any:
-        from contextlib import nullcontext
-
-        return nullcontext(self)
+    @contextmanager
+    def routed(self, slots: Sequence[int], then: Any) -> Iterator["Namers"]:
+        self.then = then
+        yield self
 
     def generate_sequences(self, prompts: Any) -> Any:
         from verl import DataProto
@@ -172,9 +174,9 @@ class Namers:
             for _ in range(count)
         ]
         written = [self.tokenizer(reply)["input_ids"] for reply in replies]
-        return DataProto.from_dict(
-            tensors=with_responses(prompts.batch, written, max(map(len, written)), 0)
-        )
+        tensors = with_responses(prompts.batch, written, max(map(len, written)), 0)
+        self.then(DataProto.from_dict(tensors=tensors))
+        return DataProto.from_dict(tensors=tensors)
 
 
 @pytest.fixture(name="tokenizer")
