@@ -155,11 +155,11 @@ class Namers:
 
     def __init__(self, tokenizer: Any, answers: Sequence[str]) -> None:
         self.tokenizer, self.answers = tokenizer, answers
-        self.then: Any = None
+        self.then: Any = lambda output: None
 
     @contextmanager
     def routed(self, slots: Sequence[int], then: Any) -> Iterator["Namers"]:
-        self.then = then
+        self.then = then or (lambda output: None)
         yield self
 
     def generate_sequences(self, prompts: Any) -> Any:
