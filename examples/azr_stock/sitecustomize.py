@@ -2,7 +2,7 @@
 process, Ray's workers included, reads this file when it starts.
 
 AZR's first checkpoint raises under the veRL that it pins, because its training loader has no state;
-here it has an empty one (`patches/azr_dataloader_state.py`). With AZR_CPU=1 veRL 0.4.1's own FSDP
+here it has an empty one (`patches/azr_fixes.py`). With AZR_CPU=1 veRL 0.4.1's own FSDP
 worker and vLLM 0.8.5's rollout also run without a GPU: what they take for granted on one is set
 when they are imported. No file of theirs is touched. Beside it the CPU needs overrides
 (`azr_cpu.sh`) and a Ray that believes in a GPU (`RAY_OVERRIDE_RESOURCES`).
@@ -18,7 +18,7 @@ from importlib.machinery import PathFinder
 def on_trainer(module):
     """`absolute_zero_reasoner.trainer.ppo.reason_rl_ray_trainer`: checkpoints can be written."""
     from azr_population.patches import apply
-    from azr_population.patches.azr_dataloader_state import DATALOADER_STATE
+    from azr_population.patches.azr_fixes import DATALOADER_STATE
 
     apply([DATALOADER_STATE])
 

@@ -42,3 +42,21 @@ def test_verl_takes_the_cpu_for_its_device():
         [sys.executable, "-c", ASKED], env=variables, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_stock_azr_gets_the_patch_that_is_there():
+    """Where AZR is not installed the patch is refused by the name of what it replaces."""
+    code = (
+        "import sitecustomize\n"
+        "from azr_population.errors import UserError\n"
+        "try:\n    sitecustomize.on_trainer(None)\n"
+        "except UserError as error:\n    assert 'azr-dataloader-state' in str(error), error\n"
+        "else:\n"
+        "    from azr_population.patches import mechanism\n"
+        "    assert list(mechanism._applied) == ['azr-dataloader-state']\n"
+    )
+    variables = {"PYTHONPATH": str(FOLDER), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=variables, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
