@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from azr_population.engines import vllm_draws
 from azr_population.errors import UserError
 from azr_population.versions import installed
 
@@ -188,6 +189,7 @@ def make_llm(arguments: Mapping[str, Any]) -> Any:
     """vLLM's `LLM`. Raises UserError with vLLM's reason where it refuses the base or the memory."""
     from vllm import LLM
 
+    vllm_draws.install()
     with _refusals(arguments["model"]):
         return LLM(**arguments)
 

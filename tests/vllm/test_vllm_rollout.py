@@ -61,6 +61,14 @@ def test_every_prompt_has_its_own_limit_and_a_seed_draws_alike(pair):
     assert [one.token_ids for (one,) in again] == [one.token_ids for (one,) in groups]
 
 
+def test_a_row_draws_the_same_tokens_in_every_batch(pair):
+    sampling = Sampling(24, n=2)
+    together = pair.rollout.generate(PROMPTS, SLOTS, sampling, 5)
+    for row, (prompt, slot) in enumerate(zip(PROMPTS, SLOTS, strict=True)):
+        (alone,) = pair.rollout.generate([prompt], [slot], sampling, 5, rows=[row])
+        assert [each.token_ids for each in alone] == [each.token_ids for each in together[row]]
+
+
 def test_members_are_served_as_they_were_pushed_last(pair):
     pair.check()
     pair.change(1, 101)
