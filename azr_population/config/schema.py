@@ -100,6 +100,21 @@ def _refusal(kind: type[Section], prefix: str, error: Any) -> UserError:
     return UserError(f"{key}={error['input']!s:.60} is refused: it {message}", key=key)
 
 
+class InitFromConfig(Section):
+    """Adapters that the founders of a role start from: PEFT folders, members of runs (RUN/MEMBER),
+    or names on the Hub. One for all members of the role, or one for each. Empty: PEFT's start,
+    which changes nothing. A smaller rank is padded, and dW stays."""
+
+    teacher: list[str] = []
+    student: list[str] = []
+    agent: list[str] = []
+
+    @field_validator("teacher", "student", "agent", mode="before")
+    @classmethod
+    def _list_one(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+
 class MembersConfig(Section):
     """Who plays and what for, in both hosts."""
 
@@ -123,6 +138,7 @@ class MembersConfig(Section):
     student_kl_loss_coef: float = Field(default=0.0, ge=0)
     """The same for students, on the attempts that they train on."""
     agent_kl_loss_coef: float = Field(default=0.0, ge=0)
+    init_from: InitFromConfig = Field(default_factory=InitFromConfig)
     teacher_target_solve_rate: list[float] | None = None
     """[low, high]: scales a teacher's learning rate by the solve rate of its valid tasks over its
     last 10 steps: 1 in the middle of the interval, 0 at its ends and outside; ours. Empty: the

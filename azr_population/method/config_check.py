@@ -13,9 +13,10 @@ from azr_population.errors import UserError
 from azr_population.method.advantages import ADVANTAGES
 from azr_population.method.evolution.replacement import PopulationBasedTraining
 from azr_population.method.members import Roster
-from azr_population.method.population import matchmaker_of
+from azr_population.method.population import founder_sources, matchmaker_of
 from azr_population.method.rewards import sees_attempts, student_reward_of, teacher_reward_of
 from azr_population.weights.breeding import dry_run, get_operator
+from azr_population.weights.founders import check_founders
 
 
 def check_population(
@@ -24,7 +25,8 @@ def check_population(
     """Checks what a population is made from; `rank` is that of its adapters. Bounds are not looked
     at: see `setting.check_fields`. Raises UserError: naming the key as a local run has it, the
     value and what would be accepted."""
-    Roster.make(members.teachers, members.students)
+    roster = Roster.make(members.teachers, members.students)
+    check_founders(founder_sources(members.init_from, roster).values(), rank)
     if not sees_attempts(members):
         teacher_reward_of(members)(0.5)
     student_reward_of(members)(True, False)

@@ -5,10 +5,15 @@ row belongs to; `reward`, `rate`, `evolve` and `record` are verbs of `step.py`. 
 host generates, verifies, solves and grades, and trains on what `training.py` credits.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
+from azr_population.config.schema import (
+    EvolutionConfig,
+    InitFromConfig,
+    MatchmakingConfig,
+    PopulationConfig,
+)
 from azr_population.domains.buffer import TaskBuffer
 from azr_population.domains.domain import Domain
 from azr_population.engines.engine import Hyperparameters
@@ -22,6 +27,8 @@ from azr_population.method.record import StepRecords
 from azr_population.method.rewards import count_copies, reward_attempts, reward_rows
 from azr_population.method.turnover import Evolution, MakeChild, rate_matches
 from azr_population.runs.streams import Streams
+from azr_population.weights.adapter import Adapter
+from azr_population.weights.founders import load_founder
 
 WINDOW = 10
 """Steps over which a teacher's solve rate is taken."""
@@ -44,6 +51,26 @@ def rate_factor(solve_rates: Sequence[float], low: float, high: float) -> float:
         return 1.0
     rate = sum(solve_rates) / len(solve_rates)
     return max(0.0, min(rate - low, high - rate)) / ((high - low) / 2)
+
+
+def founder_sources(init_from: InitFromConfig, roster: Roster) -> dict[str, str]:
+    """Which adapter each founder starts from, by name; members without one are left out. Raises
+    UserError: another number of adapters than of members, or a role that nobody has."""
+    sources: dict[str, str] = {}
+    for role, adapters in init_from.model_dump().items():
+        key = f"population.init_from.{role}"
+        members = roster.sub_populations.get(Role(role), [])
+        if adapters and not members:
+            raise UserError(f"{key} is set, but no member is {role}; leave it out", key=key)
+        if len(adapters) not in (0, 1, len(members)):
+            raise UserError(
+                f"{key} names {len(adapters)} adapters for {len(members)} members; name one for "
+                "all, or one for each",
+                key=key,
+            )
+        each = adapters * len(members) if len(adapters) == 1 else adapters
+        sources |= {member.name: source for member, source in zip(members, each, strict=False)}
+    return sources
 
 
 class Population:
@@ -74,6 +101,15 @@ class Population:
         self.step = 0
         self.matches: list[Match] = []
         self._assigner = MatchAssigner([])
+
+    def load_founders(
+        self, read: Callable[[int], Adapter], write: Callable[[int, Adapter], None]
+    ) -> None:
+        """Puts the adapters of `init_from` into their slots of an engine whose members are fresh.
+        Raises UserError: see `load_founder`."""
+        for name, source in founder_sources(self.config.init_from, self.roster).items():
+            slot = self.roster[name].slot
+            write(slot, load_founder(source, read(slot), self.streams.torch(f"founder {slot}")))
 
     def begin_step(self, step: int) -> list[Match]:
         """Draws the matches of a step."""

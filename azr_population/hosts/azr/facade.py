@@ -230,6 +230,11 @@ class PopulationGroup:
         engine, local = self._holder(slot)
         return engine.read(local)
 
+    def write_member(self, slot: int, adapter: Adapter) -> None:
+        """Replaces the member's factors on every rank and starts its optimizer afresh."""
+        engine, local = self._holder(slot)
+        engine.write(local, adapter)
+
     def evolve(
         self, slot: int, parents: Sequence[int], recipe: Mapping[str, Any], seed: int
     ) -> Breeding:

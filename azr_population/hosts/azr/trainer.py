@@ -246,6 +246,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         """AZR's, and the run directory cut back to the step of the checkpoint; whoever looks on
         hears where the run begins."""
         super()._load_checkpoint()
+        if not self.global_steps:
+            self.population.load_founders(self.group.read_member, self.group.write_member)
         self.directory.truncate(self.global_steps)
         self.view.on_start(
             {

@@ -14,6 +14,7 @@ from azr_population.hosts.local.run_engine import (
 )
 from azr_population.method.config_check import turnover_line
 from azr_population.method.members import Roster
+from azr_population.method.population import founder_sources
 from azr_population.method.step_context import domain_of
 from azr_population.runs.directory import RunDirectory, next_folder
 
@@ -36,6 +37,10 @@ def plan(config: Config) -> list[str]:
         f"them; at most {population.batch_size * len(roster)} rows trained on "
         f"({population.batch_size} a member)",
         turnover_line(config.evolution, population.teachers, population.students),
+        *(
+            f"{name} starts from {source}"
+            for name, source in founder_sources(population.init_from, roster).items()
+        ),
     ]
     if exam.every:
         kinds = len(domain_of(config).wanted(config.task.types))

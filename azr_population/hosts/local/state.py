@@ -42,6 +42,7 @@ def start(
         directory.copy_records(origin.run, origin.checkpoint.step)
     else:
         generator, tools = play.population.streams.numpy("seed_tasks"), play.tools
+        play.population.load_founders(tools.engine.read, tools.engine.write)
         for task in seed_tasks(seeds, tools.domain, tools.referee, play.config.task):
             play.population.buffer.add(task, generator)
     save(play, directory)

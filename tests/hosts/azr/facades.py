@@ -13,7 +13,6 @@ from azr_population.engines.workers.placement import PlacedGroup
 from azr_population.engines.workers.worker import WorkerSettings
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.runs.streams import Streams
-from azr_population.weights.adapter import Adapter
 
 MEMBERS = 4
 
@@ -55,12 +54,6 @@ def batch(group: PopulationGroup, slots: Sequence[int]) -> DataProto:
     width = whole.batch["responses"].shape[1]
     whole.batch["advantages"] = worth.unsqueeze(1).expand(-1, width).clone()
     return whole
-
-
-def write_member(group: PopulationGroup, slot: int, adapter: Adapter) -> None:
-    """Replaces the member's factors and starts its optimizer afresh."""
-    engine, local = group._holder(slot)
-    engine.write(local, adapter)
 
 
 def digests(group: PopulationGroup) -> list[str]:

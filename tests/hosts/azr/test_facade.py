@@ -20,7 +20,6 @@ from facades import (  # noqa: E402
     facade,
     largest_difference,
     prompts,
-    write_member,
 )
 from pretending_worker import PretendingWorker  # noqa: E402
 from refusals import refuses  # noqa: E402
@@ -130,8 +129,8 @@ def test_two_ranks_end_with_the_members_of_one_rank(make: Make, shard: bool) -> 
     """Also where each has half of the base."""
     one, two = make("colocated", 1), make("colocated", 2, shard)
     for slot in range(MEMBERS):
-        write_member(two, slot, one.read_member(slot))
-        write_member(one, slot, one.read_member(slot))
+        two.write_member(slot, one.read_member(slot))
+        one.write_member(slot, one.read_member(slot))
     # 11 rows do not split over 2 ranks, member 3 has a single row, member 1 none.
     whole = batch(one, [0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 3])
     before = members(one)
@@ -171,8 +170,8 @@ def test_split_groups_learn_what_one_group_learns(make: Make) -> None:
         ("solvers", 2, 2),
     ]
     for slot in range(MEMBERS):
-        write_member(split, slot, one.read_member(slot))
-        write_member(one, slot, one.read_member(slot))
+        split.write_member(slot, one.read_member(slot))
+        one.write_member(slot, one.read_member(slot))
     whole = batch(one, [0, 1, 2, 3, 3, 0])
     assert torch.allclose(
         split.compute_log_prob(whole).batch["old_log_probs"],

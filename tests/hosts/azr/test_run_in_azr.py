@@ -216,6 +216,13 @@ def test_single_is_one_agent_with_the_same_rows(folder: Path) -> None:
     assert agent["trained_samples"] <= 12 <= agent["rollouts"] and "mu" not in agent
     assert step["type/code_o/valid_frac"] is not None
     assert (path / "members" / "agent_0" / "adapter_model.safetensors").is_file()
+    # Another run starts from that agent, and learns nothing.
+    again = [f"trainer.default_local_dir={folder / 'again'}", "population.agent_lr=0"]
+    started = f"population.init_from.agent={path / 'members' / 'agent_0'}"
+    code, log = host.run(folder, [*extra, *again, started, "trainer.total_training_steps=1"])
+    assert code == 0, log[-3000:]
+    members = run_directory(folder, "again") / "members"
+    assert members_digest(members) == members_digest(path / "members")
 
 
 def test_a_run_joins_a_ray_that_is_there_and_leaves_it_as_it_was(folder: Path) -> None:

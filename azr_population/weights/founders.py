@@ -1,0 +1,92 @@
+"""Founders that somebody has trained before: `population.init_from`."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import torch
+
+from azr_population.errors import UserError
+from azr_population.weights.adapter import Adapter, Factors
+from azr_population.weights.lowrank import convert
+from azr_population.weights.peft_folder import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    load_adapter,
+    read_config,
+)
+
+
+def check_founders(sources: Iterable[str], rank: int) -> None:
+    """Refuses adapters that are not there, are no plain LoRA or have too high a rank, before any
+    weights are read; a name on the Hub costs a small download. Raises UserError."""
+    for source in dict.fromkeys(sources):
+        _refuse_rank(source, int(read_config(_folder(source, [CONFIG_FILE]))["r"]), rank)
+
+
+def load_founder(source: str, fresh: Adapter, generator: torch.Generator) -> Adapter:
+    """The adapter as a member of this run, with exactly its own dW (up to the rounding of another
+    alpha).
+
+    Args:
+        source: a PEFT folder (a run's member is one), or the name of one on the Hub.
+        fresh: a member of the run that has learned nothing (B = 0): its rank, alpha, layers and
+            dtype are the run's. It stands in for layers that the adapter leaves alone.
+        generator: draws the further rows of A where the run's rank is higher.
+
+    Raises:
+        UserError: no adapter, of a higher rank, of layers or shapes that the run does not have.
+    """
+    adapter = load_adapter(_folder(source, [CONFIG_FILE, WEIGHTS_FILE]))
+    spec = fresh.spec
+    _refuse_rank(source, adapter.spec.rank, spec.rank)
+    for name, pair in adapter.factors.items():
+        place = fresh.factors.get(name)
+        if place is None:
+            raise UserError(
+                f"{source} adapts {name}, which this run's adapters do not (target_modules "
+                f"{', '.join(spec.target_modules)}); set them to include it, or use another base"
+            )
+        if pair.A.shape[1] != place.A.shape[1] or pair.B.shape[0] != place.B.shape[0]:
+            raise UserError(
+                f"{source} belongs to another base: its {name} is "
+                f"{pair.B.shape[0]}x{pair.A.shape[1]}, this base's {place.B.shape[0]}x"
+                f"{place.A.shape[1]}"
+            )
+    factors = {
+        name: Factors(
+            pair.A.to(fresh.factors[name].A.dtype), pair.B.to(fresh.factors[name].B.dtype)
+        )
+        for name, pair in adapter.factors.items()
+    }
+    padded = convert(Adapter(adapter.spec, factors), spec.rank, spec.alpha, generator)
+    # In the run's order of layers, which not every file keeps.
+    return Adapter(
+        spec, {name: padded.factors.get(name, fresh.factors[name]) for name in fresh.factors}
+    )
+
+
+def _refuse_rank(source: str, rank: int, highest: int) -> None:
+    if rank > highest:
+        raise UserError(
+            f"{source} has rank {rank}, this run's adapters {highest}; raise theirs to {rank}, or "
+            f"lower its rank with: azr-population evolve (--rank {highest})"
+        )
+
+
+def _folder(source: str, files: Sequence[str]) -> Path:
+    """The adapter's folder; from the Hub, only these files."""
+    folder = Path(source).expanduser()
+    if (folder.parent / "config.yaml").is_file():
+        return folder.parent / "members" / folder.name  # RUN/MEMBER
+    if folder.is_dir() or source[:1] in "./~" or source.count("/") != 1:
+        return folder
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        return Path(snapshot_download(source, allow_patterns=list(files)))
+    except (OSError, ValueError, HfHubHTTPError) as error:
+        raise UserError(
+            f"{source} is not a folder, and cannot be downloaded from the Hugging Face Hub "
+            f"({type(error).__name__}); give a PEFT folder"
+        ) from error
