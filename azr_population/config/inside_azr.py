@@ -20,6 +20,7 @@ from azr_population.config.schema import (
     LoraConfig,
     MatchmakingConfig,
     MembersConfig,
+    Quantization,
 )
 
 CALLBACK = {"_target_": "azr_population.hosts.azr.activation.ActivatePopulation"}
@@ -61,6 +62,8 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     """Where the run is recorded. Empty: `population` in AZR's trainer.default_local_dir."""
     dtype: Dtype | None = None
     """Of the frozen base. Empty: bfloat16 on GPUs, float32 on CPUs. Adapters are float32."""
+    quantization: Quantization | None = None
+    """Of the frozen base, in the learner and in vLLM: as `base.quantization` of a local run."""
     worker: str = "azr_population.hosts.azr.azr_worker.PopulationWorker"
     """The class of the workers, by its path; for engines of yours."""
     threads: int = Field(default=0, ge=0, le=1024, json_schema_extra=PERFORMANCE)

@@ -28,6 +28,7 @@ COMPARING = ("rloo", "positive_only", "positive_only_weighted")
 """Baselines that compare the attempts at one task: they need two."""
 
 Dtype = Literal["float32", "bfloat16", "float16"]
+Quantization = Literal["nf4"]
 
 TRAINING: dict[str, Any] = {"affects": "training"}
 """What changes with a field, where its section does not say it: what is trained on. Two runs that
@@ -334,6 +335,9 @@ class BaseConfig(Section):
     """`nano` (special tokens), `chat` (instructions and fenced blocks) or `short` (a sentence; for
     bases warmed up by `azr-population base`)."""
     dtype: Dtype = "float32"
+    quantization: Quantization | None = None
+    """`nf4`: the base's linear layers in 4 bits (QLoRA, by bitsandbytes), about a quarter of
+    bfloat16's memory. Members stay float32."""
     lora: LoraConfig = Field(default_factory=LoraConfig)
 
 

@@ -46,6 +46,8 @@ class EngineSettings:
     device: str = "cpu"
     dtype: str = "float32"
     """Of the base."""
+    quantization: str | None = None
+    """Of the base: see `BaseConfig`."""
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
 
@@ -64,12 +66,18 @@ def make_engine(
     `parallel` see `TorchLearner`. Raises UserError: the base does not load, or what samples cannot
     serve it, or does not serve it as the learner holds it."""
     base = str(base_folder(settings.base))
-    settings = replace(settings, base=base)
+    rollout = settings.rollout
+    if settings.quantization and rollout.kind.own_weights:
+        # vLLM quantises what it loads in the same way.
+        rollout = replace(rollout, vllm={"quantization": "bitsandbytes", **rollout.vllm})
+    settings = replace(settings, base=base, rollout=rollout)
     settings.rollout.kind.check_base(base, settings.dtype, settings.device, settings.rollout)
     shard = bool(settings.learner.shard_base) and ranks() > 1
     if shard:
         check_shard(settings.rollout.name)
-    model, tokenizer = load_base(base, settings.dtype, settings.device, shard)
+    model, tokenizer = load_base(
+        base, settings.dtype, settings.device, shard, settings.quantization
+    )
     return assemble(model, tokenizer, settings, generators, parallel), tokenizer
 
 
@@ -157,6 +165,31 @@ def check_shard(rollout: str) -> None:
             f"shard=true needs a sampler with weights of its own, and rollout={rollout} has none: "
             "workers would wait for each other at every token; use rollout=vllm, or shard=false"
         )
+
+
+def check_quantization(
+    quantization: str | None, rollout: RolloutSettings, device: str, shard: bool | None
+) -> None:
+    """Refuses a quantised base where nothing computes with it, with a `UserError`."""
+    if quantization is None:
+        return
+    key = "base.quantization"
+    if not (installed("bitsandbytes") and installed("accelerate")):
+        raise UserError(
+            f"{key}={quantization} needs bitsandbytes and accelerate; install "
+            "azr_population[quantization]",
+            key=key,
+        )
+    own_weights = rollout.kind.own_weights
+    if shard:
+        reason = "cannot be sharded (FSDP2); set shard_base=false"
+    elif own_weights and rollout.together > 1:
+        reason = "cannot be cut for tensor parallelism; set tensor_parallel_size=1"
+    elif own_weights and not device.startswith("cuda"):
+        reason = "is served by vLLM on GPUs only; use rollout=torch"
+    else:
+        return
+    raise UserError(f"{key}={quantization}: the base {reason}, or leave it out", key=key)
 
 
 def importance_sampling_cap(wanted: float | None, rollout: str, dtype: str = "float32") -> float:

@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import inspect
 import json
+import logging
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ TOLERANCE = 0.05
 """Nats, the mean over tokens of how far their log-probabilities are off. On the nano base bfloat16
 is off by 0.006, a rotary table of period 1e6 in place of 1e4 by 0.28."""
 
+NF4_TOLERANCE = 0.2
+"""The same for a base in NF4."""
+
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """glibc's names (malloc.h) for what `keep_freed_memory` sets."""
 
@@ -50,10 +54,15 @@ def fingerprint(path: str | Path) -> str:
 
 
 def load_base(
-    path: str | Path, dtype: str, device: str, shard: bool = False
+    path: str | Path,
+    dtype: str,
+    device: str,
+    shard: bool = False,
+    quantization: str | None = None,
 ) -> tuple[nn.Module, Any]:
     """The causal LM (eval mode, on `device`) and its fast tokenizer; for `path` see `base_folder`.
-    With `shard` this process gets its part of the base (`sharding.py`).
+    With `shard` this process gets its part of the base (`sharding.py`). With `quantization="nf4"`
+    its linear layers are quantised as they are read; what they compute in is `dtype`.
 
     Where the folder has a sample of its base (`check_sample`), the base is checked against it.
 
@@ -75,7 +84,10 @@ def load_base(
         # transformers 5 warns of the name that transformers 4 needs.
         argument = "torch_dtype" if transformers.__version__.startswith("4.") else "dtype"
         model = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, config=read_config(folder), **{argument: getattr(torch, dtype)}
+            folder,
+            config=read_config(folder),
+            **{argument: getattr(torch, dtype)},
+            **(_nf4(dtype, device) if quantization else {}),
         )
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         reason = first_line(error).partition(". ")[0]
@@ -94,13 +106,38 @@ def load_base(
         )
     if device == "cpu":
         keep_freed_memory()
-    model = model.to("cpu" if shard else device).eval()
-    if device == "cpu" or not shard:
+    model = model.eval() if quantization else model.to("cpu" if shard else device).eval()
+    if quantization:
+        _keep_differentiable(model)
+    elif device == "cpu" or not shard:
         align(model)
-    check_sample(folder, model, tokenizer)
+    check_sample(folder, model, tokenizer, NF4_TOLERANCE if quantization else TOLERANCE)
     if shard:
         shard_base(model, device)
     return model, tokenizer
+
+
+def _nf4(dtype: str, device: str) -> dict[str, Any]:
+    """Arguments of `from_pretrained` that quantise as vLLM does: NF4 with double quantisation."""
+    from transformers import BitsAndBytesConfig
+
+    # It warns of a kernel that it would use in eval mode only.
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    quantization = BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=getattr(torch, dtype),
+    )
+    return {"quantization_config": quantization, "device_map": {"": device}}
+
+
+def _keep_differentiable(model: nn.Module) -> None:
+    """Keeps bitsandbytes' layers in the format that gradients pass through. In eval mode, on a CPU
+    with AVX512-BF16, a layer packs its weight for a kernel that has no backward."""
+    for layer in model.modules():
+        if hasattr(layer, "support_avx512bf16_for_cpu"):
+            vars(layer)["support_avx512bf16_for_cpu"] = False
 
 
 def stop_ids(model: nn.Module, tokenizer: Any) -> frozenset[int]:
@@ -175,8 +212,11 @@ def write_sample(folder: str | Path, model: nn.Module, tokenizer: Any, text: str
     (Path(folder) / SAMPLE_FILE).write_text(json.dumps(sample) + "\n", encoding="utf-8")
 
 
-def check_sample(folder: str | Path, model: nn.Module, tokenizer: Any) -> None:
+def check_sample(
+    folder: str | Path, model: nn.Module, tokenizer: Any, tolerance: float = TOLERANCE
+) -> None:
     """Compares a loaded base with the sample in its folder; without one there is nothing to do.
+    Its scores may be `tolerance` nats off, on average.
     Raises UserError: the text becomes other tokens, or they another text, or their scores are
     others."""
     file = Path(folder) / SAMPLE_FILE
@@ -193,7 +233,7 @@ def check_sample(folder: str | Path, model: nn.Module, tokenizer: Any) -> None:
     if decoded != text:
         raise _refusal(folder, f"decodes its sample as {decoded!r}, not as {text!r}")
     off = float((_logprobs(model, ids) - torch.tensor(sample["logprobs"])).abs().mean())
-    if not off <= TOLERANCE:
+    if not off <= tolerance:
         raise _refusal(folder, f"scores the tokens of its sample {off:.2f} nats off, on average")
 
 

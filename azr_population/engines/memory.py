@@ -29,6 +29,9 @@ SCORED, LEARNED = 12, 14
 """Bytes that are made of each of a chunk's logits when they are scored, and learned from."""
 SUM = 8
 """Bytes of a member's weight while it learns: the sum of its gradients is in float64."""
+NF4_BYTES = 0.5 + 1 / 64 + 4 / (64 * 256)
+"""Bytes of a weight in NF4 with double quantisation: a scale of 8 bits for 64 weights, and one of
+32 bits for 256 of those."""
 SPARED, _STEP = 0.6, 256
 """Of the memory that an update leaves free, for activations that are kept: the rest is for what a
 real allocator loses. In steps of so many tokens."""
@@ -178,6 +181,22 @@ class Load:
     on_gpu: bool = True
     past: int = 0
     """Slots of past opponents, which do not learn."""
+    nf4: bool = False
+    """Whether the base's linear layers are quantised."""
+
+    @property
+    def weights(self) -> float:
+        """Bytes of the whole base."""
+        a = self.architecture
+        linear = a.layers * sum(inputs * outputs for inputs, outputs in a.linear.values())
+        saved = linear * (self.size - NF4_BYTES) if self.nf4 else 0.0
+        return a.weights * self.size - saved
+
+    @property
+    def dequantized(self) -> float:
+        """Bytes of the largest linear layer while it is multiplied by, if it is quantised."""
+        layers = self.architecture.linear.values()
+        return self.nf4 * max(inputs * outputs for inputs, outputs in layers) * self.size
 
     @property
     def row(self) -> int:
@@ -197,7 +216,7 @@ class Load:
 
 def base_bytes(load: Load) -> float:
     """Of the learner's base, on a GPU all the time."""
-    return load.architecture.weights * load.size / (load.ranks if load.shard else 1)
+    return load.weights / (load.ranks if load.shard else 1)
 
 
 def copies_bytes(load: Load) -> float:
@@ -214,7 +233,7 @@ def gathered_bytes(load: Load) -> float:
 def score_peak(load: Load) -> float:
     """Bytes while log-probabilities are computed: a block's work, or a chunk of logits."""
     work = load.tokens * _widths(load.architecture, FORWARD[load.products])
-    return max(work, _logits(load) * SCORED) + gathered_bytes(load)
+    return max(work, _logits(load) * SCORED) + gathered_bytes(load) + load.dequantized
 
 
 def update_peak(load: Load) -> float:
@@ -242,10 +261,11 @@ def vllm_bytes(load: Load) -> dict[str, float]:
     a, member = load.architecture, load.architecture.served(load.rank, load.targets, load.parallel)
     forward = load.batched_tokens * (6 * a.intermediate / load.parallel + 8 * a.hidden)
     return {
-        "vLLM: base": a.weights * load.size / load.parallel,
+        "vLLM: base": load.weights / load.parallel,
         # One more for the rows of the bare base.
         "vLLM: slots": float((load.slots + 1) * member * load.size),
-        "vLLM: work": max(forward, float(load.sequences * a.vocabulary * SAMPLER)),
+        "vLLM: work": load.dequantized
+        + max(forward, float(load.sequences * a.vocabulary * SAMPLER)),
     }
 
 
@@ -348,7 +368,8 @@ def _learned(load: Load, tokens: int, checkpointing: bool) -> float:
     saved = load.size * a.hidden if checkpointing else _widths(a, KEPT[load.products])
     block = _widths(a, (BACKWARD if checkpointing else FORWARD)[load.products])
     work = max(tokens * block, _logits(load) * LEARNED)
-    return a.layers * saved * tokens + work + load.member * SUM + gathered_bytes(load)
+    held = a.layers * saved * tokens + load.member * SUM
+    return held + work + gathered_bytes(load) + load.dequantized
 
 
 def _widths(a: Architecture, bytes_each: tuple[float, float]) -> float:

@@ -135,7 +135,8 @@ def generate_seconds(load: Load, rows: Rows, cache: float, device: Device) -> fl
     prefill += _member_seconds(load, prompts, device)
     live = min(load.sequences, max(1.0, cache / (rows.prompt + rows.response)))
     steps = max(rows.longest, load.parallel * written / live)
-    base = steps * (a.weights / load.parallel + load.slots * load.member) * load.size / device.read
+    base = load.weights / load.parallel + load.slots * load.member * load.size
+    base *= steps / device.read
     keys = written * (rows.prompt + rows.response / 2) * a.cache * load.size / device.read
     products = (_forward_flops(a, written, written, 0) + 2 * written * load.member) / (
         device.computed

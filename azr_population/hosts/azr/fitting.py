@@ -49,6 +49,7 @@ def load_of(
         batched_tokens=int(options.get("max_num_batched_tokens", 8192)),
         sequences=int(options.get("max_num_seqs", SEQUENCES)),
         generate_tokens=settings.generate_tokens,
+        nf4=settings.quantization == "nf4",
     )
 
 

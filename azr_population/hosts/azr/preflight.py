@@ -17,7 +17,12 @@ from omegaconf import OmegaConf
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import check_rollout, check_shard, resolve
+from azr_population.engines.assembly import (
+    check_quantization,
+    check_rollout,
+    check_shard,
+    resolve,
+)
 from azr_population.errors import UserError, first_line
 from azr_population.hosts.azr import overrides
 from azr_population.hosts.azr.settings import DOMAIN, rollout_settings
@@ -171,6 +176,8 @@ def check_parallel(config: Any, settings: PopulationSettings) -> None:
     sampler = rollout_settings(config, settings)
     if settings.shard_base:
         check_shard(sampler.name)
+    device = OmegaConf.select(config, "trainer.device", default="cuda")
+    check_quantization(settings.quantization, sampler, device, settings.shard_base)
     group = config.trainer.n_gpus_per_node // (2 if settings.placement == "split" else 1)
     if group % sampler.together:
         key = "actor_rollout_ref.rollout.tensor_model_parallel_size"

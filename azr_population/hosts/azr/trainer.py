@@ -105,6 +105,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             names=tuple(member.name for member in self.population.roster),
             device="cuda" if cuda else "cpu",
             dtype=settings.dtype or ("bfloat16" if cuda else "float32"),
+            quantization=settings.quantization,
             lora=lora_of(settings.lora),
             seed=settings.seed,
             threads=settings.threads,

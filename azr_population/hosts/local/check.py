@@ -3,7 +3,13 @@ carries, engines that nothing starts, values that contradict each other."""
 
 from azr_population.config.schema import Config, TaskConfig
 from azr_population.domains.known import find_domain
-from azr_population.engines.assembly import check_engine, check_learner, check_rollout
+from azr_population.engines.assembly import (
+    check_engine,
+    check_learner,
+    check_quantization,
+    check_rollout,
+)
+from azr_population.engines.rollouts import RolloutSettings
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.advantages import BASELINES
 from azr_population.method.config_check import check_population
@@ -26,6 +32,10 @@ def check_playing(config: Config) -> None:
     check_engine(config.engine.name, config.engine.workers)
     check_learner(config.engine)
     check_rollout(config.engine.rollout, config.base.lora.rank)
+    rollout = RolloutSettings(config.engine.rollout, vllm=dict(config.engine.vllm))
+    check_quantization(
+        config.base.quantization, rollout, config.engine.device, config.engine.shard_base
+    )
     domain = find_domain(config.task.domain)
     domain.format(config.base.prompt_format)
     domain.wanted(config.task.types)

@@ -147,6 +147,7 @@ def memory(config: Config, model: Any, longest: int) -> dict[str, float]:
         generate_tokens=min(rows * longest, torch_rollout.TOKENS),
         on_gpu=on_gpu,
         past=len(slot_names(config)) - config.population.members,
+        nf4=config.base.quantization == "nf4",
     )
     return max(phases(load, room_on(engine.device)).values(), key=lambda one: sum(one.values()))
 
@@ -226,6 +227,7 @@ def _engine_settings(config: Config) -> EngineSettings:
         lora=lora_of(config.base.lora),
         device=engine.device,
         dtype=config.base.dtype,
+        quantization=config.base.quantization,
         rollout=RolloutSettings(
             engine.rollout,
             engine.generate_batch_size,

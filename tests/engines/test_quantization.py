@@ -1,0 +1,98 @@
+"""The base in NF4, on a CPU by bitsandbytes."""
+
+import pytest
+import torch
+from refusals import refuses
+
+from azr_population.bases.nano import nano_base_path
+from azr_population.engines.assembly import check_quantization
+from azr_population.engines.base_model import load_base
+from azr_population.engines.memory import Architecture, Load
+from azr_population.engines.rollouts import RolloutSettings
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.bank import Bank
+
+bitsandbytes = pytest.importorskip(
+    "bitsandbytes", reason="pip install azr_population[quantization]"
+)
+
+
+@pytest.fixture(scope="module")
+def quantized():
+    model, _ = load_base(nano_base_path(), "float32", "cpu", quantization="nf4")
+    return model
+
+
+def dequantized(quantized):
+    """The same weights in float32."""
+    from bitsandbytes.functional import dequantize_4bit
+
+    model, _ = load_base(nano_base_path(), "float32", "cpu")
+    for name, layer in quantized.named_modules():
+        if isinstance(layer, bitsandbytes.nn.Linear4bit):
+            weight = dequantize_4bit(layer.weight.data, layer.weight.quant_state)
+            model.get_submodule(name).weight.data = weight.float()
+    return model
+
+
+def member():
+    """Factors that change something."""
+    model, _ = load_base(nano_base_path(), "float32", "cpu")
+    bank = Bank(model, LoraSpec(8, 16.0), 1)
+    generator = torch.Generator().manual_seed(1)
+    bank.init_member(0, generator)
+    factors = {
+        name: Factors(pair.A, torch.randn(pair.B.shape, generator=generator) * 0.02)
+        for name, pair in bank.read(0).factors.items()
+    }
+    return Adapter(bank.spec, factors)
+
+
+def loss_and_gradients(model, adapter):
+    bank = Bank(model, adapter.spec, 1)
+    bank.write(0, adapter)
+    ids = torch.arange(20, 60).view(2, 20)
+    with torch.no_grad(), bank.adapters_active(torch.tensor([0, 0])):
+        model(input_ids=ids)  # sampling comes before learning, and must not spoil it
+    with bank.adapters_active(torch.tensor([0, 0])):
+        loss = model(input_ids=ids).logits.log_softmax(-1)[..., 5].mean()
+        loss.backward()
+    return loss, [factor.grad for factor in bank.parameters_of(0)]
+
+
+def test_the_sums_know_its_bytes(quantized):
+    load = Load(Architecture.of(quantized.config), 1, 8, 10, 10, size=4, nf4=True)
+    states = [
+        layer.weight.quant_state
+        for layer in quantized.modules()
+        if isinstance(layer, bitsandbytes.nn.Linear4bit)
+    ]
+    # Of the scales; beside them each layer has a table of 1 KB.
+    scales = sum(state.absmax.nbytes + state.state2.absmax.nbytes for state in states)
+    assert load.weights == pytest.approx(quantized.get_memory_footprint() + scales, rel=1e-3)
+
+
+def test_gradients_are_those_of_the_dequantised_base(quantized):
+    reference, adapter = dequantized(quantized), member()
+    loss, ours = loss_and_gradients(quantized, adapter)
+    expected, theirs = loss_and_gradients(reference, adapter)
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-4)
+    for gradient, wanted in zip(ours, theirs, strict=True):
+        assert wanted.norm() > 0
+        assert (gradient - wanted).norm() <= 1e-2 * wanted.norm()
+
+
+@pytest.mark.parametrize(
+    ("rollout", "device", "shard"),
+    [
+        (RolloutSettings("torch"), "cpu", True),
+        (RolloutSettings("vllm", vllm={"tensor_parallel_size": 2}), "cuda", False),
+        (RolloutSettings("vllm"), "cpu", False),
+    ],
+    ids=["FSDP2", "tensor parallelism", "vLLM on a CPU"],
+)
+def test_what_cannot_compute_with_it_is_refused(rollout, device, shard):
+    check_quantization(None, rollout, device, shard)
+    check_quantization("nf4", RolloutSettings("torch"), "cpu", None)
+    with refuses("base.quantization"):
+        check_quantization("nf4", rollout, device, shard)
