@@ -32,8 +32,8 @@ TOLERANCE = 0.05
 """Nats, the mean over tokens of how far their log-probabilities are off. On the nano base bfloat16
 is off by 0.006, a rotary table of period 1e6 in place of 1e4 by 0.28."""
 
-NF4_TOLERANCE = 0.2
-"""The same for a base in NF4."""
+NF4_TOLERANCE = 0.6
+"""The same for a base in NF4: the nano base is off by 0.05, SmolLM2 of 135M by 0.35."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """glibc's names (malloc.h) for what `keep_freed_memory` sets."""
