@@ -14,5 +14,5 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture(scope="module")
 def referee():
-    with Referee(RefereeSettings(workers=2, timeout=0.6)) as referee:
+    with Referee(RefereeSettings(workers=2, timeout=10.0, cpu_seconds=0.6)) as referee:
         yield referee

@@ -271,10 +271,8 @@ def test_questions_that_cannot_be_read(referee):
 def test_each_answer_has_a_time_of_its_own(prelude):
     program = f"{prelude}def f(x):\n    while x > 5: pass\n    return x + 1"
     answers = (*(str(n) for n in range(6, 14)), "3", "2", "3 ")
-    with Referee(RefereeSettings(workers=2, timeout=0.3, share=4)) as referee:
-        began = time.monotonic()
+    with Referee(RefereeSettings(workers=2, cpu_seconds=0.3, timeout=60.0, share=4)) as referee:
         (judgement,) = referee.judge([Question("code_i", program, ("3",), answers=answers)])
-        assert time.monotonic() - began < 8 * 0.3 + 5.0
     assert [str(grade.reason) for grade in judgement.grades] == [
         *["timeout"] * 8, "solved", "wrong", "solved",
     ]  # fmt: skip
@@ -292,13 +290,10 @@ def test_many_large_outputs_take_nothing_from_each_other(prelude):
 
 def test_a_hanging_task_does_not_hold_up_the_rest(referee):
     programs = [Program(PLUS_ONE, (str(n),)) for n in range(200)]
-    began = time.monotonic()
-    referee.check(programs)
-    usual = time.monotonic() - began
     programs[0] = Program("def f(x):\n    while True: pass", ("1",))
     began = time.monotonic()
     executions = referee.check(programs)
-    assert time.monotonic() - began < 0.6 + 1.0 + 2 * usual
+    assert time.monotonic() - began < 60  # 200 times the timeout is 120
     assert executions[0].reason is Reason.TIMEOUT
     assert [e.outputs for e in executions[1:]] == [(str(n + 1),) for n in range(1, 200)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import pytest
 from cheating_answers import FUNCTIONS, NO_LITERALS, RIGHT_VALUES, TOO_LARGE, WRONG_VALUES
@@ -18,15 +17,13 @@ RIGHT_PAIRS = [(gold, answer) for gold, answers in RIGHT_VALUES.items() for answ
 
 @pytest.fixture(scope="module")
 def referee():
-    with Referee(RefereeSettings(workers=2, timeout=0.5)) as referee:
+    with Referee(RefereeSettings(workers=2, timeout=10.0, cpu_seconds=0.5)) as referee:
         yield referee
 
 
 def grade(referee, kind, answer, gold, program=""):
     question = Question(kind, program, (), (gold,), (answer,))
-    began = time.monotonic()
     ((grade,),) = referee.grade([question])
-    assert time.monotonic() - began < 1.5
     return grade
 
 

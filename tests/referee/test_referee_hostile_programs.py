@@ -16,6 +16,7 @@ from azr_population.referee.limits import MODULES
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
 DEADLINE = 0.5
+BUSY_MACHINE_SECONDS = 20.0
 EVERYTHING = (
     *MODULES, "_thread", "atexit", "builtins", "ctypes", "gc", "inspect", "mmap", "multiprocessing",
     "os", "resource", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time",
@@ -25,16 +26,6 @@ NAKED_SETTINGS = RefereeSettings(
     workers=2, timeout=DEADLINE, memory_mb=128, modules=EVERYTHING, banned_names=()
 )
 MARK = "/tmp/referee-was-here"
-
-
-@pytest.fixture(scope="module")
-def slack():
-    """Seconds that a busy machine may add: what a start and ten trivial checks take on it."""
-    began = time.monotonic()
-    with Referee(RefereeSettings(workers=1)) as referee:
-        for _ in range(10):
-            referee.check([FRIEND])
-    return time.monotonic() - began
 
 
 @pytest.fixture(scope="module")
@@ -54,25 +45,25 @@ def assert_held(execution: Execution, reasons: set[str]) -> None:
     assert execution.outputs in ((), ("'held'",)), execution
 
 
-def judge_beside_a_friend(referee: Referee, source: str, slack: float) -> Execution:
+def judge_beside_a_friend(referee: Referee, source: str) -> Execution:
     began = time.monotonic()
     execution, friend = referee.check([Program(source, ("3",)), FRIEND])
-    assert time.monotonic() - began < DEADLINE + 1.0 + slack
+    assert time.monotonic() - began < BUSY_MACHINE_SECONDS
     assert (friend.reason, friend.outputs) == (Reason.OK, ("42",))
     assert not os.path.lexists(MARK)
     return execution
 
 
 @pytest.mark.parametrize("name", NAKED)
-def test_the_kernel_alone_holds(naked, name, slack):
+def test_the_kernel_alone_holds(naked, name):
     reasons, source = NAKED[name]
-    assert_held(judge_beside_a_friend(naked, source, slack), reasons)
+    assert_held(judge_beside_a_friend(naked, source), reasons)
 
 
 @pytest.mark.parametrize("name", WALLED)
-def test_the_defaults_hold(walled, name, slack):
+def test_the_defaults_hold(walled, name):
     reasons, source = WALLED[name]
-    assert_held(judge_beside_a_friend(walled, source, slack), reasons)
+    assert_held(judge_beside_a_friend(walled, source), reasons)
 
 
 def test_the_corpus_is_large_enough():

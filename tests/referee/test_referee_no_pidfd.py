@@ -36,7 +36,7 @@ def test_verdicts_and_deadlines_hold(monkeypatch, without):
         assert ("deadline", True, "wall clock, kill") in referee.layers
         began = time.monotonic()
         executions = referee.check([Program(source, ("0",)) for source in sources])
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
         assert [execution.reason for execution in executions] == [
             Reason.OK,
             Reason.TIMEOUT,
@@ -56,7 +56,7 @@ def test_a_zygote_without_pidfd_ends_with_its_trainer(monkeypatch):
     work = wire.SandboxWork(SPIN, (wire.Call(wire.EXPRESSION, "0"),))
     zygote.send(wire.pack([work], 30.0, 30.0))
     zygote.sock.close()  # as a trainer's death does
-    assert zygote.process.wait(timeout=10) == 0
+    assert zygote.process.wait(timeout=60) == 0
     zygote.close()
 
 

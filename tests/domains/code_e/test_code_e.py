@@ -18,7 +18,7 @@ RULES = TaskConfig()
 
 @pytest.fixture(name="referee", scope="module")
 def referee_fixture() -> Iterator[Referee]:
-    with Referee(RefereeSettings(workers=1, timeout=1.0)) as referee:
+    with Referee(RefereeSettings(workers=1, timeout=10.0, cpu_seconds=1.0)) as referee:
         yield referee
 
 
