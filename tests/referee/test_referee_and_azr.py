@@ -68,7 +68,7 @@ CASES = {
     "infinity in the input of a task": Case(
         "code_i", "def f(x): return x > 3", "float('inf')", "float('inf')", INVALID, True
     ),
-    "a list many times in an input, judged": Case(
+    "one list several times in an input, judged": Case(
         "code_i", "def f(x): return x[0] is x[1]", "[[]] * 2", "[[], []]", True, False
     ),
     "a set in another order": Case("code_i", "def f(x): return list(x)", "{8, 0}", "{0, 8}", True, False),
