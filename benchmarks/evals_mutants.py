@@ -22,7 +22,7 @@ from typing import Any
 
 from azr_population import versions
 from azr_population.evals.benchmarks import FunctionProblem, read_benchmark
-from azr_population.evals.grading.functions import FunctionJudge, References
+from azr_population.evals.grading.functions import FunctionJudge
 
 EQUIVALENT = {
     "Mbpp/62": "changes the assert on []: it raises either way",
@@ -152,7 +152,7 @@ def survivor(problem: FunctionProblem, source: str, judge: FunctionJudge) -> tup
 
 def measured(problems: list[FunctionProblem], processes: int) -> dict[str, Any]:
     """Counts of reasons, and the survivors with theirs."""
-    with FunctionJudge(References(workers=processes), processes) as judge:
+    with FunctionJudge(processes) as judge:
         canonical = judge.judge([(problem, problem.canonical) for problem in problems])
         changed = first_mutants(problems)
         verdicts = judge.judge([(problem, source) for problem, _, source in changed])

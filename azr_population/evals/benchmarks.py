@@ -49,10 +49,13 @@ class FunctionProblem:
     """Those that the + set adds."""
     atol: float = 0.0
     """How far floats may be off."""
-    check: str = ""
-    """A program that defines `check(candidate)`, from which `base_inputs` are recorded."""
     dataset: str = ""
     """evalplus's name of the benchmark, by which its special rules go: `humaneval`, `mbpp`."""
+
+    @property
+    def inputs(self) -> tuple[list[Any], list[Any]]:
+        """Base and plus."""
+        return self.base_inputs, self.plus_inputs
 
 
 Tests = tuple[tuple[str, str], ...]
@@ -267,18 +270,6 @@ def _evalplus(dataset: str, row: BenchmarkRow) -> FunctionProblem:
     )
 
 
-def _humaneval(row: BenchmarkRow) -> FunctionProblem:
-    return FunctionProblem(
-        id=row["task_id"],
-        prompt=row["prompt"],
-        entry_point=row["entry_point"],
-        canonical=row["prompt"] + row["canonical_solution"],
-        check=row["test"],
-        atol=1e-4 if row["entry_point"] == "find_zero" else 0.0,
-        dataset="humaneval",
-    )
-
-
 def _livecodebench(row: BenchmarkRow) -> ContestProblem:
     function = json.loads(row["metadata"]).get("func_name") or ""
     tests = partial(_contest_tests, row.path, row.offset)
@@ -404,12 +395,6 @@ _ALL = (
         "olympiadbench", "OlympiadBench",
         _math(lambda row: row["final_answer"][0].strip("$"), "question"), "Apache-2.0",
         "bb8c1e38a16ea9eacb77530315a674d883f267fbff79183effc53681b4fcc416", "Hothan/OlympiadBench",
-    ),
-    Benchmark(
-        "humaneval", "HumanEval", "extra",
-        ("humaneval/HumanEval.jsonl*", "HumanEval.jsonl*"), _humaneval, "evalplus",
-        "https://github.com/openai/human-eval, data/HumanEval.jsonl.gz", "MIT",
-        "1d49078ba3e2b196b9344535bef34a43021f038fad9561d6ee7c53450609a6a2", "6d43fb9", 768,
     ),
     Benchmark(
         "p3", "P3", "extra", ("p3/puzzles.json", "puzzles.json"),

@@ -23,7 +23,7 @@ from azr_population.evals.benchmarks import (
     read_benchmark,
 )
 from azr_population.evals.grading.contests import judge_contests
-from azr_population.evals.grading.functions import FunctionJudge, References
+from azr_population.evals.grading.functions import FunctionJudge
 from azr_population.evals.grading.mathematics import Workers, grade_answers
 from azr_population.evals.grading.sandbox import NO_ANSWER, PASSED, WRONG, EvalVerdict
 from azr_population.evals.prompts import find_template, sanitized
@@ -95,9 +95,8 @@ class Graders:
 
     @cached_property
     def functions(self) -> FunctionJudge:
-        """The judge of HumanEval's and MBPP's kind."""
-        references = References(None, self.processes)
-        return self._stack.enter_context(FunctionJudge(references, self.processes))
+        """The judge of HumanEval+ and MBPP+."""
+        return self._stack.enter_context(FunctionJudge(self.processes))
 
 
 def _verdict(answer: str, reason: str) -> EvalVerdict:

@@ -1,4 +1,4 @@
-"""Where what is right is kept for the tests of a session, and a run of three members."""
+"""A run of three members."""
 
 from __future__ import annotations
 
@@ -6,12 +6,6 @@ import json
 
 import pytest
 from made_up_problems import adapter
-
-
-@pytest.fixture(scope="session")
-def references(tmp_path_factory):
-    """A folder for what is right, shared by the tests."""
-    return tmp_path_factory.mktemp("references")
 
 
 @pytest.fixture

@@ -99,9 +99,13 @@ def test_a_damaged_line_is_named(tmp_path, line):
 def test_an_empty_file_a_torn_archive_and_a_repeated_id(tmp_path):
     (tmp_path / "gsm8k.jsonl").write_text("")
     packed = gzip.compress(b'{"task_id": "HumanEval/1"}\n' * 999)
-    (tmp_path / "HumanEval.jsonl.gz").write_bytes(packed[: len(packed) // 2])
+    (tmp_path / "HumanEvalPlus.jsonl.gz").write_bytes(packed[: len(packed) // 2])
     write_jsonl(tmp_path / "livecodebench/test.jsonl", [CONTEST_ROWS[0]] * 2)
-    for name, file in (("gsm8k", "gsm8k"), ("humaneval", "HumanEval"), ("livecodebench", "test")):
+    for name, file in (
+        ("gsm8k", "gsm8k"),
+        ("humaneval_plus", "HumanEvalPlus"),
+        ("livecodebench", "test"),
+    ):
         with pytest.raises(UserError, match=file):
             read(name, tmp_path)
 

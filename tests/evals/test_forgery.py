@@ -7,7 +7,7 @@ import itertools
 import pytest
 from test_functions import problem
 
-from azr_population.evals.grading.functions import FunctionJudge, References
+from azr_population.evals.grading.functions import FunctionJudge
 from azr_population.evals.grading.rules import SolutionOutput, first_wrong
 from azr_population.evals.grading.sandboxed import text_digest
 
@@ -44,11 +44,11 @@ WRITERS = [
 
 
 @pytest.mark.parametrize("kind", FLOATS)
-def test_nobody_passes_without_an_answer(references, kind):
+def test_nobody_passes_without_an_answer(kind):
     asked = FLOATS[kind]
     tries = [*TYPES, *EMPTY, *WRITERS]
     assert len(tries) >= 200
-    with FunctionJudge(References(references, 1), 1, least_seconds=0.5) as judge:
+    with FunctionJudge(1, min_seconds=0.5) as judge:
         *verdicts, right = judge.judge([(asked, source) for source in [*tries, asked.canonical]])
     assert right.passed
     assert not [source for source, v in zip(tries, verdicts, strict=True) if v.passed]
@@ -86,7 +86,6 @@ def test_a_value_is_the_same_however_it_is_told():
     text = repr(list(range(30)))
     whole, hashed = SolutionOutput("text", text), SolutionOutput("hash", text_digest(text))
     assert whole.same_text(hashed)
-    assert not hashed.same_text(SolutionOutput("huge", text_digest(text)))
     assert not hashed.same_text(SolutionOutput("hash", text_digest(text + " ")))
 
 
@@ -101,25 +100,20 @@ LONG = problem(
 
 
 @pytest.mark.parametrize("asked", [MANY, LONG], ids=["many", "long"])
-def test_outputs_that_are_many_and_long_keep_the_tolerance(references, asked):
+def test_outputs_that_are_many_and_long_keep_the_tolerance(asked):
     off = asked.canonical.replace("return [", "return [1e-8 + ")
     late = asked.canonical.replace("):\n", "):\n    last = {}\n", 1)
     late = late.replace("return [", f"return [({asked.plus_inputs[-1][0]} == ARG) * 1e-2 + ")
     late = late.replace("ARG", "seed" if asked is MANY else "n")
-    with FunctionJudge(References(references, 1), 1) as judge:
+    with FunctionJudge(1) as judge:
         verdicts = judge.judge([(asked, source) for source in (asked.canonical, off, late)])
     assert [v.passed for v in verdicts] == [True, True, False]
     assert verdicts[2].detail == f"plus input {len(asked.plus_inputs) - 1}"
 
 
-def test_what_is_right_is_told_whole(references):
-    found = References(references, 1).of([MANY])[MANY.id]
-    assert {output.kind for output in found.outputs[0] + found.outputs[1]} == {"text"}
-
-
-def test_random_numbers_that_nothing_compresses_still_cross(references):
+def test_random_numbers_that_nothing_compresses_still_cross():
     source = "import random\n\ndef f(n):\n    return random.Random(n).randbytes(300).hex()"
     asked = problem(source, [[0]], [[n] for n in range(400)])
-    with FunctionJudge(References(references, 1), 1) as judge:
+    with FunctionJudge(1) as judge:
         verdicts = judge.judge([(asked, asked.canonical), (asked, "def f(n):\n    return ''")])
     assert [v.passed for v in verdicts] == [True, False]

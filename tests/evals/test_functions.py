@@ -6,7 +6,7 @@ import pytest
 from refusals import refuses
 
 from azr_population.evals.benchmarks import FunctionProblem
-from azr_population.evals.grading.functions import FunctionJudge, References
+from azr_population.evals.grading.functions import FunctionJudge
 
 SECRET = "xylophone-4711"
 
@@ -24,8 +24,8 @@ WORD = problem(f"def f(x):\n    return {SECRET!r} * x\n", [[1]], [[2], [3]])
 
 
 @pytest.fixture(scope="module")
-def judge(references):
-    with FunctionJudge(References(references, workers=1), workers=1, least_seconds=0.5) as made:
+def judge():
+    with FunctionJudge(workers=1, min_seconds=0.5) as made:
         yield lambda asked, *solutions: made.judge([(asked, solution) for solution in solutions])
 
 
@@ -118,49 +118,22 @@ def test_base_is_told_apart_where_plus_does_not_end(judge):
     assert reasons(judge(DOUBLE, "while True: pass")) == [(False, False, "timeout")]
 
 
-def test_inputs_are_recorded_from_a_test_program(judge, references):
-    check = (
-        "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate([1]) == [1, 1]\n"
-    )
-    asked = problem("def f(x):\n    return x * 2", [], check=check)
-    found = References(references, 1).of([asked])[asked.id]
-    assert found.inputs[0] == [[2], [[1]]]
-    assert [v.passed for v in judge(asked, "def f(x): return x + x", "def f(x): return 4")] == [
-        True,
-        False,
-    ]
-
-
-def test_what_is_right_is_computed_once_and_a_damaged_file_again(tmp_path, monkeypatch):
-    first = References(tmp_path, 1).of([DOUBLE])[DOUBLE.id]
-    (file,) = tmp_path.glob("*.json")
-    monkeypatch.setattr(References, "_computed", lambda self, problems: iter(()))
-    assert References(tmp_path, 1).of([DOUBLE])[DOUBLE.id] == first
-    monkeypatch.undo()
-    file.write_text("{half a fi")
-    assert References(tmp_path, 1).of([DOUBLE])[DOUBLE.id].outputs == first.outputs
-
-
 @pytest.mark.slow
-def test_a_slow_canonical_solution_gives_solutions_its_time(tmp_path, monkeypatch):
+def test_a_slow_canonical_solution_gives_solutions_its_time(monkeypatch):
     """The sandbox has no true clock, so its time is known by the limit that was enough."""
-    slow_judge = "azr_population.evals.grading.functions._SECONDS"
-    monkeypatch.setattr(slow_judge, (1.0, 16.0))
+    limits = "azr_population.evals.grading.functions.CANONICAL_SECONDS"
     slow = problem("def f(x):\n    return sum(i * i for i in range(40_000_000)) + x", [[1]])
-    references = References(tmp_path, 1)
-    assert references.of([DOUBLE, slow])[slow.id].seconds == 16.0
-    quick = problem("def f(x):\n    return x", [[1]])
-    assert references.of([quick])[quick.id].seconds == 1.0
-    with FunctionJudge(references, 1, least_seconds=1.0) as judge:
+    monkeypatch.setattr(limits, (1.0, 16.0))
+    with FunctionJudge(1, min_seconds=1.0) as judge:
         assert [v.passed for v in judge.judge([(slow, slow.canonical)])] == [True]
-    monkeypatch.setattr("azr_population.evals.grading.functions._SECONDS", (1.0,))
-    with refuses("own/f"):
-        References(tmp_path / "other", 1).of([slow])
+    monkeypatch.setattr(limits, (1.0,))
+    with FunctionJudge(1) as judge, refuses("own/f"):
+        judge.judge([(slow, slow.canonical)])
 
 
-def test_a_canonical_solution_that_fails_is_an_error(tmp_path):
+def test_a_canonical_solution_that_fails_is_an_error(judge):
     with refuses("own/f"):
-        References(tmp_path, 1).of([problem("def f(x):\n    return 1 / x", [[0]])])
+        judge(problem("def f(x):\n    return 1 / x", [[0]]), "def f(x): pass")
 
 
 HOSTILE = {
@@ -193,12 +166,6 @@ def f(x):
         return open('/proc/self/mem', 'rb').read(1)
     except BaseException as error:
         return 'no memory'
-""",
-    "reads the references": """
-import os, pathlib
-def f(x):
-    found = [p.read_text() for p in pathlib.Path.home().rglob('*.json')]
-    return found[0] if found else 'no files'
 """,
     "leaves early": "import os\nos._exit(0)\ndef f(x): return None",
     "leaves by exception": "raise SystemExit(0)",
@@ -260,13 +227,13 @@ def f(x):
 
 
 @pytest.mark.slow
-def test_no_hostile_program_passes_and_none_escapes(references):
+def test_no_hostile_program_passes_and_none_escapes():
     from pathlib import Path
 
     marker = Path("/tmp/azr_population_was_here")
     marker.unlink(missing_ok=True)
     asked = [(WORD, source) for source in [*HOSTILE.values(), WORD.canonical]]
-    with FunctionJudge(References(references, workers=2), 2, least_seconds=1.0) as judge:
+    with FunctionJudge(2, min_seconds=1.0) as judge:
         *verdicts, right = judge.judge(asked)
     passed = {name: v for name, v in zip(HOSTILE, verdicts, strict=True) if v.passed}
     assert not passed

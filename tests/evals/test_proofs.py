@@ -11,7 +11,7 @@ import pytest
 from test_functions import HOSTILE
 
 from azr_population.evals.benchmarks import BENCHMARKS, locate, read_benchmark
-from azr_population.evals.grading.functions import FunctionJudge, References
+from azr_population.evals.grading.functions import FunctionJudge
 
 needs.module("evalplus", "-e '.[eval]'")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -32,20 +32,19 @@ def test_canonical_solutions_pass_and_mutants_fail_or_are_explained():
     assert Counter(one["kind"] for one in found["survivors"])["not tested"] <= 4
 
 
-@pytest.mark.parametrize(("name", "size"), [("humaneval", 164), ("mbpp_plus", 378)])
-def test_canonical_solutions_pass_and_spoilt_ones_do_not(name, size):
-    asked = problems(name)
+def test_spoilt_solutions_do_not_pass():
+    asked = problems("mbpp_plus")
     right = [(problem, problem.canonical) for problem in asked]
     spoilt = [
         (problem, f"{source}\n{problem.entry_point} = lambda *given: 271828182.5")
         for problem, source in right
         # evalplus lets anything pass that is something, for a few problems.
-        if not (name == "mbpp_plus" and problem.id in ("Mbpp/737", "Mbpp/787", "Mbpp/794"))
+        if problem.id not in ("Mbpp/737", "Mbpp/787", "Mbpp/794")
     ]
-    with FunctionJudge(References(workers=2), 2) as judge:
+    with FunctionJudge(2) as judge:
         verdicts = judge.judge(right + spoilt)
-    assert sum(v.passed for v in verdicts[:size]) == size == len(asked)
-    wrong = [p.id for (p, _), v in zip(spoilt, verdicts[size:], strict=True) if v.passed]
+    assert sum(v.passed for v in verdicts[: len(asked)]) == len(asked) == 378
+    wrong = [p.id for (p, _), v in zip(spoilt, verdicts[len(asked) :], strict=True) if v.passed]
     assert not wrong
 
 
@@ -57,7 +56,7 @@ def test_hostile_completions_of_mbpp_do_not_pass():
         for problem in asked
         for kind, source in HOSTILE.items()
     ]
-    with FunctionJudge(References(workers=2), 2) as judge:
+    with FunctionJudge(2) as judge:
         verdicts = judge.judge([(problem, source) for problem, _, source in tries])
     passed = [(p.id, kind) for (p, kind, _), v in zip(tries, verdicts, strict=True) if v.passed]
     assert not passed

@@ -48,8 +48,8 @@ def test_a_grader_that_works_is_silent(graders, data, name, prompt):
         ("gsm8k", scorers, "grade_answers", lambda asked, _: [PASSES] * len(asked)),
         ("humaneval_plus", functions, "_verdict", lambda *given: FAILS),
         ("humaneval_plus", functions, "_verdict", lambda *given: PASSES),
-        ("livecodebench", contests, "_same_lines", lambda *given: False),
-        ("livecodebench", contests, "_same_lines", lambda *given: True),
+        ("livecodebench", contests, "_is_right", lambda *given: False),
+        ("livecodebench", contests, "_is_right", lambda *given: True),
     ],
 )
 def test_a_grader_that_says_the_same_of_all_is_refused(

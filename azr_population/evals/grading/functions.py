@@ -1,22 +1,13 @@
-"""Judges solutions of HumanEval and MBPP problems by evalplus's rules, in the referee's sandbox.
+"""Judges solutions of HumanEval+ and MBPP+ problems by evalplus's rules, in the referee's sandbox.
 
-What is right is computed there too, and kept on disk. A file is named by the hash of all that it
-depends on, so a changed benchmark, Python or rule never meets an old answer. No sandbox can read
-it: programs there cannot open files.
+The expected outputs are computed there too, from the canonical solutions.
 """
 
-import hashlib
-import json
 import marshal
-import math
-import os
-import platform
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 from azr_population.errors import UserError
 from azr_population.evals.benchmarks import FunctionProblem
@@ -28,166 +19,55 @@ from azr_population.evals.grading.rules import (
     outputs_and_error,
 )
 from azr_population.evals.grading.sandbox import PASSED, WRONG, EvalVerdict
-from azr_population.evals.grading.sandboxed import digest_of
-from azr_population.files import write_atomically, writing
 from azr_population.referee import Reason
 from azr_population.referee.jobs import CallOutcome
-from azr_population.referee.sandbox import literal
 
-_SECONDS = (0.25, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-"""Of processor time that a canonical solution is given for all inputs, the first that is enough.
-The sandbox shows programs no true clock, so this is how it is known what one takes."""
-SHORTEST = _SECONDS[0]
-LEAST_SECONDS = 4.0
+CANONICAL_SECONDS = (0.25, 1.0, 4.0, 16.0, 64.0)
+"""CPU seconds that a canonical solution gets for all inputs: the first limit that is enough. The
+sandbox shows programs no true clock, so this is how their time is known."""
+MIN_SECONDS = 4.0
 INPUTS = 4.0
 TIME_FACTOR = 4.0
-"""Processor time that a solution has for the base inputs, and again for the plus inputs: the least,
-of which one input may take a part (`LEAST_SECONDS / INPUTS`); or, where `SHORTEST` was not enough
-for the canonical one, the factor on what was, for one input or all. evalplus gives each input 1
-second by the wall, or 4 times what the canonical one took, and 60 to all."""
+"""A solution has `MIN_SECONDS` of CPU time for the base inputs, again for the plus inputs, and
+`MIN_SECONDS / INPUTS` for one input. Where the canonical solution needs more than the first of
+`CANONICAL_SECONDS`, it has `TIME_FACTOR` times that limit, for one input or all. evalplus gives an
+input 1 second of wall-clock time, or 4 times what the canonical solution took, and 60 to all."""
 Limits = tuple[float, float]
-"""Seconds for all inputs, and for one; 0: no limit of its own."""
+"""Seconds for all inputs, and for one; 0: no limit for one."""
 Solution = tuple[FunctionProblem, str]
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What the canonical solution of a problem returns."""
+    """What the canonical solution of a problem returns for the base and the plus inputs."""
 
-    inputs: tuple[list[Any], list[Any]]
-    """Base and plus."""
     outputs: tuple[list[SolutionOutput], list[SolutionOutput]]
     seconds: float
-    """Of processor time that were enough for it, and half of it was not; at least `SHORTEST`."""
-
-
-class References:
-    """The references of problems, computed once."""
-
-    def __init__(self, folder: Path | None = None, workers: int = 0) -> None:
-        """`folder`: default `azr_population/references` in the user's cache."""
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        self.folder = folder or cache / "azr_population" / "references"
-        self.workers = workers
-        self._cached: dict[int, tuple[FunctionProblem, Reference]] = {}
-        """By identity: hashing a problem takes a while."""
-
-    def of(self, problems: Sequence[FunctionProblem]) -> dict[str, Reference]:
-        """By the problems' ids. Raises UserError for a problem whose canonical solution does not do
-        its work."""
-        missing = []
-        for problem in {id(problem): problem for problem in problems}.values():
-            if id(problem) not in self._cached:
-                stored = self._read(problem)
-                if stored:
-                    self._cached[id(problem)] = problem, stored
-                else:
-                    missing.append(problem)
-        for problem, reference in self._computed(missing):
-            self._write(problem, reference)
-            self._cached[id(problem)] = problem, reference
-        return {problem.id: self._cached[id(problem)][1] for problem in problems}
-
-    def _computed(
-        self, problems: Sequence[FunctionProblem]
-    ) -> Iterator[tuple[FunctionProblem, Reference]]:
-        waiting = list(zip(problems, self._inputs(problems), strict=True))
-        for seconds in _SECONDS:
-            if not waiting:
-                return
-            calls = (
-                _call(problem, problem.canonical, inputs[plus])
-                for problem, inputs in waiting
-                for plus in (False, True)
-            )
-            slow = []
-            with sandbox.open_referee(seconds, self.workers) as referee:
-                outcomes = sandbox.run(referee, calls)
-                for (problem, inputs), both in zip(
-                    waiting, zip(outcomes, outcomes, strict=True), strict=True
-                ):
-                    if Reason.TIMEOUT in [outcome.reason for outcome in both]:
-                        slow.append((problem, inputs))
-                        continue
-                    base, plus = (
-                        _outputs(problem, len(given), outcome)
-                        for given, outcome in zip(inputs, both, strict=True)
-                    )
-                    yield problem, Reference(inputs, (base, plus), seconds)
-            waiting = slow
-        if waiting:
-            raise _broken(waiting[0][0], f"it takes more than {_SECONDS[-1]:g} seconds")
-
-    def _inputs(self, problems: Sequence[FunctionProblem]) -> list[tuple[list[Any], list[Any]]]:
-        """Base and plus inputs; base inputs that only a test program has are recorded."""
-        bare = [problem for problem in problems if not problem.base_inputs]
-        recorded: dict[str, list[Any]] = {}
-        if bare:
-            with sandbox.open_referee(_SECONDS[-1], self.workers) as referee:
-                calls = [f"recorded({p.check!r}, {p.entry_point!r}, {p.canonical!r})" for p in bare]
-                for problem, outcome in zip(bare, sandbox.run(referee, calls), strict=True):
-                    if outcome.reason is not Reason.OK:
-                        raise _broken(problem, f"{outcome.reason} {outcome.text}")
-                    recorded[problem.id] = list(map(literal.parse, json.loads(outcome.text)))
-        return [(recorded.get(p.id, p.base_inputs), p.plus_inputs) for p in problems]
-
-    def _read(self, problem: FunctionProblem) -> Reference | None:
-        try:
-            stored = json.loads(self._path(problem).read_text(encoding="utf-8"))
-            base = problem.base_inputs or list(map(literal.parse, stored["recorded"]))
-            outputs = [
-                [SolutionOutput(**line) for line in stored[part]] for part in ("base", "plus")
-            ]
-            return Reference(
-                (base, problem.plus_inputs), (outputs[0], outputs[1]), stored["seconds"]
-            )
-        except (OSError, ValueError, KeyError, TypeError):
-            return None  # not there, or half a file of another program: computed again
-
-    def _write(self, problem: FunctionProblem, reference: Reference) -> None:
-        base, plus = ([asdict(output) for output in part] for part in reference.outputs)
-        recorded = [] if problem.base_inputs else list(map(repr, reference.inputs[0]))
-        stored = {"recorded": recorded, "base": base, "plus": plus, "seconds": reference.seconds}
-        with writing(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path(problem), json.dumps(stored))
-
-    def _path(self, problem: FunctionProblem) -> Path:
-        content = [
-            problem.canonical,
-            problem.entry_point,
-            problem.check,
-            digest_of([problem.base_inputs, problem.plus_inputs]).hex(),  # sets in any order
-            sandbox.source(),
-            platform.python_version(),
-        ]
-        digest = hashlib.sha256("\0".join(content).encode("utf-8", "backslashreplace"))
-        return self.folder / f"{digest.hexdigest()[:32]}.json"
+    """The first of `CANONICAL_SECONDS` that is enough."""
 
 
 class FunctionJudge(AbstractContextManager["FunctionJudge"]):
-    """Judges solutions, knowing what is right from the canonical ones; a context manager."""
+    """Judges solutions by the outputs of canonical ones; a context manager."""
 
-    def __init__(
-        self, references: References, workers: int = 0, least_seconds: float = LEAST_SECONDS
-    ) -> None:
-        self.references = references
+    def __init__(self, workers: int = 0, min_seconds: float = MIN_SECONDS) -> None:
         self.workers = workers
-        self.least_seconds = least_seconds
+        self.min_seconds = min_seconds
         self._stack = ExitStack()
         self._referees: dict[tuple[Limits, bool], sandbox.Referee] = {}
+        self._references: dict[int, tuple[FunctionProblem, Reference]] = {}
+        """By identity: hashing a problem takes a while."""
 
     def __exit__(self, *exception: object) -> None:
         self._referees.clear()
         self._stack.close()
 
     def judge(self, solutions: Sequence[Solution]) -> list[EvalVerdict]:
-        """Verdicts in order.
+        """Verdicts in order. Raises UserError for a problem whose canonical solution fails.
 
         Base inputs come first, where most wrong solutions fail; what passes them is run on the
         plus inputs, in a process of its own, as evalplus does.
         """
-        references = self.references.of([problem for problem, _ in solutions])
+        references = self._references_of([problem for problem, _ in solutions])
         verdicts = {
             number: EvalVerdict(False, why, base_passed=False)
             for number, (_, solution) in enumerate(solutions)
@@ -195,19 +75,25 @@ class FunctionJudge(AbstractContextManager["FunctionJudge"]):
         }
         for plus in (False, True):
             groups: dict[tuple[Limits, bool], list[int]] = defaultdict(list)
-            for number, (problem, solution) in enumerate(solutions):
+            for number, (_, solution) in enumerate(solutions):
                 if number not in verdicts:
-                    limits = self._limits(references[problem.id])
+                    limits = self._limits(references[number])
                     groups[limits, "numpy" in solution].append(number)
             for (limits, numpy), numbers in sorted(groups.items()):
-                asked = [(solutions[n], references[solutions[n][0].id]) for n in numbers]
-                calls = (_call(*solution, reference.inputs[plus]) for solution, reference in asked)
+                calls = (_call(*solutions[number], plus) for number in numbers)
                 outcomes = sandbox.run(self._referee(limits, numpy), calls)
-                for number, about, outcome in zip(numbers, asked, outcomes, strict=True):
-                    verdict = _verdict(*about, plus, outcome)
-                    if plus or not verdict.passed or not about[0][0].plus_inputs:
+                for number, outcome in zip(numbers, outcomes, strict=True):
+                    verdict = _verdict(solutions[number], references[number], plus, outcome)
+                    if plus or not verdict.passed or not solutions[number][0].plus_inputs:
                         verdicts[number] = verdict
         return [verdicts[number] for number in range(len(solutions))]
+
+    def _references_of(self, problems: Sequence[FunctionProblem]) -> list[Reference]:
+        """In order; canonical solutions are run when their problem is first asked."""
+        new = {id(p): p for p in problems if id(p) not in self._references}
+        for problem, reference in _references(list(new.values()), self.workers):
+            self._references[id(problem)] = problem, reference
+        return [self._references[id(problem)][1] for problem in problems]
 
     def _referee(self, limits: Limits, numpy: bool) -> sandbox.Referee:
         """Opened when it is first needed, and kept: workers take a while to start."""
@@ -220,11 +106,31 @@ class FunctionJudge(AbstractContextManager["FunctionJudge"]):
         return self._referees[key]
 
     def _limits(self, reference: Reference) -> Limits:
-        """Up to a power of two where the canonical solution is slow, so that referees are few."""
-        least = self.least_seconds
-        if reference.seconds <= SHORTEST:
-            return least, least / INPUTS
-        return float(2 ** math.ceil(math.log2(max(least, TIME_FACTOR * reference.seconds)))), 0.0
+        if reference.seconds == CANONICAL_SECONDS[0]:
+            return self.min_seconds, self.min_seconds / INPUTS
+        return max(self.min_seconds, TIME_FACTOR * reference.seconds), 0.0
+
+
+def _references(
+    problems: Sequence[FunctionProblem], workers: int
+) -> Iterator[tuple[FunctionProblem, Reference]]:
+    for seconds in CANONICAL_SECONDS:
+        if not problems:
+            return
+        calls = (_call(p, p.canonical, plus) for p in problems for plus in (False, True))
+        slow = []
+        with sandbox.open_referee(seconds, workers) as referee:
+            outcomes = sandbox.run(referee, calls)
+            for problem, both in zip(problems, zip(outcomes, outcomes, strict=True), strict=True):
+                if Reason.TIMEOUT in [outcome.reason for outcome in both]:
+                    slow.append(problem)
+                else:
+                    base, plus = both
+                    outputs = _outputs(problem, False, base), _outputs(problem, True, plus)
+                    yield problem, Reference(outputs, seconds)
+        problems = slow
+    if problems:
+        raise _broken(problems[0], f"it takes more than {CANONICAL_SECONDS[-1]:g} seconds")
 
 
 def _verdict(
@@ -237,7 +143,7 @@ def _verdict(
         outputs, error = outputs_and_error(outcome.text)
     except MalformedOutput as malformed:
         return EvalVerdict(False, str(Reason.TAMPERED), str(malformed), program, plus)
-    wrong = first_wrong(problem, reference.inputs[plus], outputs, reference.outputs[plus])
+    wrong = first_wrong(problem, problem.inputs[plus], outputs, reference.outputs[plus])
     if wrong is None:
         return EvalVerdict(True, PASSED, "", program, True)
     if wrong >= len(outputs):
@@ -245,16 +151,16 @@ def _verdict(
     return EvalVerdict(False, WRONG, f"{'plus' if plus else 'base'} input {wrong}", program, plus)
 
 
-def _call(problem: FunctionProblem, solution: str, inputs: list[Any]) -> str:
-    packed = marshal.dumps(inputs)
+def _call(problem: FunctionProblem, solution: str, plus: bool) -> str:
+    packed = marshal.dumps(problem.inputs[plus])
     return f"call_all({solution!r}, {problem.entry_point!r}, {packed!r}, time_part)"
 
 
-def _outputs(problem: FunctionProblem, number: int, outcome: CallOutcome) -> list[SolutionOutput]:
+def _outputs(problem: FunctionProblem, plus: bool, outcome: CallOutcome) -> list[SolutionOutput]:
     if outcome.reason is not Reason.OK:
         raise _broken(problem, f"{outcome.reason} {outcome.text}")
     outputs, error = outputs_and_error(outcome.text)
-    if error or len(outputs) != number:
+    if error or len(outputs) != len(problem.inputs[plus]):
         raise _broken(problem, error)
     return outputs
 

@@ -12,7 +12,6 @@ import collections.abc
 import contextlib
 import hashlib
 import io
-import itertools
 import json
 import marshal
 import sys
@@ -26,19 +25,12 @@ LONGEST = 50_000
 """Characters of a value's text; longer ones are hashed."""
 HASHED = 40
 """Characters of a text from which on a hash in its place saves room."""
-HUGE = 1_000_000
-"""Characters from which on a value's text is not even made."""
 DEEPEST = 60
-HEX_FROM = 10**1000
-SCALARS = {int, float, bool, str, bytes, type(None)}
+EXACT = {int, bool, str, bytes, type(None)}
+"""Types whose `repr` is their literal."""
 Line = list[str]
-"""What leaves of a value: its `text`; the `hash` of one that is too long; of a value whose text
-would be `huge` a hash too; or nothing (`opaque`). Then the text or hash. The type is left out: a
-solution could forge it, and it shows in the text."""
-
-
-class TooLong(Exception):
-    """The text of a value would be longer than `HUGE`."""
+"""What leaves of a value: `text` and the text, `hash` and the hash of a text that is too long, or
+`opaque` and nothing. The type is left out: a solution could forge it, and it shows in the text."""
 
 
 class Opaque(Exception):
@@ -48,12 +40,9 @@ class Opaque(Exception):
 def line_of(value: Any) -> Line:
     """What leaves of a value."""
     try:
-        text = written(value)
-    except TooLong:
-        return ["huge", digest_of(value).hex()[:24]]
+        return shortened(["text", written(value)], LONGEST)
     except Exception:
         return ["opaque", ""]
-    return shortened(["text", text], LONGEST)
 
 
 def shortened(line: Line, longest: int) -> Line:
@@ -65,7 +54,7 @@ def shortened(line: Line, longest: int) -> Line:
 def record(lines: list[Line], error: str) -> str:
     """Outputs, and what was raised, as JSON, compressed, in characters that anything can carry;
     texts are hashed where all of them are too many."""
-    for longest in (HUGE, HASHED):
+    for longest in (LONGEST, HASHED):
         content = {"lines": [shortened(line, longest) for line in lines], "error": error}
         raw = json.dumps(content, separators=(",", ":")).encode("utf-8", "backslashreplace")
         packed = base64.b64encode(zlib.compress(raw, 1)).decode()
@@ -79,52 +68,34 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:24]
 
 
-def written(value: Any, room: list[int] | None = None, depth: int = 0) -> str:
-    """The value as a literal. Equal values have equal texts, but for numbers of other types.
-
-    `room[0]` is how many characters are left.
-    """
-    room = [HUGE] if room is None else room
+def written(value: Any, depth: int = 0) -> str:
+    """The value as a literal. Equal values have equal texts, except numbers of different types."""
     if depth > DEEPEST:
         raise Opaque
     value = plain(value)
     kind = type(value)
+    if kind in (list, tuple) and set(map(type, value)) <= EXACT:
+        return repr(value)  # the same text, faster
     if isinstance(value, (list, tuple, dict, set, frozenset, collections.abc.KeysView)):
-        room[0] -= 2 + 2 * len(value)
-        if room[0] < 0:
-            raise TooLong
-        return container(value, room, depth + 1)
-    if kind is str or kind is bytes:
-        if len(value) > room[0]:
-            raise TooLong
-        text = repr(value)
-    elif kind is int:
-        text = repr(value) if -HEX_FROM < value < HEX_FROM else hex(value)
-    elif value is None or kind is bool:
-        text = repr(value)
-    elif kind is float or kind is complex:
+        return container(value, depth + 1)
+    if kind in EXACT:
+        return repr(value)
+    if kind is float or kind is complex:
         if value != value or (kind is complex and "inf" in repr(value)):
             raise Opaque
-        text = repr(value).replace("inf", "1e999")
-    else:
-        text = "~" + repr(value)
-        if " at 0x" in text:
-            raise Opaque
-    room[0] -= len(text)
-    if room[0] < 0:
-        raise TooLong
+        return repr(value).replace("inf", "1e999")
+    text = "~" + repr(value)
+    if " at 0x" in text:
+        raise Opaque
     return text
 
 
-def container(value: Any, room: list[int], depth: int) -> str:
+def container(value: Any, depth: int) -> str:
     """`written`, for what holds values; dicts and sets come sorted by text."""
     if isinstance(value, dict):
-        pairs = [
-            f"{written(key, room, depth)}: {written(item, room, depth)}"
-            for key, item in value.items()
-        ]
+        pairs = [f"{written(key, depth)}: {written(item, depth)}" for key, item in value.items()]
         return "{" + ", ".join(sorted(pairs)) + "}"
-    items = [written(item, room, depth) for item in value]
+    items = [written(item, depth) for item in value]
     if isinstance(value, list):
         return "[" + ", ".join(items) + "]"
     if isinstance(value, tuple):
@@ -135,7 +106,7 @@ def container(value: Any, room: list[int], depth: int) -> str:
 def plain(value: Any) -> Any:
     """The builtin number or text that equals one of a subclass, of numpy or of decimal."""
     kind = type(value)
-    if kind in SCALARS or kind is list or kind is tuple:
+    if kind in EXACT or kind in (float, list, tuple):
         return value
     for scalar in (int, float, complex, str, bytes):
         if isinstance(value, scalar):
@@ -148,31 +119,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def digest_of(value: Any) -> bytes:
-    """The hash of a value too large to be written; alike for equal values of equal types."""
-    if type(value) in (list, tuple):
-        whole = hashlib.sha256(f"{type(value).__name__}{len(value)}".encode())
-        for start in range(0, len(value), 10_000):
-            whole.update(chunk_digest(value[start : start + 10_000]))
-        return whole.digest()
-    if isinstance(value, (set, frozenset)):
-        return hashlib.sha256(b"set" + b"".join(sorted(map(digest_of, value)))).digest()
-    if isinstance(value, dict):
-        pairs = sorted(digest_of(key) + digest_of(item) for key, item in value.items())
-        return hashlib.sha256(b"dict" + b"".join(pairs)).digest()
-    return hashlib.sha256(marshal.dumps(value, 0)).digest()
-
-
-def chunk_digest(items: Any) -> bytes:
-    """Of a part of a list: at once where it holds scalars, or lists and tuples of scalars."""
-    kinds = set(map(type, items))
-    if kinds <= {list, tuple}:
-        kinds = set(map(type, itertools.chain.from_iterable(items)))
-    if kinds <= SCALARS:
-        return hashlib.sha256(marshal.dumps(items, 0)).digest()
-    return hashlib.sha256(b"".join(map(digest_of, items))).digest()
-
-
 def described(error: BaseException) -> str:
     """A raised exception as a short text."""
     try:
@@ -181,21 +127,18 @@ def described(error: BaseException) -> str:
         return "an exception"
 
 
-def call_all(
-    solution: str, entry_point: str, inputs: bytes, time_part: Callable[[bool], None]
+def outputs_of(
+    start: Callable[[], Callable[[Any], Any]], inputs: Any, time_part: Callable[[bool], None]
 ) -> str:
-    """The `record` of a solution's function on argument lists (marshalled), up to the first that
-    raises. `time_part` notes when the time of an input begins and ends."""
-    sys.set_int_max_str_digits(0)
+    """The `record` of the outputs for these inputs, up to the first that raises, of the function
+    that `start` returns. `time_part` notes when the time of an input begins and ends."""
     lines: list[Line] = []
     error = ""
     try:
-        scope: dict[str, Any] = {}
-        exec(compile(solution, "<solution>", "exec", dont_inherit=True), scope)
-        function = scope[entry_point]
-        for arguments in marshal.loads(inputs):
+        run = start()
+        for given in inputs:
             time_part(True)
-            value = function(*arguments)
+            value = run(given)
             time_part(False)
             lines.append(line_of(value))
     except BaseException as raised:
@@ -204,19 +147,19 @@ def call_all(
     return record(lines, error)
 
 
-def recorded(check: str, entry_point: str, canonical: str) -> str:
-    """The argument lists with which `check(candidate)` calls its candidate, each as a literal."""
-    scope: dict[str, Any] = {}
-    exec(compile(canonical, "<canonical>", "exec", dont_inherit=True), scope)
-    exec(compile(check, "<check>", "exec", dont_inherit=True), scope)
-    function, seen = scope[entry_point], []
+def call_all(
+    solution: str, entry_point: str, inputs: bytes, time_part: Callable[[bool], None]
+) -> str:
+    """The `record` of a solution's function on argument lists (marshalled)."""
+    sys.set_int_max_str_digits(0)
 
-    def candidate(*arguments: Any) -> Any:
-        seen.append(repr(list(arguments)))
-        return function(*arguments)
+    def start() -> Callable[[Any], Any]:
+        scope: dict[str, Any] = {}
+        exec(compile(solution, "<solution>", "exec", dont_inherit=True), scope)
+        function = scope[entry_point]
+        return lambda arguments: function(*arguments)
 
-    scope["check"](candidate)
-    return json.dumps(seen)
+    return outputs_of(start, marshal.loads(inputs), time_part)
 
 
 MODULES = (
@@ -229,45 +172,42 @@ PRELUDE = "".join(f"from {name} import *\n" for name in MODULES) + "".join(
 """What LiveCodeBench puts before a solution: the names of these modules, then the modules."""
 
 
-def run_tests(solution: str, function: str, tests: list[str]) -> str:
-    """The `record` of what a solution returns or prints for each of the tests, up to the first that
-    raises. With a `function` a test is its arguments, a JSON value a line; without, it is typed."""
-    lines: list[Line] = []
-    error = ""
-    try:
-        run = method_of(solution, function) if function else script_of(solution)
-        for typed in tests:
-            lines.append(run(typed))
-    except BaseException as raised:
-        error = described(raised)
-    return record(lines, error)
+def run_tests(
+    solution: str, function: str, tests: list[str], time_part: Callable[[bool], None]
+) -> str:
+    """The `record` of what a solution returns or prints for each of the tests. With a `function` a
+    test is its arguments, a JSON value a line; without, it is standard input."""
+
+    def start() -> Callable[[Any], Any]:
+        return method_of(solution, function) if function else script_of(solution)
+
+    return outputs_of(start, tests, time_part)
 
 
-def method_of(solution: str, function: str) -> Callable[[str], Line]:
+def method_of(solution: str, function: str) -> Callable[[str], Any]:
     """Calls the solution's method; a tuple counts as a list."""
     scope = started(ast.parse(solution))
     owner = scope["Solution"]() if "class Solution" in solution else None
     method = getattr(owner, function) if owner else scope[function]
 
-    def run(typed: str) -> Line:
+    def run(typed: str) -> Any:
         value = method(*[json.loads(line) for line in typed.split("\n")])
-        return line_of(list(value) if isinstance(value, tuple) else value)
+        return list(value) if isinstance(value, tuple) else value
 
     return run
 
 
-def script_of(solution: str) -> Callable[[str], Line]:
-    """Runs the solution as a script and takes what it prints."""
+def script_of(solution: str) -> Callable[[str], str]:
+    """Runs the solution as a script and returns what it prints."""
     main = started(as_function(solution))["wrapped_function"]
 
-    def run(typed: str) -> Line:
+    def run(typed: str) -> str:
         sys.stdin = io.TextIOWrapper(io.BytesIO(typed.encode()))
         sys.stdout = stdout = io.TextIOWrapper(io.BytesIO(), write_through=True)
         with contextlib.suppress(SystemExit):
             main()
         stdout.flush()
-        printed = stdout.buffer.getvalue()
-        return ["text", "\n".join(stripped_lines(printed.decode("utf-8", "replace")))]
+        return stripped_lines(stdout.buffer.getvalue().decode("utf-8", "replace"))
 
     return run
 
@@ -296,6 +236,6 @@ def as_function(solution: str) -> ast.Module:
     return tree
 
 
-def stripped_lines(text: str) -> list[str]:
-    """The lines that count: blanks at their ends and around the whole do not."""
-    return [line.strip() for line in text.strip().split("\n")]
+def stripped_lines(text: str) -> str:
+    """What of printed lines counts: blanks at their ends and around the whole do not."""
+    return "\n".join(line.strip() for line in text.strip().split("\n"))
