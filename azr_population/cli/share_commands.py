@@ -16,7 +16,7 @@ from azr_population.errors import UserError
     "--to",
     "format",
     required=True,
-    type=click.Choice(["csv", "jsonl", "latex", "parquet", "verifiers"]),
+    type=click.Choice(["csv", "jsonl", "parquet", "verifiers"]),
     help="the format",
 )
 @click.option("--out", required=True, type=FILE, metavar="FOLDER", help="a new folder")
@@ -27,7 +27,6 @@ def export(path: str, format: str, out: Path) -> None:
       azr-population export runs/mine --to jsonl --out tasks       tasks.jsonl and a card
       azr-population export runs/mine --to parquet --out tasks     tasks and metrics, a card
       azr-population export runs/mine --to csv --out tables        metrics.csv: step, name, value
-      azr-population export runs/mine --to latex --out tables      metrics.tex: the last step
       azr-population export runs/mine --to verifiers --out envs/mine    a taskset of verifiers
     """
     from azr_population.sharing.export import export

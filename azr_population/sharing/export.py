@@ -4,6 +4,7 @@ import json
 import keyword
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,29 +14,25 @@ from azr_population.files import replacing_folder
 from azr_population.hosts.loggers import step_figures
 from azr_population.printable import csv_text, printable, shareable
 from azr_population.runs import RunDirectory
-from azr_population.runs.records import metrics_of_roles
 
 _OF_ONE_ROW = ("answers", "solved", "reasons", "copies", "solve_rate", "student")
 
 DATA_SET_CARD = """\
 ---
-task_categories: [text-generation]
-tags: [self-play, code, reasoning, populora]
-configs:
-- config_name: default
-  data_files: {file}
+{{ card_data }}
 ---
 
 # Tasks of a self-play run
 
 Proposed by teachers, executed and accepted by a sandboxed referee, attempted by students.
 
-{counts}
+{{ counts }}
 
 `outputs` are what the programs return, as Python literals. `solve_rate` is the share of the
 students' attempts that were right, over `attempts`; the students changed while they were
 attempting. `step` and `teacher` are those of the first of `proposed` proposals.
-{base}
+{% if base %}The base's weights: {{ base }}.
+{% endif %}
 The programs are model-written: run them in a sandbox.
 """
 PACKAGE = {
@@ -133,45 +130,22 @@ def _parquet(run: RunDirectory, folder: Path, name: str) -> str:
         from pyarrow import ArrowException, Table, parquet
     except ImportError as error:
         raise UserError("--to parquet needs pyarrow; pip install pyarrow") from error
-    rows, figures = _write_card(run, folder, "tasks.parquet"), _figures(run)
-    try:
-        parquet.write_table(Table.from_pylist(rows), folder / "tasks.parquet")
-    except ArrowException as error:
-        raise UserError(
-            f"{run.path} holds no table, use --to jsonl: {first_line(error)}"
-        ) from error
-    parquet.write_table(Table.from_pylist(figures), folder / "metrics.parquet")
-    return f"{len(rows)} tasks, {len(figures)} figures"
+    tables = {"tasks": _write_card(run, folder, "tasks.parquet"), "metrics": _figures(run)}
+    for file, rows in tables.items():
+        try:
+            parquet.write_table(Table.from_pylist(rows), folder / f"{file}.parquet")
+        except ArrowException as error:
+            raise UserError(
+                f"{run.path} holds no table, use --to jsonl: {first_line(error)}"
+            ) from error
+    return ", ".join(f"{len(rows)} {name}" for name, rows in tables.items())
 
 
 def _csv(run: RunDirectory, folder: Path, name: str) -> str:
     figures = _figures(run)
     text = csv_text(list(figures[0]), [list(row.values()) for row in figures])
     (folder / "metrics.csv").write_text(text, encoding="utf-8")
-    return f"{len(figures)} figures"
-
-
-def _latex(run: RunDirectory, folder: Path, name: str) -> str:
-    import pandas as pd
-
-    _figures(run)  # raises where there are none
-    *_, last = run.metrics()
-    roles = metrics_of_roles(last)
-    table = pd.DataFrame(
-        {
-            role: {_one_line(key): value for key, value in metrics.items()}
-            for role, metrics in roles.items()
-        },
-        dtype=object,
-    )
-    numbers = table.map(lambda value: value if isinstance(value, (int, float)) else None)
-    numbers = numbers.dropna(how="all")
-    text = numbers.to_latex(
-        float_format="%.3g", na_rep="--", escape=True, column_format="l" + "r" * len(roles)
-    )
-    head = f"% step {last['step']} of {_one_line(run.path.name)}; needs \\usepackage{{booktabs}}\n"
-    (folder / "metrics.tex").write_text(head + text, encoding="utf-8")
-    return f"{len(numbers)} rows"
+    return f"{len(figures)} metrics"
 
 
 def _verifiers(run: RunDirectory, folder: Path, name: str) -> str:
@@ -193,7 +167,6 @@ FORMATS: dict[str, Callable[[RunDirectory, Path, str], str]] = {
     "jsonl": _jsonl,
     "parquet": _parquet,
     "csv": _csv,
-    "latex": _latex,
     "verifiers": _verifiers,
 }
 """Each writes into an empty folder, which will have this name, and says what it wrote."""
@@ -201,15 +174,21 @@ FORMATS: dict[str, Callable[[RunDirectory, Path, str], str]] = {
 
 def _write_card(run: RunDirectory, folder: Path, file: str) -> list[dict[str, Any]]:
     """The tasks, which `file` will hold, and the README.md of the data set as the Hub reads it."""
+    from huggingface_hub import DatasetCard, DatasetCardData
+
     rows = distinct_tasks(run)
-    types = [shareable(_one_line(row["type"])) for row in rows]
-    base = shareable(run.environment().get("base"))
-    card = DATA_SET_CARD.format(
-        file=file,
-        counts="\n".join(f"- {type}: {types.count(type)} tasks" for type in sorted({*types})),
-        base=f"The base's weights: {base}." if base else "",
+    types = Counter(shareable(printable(row["type"]).replace("\n", " ")) for row in rows)
+    data = DatasetCardData(
+        task_categories=["text-generation"],
+        tags=["self-play", "code", "reasoning", "populora"],
+        configs=[{"config_name": "default", "data_files": file}],
     )
-    (folder / "README.md").write_text(card, encoding="utf-8")
+    DatasetCard.from_template(
+        data,
+        template_str=DATA_SET_CARD,
+        counts="\n".join(f"- {type}: {count} tasks" for type, count in sorted(types.items())),
+        base=shareable(run.environment().get("base")),
+    ).save(folder / "README.md")
     return rows
 
 
@@ -227,8 +206,3 @@ def _figures(run: RunDirectory) -> list[dict[str, Any]]:
     if not rows:
         raise UserError(f"{run.path} has no steps yet, so there are no figures to export")
     return rows
-
-
-def _one_line(text: object) -> str:
-    """Names in a run's records may be anybody's."""
-    return printable(text).replace("\n", " ")

@@ -7,9 +7,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import yaml
+
 from azr_population.errors import UserError, first_line
-from azr_population.evals.hub import write_eval_results
-from azr_population.files import refuse_unplain, replacing_folder
+from azr_population.evals.benchmarks import BENCHMARKS
+from azr_population.files import read_json, refuse_unplain, replacing_folder
 from azr_population.printable import printable, shareable
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import number
@@ -69,7 +71,7 @@ def write_repository(
     with replacing_folder(folder) as place:
         if len(members) == 1:
             _write_member(place, run, members[0], base, license)
-            write_eval_results(run, members[0], place)
+            _write_eval_results(run, members[0], place)
             return
         for name in members:
             _write_member(place / name, run, name, base, license)
@@ -112,6 +114,27 @@ def _write_member(
     base = _base(str(read_config(source).get("base_model_name_or_path") or ""), base)
     save_adapter(load_adapter(source), target, base or "nano", _facts(run, name))
     _set_header(target / "README.md", base, license)
+
+
+def _write_eval_results(run: RunDirectory, member: str, folder: Path) -> None:
+    """`.eval_results/*.yaml`, as the Hub reads it: pass@1 in percent on each whole benchmark that
+    has a data set there."""
+    file = run.path / "evaluation/figures.json"
+    figures = read_json(file) if file.is_file() else {}
+    lines = [one for one in figures.get("lines", ()) if (one["model"], one["k"]) == (member, 1)]
+    for about in figures.get("benchmarks", ()) if lines else ():
+        benchmark = BENCHMARKS.get(about["name"])
+        if benchmark is None or not benchmark.hub or about["limit"]:
+            continue
+        entry = {
+            "dataset": {"id": benchmark.hub, "task_id": benchmark.hub.rpartition("/")[2]},
+            "value": round(100 * lines[0]["cells"][about["title"]]["value"], 2),
+            "notes": f"prompt {about['prompt']}, temperature {figures['temperature']:g}, "
+            f"at most {about['max_tokens']} tokens, data {about['data']}",
+        }
+        place = folder / ".eval_results" / f"{benchmark.name}.yaml"
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(yaml.safe_dump([entry], sort_keys=False), encoding="utf-8")
 
 
 def _facts(run: RunDirectory, name: str) -> dict[str, object]:

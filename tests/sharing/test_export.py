@@ -57,12 +57,6 @@ def test_figures_are_a_long_table(run, tmp_path):
     assert rows["time/step"] == "2.0"
 
 
-def test_the_last_step_is_a_table_in_latex(run, tmp_path):
-    text = (export(run, tmp_path, "latex") / "metrics.tex").read_text()
-    assert r" & teacher & student \\" in text
-    assert r"solve\_rate & -- & 0.25 \\" in text and r"valid\_frac & 0.5 & -- \\" in text
-
-
 def test_nothing_is_overwritten_and_nothing_half_written_stays(run, tmp_path, capsys):
     (tmp_path / "there").mkdir()
     for out, told in (("there", "is there already"), ("9 lives", "a package needs a name")):

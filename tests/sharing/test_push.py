@@ -155,6 +155,26 @@ def test_the_embedded_base_is_named_and_not_linked(members, tmp_path):
     )
 
 
+def test_a_member_s_whole_benchmarks_are_eval_results(members, tmp_path):
+    about = {"prompt": "cot", "max_tokens": 1024, "data": "AZR a82124e (9f098df7ff45)"}
+    benchmarks = [
+        {"name": "gsm8k", "title": "GSM8K", "limit": None, **about},
+        {"name": "math500", "title": "MATH-500", "limit": 20, **about},
+    ]
+    cells = {"GSM8K": {"value": 0.12345}, "MATH-500": {"value": 0.5}}
+    lines = [{"model": "teacher_0", "k": 1, "role": "model", "cells": cells}]
+    figures = {"benchmarks": benchmarks, "lines": lines, "temperature": 0.0}
+    (members.path / "evaluation").mkdir()
+    (members.path / "evaluation/figures.json").write_text(json.dumps(figures))
+    for name in ("teacher_0", "teacher_1"):
+        assert main(["push", str(members.path), name, "--out", str(tmp_path / name)]) == 0
+    (file,) = (tmp_path / "teacher_0/.eval_results").iterdir()
+    (entry,) = yaml.safe_load(file.read_text())
+    assert (file.name, entry["value"]) == ("gsm8k.yaml", 12.35)
+    assert entry["dataset"] == {"id": "openai/gsm8k", "task_id": "gsm8k"}
+    assert not (tmp_path / "teacher_1/.eval_results").exists()
+
+
 SECRET = "hf_" + "Qz7" * 11
 
 
@@ -181,7 +201,7 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     members.append("metrics", [{"step": 3, odd_name: 1.0, "teacher/x_y": 2.0}])
     out = tmp_path / "out"
     assert main(["push", str(members.path), "teacher_0", "--out", str(out / "push")]) == 0
-    for kind in ("jsonl", "csv", "latex", "verifiers", "parquet"):
+    for kind in ("jsonl", "csv", "verifiers", "parquet"):
         asked = ["export", str(members.path), "--to", kind, "--out", str(out / f"as_{kind}")]
         assert main(asked) == 0
     for file in (out / "as_parquet").glob("*.parquet"):  # compressed: what it holds, in plain text
@@ -197,13 +217,12 @@ def test_nothing_leaves_that_was_not_meant_to(members, tmp_path, capsys):
     files = [path for path in out.rglob("*") if path.is_file()]
     pushed = {path.name for path in (out / "push").iterdir()}
     assert pushed == {"README.md", "adapter_config.json", "adapter_model.safetensors"}
-    assert len(files) > 13
+    assert len(files) > 12
     for path in files:
         content = path.read_bytes()
         assert SECRET.encode() not in content and str(tmp_path).encode() not in content, path
         assert b"\x1b" not in content or path.suffix == ".safetensors"
     assert "\n3,=" not in (out / "as_csv" / "metrics.csv").read_text()
-    assert "\\input" not in (out / "as_latex" / "metrics.tex").read_text()
 
 
 @pytest.mark.parametrize("what", ["adapter_model.safetensors", "README.md", ""])
