@@ -56,7 +56,8 @@ class Counted(TorchDispatchMode):
         self.flops = self.moved = self.beside = self.calls = self.looks = 0
         self.by_dtype: Counter[str] = Counter()
         """Floating-point operations by the dtype of what is multiplied."""
-        self._known: set[int] = set()
+        self._known: dict[int, int] = {}
+        """Bytes of each storage by its address; 0 of those that are elsewhere."""
         self._fakes = FakeTensorMode(allow_non_fake_inputs=True)
         self._stack: Any = None
 
@@ -131,15 +132,19 @@ class Counted(TorchDispatchMode):
         key = storage._cdata
         if key in self._known:
             return
-        self._known.add(key)
-        size = storage.nbytes()
+        self._known[key] = size = storage.nbytes()
         self.live += size
         self.peak = max(self.peak, self.live)
-        weakref.finalize(storage, self._drop, key, size)
+        weakref.finalize(storage, self._drop, key)
 
-    def _drop(self, key: int, size: int) -> None:
-        self._known.discard(key)
-        self.live -= size
+    def elsewhere(self, tensor: Any) -> None:
+        """Leaves the tensor's storage out: on a machine with two memories it is in the other."""
+        storage = tensor.untyped_storage()
+        self.live -= self._known[storage._cdata]
+        self._known[storage._cdata] = 0
+
+    def _drop(self, key: int) -> None:
+        self.live -= self._known.pop(key)
 
 
 def _flash(packet: Any, args: Any, kwargs: Any) -> int:

@@ -364,6 +364,10 @@ class ComputeConfig(Section):
     shard_base: bool | None = Field(default=None, json_schema_extra=PERFORMANCE)
     """Whether each worker holds only a part of the frozen base (FSDP2); needs a sampler with its
     own weights (vLLM). Empty: inside AZR if the base does not fit otherwise, else false."""
+    offload: bool | None = Field(default=None, json_schema_extra=PERFORMANCE)
+    """Whether the learner's base, members and optimizer states are in the host's memory while vLLM
+    is awake, and vLLM's while it sleeps. Empty: inside AZR if they do not fit otherwise, or if
+    param_offload or optimizer_offload of its actor is on; else false."""
 
 
 class LearnerConfig(ComputeConfig):

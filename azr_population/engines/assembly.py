@@ -73,8 +73,6 @@ def make_engine(
     settings = replace(settings, base=base, rollout=rollout)
     settings.rollout.kind.check_base(base, settings.dtype, settings.device, settings.rollout)
     shard = bool(settings.learner.shard_base) and ranks() > 1
-    if shard:
-        check_shard(settings.rollout.name)
     model, tokenizer = load_base(
         base, settings.dtype, settings.device, shard, settings.quantization
     )
@@ -103,7 +101,7 @@ def assemble(
     bank = make_bank(model, settings.lora, generators)
     learning = settings.learner.model_copy(update={"importance_sampling_cap": cap})
     learner = TorchLearner(model, bank, learning, parallel)
-    on_gpu = bank.device.type == "cuda"
+    on_gpu = settings.device.startswith("cuda")
     stops = stop_ids(model, tokenizer)
     served = Served(model, bank, stops, settings.base, settings.dtype, on_gpu)
     rollout = kind.make(served, settings.rollout)
@@ -158,19 +156,19 @@ def check_learner(config: ComputeConfig) -> None:
     POLICY_LOSSES.find(config.policy_loss)
 
 
-def check_shard(rollout: str) -> None:
-    """Refuses a base that is shared out where the sampler has no weights of its own."""
-    if not ROLLOUTS.find(rollout).function.own_weights:
-        raise UserError(
-            f"shard=true needs a sampler with weights of its own, and rollout={rollout} has none: "
-            "workers would wait for each other at every token; use rollout=vllm, or shard=false"
-        )
-
-
-def check_quantization(
-    quantization: str | None, rollout: RolloutSettings, device: str, shard: bool | None
+def check_base_placement(
+    config: ComputeConfig, quantization: str | None, rollout: RolloutSettings, device: str
 ) -> None:
-    """Refuses a quantised base where nothing computes with it, with a `UserError`."""
+    """Refuses a base that is shared out, offloaded or quantised where nothing computes with it,
+    with a `UserError`."""
+    own_weights = ROLLOUTS.find(rollout.name).function.own_weights
+    needs_weights = {"shard_base": config.shard_base, "offload": config.offload}
+    for key in (key for key, wanted in needs_weights.items() if wanted and not own_weights):
+        raise UserError(
+            f"{key}=true needs a sampler with weights of its own, and rollout={rollout.name} "
+            f"samples from the learner's; use rollout=vllm, or {key}=false",
+            key=key,
+        )
     if quantization is None:
         return
     key = "base.quantization"
@@ -180,8 +178,7 @@ def check_quantization(
             "azr_population[quantization]",
             key=key,
         )
-    own_weights = rollout.kind.own_weights
-    if shard:
+    if config.shard_base:
         reason = "cannot be sharded (FSDP2); set shard_base=false"
     elif own_weights and rollout.together > 1:
         reason = "cannot be cut for tensor parallelism; set tensor_parallel_size=1"

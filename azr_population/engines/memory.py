@@ -183,6 +183,8 @@ class Load:
     """Slots of past opponents, which do not learn."""
     nf4: bool = False
     """Whether the base's linear layers are quantised."""
+    offload: bool = False
+    """Whether the learner leaves the GPU to a vLLM that is awake."""
 
     @property
     def weights(self) -> float:
@@ -286,31 +288,58 @@ def cache_tokens(load: Load, total: float) -> int:
     return int(cache_bytes(load, total) / token)
 
 
+def learner_bytes(load: Load) -> dict[str, float]:
+    """Of what a learner keeps from step to step."""
+    return {
+        "base": base_bytes(load),
+        "members, float32": 4.0 * load.slots * load.member,
+        "AdamW's moments": 8.0 * (load.slots - load.past) * load.member,
+    }
+
+
+def offloaded_bytes(load: Load) -> float:
+    """Of what moves to the GPU and back when an offloaded learner computes: all but moments, which
+    follow one member at a time, and a sharded base."""
+    held = learner_bytes(load)
+    return (held["base"] * (not load.shard) + held["members, float32"]) * load.offload
+
+
+def host_bytes(load: Load) -> float:
+    """Of a GPU's part in the host's memory, at most: a vLLM asleep, and what is offloaded."""
+    served = vllm_bytes(load)
+    asleep = (served["vLLM: base"] + served["vLLM: slots"]) * load.vllm
+    moments = learner_bytes(load)["AdamW's moments"] * load.offload
+    return asleep + offloaded_bytes(load) + moments
+
+
 def vllm_utilisation(load: Load, total: float, whole_process: bool) -> float:
     """`gpu_memory_utilization` with which vLLM has `load.share` of the card for itself.
 
     vLLM 0.8.5's V1 engine counts all that its process has on the GPU when it starts, the learner
     included (`whole_process`); later ones count what they add.
     """
-    held = base_bytes(load) + 4 * load.slots * load.member
+    held = base_bytes(load) + 4 * load.slots * load.member - offloaded_bytes(load)
     return load.share + held / total if whole_process else load.share
 
 
 def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
     """Bytes of each part on one GPU of `total` bytes, in each phase of a step."""
-    held = {
-        "base": base_bytes(load),
-        "members, float32": 4.0 * load.slots * load.member,
-        "their copies": copies_bytes(load),
-        "AdamW's moments": 8.0 * (load.slots - load.past) * load.member,
-        "CUDA, NCCL, graphs": (CONTEXT + GRAPHS * load.vllm) * load.on_gpu,
-    }
+    runtime = {"CUDA, NCCL, graphs": (CONTEXT + GRAPHS * load.vllm) * load.on_gpu}
+    learner, copies = learner_bytes(load), {"their copies": copies_bytes(load)}
+    held = learner | copies | runtime
+    scored, learned, resting = held, held, held
+    if load.offload:
+        moments = {"AdamW's moments": 8.0 * load.member}
+        scored, learned = learner | copies | runtime | {"AdamW's moments": 0.0}, held | moments
+        learned |= {"their copies": 0.0}
+        resting = dict.fromkeys(held, 0.0) | {"base": learner["base"] * load.shard} | runtime
     cache = {"KV cache": cache_bytes(load, total)}
     if load.vllm:
         served = vllm_bytes(load)
-        generate = held | served | cache
+        generate = resting | served | cache
         work = served.pop("vLLM: work")
-        wake = held | served | cache | {"work": min(work, (4.0 + load.size) * load.member)}
+        pushed = (4.0 * (not load.offload) + load.size) * load.member
+        wake = resting | served | cache | {"work": min(work, pushed)}
     else:
         work = min(PREFILL, load.generate_tokens) * _widths(
             load.architecture, FORWARD[2]
@@ -318,8 +347,8 @@ def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
         generate, wake = held | cache | {"work": work}, {}
     parts = {
         "generate": generate,
-        "score": held | {"work": score_peak(load)},
-        "update": held | {"work": update_peak(load)},
+        "score": scored | {"work": score_peak(load)},
+        "update": learned | {"work": update_peak(load)},
     }
     return parts | ({"wake": wake} if wake else {})
 

@@ -5,10 +5,21 @@ made, bytes over that at which they are read. The dry run and `benchmarks/scale.
 
 from __future__ import annotations
 
+import heapq
 import math
+import random
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from azr_population.engines.memory import GIB, Architecture, Load, cache_tokens
+from azr_population.engines.memory import (
+    GIB,
+    Architecture,
+    Load,
+    base_bytes,
+    cache_tokens,
+    offloaded_bytes,
+    vllm_bytes,
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +36,8 @@ class Device:
     computing: float = 0.4
     reading: float = 0.6
     """The shares of the two that are reached."""
+    host: float = 20e9
+    """Bytes a second between the GPU and the host's pinned memory; assumed."""
     overhead: float = 2e-3
     """Seconds of a decoding step that are neither: scheduling, sampling, kernels of adapters."""
 
@@ -88,6 +101,11 @@ class Work:
     """Tokens of the longest response of a call."""
     timeout: float = 10.0
     """Seconds after which an execution is stopped."""
+    merged: bool = False
+    """Whether the sampler is called twice (proposals and answers of all types, then estimates), and
+    not three times for each type."""
+    overlapped: bool = False
+    """Whether programs are executed while others are still being written."""
 
 
 @dataclass(frozen=True)
@@ -100,48 +118,107 @@ class Rows:
     """Tokens of each, on average."""
     longest: float
     """Tokens of the longest response."""
-    copies: int = 1
-    """Rows that share a prompt, which is then computed once."""
+    prompts: int | None = None
+    """Different prompts among them, each of which is computed once; all, if empty."""
 
 
 def step_seconds(load: Load, work: Work, total: float, device: Device) -> dict[str, float]:
     """Seconds of a step by phase, on GPUs of `total` bytes."""
-    cache = max(1, cache_tokens(load, total))
-
-    def generated(count: int, copies: int = 1) -> float:
-        each = math.ceil(count / load.ranks)
-        rows = Rows(each, work.prompt, work.response, work.longest, copies)
-        return work.types * generate_seconds(load, rows, cache, device)
-
+    cache, seconds, waited = max(1, cache_tokens(load, total)), dict[str, float](), 0.0
+    for name, count, executed, prompts in _calls(work):
+        each, different = (math.ceil(number / load.ranks) for number in (count, prompts))
+        rows = Rows(each, work.prompt, work.response, work.longest, different)
+        ends = row_ends(load, rows, cache, device)
+        took = ends[-1] if ends else 0.0
+        late = sum(end > took - work.timeout for end in ends) / max(1, len(ends))
+        # Half of the time limit is still to come of a loop that began in its last seconds.
+        waited += work.timeout / 2 * min(1.0, executed * LOOPS * late)
+        seconds[name] = seconds.get(name, 0.0) + took
     learned = math.ceil(work.types * (work.proposals + work.solved) / load.ranks)
-    return {
-        "propose": generated(work.proposals),
-        "estimate": generated(work.attempts, work.samples),
-        "solve": generated(work.solved),
-        "update": update_seconds(load, Rows(learned, work.prompt, work.response, 0), device),
-        "execute": execute_seconds(work),
-    }
+    rows = Rows(learned, work.prompt, work.response, 0)
+    seconds["update"] = update_seconds(load, rows, device)
+    seconds["execute"] = waited if work.overlapped else execute_seconds(work)
+    seconds["move"] = move_seconds(load, device)
+    return seconds
 
 
-def generate_seconds(load: Load, rows: Rows, cache: float, device: Device) -> float:
-    """Of one call for so many rows a GPU; `cache` is the tokens that the KV cache of all GPUs that
-    share a vLLM holds. A step of decoding reads the base, the members' factors, and the keys and
-    values of the rows that are being written."""
+def _calls(work: Work) -> Iterator[tuple[str, int, int, int]]:
+    """Of each call of the sampler: the phase, its rows, executions of them, different prompts."""
+    proposals, solved = work.proposals, work.solved
+    checks, answers = PROPOSAL_CHECKS * proposals, ANSWER_CHECKS * solved
+    shared = math.ceil(work.attempts / work.samples)
+    times, each = (1, work.types) if work.merged else (work.types, 1)
+    for _ in range(times):
+        if work.merged:
+            both = proposals + solved
+            yield "propose, solve", each * both, each * (checks + answers), each * both
+        else:
+            yield "propose", proposals, checks, proposals
+            yield "solve", solved, answers, solved
+        yield "estimate", each * work.attempts, each * ANSWER_CHECKS * work.attempts, each * shared
+
+
+def row_ends(load: Load, rows: Rows, cache: float, device: Device) -> list[float]:
+    """The seconds after which each row of one call ends, ascending, by playing continuous batching.
+    `cache` is the tokens that the KV cache of all GPUs that share a vLLM holds.
+
+    A step of decoding reads the base, the members' factors, and the keys and values of the rows in
+    it; a row that ends makes room for the next. Lengths are spread as the square of
+    a uniform number, up to three times the mean, and one row is as long as a row may be.
+    """
     if not rows.count:
-        return 0.0
+        return []
+    a, count = load.architecture, rows.count * load.parallel
+    prompts = (rows.count if rows.prompts is None else rows.prompts) * rows.prompt
+    clock = _forward_flops(a, prompts, rows.count, rows.prompt / 2) / device.computed
+    clock += _member_seconds(load, prompts, device)
+    factors = load.slots * a.served(load.rank, load.targets, load.parallel) * load.size
+    read = (read_bytes(load) / load.parallel + factors) / device.read
+    keys = (rows.prompt + rows.response / 2) * a.cache * load.size / device.read / load.parallel
+    product = (_forward_flops(a, 1, 1, 0) + 2 * load.member) / device.computed / load.parallel
+    lengths = [3 * rows.response * ((row + 0.5) / count) ** 2 for row in range(count)]
+    random.Random(0).shuffle(lengths)
+    lengths[count // 2] = rows.longest
+    room = int(min(load.sequences, max(1.0, cache / (rows.prompt + rows.response))))
+    steps, live, ends = 0.0, list[float](), list[float]()
+
+    def finish_one() -> None:
+        nonlocal clock, steps
+        # All that are live go on until the first of them ends.
+        step = max(read, len(live) * product) + len(live) * keys + device.overhead
+        end = heapq.heappop(live)
+        clock += (end - steps) * step
+        steps = end
+        ends.append(clock)
+
+    for length in lengths:
+        if len(live) == room:
+            finish_one()
+        heapq.heappush(live, steps + length)
+    while live:
+        finish_one()
+    return ends
+
+
+def read_bytes(load: Load) -> float:
+    """Bytes moved to multiply by the base once: bitsandbytes writes a quantised layer's weights in
+    full before it multiplies, and reads them again."""
     a = load.architecture
-    prompts, written = rows.count / rows.copies * rows.prompt, rows.count * rows.response
-    prefill = _forward_flops(a, prompts, rows.count, rows.prompt / 2) / device.computed
-    prefill += _member_seconds(load, prompts, device)
-    live = min(load.sequences, max(1.0, cache / (rows.prompt + rows.response)))
-    steps = max(rows.longest, load.parallel * written / live)
-    base = load.weights / load.parallel + load.slots * load.member * load.size
-    base *= steps / device.read
-    keys = written * (rows.prompt + rows.response / 2) * a.cache * load.size / device.read
-    products = (_forward_flops(a, written, written, 0) + 2 * written * load.member) / (
-        device.computed
-    )
-    return prefill + max(base, products) + keys + steps * device.overhead
+    linear = a.layers * sum(inputs * outputs for inputs, outputs in a.linear.values())
+    return load.weights + 2 * load.nf4 * linear * load.size
+
+
+def move_seconds(load: Load, device: Device) -> float:
+    """Of a step's moves between GPU and host: vLLM sleeps while members learn and while the canary
+    checks them, and an offloaded learner comes and goes."""
+    if not load.vllm:
+        return 0.0
+    served = vllm_bytes(load)
+    vllm = 2 * (served["vLLM: base"] + served["vLLM: slots"])
+    learner = offloaded_bytes(load)
+    base = base_bytes(load) if load.offload else 0.0
+    # The base is frozen: nothing of it is copied back.
+    return (2 * (vllm + 2 * learner - base)) / device.host
 
 
 BETWEEN = {"kept": (40.8, 439.0), "again": (17.6, 118.0)}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ from azr_population.engines.engine import (
     Updates,
 )
 from azr_population.engines.micro_batches import collate, length, nothing, pieces
+from azr_population.engines.offload import Offload
 from azr_population.engines.policy_gradient import (
     POLICY_LOSSES,
     finish_metrics,
@@ -81,6 +83,8 @@ class TorchLearner:
             to_checkpoint: Any = model
             to_checkpoint.gradient_checkpointing_enable({"use_reentrant": False})
         self._optimizers = {slot: self._new_optimizer(slot) for slot in range(bank.slots)}
+        self._device = bank.device
+        self._offload = Offload(model, bank) if self.config.offload else None
 
     def update(
         self,
@@ -90,30 +94,32 @@ class TorchLearner:
         """See `Learner`. Metrics: loss, entropy, approx_kl, clip_frac (means over tokens),
         grad_norm (before clipping), tokens, lr, updates (0 when the member had no samples); with
         an importance cap also mismatch_kl, ess and is_clip_frac, with `kl_loss_coef` kl_loss."""
-        try:
-            return {
-                slot: self._update_member(slot, rows, hyperparameters[slot])
-                for slot, rows in samples.items()
-            }
-        finally:
-            self.model.eval()
-            give_back(self.model)
+        with self._computing():
+            try:
+                return {
+                    slot: self._update_member(slot, rows, hyperparameters[slot])
+                    for slot, rows in samples.items()
+                }
+            finally:
+                self.model.eval()
+                give_back(self.model)
 
     def log_probs(
         self, prompts: Sequence[Ids], responses: Sequence[Ids], slots: Sequence[int]
     ) -> tuple[list[Tensor], list[Tensor]]:
         """See `Learner`."""
-        result = log_probs(
-            self.model,
-            self.bank,
-            prompts,
-            responses,
-            slots,
-            self.config.micro_batch_tokens,
-            self._products,
-            self._passes,
-        )
-        give_back(self.model)
+        with self._computing():
+            result = log_probs(
+                self.model,
+                self.bank,
+                prompts,
+                responses,
+                slots,
+                self.config.micro_batch_tokens,
+                self._products,
+                self._passes,
+            )
+            give_back(self.model)
         return result
 
     def read(self, slot: int) -> Adapter:
@@ -168,7 +174,7 @@ class TorchLearner:
             group["lr"] = settings.lr
             if settings.weight_decay is not None:
                 group["weight_decay"] = settings.weight_decay
-        device = next(self.model.parameters()).device
+        device = self._device
         names = metric_names(self._importance_cap, settings.kl_loss_coef)
         totals = dict.fromkeys(names, 0.0)
         share, limit = self.shares_prompts, self.config.most_tokens
@@ -205,7 +211,8 @@ class TorchLearner:
         # A step with a non-finite gradient would spoil the member for good; it is counted instead.
         sound = bool(torch.isfinite(norm))
         if sound:
-            optimizer.step()
+            with self._offload.moments_on_device(optimizer) if self._offload else nullcontext():
+                optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         figures = finish_metrics(totals)
         figures |= {"grad_norm": float(norm), "tokens": tokens, "lr": settings.lr}
@@ -217,7 +224,10 @@ class TorchLearner:
         """Sends the first rank's factors of a member to all others."""
         if ranks() > 1:
             for parameter in self.bank.parameters_of(slot):
-                torch.distributed.broadcast(parameter.data, src=0)
+                # Offloaded, it is on the host, from where NCCL sends nothing.
+                sent = parameter.data.to(self._device)
+                torch.distributed.broadcast(sent, src=0)
+                parameter.data.copy_(sent)
 
     def digest(self) -> str:
         """SHA-256 over all members' factors on this rank."""
@@ -226,6 +236,10 @@ class TorchLearner:
             for parameter in self.bank.parameters_of(slot):
                 total.update(parameter.detach().cpu().numpy().tobytes())
         return total.hexdigest()
+
+    def _computing(self) -> AbstractContextManager[None]:
+        """Inside, base and members are on the device."""
+        return self._offload.on_device() if self._offload else nullcontext()
 
     def _sum_over_ranks(self, values: list[float]) -> list[float]:
         if not self.parallel or ranks() == 1:

@@ -1,7 +1,7 @@
 """The bank: every member's LoRA factors, stacked, in one frozen model."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -56,6 +56,15 @@ class Bank:
     def device(self) -> torch.device:
         """Where the factors are."""
         return next(iter(self._stacks.values())).A.device
+
+    def move(self, place: Callable[[Tensor], Tensor]) -> None:
+        """Puts what `place` makes of the factors, the same elsewhere, in their place; parameters
+        stay the same objects, and copies in other dtypes are dropped."""
+        for stack in self._stacks.values():
+            stack.A.data, stack.B.data = place(stack.A.data), place(stack.B.data)
+            for slot, (A, B) in enumerate(stack.pairs):
+                A.data, B.data = stack.A[slot], stack.B[slot]
+            stack.drop_copies()
 
     def init_member(self, slot: int, generator: torch.Generator) -> None:
         """PEFT's initialisation: A uniform in +-1/sqrt(in) (kaiming, a = sqrt 5), B zero.

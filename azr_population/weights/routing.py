@@ -53,6 +53,10 @@ class Stack:
             self._copies[dtype] = (versions, A, B)
         return A, B
 
+    def drop_copies(self) -> None:
+        """Frees them; they are made again when they are asked for."""
+        self._copies.clear()
+
 
 class Route:
     """Which rows belong to which member, and the dtype in which factors are applied; built once per

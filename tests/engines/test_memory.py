@@ -11,7 +11,7 @@ import torch
 from counted import Counted
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines import memory
+from azr_population.engines import memory, offload
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.torch_learner import TorchLearner
@@ -67,7 +67,7 @@ def test_what_these_sums_are_not_made_for_has_none() -> None:
     assert Architecture.of(MixtralConfig()) is None
 
 
-def learner(sizes: dict[str, int], checkpointing: bool) -> TorchLearner:
+def learner(sizes: dict[str, int], checkpointing: bool, offload: bool = False) -> TorchLearner:
     from transformers import Qwen2ForCausalLM
 
     before = torch.get_default_dtype()
@@ -76,7 +76,9 @@ def learner(sizes: dict[str, int], checkpointing: bool) -> TorchLearner:
         model = Qwen2ForCausalLM(config("qwen2", **sizes)).eval()
     finally:
         torch.set_default_dtype(before)
-    settings = LearnerConfig(lora_dtype="bfloat16", gradient_checkpointing=checkpointing)
+    settings = LearnerConfig(
+        lora_dtype="bfloat16", gradient_checkpointing=checkpointing, offload=offload
+    )
     return TorchLearner(model, Bank(model, LoraSpec(32, 64.0), 8), settings, parallel=True)
 
 
@@ -154,3 +156,57 @@ def test_a_sharded_base_and_a_parallel_vllm_take_their_part() -> None:
     assert memory.cache_tokens(replace(load, parallel=2), H100) > 2 * memory.cache_tokens(
         load, H100
     )
+
+
+@pytest.mark.parametrize("offloaded", [False, True])
+def test_the_device_holds_what_the_dry_run_says_in_each_phase(
+    offloaded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 7B's widths, on tensors without contents."""
+    sizes = QWEN_7B | {"num_hidden_layers": 2}
+    load = Load(architecture(sizes), 8, 32, 1500, 500, products=2, piece=1024, offload=offloaded)
+    expected = memory.phases(load, H100)
+    prompt, answer = (1,) * load.prompt, (1,) * load.response
+    sample = TrainingSample(Completion(0, prompt, answer, (0.0,) * len(answer), True), 1.0)
+    on_host = offload._on_host
+
+    def elsewhere(tensor: torch.Tensor) -> torch.Tensor:
+        copied = on_host(tensor)
+        counted.elsewhere(copied)
+        return copied
+
+    monkeypatch.setattr(offload, "_on_host", elsewhere)
+    with Counted() as counted:
+        made = learner(sizes, checkpointing=True, offload=offloaded)
+        samples = {slot: [sample] * 2 for slot in range(load.slots)}
+        rates = dict.fromkeys(samples, Hyperparameters(1e-5))
+        made.update(samples, rates)  # moments come with the first
+        resting = counted.live
+        peaks = {}
+        for name, run in {
+            "score": lambda: made.log_probs([prompt], [answer], [0]),
+            "update": lambda: made.update(samples, rates),
+        }.items():
+            before = counted.live
+            peaks[name] = before + counted.of(run)["peak"]
+            assert counted.live - before <= memory.copies_bytes(load)
+    parts = ("base", "members, float32", "AdamW's moments")
+    told = sum(expected["generate"][part] for part in parts)
+    assert resting == pytest.approx(told, rel=1e-3, abs=1e6)
+    for name, found in peaks.items():
+        told = sum(expected[name].values()) - expected[name]["CUDA, NCCL, graphs"]
+        print(f"{name}: counted {found / 1e9:.2f} GB, worked out {told / 1e9:.2f}")
+        assert found == pytest.approx(told, rel=0.1)
+
+
+def test_an_offloaded_learner_gives_vllm_its_room() -> None:
+    load = Load(architecture(), 8, 32, 6144, 8096, products=2, share=0.6)
+    away = replace(load, offload=True)
+    card = 25.5e9
+    assert memory.check_memory(replace(load, share=0.9), card)
+    learner_held = sum(memory.learner_bytes(load).values())
+    for phase in ("generate", "wake"):
+        kept, left = (sum(memory.phases(one, H100)[phase].values()) for one in (load, away))
+        assert kept - left >= learner_held
+    assert memory.vllm_utilisation(away, H100, whole_process=True) == away.share
+    assert memory.host_bytes(away) > memory.host_bytes(load) + learner_held - 1

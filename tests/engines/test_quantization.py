@@ -5,7 +5,8 @@ import torch
 from refusals import refuses
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.engines.assembly import check_quantization
+from azr_population.config.schema import LearnerConfig
+from azr_population.engines.assembly import check_base_placement
 from azr_population.engines.base_model import load_base
 from azr_population.engines.memory import Architecture, Load
 from azr_population.engines.rollouts import RolloutSettings
@@ -85,14 +86,13 @@ def test_gradients_are_those_of_the_dequantised_base(quantized):
 @pytest.mark.parametrize(
     ("rollout", "device", "shard"),
     [
-        (RolloutSettings("torch"), "cpu", True),
+        (RolloutSettings("vllm"), "cuda", True),
         (RolloutSettings("vllm", vllm={"tensor_parallel_size": 2}), "cuda", False),
         (RolloutSettings("vllm"), "cpu", False),
     ],
     ids=["FSDP2", "tensor parallelism", "vLLM on a CPU"],
 )
 def test_what_cannot_compute_with_it_is_refused(rollout, device, shard):
-    check_quantization(None, rollout, device, shard)
-    check_quantization("nf4", RolloutSettings("torch"), "cpu", None)
+    check_base_placement(LearnerConfig(), "nf4", RolloutSettings("torch"), "cpu")
     with refuses("base.quantization"):
-        check_quantization("nf4", rollout, device, shard)
+        check_base_placement(LearnerConfig(shard_base=shard), "nf4", rollout, device)

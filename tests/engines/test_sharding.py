@@ -10,12 +10,11 @@ import pytest
 import torch
 from refusals import refuses
 
-from azr_population.bases.nano import nano_base_path
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.assembly import EngineSettings, make_engine
+from azr_population.engines.assembly import check_base_placement
+from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.sharding import shard_base
 from azr_population.errors import UserError
-from azr_population.weights.adapter import LoraSpec
 
 SCRIPT = Path(__file__).with_name("sharded_rank.py")
 
@@ -39,13 +38,10 @@ def test_members_on_a_shared_base_are_those_on_whole_ones(tmp_path: Path) -> Non
                 assert ours.abs().sum() > 0
 
 
-def test_a_sampler_on_the_learners_own_base_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azr_population.engines.assembly.ranks", lambda: 2)
-    settings = EngineSettings(
-        str(nano_base_path()), ("a",), LoraSpec(4, 8.0), learner=LearnerConfig(shard_base=True)
-    )
-    with refuses("shard=true"):
-        make_engine(settings, [torch.Generator()])
+@pytest.mark.parametrize("key", ["shard_base", "offload"])
+def test_a_sampler_on_the_learners_own_base_is_refused(key: str) -> None:
+    with refuses(key):
+        check_base_placement(LearnerConfig(**{key: True}), None, RolloutSettings("torch"), "cuda")
 
 
 def test_a_model_without_blocks_is_refused() -> None:

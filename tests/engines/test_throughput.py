@@ -15,7 +15,8 @@ from azr_population.engines.throughput import (
     Work,
     device_of,
     execute_seconds,
-    generate_seconds,
+    move_seconds,
+    row_ends,
     single,
     step_seconds,
 )
@@ -23,16 +24,49 @@ from azr_population.engines.throughput import (
 SMALL = Architecture(1000, 96, 200, 3, 6, 2, 16)
 
 
-def test_gpus_that_share_a_vllm_write_the_rows_of_all_of_them() -> None:
-    load, rows = Load(SMALL, 8, 32, 100, 1000), Rows(100, 100, 1000, 1000)
-    # Of a decoding step nothing is left but what the host takes: seconds are steps.
+def decoded(load: Load, rows: Rows, cache: float) -> float:
+    """Steps of decoding: of a step nothing is left but what the host takes, a second."""
     device = Device(flops=math.inf, bandwidth=math.inf, overhead=1.0)
-    cache = 10 * (100 + 1000)
-    alone = generate_seconds(load, rows, cache, device)
-    assert alone == pytest.approx(100 * 1000 / 10)
-    two = replace(load, parallel=2)
-    assert generate_seconds(two, rows, cache, device) == pytest.approx(2 * alone)
-    assert generate_seconds(two, rows, 2 * cache, device) == pytest.approx(alone)
+    return row_ends(load, rows, cache, device)[-1]
+
+
+def test_rows_that_do_not_fit_wait_for_others_and_the_longest_is_waited_for() -> None:
+    load, rows = Load(SMALL, 8, 32, 100, 3000), Rows(100, 100, 1000, 3000)
+    room = 100 + 1000
+    assert decoded(load, rows, 100 * room) == pytest.approx(3000)
+    # One after the other they take as long as all of their tokens.
+    assert decoded(load, rows, room) == pytest.approx(100 * 1000, rel=0.05)
+    assert 10 * 1000 < decoded(load, rows, 10 * room) < 10 * 1000 + 3000
+    longer = replace(rows, longest=8000)
+    assert decoded(load, longer, 100 * room) == pytest.approx(8000)
+
+
+def test_gpus_that_share_a_vllm_write_the_rows_of_all_of_them() -> None:
+    load, rows = Load(SMALL, 8, 32, 100, 3000), Rows(100, 100, 1000, 3000)
+    two, cache = replace(load, parallel=2), 10 * (100 + 1000)
+    assert decoded(two, rows, cache) == pytest.approx(2 * decoded(load, rows, cache), rel=0.1)
+    assert decoded(two, rows, 2 * cache) == pytest.approx(decoded(load, rows, cache), rel=0.1)
+
+
+def test_merged_calls_wait_for_fewer_tails_and_overlapped_executions_for_none() -> None:
+    load = Load(SMALL, 8, 32, 100, 1000, ranks=8)
+    work = Work(3, 512, 2731, 512, 8, 100, 300, 8000)
+    two, beside = replace(work, merged=True), replace(work, merged=True, overlapped=True)
+    nine, merged, overlapped = (
+        step_seconds(load, each, 80e9, DEVICES["H100"]) for each in (work, two, beside)
+    )
+    assert set(merged) == {"propose, solve", "estimate", "update", "execute", "move"}
+    assert merged["propose, solve"] < (nine["propose"] + nine["solve"]) / 2
+    assert merged["estimate"] < nine["estimate"] / 2
+    assert merged["update"] == nine["update"]
+    assert overlapped["execute"] < 10 < merged["execute"]
+
+
+def test_an_offloaded_learner_takes_its_moves() -> None:
+    load, device = Load(SMALL, 8, 32, 100, 1000), DEVICES["H100"]
+    bases, members = load.weights, 4 * load.slots * load.member
+    moved = move_seconds(replace(load, offload=True), device) - move_seconds(load, device)
+    assert moved == pytest.approx((2 * bases + 4 * members) / device.host)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +90,7 @@ def test_a_slower_device_takes_longer_and_the_single_agent_less() -> None:
     work = Work(3, 512, 2731, 512, 8, 100, 300, 1000)
     for name in ("4090", "A100", "H100"):
         assert set(step_seconds(load, work, 80e9, DEVICES[name])) == {
-            "propose", "estimate", "solve", "update", "execute",
+            "propose", "estimate", "solve", "update", "execute", "move",
         }  # fmt: skip
     sums = [
         sum(step_seconds(load, work, 80e9, DEVICES[name]).values())

@@ -114,6 +114,7 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
     assumed = "" if machine.known else ", assumed: population.gpu_memory says what there will be"
     cut = f", population.shard_base: the learner's base cut over {load.ranks}" if load.shard else ""
     cut += f", vLLM's over {load.parallel}" if load.parallel > 1 else ""
+    cut += ", population.offload: the learner leaves them to vLLM" if load.offload else ""
     yield (
         f"memory of each of {machine.gpus} GPUs, {total / 1e9:.1f} GB usable{assumed}{cut}; "
         f"rows of up to {load.row:,} tokens:"
@@ -138,11 +139,10 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
         )
     if load.vllm:
         share = memory.vllm_utilisation(load, total, whole_process=True)
-        host = sum(memory.vllm_bytes(load).values()) - memory.vllm_bytes(load)["vLLM: work"]
         yield (
-            f"gpu_memory_utilization={load.share:g} is vLLM's own share; vLLM 0.8.5 is "
-            f"told {share:.2f}, as it counts the learner too; asleep it keeps {host / 1e9:.1f} GB "
-            "of each GPU in the host's memory"
+            f"gpu_memory_utilization={load.share:g} is vLLM's own share; vLLM 0.8.5 is told "
+            f"{share:.2f}, as it counts the learner too; of each GPU up to "
+            f"{memory.host_bytes(load) / 1e9:.1f} GB are in the host's memory"
         )
 
 

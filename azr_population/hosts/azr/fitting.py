@@ -50,33 +50,52 @@ def load_of(
         sequences=int(options.get("max_num_seqs", SEQUENCES)),
         generate_tokens=settings.generate_tokens,
         nf4=settings.quantization == "nf4",
+        offload=settings.rollout != "torch" and bool(offload_of(config, settings)),
     )
+
+
+def offload_of(config: Any, settings: PopulationSettings) -> bool | None:
+    """`population.offload`, or as AZR's own keys say; None where it is left to us."""
+    keys = (
+        f"actor_rollout_ref.actor.fsdp_config.{name}_offload" for name in ("param", "optimizer")
+    )
+    asked = any(OmegaConf.select(config, key, default=False) for key in keys)
+    return settings.offload if settings.offload is not None or not asked else True
 
 
 def suggest_fix(load: Load, total: float) -> str:
     """The settings, as few as will do, with which the load fits; by trying."""
-    heads, keeps = load.architecture.heads, not load.checkpointing
+    heads, alone = load.architecture.heads, load.parallel == 1 and not load.shard
     cuts = [n for n in (1, 2, 4, 8) if load.ranks % n == 0 and heads % n == 0]
-    sharded = load.vllm and load.ranks > 1 and not load.shard
     ways: list[tuple[str, list[dict[str, Any]]]] = [
         (
             "actor_rollout_ref.model.enable_gradient_checkpointing=true",
-            [{"checkpointing": True}] * keeps,
+            [{"checkpointing": True}] * (not load.checkpointing),
         ),
-        ("population.shard_base=true", [{"shard": True}] * sharded),
+        ("population.shard_base=true", [{"shard": True}] * (load.ranks > 1 and not load.shard)),
+        ("population.offload=true", [{"offload": True}] * (not load.offload)),
         (f"{ROLLOUT}gpu_memory_utilization={{share:.2f}}", [{"share": x} for x in _shares(load)]),
         (
             f"{ROLLOUT}tensor_model_parallel_size={{parallel}}",
-            [{"parallel": n} for n in cuts if load.vllm and n != load.parallel],
+            [{"parallel": n} for n in cuts if n != load.parallel],
         ),
         (f"{ROLLOUT}max_num_seqs={{sequences}}", [{"sequences": SEQUENCES}]),
         ("data.max_response_length={response}", [{"response": load.response // 2}]),
         ("population.lora.rank={rank}", [{"rank": load.rank // 2}]),
+        ("population.quantization=nf4", [{"nf4": True}] * (alone and not load.nf4)),
     ]
+    if not load.vllm:
+        ways = [way for way in ways if way[0].startswith(("data.", "population.lora"))] + ways[:1]
     choices = [[None, *((words, change) for change in changes)] for words, changes in ways]
-    for changes in sorted(product(*choices), key=lambda each: sum(map(bool, each))):
+    # As few as will do, and of as many the earlier ones, which cost less.
+    tried = sorted(
+        product(*choices), key=lambda each: (sum(map(bool, each)), [not change for change in each])
+    )
+    for changes in tried:
         named = [change for change in changes if change]
         changed = replace(load, **{k: v for _, change in named for k, v in change.items()})
+        if changed.nf4 and (changed.shard or changed.parallel > 1):
+            continue
         if named and check_memory(changed, total) is None:
             return "set " + " ".join(words.format(**vars(changed)) for words, _ in named)
     return "take GPUs with more memory, a smaller base or fewer members"
@@ -91,8 +110,9 @@ def faster(
         return None
     now = seconds(load)
     best: tuple[float, Load] | None = None
-    for share, sequences in product([load.share, *_shares(load)], {SEQUENCES, load.sequences}):
-        changed = replace(load, share=share, sequences=sequences)
+    shares, rows = [load.share, *_shares(load)], {SEQUENCES, load.sequences}
+    for share, sequences, offload in product(shares, rows, {load.offload, True}):
+        changed = replace(load, share=share, sequences=sequences, offload=offload)
         if check_memory(changed, total) is None:
             took = seconds(changed)
             # Not for a second: a share that is larger than needed is room that is missed elsewhere.
@@ -100,26 +120,35 @@ def faster(
                 best = took, changed
     if best is None or best[0] > 0.95 * now:
         return None
-    settings = (
-        {"gpu_memory_utilization": f"{best[1].share:.2f}"} if best[1].share != load.share else {}
+    settings = {
+        f"{ROLLOUT}gpu_memory_utilization=": ("share", f"{best[1].share:.2f}"),
+        f"{ROLLOUT}max_num_seqs=": ("sequences", str(best[1].sequences)),
+        "population.offload=": ("offload", "true"),
+    }
+    differing = (
+        f"{key}{value}"
+        for key, (field, value) in settings.items()
+        if getattr(best[1], field) != getattr(load, field)
     )
-    if best[1].sequences != load.sequences:
-        settings["max_num_seqs"] = str(best[1].sequences)
-    return " ".join(f"{ROLLOUT}{key}={value}" for key, value in settings.items()), best[0], now
+    return " ".join(differing), best[0], now
 
 
 def planned(
     config: Any, settings: PopulationSettings, architecture: Architecture, machine: Machine
 ) -> tuple[Load, str | None]:
     """The load with what is left to us, and why it does not fit, with the way out: the base is
-    shared out where only that makes it fit, and as many tokens keep their activations as fit then.
-    """
+    shared out, or the learner offloaded, where only that makes it fit, and as many tokens keep
+    their activations as fit then."""
     total = machine.bytes_each
     load = load_of(config, settings, architecture, machine.gpus)
-    cut = replace(load, shard=True)
-    ours = settings.shard_base is None and load.vllm and load.ranks > 1
-    if ours and check_memory(load, total) and not check_memory(cut, total):
-        load = cut
+    if load.vllm and check_memory(load, total):
+        shards = {load.shard, settings.shard_base is None and load.ranks > 1 and not load.nf4}
+        offloads = {load.offload, offload_of(config, settings) is None}
+        for offload, shard in product(sorted(offloads), sorted(shards)):
+            changed = replace(load, shard=shard, offload=offload)
+            if check_memory(changed, total) is None:
+                load = changed
+                break
     if lacking := check_memory(load, total):
         return load, f"{lacking}; {suggest_fix(load, total)}"
     if settings.recompute_above_tokens is None:
@@ -138,20 +167,31 @@ def fit(config: Any, settings: PopulationSettings) -> None:
     architecture = Architecture.of(describe(config.actor_rollout_ref.model.path))
     machine = machine_of(config, settings)
     if architecture is None or not machine.known:
-        return
-    load, refused = planned(config, settings, architecture, machine)
-    if refused:
-        raise UserError(refused)
-    if load.shard and not settings.shard_base:
-        print(
-            "azr-population: population.shard_base=true, because the base does not fit otherwise: "
-            f"each of {load.ranks} GPUs holds its part",
-            flush=True,
-        )
+        chosen: dict[str, Any] = {"offload": offload_of(config, settings)}
+    else:
+        load, refused = planned(config, settings, architecture, machine)
+        if refused:
+            raise UserError(refused)
+        for key, before, after in (
+            ("shard_base", settings.shard_base, load.shard),
+            ("offload", offload_of(config, settings), load.offload),
+        ):
+            if after and not before:
+                print(
+                    f"azr-population: population.{key}=true, because the run does not fit "
+                    "otherwise",
+                    flush=True,
+                )
+        chosen = {
+            "shard_base": load.shard,
+            "offload": load.offload,
+            "recompute_above_tokens": load.keep,
+        }
     # The trainer, in another process, reads the configuration.
     with open_dict(config):
-        config.population.shard_base = settings.shard_base = load.shard
-        config.population.recompute_above_tokens = settings.recompute_above_tokens = load.keep
+        for key, value in chosen.items():
+            setattr(settings, key, value)
+            config.population[key] = value
 
 
 def _shares(load: Load) -> list[float]:

@@ -28,6 +28,7 @@ OUR_LOSS = "it is the loss we have"
 USED = """
 data. azr. reward_fn. trainer. ray_init. model.path model.pretrained_tokenizer
 model.enable_gradient_checkpointing actor.grad_clip actor.optim.lr actor.optim.weight_decay
+actor.fsdp_config.param_offload actor.fsdp_config.optimizer_offload
 rollout.tensor_model_parallel_size rollout.gpu_memory_utilization rollout.enable_chunked_prefill
 rollout.enforce_eager rollout.max_model_len rollout.max_num_batched_tokens rollout.max_num_seqs
 rollout.engine_kwargs.vllm. rollout.val_kwargs.temperature

@@ -18,9 +18,8 @@ from omegaconf import OmegaConf
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import (
-    check_quantization,
+    check_base_placement,
     check_rollout,
-    check_shard,
     resolve,
 )
 from azr_population.errors import UserError, first_line
@@ -174,10 +173,8 @@ def _check_matches(settings: PopulationSettings, rows: int) -> None:
 def check_parallel(config: Any, settings: PopulationSettings) -> None:
     """GPUs that share a vLLM are of one node and one group; a shared base needs such a sampler."""
     sampler = rollout_settings(config, settings)
-    if settings.shard_base:
-        check_shard(sampler.name)
     device = OmegaConf.select(config, "trainer.device", default="cuda")
-    check_quantization(settings.quantization, sampler, device, settings.shard_base)
+    check_base_placement(settings, settings.quantization, sampler, device)
     group = config.trainer.n_gpus_per_node // (2 if settings.placement == "split" else 1)
     if group % sampler.together:
         key = "actor_rollout_ref.rollout.tensor_model_parallel_size"

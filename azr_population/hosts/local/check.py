@@ -4,9 +4,9 @@ carries, engines that nothing starts, values that contradict each other."""
 from azr_population.config.schema import Config, TaskConfig
 from azr_population.domains.known import find_domain
 from azr_population.engines.assembly import (
+    check_base_placement,
     check_engine,
     check_learner,
-    check_quantization,
     check_rollout,
 )
 from azr_population.engines.rollouts import RolloutSettings
@@ -33,9 +33,7 @@ def check_playing(config: Config) -> None:
     check_learner(config.engine)
     check_rollout(config.engine.rollout, config.base.lora.rank)
     rollout = RolloutSettings(config.engine.rollout, vllm=dict(config.engine.vllm))
-    check_quantization(
-        config.base.quantization, rollout, config.engine.device, config.engine.shard_base
-    )
+    check_base_placement(config.engine, config.base.quantization, rollout, config.engine.device)
     domain = find_domain(config.task.domain)
     domain.format(config.base.prompt_format)
     domain.wanted(config.task.types)

@@ -142,6 +142,8 @@ def test_a_way_out_that_is_named_is_one(gib: int) -> None:
     assert way.startswith(("set ", "take GPUs"))
     names = {
         "shard_base": "shard",
+        "offload": "offload",
+        "quantization": "nf4",
         "tensor_model_parallel_size": "parallel",
         "gpu_memory_utilization": "share",
         "max_num_seqs": "sequences",
@@ -150,7 +152,7 @@ def test_a_way_out_that_is_named_is_one(gib: int) -> None:
     }
     changed: dict[str, Any] = {}
     for key, value in re.findall(r"([\w.]+)=(\S+)", way):
-        number = value == "true" or (float(value) if "." in value else int(value))
+        number = value in ("true", "nf4") or (float(value) if "." in value else int(value))
         changed[names[key.rpartition(".")[2]]] = number
     if changed:
         assert check_memory(replace(load, **changed), total) is None
@@ -162,7 +164,7 @@ def test_every_setting_that_a_way_out_can_name_is_one(
     architecture = Architecture.of(OmegaConf.create(QWEN_7B))
     assert architecture is not None
     load = Load(architecture, 8, 32, 6144, 8096, ranks=8)
-    offered = ("shard", "share", "parallel", "sequences", "response", "rank")
+    offered = ("shard", "offload", "share", "parallel", "sequences", "response", "rank")
 
     def fits_with_all(changed: Load, total: float) -> str | None:
         same = [name for name in offered if getattr(changed, name) == getattr(load, name)]
@@ -245,15 +247,23 @@ def test_a_base_is_shared_out_where_only_that_makes_it_fit(
     fitting.fit(config, settings)
     assert config.population.shard_base is True and settings.shard_base
     assert "population.shard_base=true" in capsys.readouterr().out
-    # Whoever says no is not overruled, and is told.
-    config, settings = command(base(tmp_path, QWEN_14B), share, "population.shard_base=false")
-    with refuses("population.shard_base"):
-        fitting.fit(config, settings)
+    # Whoever says no is not overruled: the learner is offloaded, or the way out is named.
+    whole = [share, "population.shard_base=false"]
+    config, settings = command(base(tmp_path, QWEN_14B), *whole)
+    fitting.fit(config, settings)
+    assert settings.offload is config.population.offload is True
     assert settings.shard_base is False
-    # A 7B base stays whole.
+    with refuses("population.shard_base"):
+        fitting.fit(*command(base(tmp_path, QWEN_14B), *whole, "population.offload=false"))
+    # A 7B base stays whole, and the learner on its GPU, unless AZR's own keys say otherwise.
     config, settings = command(base(tmp_path))
     fitting.fit(config, settings)
     assert settings.shard_base is config.population.shard_base is False
+    assert settings.offload is config.population.offload is False
+    azrs = "actor_rollout_ref.actor.fsdp_config.optimizer_offload=true"
+    config, settings = command(base(tmp_path), azrs)
+    fitting.fit(config, settings)
+    assert settings.offload is config.population.offload is True
     # And what is kept is told to the workers, unless the user has said it.
     assert 0 < settings.recompute_above_tokens == config.population.recompute_above_tokens <= 8192
     config, settings = command(base(tmp_path), "population.recompute_above_tokens=0")
@@ -309,6 +319,33 @@ def test_memory_that_stays_free_is_offered_to_vllm(tmp_path: Path, all_there: No
     named = re.findall(r"actor_rollout_ref[\w.]+=[\w.]+", offer)
     lines, ready = dry_run(*command(base(tmp_path), *dots, *named))
     assert ready and not any(line.startswith("memory stays free") for line in lines)
+
+
+QWEN_3B = QWEN_7B | {
+    "hidden_size": 2048, "intermediate_size": 11_008, "num_hidden_layers": 36,
+    "num_attention_heads": 16, "num_key_value_heads": 2, "vocab_size": 151_936,
+    "tie_word_embeddings": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("7b", QWEN_7B), ("3b", QWEN_3B)])
+def test_the_examples_for_24_gb_fit_and_start_as_they_are(
+    name: str, sizes: dict[str, Any], tmp_path: Path, all_there: None
+) -> None:
+    script = Path(__file__).parents[3] / "examples" / f"azr_coder{name}_24gb.sh"
+    dots = re.findall(r"^    ([\w.]+=\S+) \\$", script.read_text(), flags=re.MULTILINE)
+    assert "data.train_batch_size=8" in dots
+    dots += ["population.gpu=4090", "population.gpu_memory=null"]
+    config, settings = command(base(tmp_path, sizes), *dots)
+    lines, ready = dry_run(config, settings)
+    assert ready, lines
+    left = next(line for line in lines if line.startswith("  left")).split()[1:]
+    assert min(map(float, left)) >= 1.5
+    assert not any(line.startswith("memory stays free") for line in lines)
+    fitting.fit(config, settings)
+    refused = command(base(tmp_path, sizes), *dots, "population.offload=false")
+    with refuses("population.offload"):
+        fitting.fit(*refused)
 
 
 def test_the_kind_of_gpu_is_named_or_the_one_with_such_a_memory(

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# AZR's coder-7b command on one GPU of 24 GB: 4 teachers and 4 students on a base in 4 bits.
+#   AZR_HOME=~/Absolute-Zero-Reasoner bash examples/azr_coder7b_24gb.sh [more overrides]
+#   ... population.dry_run=true population.gpu=4090    # memory and seconds, without a GPU
+# The learner and vLLM take turns on the GPU (population.offload), so the host needs 25 GB of memory. A
+# step has an eighth of the rows of AZR's script. docs/azr.md, Memory, has the estimates; nobody has run it.
+set -euo pipefail
+cd "${AZR_HOME:?name your AZR checkout}"
+bash scripts/selfplay/coder7b.sh \
+    trainer.n_gpus_per_node=1 \
+    trainer.experiment_name=coder7b_24gb_4t4s \
+    data.train_batch_size=8 \
+    actor_rollout_ref.rollout.tensor_model_parallel_size=1 \
+    actor_rollout_ref.rollout.gpu_memory_utilization=0.9 \
+    actor_rollout_ref.rollout.max_num_batched_tokens=8192 \
+    actor_rollout_ref.rollout.max_num_seqs=256 \
+    +population=4t4s \
+    population.quantization=nf4 \
+    population.offload=true \
+    "$@"
