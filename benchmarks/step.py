@@ -4,7 +4,7 @@
     python benchmarks/step.py ../old [--rounds 5] [--steps 4] [--json FILE] [population=4t4s ...]
 
 Plays the nano base with 4 teachers and 4 students, 48 rows each, all three task types, one thread,
-without exams. In a round both checkouts play the same seed at the same time, so that what else the
+without evals. In a round both checkouts play the same seed at the same time, so that what else the
 machine does meets both; the rest of the arguments are overrides for both. What counts is the median
 over rounds of the ratio of their median steps: above 1, ours is faster.
 """

@@ -86,7 +86,7 @@ class Arithmetic(Domain):
     def measure(self, program: str) -> dict[str, float]:
         return {"digits": sum(char.isdigit() for char in program)}
 
-    def exam(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
+    def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         random = Random(seed)
         programs = [f"{random.randrange(10, 30)} + {random.randrange(5)}" for _ in range(per_type)]
         return [Task("calculate", program, ("",), (str(_value(program)),)) for program in programs]

@@ -24,7 +24,7 @@ from azr_population.errors import UserError
     "--out",
     type=FILE,
     metavar="FILE.json",
-    help="a CSV beside it; default: exam_S.json in the run",
+    help="a CSV beside it; default: eval_S.json in the run",
 )
 def eval(
     path: str,

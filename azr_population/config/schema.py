@@ -425,7 +425,7 @@ class EvalConfig(Section):
     seed: int = Field(default=1121, ge=0)
     self_proposed_tasks: int = Field(default=0, ge=0, le=2000, json_schema_extra=TRAINING)
     """Tasks of a second, greedy eval, proposed by the teacher before step 1 and stored in
-    `exam_own.jsonl`; 0: none. It affects training: proposals that copy these programs are
+    `self_proposed_eval.jsonl`; 0: none. It affects training: proposals that copy these programs are
     refused."""
 
 

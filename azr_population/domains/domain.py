@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
 
 class HeldOut:
-    """Tells tasks that the exam asks about: here by what they are about, letter for letter."""
+    """Tells tasks that the eval asks about: here by what they are about, letter for letter."""
 
     def __init__(self, programs: Iterable[str]) -> None:
         self._programs = set(programs)
@@ -124,11 +124,11 @@ class Domain(ABC):
         return HeldOut(programs)
 
     def draw(self, type: str, rng: Random, held_out: bool = False) -> Task:
-        """A valid task of this type that a rule makes up, of those kept for exams or of the others,
+        """A valid task of this type that a rule makes up, of those kept for evals or of the others,
         on which a base may be warmed up. Raises UserError where there is no such rule."""
         raise UserError("this task.domain has no eval tasks; set eval.every=0")
 
-    def exam(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
+    def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         """Different held-out tasks of each type, the same for the same numbers. Raises UserError
         where there are none."""
         tasks: dict[tuple[str, str], Task] = {}
@@ -140,7 +140,7 @@ class Domain(ABC):
         return list(tasks.values())
 
     def strata(self, per_type: int) -> list[str]:
-        """Groups that the exam's tasks of a type are reported by, in order; empty: none."""
+        """Groups that the eval's tasks of a type are reported by, in order; empty: none."""
         return []
 
     def read_seeds(self, path: str | Path) -> list[ParsedProposal]:
@@ -190,7 +190,7 @@ class Domain(ABC):
 
 
 def is_held_out(program: str) -> bool:
-    """Whether it is kept for exams and never shown in a warm-up. A stable 2% of all texts."""
+    """Whether it is kept for evals and never shown in a warm-up. A stable 2% of all texts."""
     digest = hashlib.sha256(program.encode()).digest()
     return int.from_bytes(digest[:4], "big") < HELD_OUT_SHARE * 2**32
 

@@ -121,7 +121,7 @@ def held_out_task(domain: str, tasks_per_type: int, seed: int, prompt_format: st
     format = made.format(prompt_format)
     tasks = {
         f"{one.type}/{number}": one
-        for number, one in enumerate(made.exam(tasks_per_type, seed, made.wanted(None)))
+        for number, one in enumerate(made.eval_tasks(tasks_per_type, seed, made.wanted(None)))
     }
     samples = [
         Sample(

@@ -1,1 +1,1 @@
-"""Stored members measured after their run: a held-out exam, cross-play."""
+"""Stored members measured after their run: a held-out eval, cross-play."""

@@ -14,7 +14,7 @@ from azr_population.engines.engine import Sampling
 from azr_population.errors import UserError
 from azr_population.measuring.crossplay import CrossPlay
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
-from azr_population.method.held_out_eval import Exam
+from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
 from azr_population.pages.console.pulse import sign_of_life
 from azr_population.runs import RunDirectory
@@ -50,13 +50,13 @@ def play(
             begin(f"{one.label} proposes, {n} of {len(teachers)} teachers")
             proposed.append(_proposals(tools, config, one, tasks, streams))
         asked = [task for batch in proposed for task in batch]
-        exam = Exam(asked, attempts, seed)
+        held_out = HeldOutEval(asked, attempts, seed)
         rates: list[NDArray[np.float64]] = []
         for n, student in enumerate(students, 1):
             begin(f"{student.label} attempts {len(asked)} tasks, {n} of {len(students)} students")
             # Its label, because members of several runs have the same names.
             member = replace(student.load(engine), name=student.label)
-            rates.append(np.array(exam.solve_rates(tools, member, seed, student.step)))
+            rates.append(np.array(held_out.solve_rates(tools, member, seed, student.step)))
     ends = np.cumsum([len(batch) for batch in proposed])[:-1]
     by_teacher = [
         np.stack(list(part)) for part in zip(*(np.split(r, ends) for r in rates), strict=True)

@@ -1,9 +1,9 @@
 """The gate of the nano base: whether self-play has something to teach on it.
 
-Two arms, each on several seeds, from the same bare base to a greedy exam of every stratum:
+Two arms, each on several seeds, from the same bare base to a greedy eval of every stratum:
 
 `gold`: a student learns the right answers to programs of the grammar, most of them of the tail and
-never one of the exam's. What the budget could teach at best.
+never one of the eval's. What the budget could teach at best.
 `rewards`: one teacher and one student under a run's own defaults, by rewards alone.
 
 A base where the first fails has nothing to learn in a run's budget, and no comparison of arms can
@@ -31,7 +31,7 @@ from azr_population.domains.format import Format
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.text import TextEngine
 from azr_population.hosts.local.run_engine import open_engine
-from azr_population.method.held_out_eval import Exam, held_out_exam
+from azr_population.method.held_out_eval import HeldOutEval, held_out_eval
 from azr_population.method.step import SelfPlay
 from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
 
@@ -42,8 +42,8 @@ WANTED = {
 }
 """Least mean gains, in shares of the tasks."""
 
-EXAM_SEED = 9292
-"""Of an exam on which nothing was chosen, neither the base nor a setting."""
+EVAL_SEED = 9292
+"""Of an eval on which nothing was chosen, neither the base nor a setting."""
 GOLD_CORE = 0.2
 """Share of the gold rows that are the core's, so that it is not forgotten."""
 
@@ -75,7 +75,7 @@ def gate(
     tasks: int = 1200,
     jobs: int = 1,
 ) -> dict[str, Gains]:
-    """Plays both arms of code_o on the base at `path`, so many `jobs` at a time; the exam has so
+    """Plays both arms of code_o on the base at `path`, so many `jobs` at a time; the eval has so
     many tasks."""
     arms = {arm: [(arm, path, seed, steps, tasks) for seed in seeds] for arm in WANTED}
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
@@ -90,14 +90,16 @@ def gate(
 def _before_and_after(
     arm: str, path: str | Path, seed: int, steps: int, tasks: int
 ) -> tuple[Scores, Scores]:
-    with _opened(path, seed, steps, tasks) as (game, exam):
-        before = _score(game, exam)
+    with _opened(path, seed, steps, tasks) as (game, held_out):
+        before = _score(game, held_out)
         (_learn_gold if arm == "gold" else _play)(game, steps)
-        return before, _score(game, exam)
+        return before, _score(game, held_out)
 
 
 @contextmanager
-def _opened(path: str | Path, seed: int, steps: int, tasks: int) -> Iterator[tuple[SelfPlay, Exam]]:
+def _opened(
+    path: str | Path, seed: int, steps: int, tasks: int
+) -> Iterator[tuple[SelfPlay, HeldOutEval]]:
     config = load_config(
         [
             "population=1t1s",
@@ -105,16 +107,16 @@ def _opened(path: str | Path, seed: int, steps: int, tasks: int) -> Iterator[tup
             f"base.path={path}",
             "task=code_o",
             f"eval.tasks_per_type={tasks}",
-            f"eval.seed={EXAM_SEED}",
+            f"eval.seed={EVAL_SEED}",
             f"run.steps={steps}",
             f"seed={seed}",
         ]
     )
-    exam = held_out_exam(config)
+    held_out = held_out_eval(config)
     torch.set_num_threads(config.engine.threads)
     with open_referee(config) as referee, open_engine(config) as engine:
         tools = StepContext(engine, referee, domain_of(config), format_of(config))
-        yield SelfPlay(config, tools, exam.tasks), exam
+        yield SelfPlay(config, tools, held_out.tasks), held_out
 
 
 def _play(game: SelfPlay, steps: int) -> None:
@@ -156,11 +158,11 @@ def right_answers(
     ]
 
 
-def _score(game: SelfPlay, exam: Exam) -> Scores:
+def _score(game: SelfPlay, held_out: HeldOutEval) -> Scores:
     (student,) = game.population.roster.students
-    scores = exam.greedy(game.tools, student)
+    scores = held_out.greedy(game.tools, student)
     parts: dict[str, list[float]] = {WHOLE: [], TAIL: []}
-    for stratum, score in zip(exam.strata, scores, strict=True):
+    for stratum, score in zip(held_out.strata, scores, strict=True):
         names = [WHOLE, stratum, *([TAIL] if stratum in BANDS else [])]
         for part in names:
             parts.setdefault(part, []).append(score)
@@ -173,7 +175,7 @@ def print_gate(found: Mapping[str, Gains]) -> bool:
     from rich.table import Table
 
     first = next(iter(found.values()))
-    table = Table(title="greedy exam, points of 100: base, and gains over seeds (95% intervals)")
+    table = Table(title="greedy eval, points of 100: base, and gains over seeds (95% intervals)")
     table.add_column("part")
     table.add_column("base", justify="right")
     for arm, gains in found.items():

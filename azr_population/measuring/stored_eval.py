@@ -1,4 +1,4 @@
-"""A held-out exam for stored members, after their run."""
+"""A held-out eval for stored members, after their run."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from azr_population.analysis.statistics import (
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
-from azr_population.method.held_out_eval import EvalScores, held_out_exam
+from azr_population.method.held_out_eval import EvalScores, held_out_eval
 from azr_population.method.members import Member, Role
 from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
 from azr_population.pages.console.pulse import sign_of_life
@@ -31,7 +31,7 @@ class Result:
     member: StoredMember | None
     """None for the base."""
     scores: tuple[float, ...]
-    """By greedy decoding, 0 or 1, in the exam's order."""
+    """By greedy decoding, 0 or 1, in the eval's order."""
     gain: Estimate | None
     warm: tuple[float, ...]
     """At temperature 1, in [0, 1]."""
@@ -63,7 +63,7 @@ class Result:
 
 @dataclass(frozen=True)
 class About:
-    """Which exam it was."""
+    """Which eval it was."""
 
     run: str
     seed: int
@@ -77,23 +77,23 @@ class About:
 def examine(
     path: str | Path, overrides: Sequence[str] = (), every: int = 0
 ) -> tuple[About, list[Result]]:
-    """The base and the stored members of the run at `path` sit an exam, oldest first; `overrides`
-    of its `exam` group, `every` as in `stored_members`. Raises UserError: there is no such run, or
+    """The base and the stored members of the run at `path` sit an eval, oldest first; `overrides`
+    of its `eval` group, `every` as in `stored_members`. Raises UserError: there is no such run, or
     it has no members or another base."""
     folder = RunDirectory(path)
     config = stored_config(folder, overrides)
     members = [one for one in stored_members(folder, every) if one.solves]
-    exam, format = held_out_exam(config), format_of(config)
+    held_out, format = held_out_eval(config), format_of(config)
     with (
-        sign_of_life("exam") as begin,
+        sign_of_life("eval") as begin,
         open_referee(config) as referee,
         engine_for(config, folder) as engine,
     ):
         tools = StepContext(engine, referee, domain_of(config), format)
 
         def sit(member: Member, step: int) -> EvalScores:
-            begin(f"{member.name} at step {step}, {len(exam.tasks)} tasks")
-            sitting = exam.evaluate(tools, [member], config.seed, step)
+            begin(f"{member.name} at step {step}, {len(held_out.tasks)} tasks")
+            sitting = held_out.evaluate(tools, [member], config.seed, step)
             return sitting.marks[member.name]
 
         base = sit(Member("agent_0", Role.AGENT, 0), 0)
@@ -106,8 +106,8 @@ def examine(
         str(folder.path),
         config.eval.seed,
         config.eval.samples,
-        tuple(str(task.type) for task in exam.tasks),
-        tuple(format.gold_answer(task) is not None for task in exam.tasks),
+        tuple(str(task.type) for task in held_out.tasks),
+        tuple(format.gold_answer(task) is not None for task in held_out.tasks),
     )
     return about, results
 
@@ -115,7 +115,7 @@ def examine(
 def write_results(about: About, results: Sequence[Result], out: Path | None = None) -> Path:
     """Writes a JSON file with every score, by default into the run, and a CSV file beside it.
     Raises UserError: the name does not end in .json, or cannot be written to."""
-    out = out or Path(about.run) / f"exam_{about.seed}.json"
+    out = out or Path(about.run) / f"eval_{about.seed}.json"
     if out.suffix != ".json":
         raise UserError(f"--out {out} must end in .json")
     content = {**asdict(about), "members": [result.to_json() for result in results]}
@@ -153,7 +153,7 @@ def print_table(about: About, results: Sequence[Result]) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
     console.print(
-        f"{len(about.types)} tasks of exam seed {about.seed}, greedy decoding; 95% intervals over "
+        f"{len(about.types)} tasks of eval seed {about.seed}, greedy decoding; 95% intervals over "
         f"tasks (temperature 1, in the file: {sum(about.exact)} scored exactly, {about.attempts} "
         "samples at each of the others)"
     )

@@ -11,12 +11,12 @@ from typing import Any
 
 from azr_population.config.schema import EvalConfig
 from azr_population.method.clock import PhaseClock
-from azr_population.method.held_out_eval import Exam, reliability
+from azr_population.method.held_out_eval import HeldOutEval, reliability
 from azr_population.method.members import Member
 from azr_population.method.population import Population
 from azr_population.method.proposals import BufferAttempt, Proposal
 from azr_population.method.record import StepRecords, flatten
-from azr_population.method.skill import by_crossplay, by_exam
+from azr_population.method.skill import by_crossplay, by_eval
 from azr_population.method.step_context import StepContext
 from azr_population.runs import RunDirectory
 from azr_population.runs.run_warnings import find_warnings
@@ -72,15 +72,15 @@ class Callbacks:
 
 @dataclass
 class EvalCallback(Callback):
-    """The exam: at its interval, after the first step and after the `last`."""
+    """The eval: at its interval, after the first step and after the `last`."""
 
     tools: StepContext
-    exam: Exam
+    held_out: HeldOutEval
     settings: EvalConfig
     last: int
     seed: int
     """The run's."""
-    self_proposed: Exam | None = None
+    self_proposed: HeldOutEval | None = None
     """Tasks of the untrained teacher."""
     phase = "eval"
 
@@ -94,7 +94,7 @@ class EvalCallback(Callback):
             return
         students = population.roster.students
         attempts = self.settings.final_samples if first_or_last else 0
-        sitting = self.exam.evaluate(self.tools, students, self.seed, step, attempts)
+        sitting = self.held_out.evaluate(self.tools, students, self.seed, step, attempts)
         metrics, lines = sitting.metrics(students), sitting.records(step, students)
         if self.self_proposed:
             scores = [self.self_proposed.greedy(self.tools, student) for student in students]
@@ -108,7 +108,7 @@ class EvalCallback(Callback):
 
 @dataclass
 class WeightSimilarity(Callback):
-    """How alike the members of a role are, at every exam."""
+    """How alike the members of a role are, at every eval."""
 
     tools: StepContext
     phase = "eval"
@@ -135,10 +135,10 @@ class HeldOutCounts(Callback):
 @dataclass
 class MeasureSkill(Callback):
     """The `skill` that measured fitness goes by, where members are about to be replaced: that of
-    the exam, or of cross-play without one."""
+    the eval, or of cross-play without one."""
 
     tools: StepContext
-    exam: Exam | None
+    held_out: HeldOutEval | None
     seed: int
     """The run's."""
     phase = "fitness"
@@ -150,13 +150,13 @@ class MeasureSkill(Callback):
         if not population.turnover.should_evolve(population.step):
             return
 
-        def sit(exam: Exam, members: Sequence[Member]) -> dict[str, list[float]]:
+        def sit(held_out: HeldOutEval, members: Sequence[Member]) -> dict[str, list[float]]:
             at = (self.seed, population.step)
             scores = {
-                # A step's few tasks say more by several answers, an exam by more tasks.
-                member.name: exam.greedy(self.tools, member)
-                if self.exam
-                else exam.solve_rates(self.tools, member, *at)
+                # A step's few tasks say more by several answers, an eval by more tasks.
+                member.name: held_out.greedy(self.tools, member)
+                if self.held_out
+                else held_out.solve_rates(self.tools, member, *at)
                 for member in members
             }
             measured = reliability(list(scores.values()))
@@ -164,8 +164,8 @@ class MeasureSkill(Callback):
             return scores
 
         students = population.roster.students
-        if self.exam:
-            by_exam(self.exam, students, sit)
+        if self.held_out:
+            by_eval(self.held_out, students, sit)
         else:
             by_crossplay(rows, students, sit, population.config.samples_per_task)
 

@@ -1,12 +1,12 @@
-"""A fixed exam: the same held-out tasks for every member that solves, at every sitting.
+"""A fixed eval: the same held-out tasks for every member that solves, at every sitting.
 
-Self-play's own solve rate mixes skill with the drift of the tasks; the exam holds the tasks still.
+Self-play's own solve rate mixes skill with the drift of the tasks; the eval holds the tasks still.
 
 Its headline is greedy decoding, the paper's metric: at temperature 1 a member gains by becoming
 surer of what it knows already, so a gain there may be sharpening alone. Beside it stand
 temperature 1 and .4, and pass@k. Where a task has one right answer, written in one way, its score
 at temperature 1 is that answer's probability, which needs no samples. Elsewhere, and at .4, it is
-the share of right answers among samples, whose random numbers belong to (exam, run, step, role and
+the share of right answers among samples, whose random numbers belong to (eval, run, step, role and
 place of the member): neither who else sits nor how many they are changes a member's score, two
 sittings share no noise, and two arms of one seed draw alike.
 """
@@ -36,7 +36,7 @@ PASS_AT = 8
 
 @dataclass(frozen=True)
 class EvalScores:
-    """One member's score in [0, 1] at each task, in the exam's order."""
+    """One member's score in [0, 1] at each task, in the eval's order."""
 
     greedy: list[float]
     cool: list[float]
@@ -54,7 +54,7 @@ class EvalResult:
     types: tuple[str, ...]
     """Of the tasks."""
     strata: tuple[str, ...]
-    """Of the tasks; empty where the exam has none."""
+    """Of the tasks; empty where the eval has none."""
     marks: dict[str, EvalScores]
     attempts: int
     """Samples at each task that was sampled."""
@@ -128,13 +128,13 @@ class EvalResult:
         ]
 
 
-class Exam:
+class HeldOutEval:
     """A list of tasks and how often each is attempted where answers have to be sampled."""
 
     def __init__(
         self, tasks: Sequence[Task], attempts: int, seed: int, strata: Sequence[str] = ()
     ) -> None:
-        """`seed` is the exam's, see `evaluate` for the run's; `strata` names a group for each task
+        """`seed` is the eval's, see `evaluate` for the run's; `strata` names a group for each task
         where there are such."""
         self.tasks = list(tasks)
         self.attempts = attempts
@@ -149,7 +149,7 @@ class Exam:
         step: int,
         attempts: int = 0,
     ) -> EvalResult:
-        """Every member at every task; `attempts` of 0 are the exam's own number."""
+        """Every member at every task; `attempts` of 0 are the eval's own number."""
         attempts = attempts or self.attempts
         k = min(PASS_AT, attempts)
         exact = [tools.format.gold_answer(task) is not None for task in self.tasks]
@@ -209,24 +209,24 @@ def pass_at(k: int, n: int, right: int) -> float:
     return 1.0 - math.comb(n - right, k) / math.comb(n, k)
 
 
-def tasks_of(*exams: Exam | None) -> list[Task]:
-    """What members must not be trained on: the tasks of all exams that there are."""
-    return [task for exam in exams if exam for task in exam.tasks]
+def tasks_of(*evals: HeldOutEval | None) -> list[Task]:
+    """What members must not be trained on: the tasks of all evals that there are."""
+    return [task for held_out in evals if held_out for task in held_out.tasks]
 
 
-def held_out_exam(config: Config) -> Exam:
-    """The exam that the run's `exam` group describes, of the task types that it plays."""
+def held_out_eval(config: Config) -> HeldOutEval:
+    """The eval that the run's `eval` group describes, of the task types that it plays."""
     settings = config.eval
     domain = domain_of(config)
     groups = domain.strata(settings.tasks_per_type) * len(domain.wanted(config.task.types))
-    tasks = exam_tasks(config, settings.tasks_per_type, settings.seed)
-    return Exam(tasks, settings.samples, settings.seed, groups)
+    tasks = eval_tasks(config, settings.tasks_per_type, settings.seed)
+    return HeldOutEval(tasks, settings.samples, settings.seed, groups)
 
 
-def exam_tasks(config: Config, per_type: int, seed: int) -> list[Task]:
+def eval_tasks(config: Config, per_type: int, seed: int) -> list[Task]:
     """Held-out tasks of the types that the run plays."""
     domain = domain_of(config)
-    return domain.exam(per_type, seed, domain.wanted(config.task.types))
+    return domain.eval_tasks(per_type, seed, domain.wanted(config.task.types))
 
 
 def _solve(

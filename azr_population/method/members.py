@@ -67,7 +67,7 @@ class Member:
 
     @property
     def place(self) -> str:
-        """What the random streams of an exam are named by: its name as a student's, so that the
+        """What the random streams of an eval are named by: its name as a student's, so that the
         single agent and the first student of another arm draw alike."""
         return self.name.replace(str(Role.AGENT), str(Role.STUDENT))
 

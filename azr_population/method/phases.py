@@ -60,7 +60,7 @@ def propose(
 
 
 HELD_OUT = "held_out"
-"""The reason why a program of the exam is no task."""
+"""The reason why a program of the eval is no task."""
 INTERNAL_ERROR = "internal_error"
 """The reason where the trainer failed to read a proposal: a fault of ours, and logged."""
 _log = logging.getLogger(__name__)

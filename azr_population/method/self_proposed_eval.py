@@ -1,6 +1,6 @@
-"""A second exam that is not the domain's: what the untrained teacher proposed, before step 1.
+"""A second eval that is not the domain's: what the untrained teacher proposed, before step 1.
 
-The held-out exam is drawn where the base was trained; a run's tasks are written by members. So what
+The held-out eval is drawn where the base was trained; a run's tasks are written by members. So what
 students can do is also asked on fixed tasks of the run's own kind: those of the teacher of step 0,
 which is the bare base, so that all arms on a base and eval.seed have the same ones. They are kept
 in the run's folder, sat by greedy decoding, and refused as proposals.
@@ -17,20 +17,22 @@ from azr_population.domains.task import Task, task_from_dict
 from azr_population.engines.engine import NO_ADAPTER, Sampling
 from azr_population.errors import UserError
 from azr_population.files import read_text, write_atomically
-from azr_population.method.held_out_eval import Exam
+from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.step_context import StepContext
 from azr_population.runs.streams import Streams
 
-FILE = "exam_own.jsonl"
+FILE = "self_proposed_eval.jsonl"
 """In a run's folder: a task a line."""
 
 _ROUNDS = 20
 """In which as many proposals are drawn as tasks are wanted: below a validity of some 5% the base
-proposes too little that is valid for an exam."""
+proposes too little that is valid for an eval."""
 
 
-def self_proposed_eval(config: Config, tools: StepContext, reported: Sequence[Task]) -> Exam | None:
-    """The exam that the run has kept, or one drawn now; None without `eval.self_proposed_tasks`.
+def self_proposed_eval(
+    config: Config, tools: StepContext, reported: Sequence[Task]
+) -> HeldOutEval | None:
+    """The eval that the run has kept, or one drawn now; None without `eval.self_proposed_tasks`.
     `reported` are tasks whose programs it leaves out.
 
     Raises:
@@ -40,12 +42,12 @@ def self_proposed_eval(config: Config, tools: StepContext, reported: Sequence[Ta
         return None
     path = Path(config.run.dir) / FILE
     tasks = _read(path) if path.is_file() else _drawn(config, tools, reported)
-    return Exam(tasks, 1, config.eval.seed)
+    return HeldOutEval(tasks, 1, config.eval.seed)
 
 
-def write(exam: Exam, folder: Path) -> None:
+def write(held_out: HeldOutEval, folder: Path) -> None:
     """Keeps its tasks in the run's folder."""
-    text = "".join(json.dumps(asdict(task)) + "\n" for task in exam.tasks)
+    text = "".join(json.dumps(asdict(task)) + "\n" for task in held_out.tasks)
     write_atomically(folder / FILE, text)
 
 

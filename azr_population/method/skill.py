@@ -1,7 +1,7 @@
 """Skill measured for fitness, where members are about to be replaced.
 
-`validation_eval`: students answer greedily an exam of its own seed, without a reported task;
-teachers have no exam and keep their rating. `crossplay`: every student attempts the step's tasks of
+`validation_eval`: students answer greedily an eval of its own seed, without a reported task;
+teachers have no eval and keep their rating. `crossplay`: every student attempts the step's tasks of
 every teacher, matched or not; a student is worth what it solves, a teacher what it leaves unsolved,
 an invalid proposal nothing.
 """
@@ -10,34 +10,36 @@ from collections.abc import Callable, Sequence
 
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
-from azr_population.method.held_out_eval import Exam, exam_tasks
+from azr_population.method.held_out_eval import HeldOutEval, eval_tasks
 from azr_population.method.members import Member
 from azr_population.method.proposals import Proposal
 
-Sit = Callable[[Exam, Sequence[Member]], dict[str, list[float]]]
-"""Every member at every task of an exam: scores in [0, 1] by member."""
+Sit = Callable[[HeldOutEval, Sequence[Member]], dict[str, list[float]]]
+"""Every member at every task of an eval: scores in [0, 1] by member."""
 
 
-def fitness_exam(config: Config, reported: Exam | None) -> Exam | None:
-    """The exam that fitness goes by, without a task of the reported one; None for any other
+def fitness_eval(config: Config, reported: HeldOutEval | None) -> HeldOutEval | None:
+    """The eval that fitness goes by, without a task of the reported one; None for any other
     fitness."""
     evolution = config.evolution
     if evolution.fitness != "validation_eval":
         return None
-    tasks = exam_tasks(config, evolution.validation_tasks, evolution.validation_seed)
-    return validation_exam(config, tasks, reported)
+    tasks = eval_tasks(config, evolution.validation_tasks, evolution.validation_seed)
+    return validation_eval(config, tasks, reported)
 
 
-def validation_exam(config: Config, tasks: Sequence[Task], reported: Exam | None) -> Exam:
-    """An exam of these tasks without those that are reported."""
+def validation_eval(
+    config: Config, tasks: Sequence[Task], reported: HeldOutEval | None
+) -> HeldOutEval:
+    """An eval of these tasks without those that are reported."""
     programs = {task.program for task in reported.tasks} if reported else set()
     left = [task for task in tasks if task.program not in programs]
-    return Exam(left, config.eval.samples, config.evolution.validation_seed)
+    return HeldOutEval(left, config.eval.samples, config.evolution.validation_seed)
 
 
-def by_exam(exam: Exam, students: Sequence[Member], sit: Sit) -> None:
+def by_eval(held_out: HeldOutEval, students: Sequence[Member], sit: Sit) -> None:
     """Sets the students' `skill` to their mean score."""
-    for member, scores in zip(students, sit(exam, students).values(), strict=True):
+    for member, scores in zip(students, sit(held_out, students).values(), strict=True):
         member.skill = sum(scores) / len(scores)
 
 
@@ -47,8 +49,8 @@ def by_crossplay(
     """Sets the `skill` of the rows' teachers and of the students; without a valid task, of the
     teachers alone."""
     valid = [row for row in rows if row.task is not None]
-    exam = Exam([row.task for row in valid if row.task], attempts, 0)
-    scores = list(sit(exam, students).values()) if valid else []
+    held_out = HeldOutEval([row.task for row in valid if row.task], attempts, 0)
+    scores = list(sit(held_out, students).values()) if valid else []
     for student, of_student in zip(students, scores, strict=False):
         student.skill = sum(of_student) / len(of_student)
     unsolved = {

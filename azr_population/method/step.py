@@ -16,7 +16,7 @@ from azr_population.domains.task import Task
 from azr_population.method.callbacks import Callback, Callbacks
 from azr_population.method.clock import PhaseClock
 from azr_population.method.evolution.replacement import Replacement
-from azr_population.method.held_out_eval import Exam
+from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.phases import draw_replay, grade, propose, solve, verify
 from azr_population.method.population import Population
 from azr_population.method.proposals import by_match, practice_of
@@ -34,7 +34,7 @@ class SelfPlay:
         self.tools = tools
         self.held_out = tools.domain.held_out(task.program for task in held_out)
         self.callbacks: list[Callback] = []
-        self.self_proposed_eval: Exam | None = None
+        self.self_proposed_eval: HeldOutEval | None = None
         """See `self_proposed_eval.py`; to be kept with the run."""
         self.population = Population(
             config.population,

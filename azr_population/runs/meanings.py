@@ -6,7 +6,7 @@ MEANINGS = {
     "wrong": "an answer was read, and is not right",
     "unparsable": "not in the form that was asked for",
     "invalid": "AZR's executor refused it",
-    "held_out": "a program of the exam",
+    "held_out": "a program of the eval",
     "internal_error": "the trainer failed to read it: our fault, see the log",
     "boolean": "the answer is True, False or None, which a coin flip finds",
     "constant": "the answer does not depend on the input",

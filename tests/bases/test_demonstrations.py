@@ -41,7 +41,7 @@ def test_all_kinds_come_and_most_is_code_o_and_code_i(groups):
     assert sum(n for (_, type), n in counts.items() if type != TaskType.CODE_F) > 0.7 * 250
 
 
-def test_what_is_proposed_parses_and_runs_and_is_not_of_the_exam(groups):
+def test_what_is_proposed_parses_and_runs_and_is_not_of_the_eval(groups):
     seen = Counter()
     for group in groups:
         phase, type = kind(group)

@@ -143,7 +143,7 @@ def test_a_domain_s_held_out_tasks_are_judged_by_its_referee(domain, data):
     task = held_out_task(domain, 2, 7, "chat")
     held_out = scorers.find_domain(domain)
     format = held_out.format("chat")
-    tasks = held_out.exam(2, 7, held_out.wanted(None))
+    tasks = held_out.eval_tasks(2, 7, held_out.wanted(None))
     right = [format.write_answer(one) for one in tasks]
     (log,) = inspect_eval(task, model=mock(right), display="none", max_connections=1)
     assert scores(log) == ["C"] * len(tasks)

@@ -1,4 +1,4 @@
-"""The exam that stored members sit after their run."""
+"""The eval that stored members sit after their run."""
 
 import csv
 import json
@@ -14,8 +14,8 @@ from azr_population.runs import RunDirectory
 def test_the_stored_members_score_what_they_scored_in_the_run(stored_run, capsys):
     assert main(["eval", str(stored_run), "--every", "2"]) == 0
     told = capsys.readouterr().out
-    assert "6 tasks of exam seed 1121, greedy decoding" in told
-    found = json.loads((stored_run / "exam_1121.json").read_text())
+    assert "6 tasks of eval seed 1121, greedy decoding" in told
+    found = json.loads((stored_run / "eval_1121.json").read_text())
     assert found["types"] == ["code_o"] * 3 + ["code_i"] * 3
     assert found["exact"] == [True] * 3 + [False] * 3
     in_run = {(row["step"], row["member"]): row for row in RunDirectory(stored_run).evals()}
@@ -33,12 +33,12 @@ def test_the_stored_members_score_what_they_scored_in_the_run(stored_run, capsys
         ]
         assert after[key]["gain"] == pytest.approx(sum(gained) / 6, abs=1e-5)
         assert after[key]["gain_low"] <= after[key]["gain"] <= after[key]["gain_high"]
-    with (stored_run / "exam_1121.csv").open() as file:
+    with (stored_run / "eval_1121.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [float(row["mean"]) for row in rows] == [row["mean"] for row in found["members"]]
 
 
-def test_another_exam_goes_where_it_is_told(stored_run, tmp_path, capsys):
+def test_another_eval_goes_where_it_is_told(stored_run, tmp_path, capsys):
     out = tmp_path / "other.json"
     typed = ["eval", str(stored_run), "--tasks", "2", "--samples", "1", "--seed", "7"]
     assert main([*typed, "--out", str(out)]) == 0

@@ -142,10 +142,10 @@ def config():
 def play(config, referee):
     """Makes a self-play with scripted members: teachers' skills, then students'."""
 
-    def make(skill, exam=None, validation=None):
+    def make(skill, held_out=None, validation=None):
         tools = StepContext(ScriptedEngine(skill), referee, Code(), ChatFormat())
-        game = SelfPlay(config, tools, tasks_of(exam, validation))
-        game.callbacks = callbacks(game, exam, validation)
+        game = SelfPlay(config, tools, tasks_of(held_out, validation))
+        game.callbacks = callbacks(game, held_out, validation)
         return game
 
     return make

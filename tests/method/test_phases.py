@@ -253,7 +253,7 @@ def test_a_fault_of_the_machine_ends_the_step(play, config):
 
 def test_a_proposal_with_text_in_an_f_string_is_an_ordinary_one(play, config, monkeypatch):
     config.population.teachers = config.population.students = 1
-    game = play([1.0, 1.0], exam=None)
+    game = play([1.0, 1.0], held_out=None)
     game.held_out = HeldOutPrograms(["def f(a):\n    return f'{a} pears'"])
     program = "def f(a):\n    return f'{a} apples'"
     text = f"```python\n{program}\n```\n" + "".join(f"```input\n{i}\n```\n" for i in range(6))

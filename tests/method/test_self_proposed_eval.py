@@ -1,4 +1,4 @@
-"""The exam of the untrained teacher's tasks."""
+"""The eval of the untrained teacher's tasks."""
 
 import pytest
 from refusals import refuses
@@ -22,13 +22,13 @@ def wanted(config, tmp_path):
 
 
 def test_the_bases_valid_tasks_are_drawn_alike_whoever_plays(wanted, tools):
-    exam = self_proposed_eval(wanted, tools(1.0, 0.0), [])
-    assert [task.type for task in exam.tasks] == ["code_o"] * 6 + ["code_i"] * 5
-    assert len({task.program for task in exam.tasks}) == 11
+    held_out = self_proposed_eval(wanted, tools(1.0, 0.0), [])
+    assert [task.type for task in held_out.tasks] == ["code_o"] * 6 + ["code_i"] * 5
+    assert len({task.program for task in held_out.tasks}) == 11
     wanted.seed += 1
-    assert self_proposed_eval(wanted, tools(0.3), []).tasks == exam.tasks
+    assert self_proposed_eval(wanted, tools(0.3), []).tasks == held_out.tasks
     wanted.eval.seed += 1
-    assert self_proposed_eval(wanted, tools(0.3), []).tasks != exam.tasks
+    assert self_proposed_eval(wanted, tools(0.3), []).tasks != held_out.tasks
     wanted.eval.self_proposed_tasks = 0
     assert self_proposed_eval(wanted, tools(0.3), []) is None
 
@@ -40,12 +40,12 @@ def test_it_leaves_out_what_is_reported(wanted, tools):
 
 
 def test_what_is_kept_is_read_and_damage_is_told(wanted, tools, tmp_path):
-    exam = self_proposed_eval(wanted, tools(1.0), [])
-    write(exam, tmp_path)
+    held_out = self_proposed_eval(wanted, tools(1.0), [])
+    write(held_out, tmp_path)
     wanted.eval.seed += 1
-    assert self_proposed_eval(wanted, tools(1.0), []).tasks == exam.tasks
+    assert self_proposed_eval(wanted, tools(1.0), []).tasks == held_out.tasks
     (tmp_path / FILE).write_text('{"type": "code_o"}\n')
-    with refuses("exam_own.jsonl"):
+    with refuses("self_proposed_eval.jsonl"):
         self_proposed_eval(wanted, tools(1.0), [])
 
 
@@ -56,7 +56,7 @@ def test_a_base_that_proposes_too_little_is_told(wanted, tools):
         self_proposed_eval(wanted, own, [])
 
 
-def test_students_sit_it_beside_the_exam(wanted, tools):
+def test_students_sit_it_beside_the_eval(wanted, tools):
     wanted.population.teachers = wanted.population.students = 2
     wanted.eval.every = 1
     own = self_proposed_eval(wanted, tools(1.0), [])

@@ -3,8 +3,8 @@
 import pytest
 
 from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.method.held_out_eval import Exam
-from azr_population.method.skill import validation_exam
+from azr_population.method.held_out_eval import HeldOutEval
+from azr_population.method.skill import validation_eval
 
 
 @pytest.fixture
@@ -29,12 +29,14 @@ def victims(game):
     return {birth["child"]: birth["fitness"] for birth in births}
 
 
-def test_a_validation_exam_replaces_who_scores_least_whatever_the_ratings(play, config, four):
+def test_a_validation_eval_replaces_who_scores_least_whatever_the_ratings(play, config, four):
     config.evolution.fitness = "validation_eval"
-    game = play([1.0] * 4 + [0.9, 0.1, 0.9, 0.9], validation=Exam(tasks(*range(2, 32)), 2, 5))
+    game = play(
+        [1.0] * 4 + [0.9, 0.1, 0.9, 0.9], validation=HeldOutEval(tasks(*range(2, 32)), 2, 5)
+    )
     found = victims(game)
     assert found["student_1"]["victim"] < 0.4 and found["student_1"]["parents"][0] > 0.7
-    # Teachers have no exam: TrueSkill points.
+    # Teachers have no eval: TrueSkill points.
     (teacher,) = (fitness for name, fitness in found.items() if name.startswith("teacher"))
     assert not 0 <= teacher["victim"] <= 1
 
@@ -46,24 +48,24 @@ def test_cross_play_knows_teachers_whose_tasks_do_not_run(play, config, four):
     assert found["student_3"]["victim"] < 0.3 and 0 <= found["teacher_2"]["victim"] < 0.3
 
 
-def test_the_validation_exam_shares_no_program_with_the_reported_one(config):
+def test_the_validation_eval_shares_no_program_with_the_reported_one(config):
     config.eval.samples, config.evolution.validation_seed = 2, 9
-    exam = validation_exam(config, tasks(2, 3, 4), Exam(tasks(3), 1, 1))
-    assert [task.program[-1] for task in exam.tasks] == ["2", "4"] and exam.attempts == 2
+    held_out = validation_eval(config, tasks(2, 3, 4), HeldOutEval(tasks(3), 1, 1))
+    assert [task.program[-1] for task in held_out.tasks] == ["2", "4"] and held_out.attempts == 2
 
 
 def test_its_programs_are_held_out_too(play, config, four):
-    game, guarded = play([1.0] * 8), play([1.0] * 8, validation=Exam(tasks(7), 1, 1))
+    game, guarded = play([1.0] * 8), play([1.0] * 8, validation=HeldOutEval(tasks(7), 1, 1))
     assert guarded.held_out.is_copy("def f(a):\n    return a + 7")
     assert not game.held_out.is_copy("def f(a):\n    return a + 7")
 
 
 def test_it_is_told_how_reliable_measured_fitness_was(play, config, four):
     config.evolution.fitness = "validation_eval"
-    exam = Exam(tasks(*range(2, 102)), 2, 5)
+    held_out = HeldOutEval(tasks(*range(2, 102)), 2, 5)
     told = {}
     for name, skill in (("unlike", [0.9, 0.1, 0.9, 0.9]), ("alike", [0.5] * 4)):
-        game = play([1.0] * 4 + skill, validation=exam)
+        game = play([1.0] * 4 + skill, validation=held_out)
         assert "evolution/fitness_reliability" not in game.play_step().metrics
         step = game.play_step()
         told[name] = step.metrics["evolution/fitness_reliability"], step.notes

@@ -1,4 +1,4 @@
-"""The embedded base model: its corpus, tokenizer, pre-training, acceptance, exam and weights."""
+"""The embedded base model: its corpus, tokenizer, pre-training, acceptance, eval and weights."""
 
 from pathlib import Path
 

@@ -3,7 +3,7 @@
 A document is a list of tokens with two numbers for each: its branch and its weight in the loss.
 Branch 0 is the program, branches 1, 2, ... are input/output pairs that read the program but not
 each other, so that one program serves several questions in the very form in which they are asked
-later. Every program whose hash falls into the held-out bucket is left out for the exam.
+later. Every program whose hash falls into the held-out bucket is left out for the eval.
 """
 
 import ast
@@ -61,7 +61,7 @@ class Example:
 
 
 def is_held_out(program: str) -> bool:
-    """Whether the program belongs to the exam: never in the corpus. A stable 2% of all texts."""
+    """Whether the program belongs to the eval: never in the corpus. A stable 2% of all texts."""
     digest = hashlib.sha256(program.encode()).digest()
     return int.from_bytes(digest[:4], "big") < HELD_OUT_SHARE * 2**32
 

@@ -1,4 +1,4 @@
-"""A fixed exam on programs of the grammar that the base has never been trained on.
+"""A fixed eval on programs of the grammar that the base has never been trained on.
 
 It has strata: the core of the grammar, which pre-training has saturated, the long tail by its
 constructs' frequency, and compositions of two of those, which pre-training never had. What a run
@@ -30,7 +30,7 @@ def exam(n_per_type: int, seed: int, types: Collection[str] = tuple(TaskType)) -
 
     Every program is in the held-out bucket (`corpus.is_held_out`); all of a run's default rules for
     valid tasks hold. No program of the core comes twice, and no task of the tail. The same numbers
-    give the same exam, and the tasks of a type do not depend on which others there are. Programs
+    give the same eval, and the tasks of a type do not depend on which others there are. Programs
     are of our own grammar and run in this process.
     """
     tasks: list[Task] = []

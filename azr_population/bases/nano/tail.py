@@ -3,7 +3,7 @@
 As in real code, frequencies fall with the rank, and a program is met far oftener than what it
 evaluates to: the tail has a larger share of the proposed programs than of the solved ones. So a
 teacher writes such programs, a student solves some of them, and practice has something to teach.
-No document holds two of the constructs; their compositions are for the exam.
+No document holds two of the constructs; their compositions are for the eval.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _AFTER = {
 """... and a return that follows it."""
 
 BANDS = {"tail, seldom": slice(0, 4), "tail, rare": slice(4, 8), "tail, rarest": slice(8, 12)}
-"""Ranks by frequency, as the exam groups them."""
+"""Ranks by frequency, as the eval groups them."""
 
 
 def draw_construct(phase: str, rng: Random) -> Construct:

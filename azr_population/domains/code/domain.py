@@ -125,7 +125,7 @@ class Code(ProgramDomain):
     def measure(self, program: str) -> dict[str, float]:
         return dict(complexity.measures(program))
 
-    def exam(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
+    def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         # Late: its programs are of the nano corpus's grammar, whose documents are such tasks.
         from azr_population.bases.nano.eval_tasks import exam
 

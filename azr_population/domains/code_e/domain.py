@@ -60,10 +60,10 @@ class CodeE(Code):
             return draw_task(make, rng, held_out)
         return super().draw(type, rng, held_out)
 
-    def exam(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
-        others = super().exam(per_type, seed, [type for type in types if type != CODE_E])
+    def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
+        others = super().eval_tasks(per_type, seed, [type for type in types if type != CODE_E])
         mine = [type for type in types if type == CODE_E]
-        return others + super(Code, self).exam(per_type, seed, mine)
+        return others + super(Code, self).eval_tasks(per_type, seed, mine)
 
 
 def exception_name(output: str) -> str:

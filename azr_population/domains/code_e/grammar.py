@@ -1,4 +1,4 @@
-"""Small programs that may raise, without end: for exams and warm-ups.
+"""Small programs that may raise, without end: for evals and warm-ups.
 
 They are our own and run in this process; what a model writes is run by the referee.
 """

@@ -1,4 +1,4 @@
-"""Number puzzles, and a few of texts and lists, without end: for exams and warm-ups.
+"""Number puzzles, and a few of texts and lists, without end: for evals and warm-ups.
 
 Equations, divisibility, sums of digits, small Diophantine problems; mathematics whose tasks need no
 sentence to be trusted. These programs are our own and run in this process; what a model writes is

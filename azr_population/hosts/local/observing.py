@@ -13,16 +13,19 @@ from azr_population.method.callbacks import (
 )
 from azr_population.method.completion_log import CompletionLog
 from azr_population.method.evolution.replacement import MEASURED
-from azr_population.method.held_out_eval import Exam
+from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.past import PastStudents
 from azr_population.method.step import SelfPlay
 from azr_population.runs import RunDirectory
 
 
 def callbacks(
-    play: SelfPlay, exam: Exam | None, validation: Exam | None, own: Exam | None = None
+    play: SelfPlay,
+    held_out: HeldOutEval | None,
+    validation: HeldOutEval | None,
+    own: HeldOutEval | None = None,
 ) -> list[Callback]:
-    """All that this run wants; `validation` is the exam that fitness goes by, `own` that of
+    """All that this run wants; `validation` is the eval that fitness goes by, `own` that of
     the untrained teacher's tasks, if it has them."""
     config, tools = play.config, play.tools
     found: list[Callback] = [CompletionLog(config.run.log_completions, tools.engine.tokenizer)]
@@ -33,8 +36,8 @@ def callbacks(
         )
     if config.evolution.fitness in MEASURED:
         found.append(MeasureSkill(tools, validation, config.seed))
-    if exam:
-        found.append(EvalCallback(tools, exam, config.eval, config.run.steps, config.seed, own))
+    if held_out:
+        found.append(EvalCallback(tools, held_out, config.eval, config.run.steps, config.seed, own))
         found.append(WeightSimilarity(tools))
         found.append(HeldOutCounts())
     found.append(

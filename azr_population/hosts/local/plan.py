@@ -24,7 +24,7 @@ def plan(config: Config) -> list[str]:
     UserError: what would also stop the run at its start, as far as it can be known here."""
     check_config(config)
     model, tokenizer = check_base(config)
-    population, exam = config.population, config.eval
+    population, evals = config.population, config.eval
     folder = config.run.dir or next_folder(population.name)
     roster = Roster.make(population.teachers, population.students)
     weights = sum(parameter.numel() for parameter in model.parameters())
@@ -42,11 +42,11 @@ def plan(config: Config) -> list[str]:
             for name, source in founder_sources(population.init_from, roster).items()
         ),
     ]
-    if exam.every:
+    if evals.every:
         kinds = len(domain_of(config).wanted(config.task.types))
         lines.append(
-            f"exam: {exam.tasks_per_type * kinds} tasks for each of {len(roster.students)} members "
-            f"after the first step, every {exam.every}, after the last"
+            f"eval: {evals.tasks_per_type * kinds} tasks for each of {len(roster.students)} "
+            f"members after the first step, every {evals.every}, after the last"
         )
     context, longest = context_of(model), longest_row(config, tokenizer)
     if context is not None and longest > context:

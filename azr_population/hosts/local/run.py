@@ -30,9 +30,9 @@ from azr_population.hosts.local.run_engine import base_of, open_engine
 from azr_population.hosts.loggers import open_loggers, step_figures
 from azr_population.method.clock import current_phase
 from azr_population.method.config_check import all_protected_note
-from azr_population.method.held_out_eval import held_out_exam, tasks_of
+from azr_population.method.held_out_eval import held_out_eval, tasks_of
 from azr_population.method.self_proposed_eval import self_proposed_eval
-from azr_population.method.skill import fitness_exam
+from azr_population.method.skill import fitness_eval
 from azr_population.method.step import SelfPlay
 from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
 from azr_population.pages.console.stopping import stop_requests
@@ -152,14 +152,16 @@ def _beginning(config: Config, base: str) -> tuple[list[ParsedProposal], Fork | 
 def _selfplay(config: Config) -> Iterator[SelfPlay]:
     """Loads the base, starts the referee and puts the population on it."""
     torch.set_num_threads(config.engine.threads or torch.get_num_threads())
-    exam = held_out_exam(config) if config.eval.every else None
-    validation = fitness_exam(config, exam)
+    held_out = held_out_eval(config) if config.eval.every else None
+    validation = fitness_eval(config, held_out)
     with open_referee(config) as referee, open_engine(config) as engine:
         tools = StepContext(engine, referee, domain_of(config), format_of(config))
-        own = self_proposed_eval(config, tools, tasks_of(exam, validation)) if exam else None
-        play = SelfPlay(config, tools, tasks_of(exam, validation, own))
+        own = (
+            self_proposed_eval(config, tools, tasks_of(held_out, validation)) if held_out else None
+        )
+        play = SelfPlay(config, tools, tasks_of(held_out, validation, own))
         play.self_proposed_eval = own
-        play.callbacks = callbacks(play, exam, validation, own)
+        play.callbacks = callbacks(play, held_out, validation, own)
         yield play
 
 

@@ -17,7 +17,7 @@ from azr_population.hosts.local.run_engine import base_of
 from azr_population.method.export import export_members, keep_best, write_snapshot
 from azr_population.method.phases import seed_tasks
 from azr_population.method.record import StepRecords
-from azr_population.method.self_proposed_eval import write as write_own_exam
+from azr_population.method.self_proposed_eval import write as write_self_proposed
 from azr_population.method.step import SelfPlay
 from azr_population.pages.console.view import View
 from azr_population.runs import RunDirectory
@@ -35,7 +35,7 @@ def start(
     """The state before the first step: that of the base, with the seed tasks that are valid, or of
     the run it is forked from."""
     if play.self_proposed_eval:
-        write_own_exam(play.self_proposed_eval, directory.path)
+        write_self_proposed(play.self_proposed_eval, directory.path)
     if origin:
         view.on_note(origin.line)
         _put_in_place(play, origin.checkpoint, origin.run)

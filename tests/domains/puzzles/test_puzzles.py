@@ -154,10 +154,10 @@ def test_drawn_puzzles_are_puzzles(referee: Referee) -> None:
     ] * len(tasks)
 
 
-def test_the_exam_is_the_same_again_and_held_out() -> None:
+def test_the_eval_is_the_same_again_and_held_out() -> None:
     domain = find_domain("puzzles")
-    tasks = domain.exam(6, 1, ["puzzle"])
-    assert tasks == domain.exam(6, 1, ["puzzle"]) != domain.exam(6, 2, ["puzzle"])
+    tasks = domain.eval_tasks(6, 1, ["puzzle"])
+    assert tasks == domain.eval_tasks(6, 1, ["puzzle"]) != domain.eval_tasks(6, 2, ["puzzle"])
     assert len({task.program for task in tasks}) == 6
     assert all(is_held_out(task.program) for task in tasks)
     copies = domain.held_out([task.program for task in tasks])

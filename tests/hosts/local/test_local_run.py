@@ -370,17 +370,17 @@ def test_resuming_what_is_no_run(tmp_path, capsys):
     assert f"no run at {tmp_path}/file" in capsys.readouterr().err
 
 
-def test_the_untrained_teachers_exam_is_kept_and_taken_up_again(tmp_path):
+def test_the_untrained_teachers_eval_is_kept_and_taken_up_again(tmp_path):
     path = tmp_path / "run"
     own = ["eval.every=1", "eval.tasks_per_type=6", "eval.samples=1", "eval.self_proposed_tasks=6"]
     assert train(path, *own, "run.steps=1") == 0
-    kept = (path / "exam_own.jsonl").read_text()
+    kept = (path / "self_proposed_eval.jsonl").read_text()
     assert [json.loads(line)["type"] for line in kept.splitlines()] == [
         *("code_o",) * 2,
         *("code_i",) * 2,
         *("code_f",) * 2,
     ]
     assert main(["resume", str(path), "run.steps=2"]) == 0
-    assert (path / "exam_own.jsonl").read_text() == kept
+    assert (path / "self_proposed_eval.jsonl").read_text() == kept
     assert all(len(row["self_proposed"]) == 6 for row in RunDirectory(path).evals())
     assert main(["resume", str(path), "eval.self_proposed_tasks=0"]) == 2

@@ -1,4 +1,4 @@
-"""How much of what an exam says of members is skill."""
+"""How much of what an eval says of members is skill."""
 
 import numpy as np
 import pytest

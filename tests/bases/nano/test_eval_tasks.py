@@ -10,7 +10,7 @@ from azr_population.domains.code.complexity import measures
 from azr_population.domains.code.task_types import TaskType
 
 
-def test_the_exam_is_fixed_held_out_and_graded():
+def test_the_eval_is_fixed_held_out_and_graded():
     tasks = exam(20, seed=2605)
     assert tasks == exam(20, seed=2605) != exam(20, seed=2606)
     assert [task.type for task in tasks] == [type for type in TaskType for _ in range(20)]
@@ -38,7 +38,7 @@ def test_the_tail_is_half_of_it_and_its_constructs_take_turns():
         assert held >= {"core": 0, "compositions": 2}.get(group, 1), task.program
 
 
-def test_a_small_exam_has_every_part_of_the_tail():
+def test_a_small_eval_has_every_part_of_the_tail():
     assert strata(6) == ["core", "core", *BANDS, "compositions"]
     assert len(exam(6, seed=1)) == 18
 
