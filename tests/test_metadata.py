@@ -1,42 +1,73 @@
-"""What a package index would show."""
+"""What a package index would show, the lock of a laptop, and the Dockerfile's pins."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
+tomllib = pytest.importorskip("tomllib", reason="needs Python 3.11")
 ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+LOCK = (ROOT / "constraints" / "laptop.txt").read_text(encoding="utf-8")
+LOCKED = [
+    Requirement(line.rstrip("\\ ")) for line in LOCK.splitlines() if re.match(r"[a-z0-9]", line)
+]
 
 
-def metadata(field):
-    return subprocess.run(
-        [sys.executable, "setup.py", "--quiet", f"--{field}"],
+def test_links_lead_somewhere_in_readme_and_on_an_index():
+    shown = subprocess.run(
+        [sys.executable, "setup.py", "--quiet", "--long-description"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-
-
-def test_links_of_the_description_hold_on_an_index():
-    shown = metadata("long-description")
-    links = re.findall(r"\]\(([^)]+)\)", shown)
-    assert all(link.startswith("https://") for link in links)
-    for name in re.findall(r"`((?:docs|recipes)/[\w/.]+\.md)`", shown):
-        assert (ROOT / name).is_file()
-
-
-def test_links_of_readme_lead_somewhere():
+    assert all(link.startswith("https://") for link in re.findall(r"\]\(([^)]+)\)", shown))
     for link in re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text()):
         assert link.startswith("https://") or (ROOT / link).exists(), link
 
 
-@pytest.mark.parametrize("field", ["author", "author-email", "maintainer"])
-def test_nobody_is_named(field):
-    assert metadata(field).strip() in ("", "None")
+def test_nobody_is_named():
+    assert not {"authors", "maintainers"} & set(PROJECT)
 
 
-def test_there_are_classifiers():
-    assert "Programming Language :: Python :: 3.14" in metadata("classifiers")
+def test_the_lock_names_no_host_and_has_a_hash_for_every_package():
+    assert "://" not in LOCK and "index-url" not in LOCK and "find-links" not in LOCK
+    entries = re.split(r"\n(?=[a-z0-9])", LOCK)[1:]
+    assert len(entries) == len(LOCKED) > 50
+    assert all("--hash=sha256:" in entry for entry in entries)
+
+
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_lock_fits_pyproject(python):
+    machine = {"python_version": python, "python_full_version": f"{python}.0"}
+    machine |= {"sys_platform": "linux", "platform_machine": "x86_64"}
+    locked = {
+        canonicalize_name(one.name): str(one.specifier).removeprefix("==")
+        for one in LOCKED
+        if one.marker is None or one.marker.evaluate(machine)
+    }
+    for wanted in map(Requirement, PROJECT["dependencies"]):
+        assert locked[canonicalize_name(wanted.name)] in wanted.specifier, wanted
+
+
+@needs.azr_checkout
+def test_the_dockerfile_reads_azrs_pins_and_they_meet_our_floors(tmp_path):
+    text = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text())
+    read = re.search(r"^RUN (sed .*?) && ", text, re.MULTILINE)[1]
+    read = read.replace("/opt/azr/", f"{needs.AZR_HOME}/")
+    subprocess.run(
+        ["bash", "-c", read.replace("/opt/pins.txt", str(tmp_path / "pins.txt"))], check=True
+    )
+    pins = dict(line.split("==") for line in (tmp_path / "pins.txt").read_text().split())
+    assert len(pins) > 150 and pins["verl"] == "0.4.1" and pins["vllm"] == "0.8.5"
+    floors = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["verl"]]
+    for wanted in map(Requirement, floors):
+        if wanted.name in ("torch", "transformers", "peft", "hydra-core", "ray"):
+            assert wanted.specifier.contains(Version(pins[wanted.name])), wanted

@@ -1,11 +1,9 @@
-"""What an installation holds: built from a checkout and from a download, with and without links."""
+"""What an installation holds: built from a checkout and from a download, and run as installed."""
 
-import io
 import os
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -18,6 +16,8 @@ pytestmark = [
     pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs a git checkout"),
     pytest.mark.timeout(900),
 ]
+ALONE = ["--no-build-isolation", "--no-deps", "--no-index", "--quiet"]
+"""Nothing is asked of a package index."""
 
 
 def run(*command, cwd, **variables):
@@ -33,52 +33,33 @@ def run(*command, cwd, **variables):
     return done.stdout
 
 
-def archive(form, tmp_path):
-    """The working tree with its new files as `git archive` packs it, committed or not."""
-    index = {"GIT_INDEX_FILE": str(tmp_path / "index")}
-    run("git", "add", "--all", cwd=ROOT, **index)
-    tree = run("git", "write-tree", cwd=ROOT, **index).strip()
-    return subprocess.check_output(["git", "archive", f"--format={form}", tree], cwd=ROOT)
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    """A git checkout."""
-    folder = tmp_path_factory.mktemp("checkout")
-    with tarfile.open(fileobj=io.BytesIO(archive("tar", tmp_path_factory.mktemp("tar")))) as tar:
-        tar.extractall(folder)
-    run("git", "init", "--quiet", cwd=folder)
-    run("git", "add", "--all", cwd=folder)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def download(tmp_path_factory):
-    """What a host's "download as zip" gives: no git, and links come out as text files."""
+    """The working tree with its new files as a host's "download as zip" gives it: no git, and links
+    come out as text files."""
     folder = tmp_path_factory.mktemp("download")
-    packed = io.BytesIO(archive("zip", tmp_path_factory.mktemp("zip")))
-    zipfile.ZipFile(packed).extractall(folder)
+    index = {"GIT_INDEX_FILE": str(tmp_path_factory.mktemp("git") / "index")}
+    run("git", "add", "--all", cwd=ROOT, **index)
+    tree = run("git", "write-tree", cwd=ROOT, **index).strip()
+    run("git", "archive", "--format=zip", f"--output={folder}.zip", tree, cwd=ROOT)
+    zipfile.ZipFile(f"{folder}.zip").extractall(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(download, tmp_path_factory):
+    """The wheel built from the download."""
+    return build_wheel(download, tmp_path_factory.mktemp("wheel"))
 
 
 def build_wheel(source, out):
-    """The wheel built from a folder or from a source distribution."""
-    # Without an environment of its own: that would ask the package index for setuptools.
-    options = ["--no-build-isolation", "--no-deps", "--no-index", "--quiet", "--wheel-dir", out]
-    run(sys.executable, "-m", "pip", "wheel", *options, source, cwd=out)
+    run(sys.executable, "-m", "pip", "wheel", *ALONE, "--wheel-dir", out, source, cwd=out)
     return next(out.glob("*.whl"))
 
 
-def build_sdist(source, out):
-    """The source distribution built from a folder."""
-    code = f"from setuptools import build_meta; build_meta.build_sdist({str(out)!r})"
-    run(sys.executable, "-c", code, cwd=source)
-    return next(out.glob("*.tar.gz"))
-
-
 def environment(folder):
-    """A virtual environment that has our requirements, and nothing of this checkout: `.pth` files
-    of a folder that is itself named by a `.pth` file are not read."""
+    """The Python of a virtual environment that has our requirements, and nothing of this checkout:
+    `.pth` files of a folder that is itself named by a `.pth` file are not read."""
     venv.create(folder, symlinks=True)
     python = folder / "bin" / "python"
     there = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder)
@@ -87,29 +68,18 @@ def environment(folder):
 
 
 def install(python, *what, cwd):
-    options = ["--no-build-isolation", "--no-deps", "--no-index", "--ignore-installed", "--quiet"]
-    run(sys.executable, "-m", "pip", "--python", python, "install", *options, *what, cwd=cwd)
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--ignore-installed"]
+    run(*pip, *ALONE, *what, cwd=cwd)
 
 
-def names(wheel):
-    return sorted(zipfile.ZipFile(wheel).namelist())
-
-
-def test_wheels_and_source_distributions_hold_the_same_whatever_they_are_made_from(
-    checkout, download, tmp_path
-):
-    wheels = []
-    for source in (checkout, download):
-        made = {kind: tmp_path / source.name / kind for kind in ("wheel", "sdist", "from_sdist")}
-        for folder in made.values():
-            folder.mkdir(parents=True)
-        wheels.append(build_wheel(source, made["wheel"]))
-        wheels.append(build_wheel(build_sdist(source, made["sdist"]), made["from_sdist"]))
-    held = names(wheels[0])
-    assert [names(wheel) == held for wheel in wheels] == [True] * 4
-    tracked = run("git", "ls-files", cwd=checkout).splitlines()
-    assert not [path for path in tracked if (checkout / path).is_symlink()]
-    for path in tracked:
+def test_wheel_and_source_distribution_hold_what_is_tracked(download, wheel, tmp_path):
+    held = set(zipfile.ZipFile(wheel).namelist())
+    code = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
+    run(sys.executable, "-c", code, cwd=download)
+    again = build_wheel(next(tmp_path.glob("*.tar.gz")), tmp_path)
+    assert set(zipfile.ZipFile(again).namelist()) == held
+    for file in (path for path in download.rglob("*") if path.is_file()):
+        path = str(file.relative_to(download))
         if path.endswith(".py") and path.startswith(("azr_population/", "hydra_plugins/")):
             assert path in held
         if path.startswith("patches/") and path.endswith(".py"):
@@ -119,35 +89,26 @@ def test_wheels_and_source_distributions_hold_the_same_whatever_they_are_made_fr
     assert not [path for path in held if path.startswith(("tests", "benchmarks", "recipes"))]
 
 
-def test_an_installed_wheel_lists_draws_and_trains(download, tmp_path):
-    wheel = build_wheel(download, tmp_path)
+def test_an_installed_wheel_draws_and_trains(wheel, tmp_path):
     python = environment(tmp_path / "venv")
     install(python, wheel, cwd=tmp_path)
-    assert "fig4_complexity" in command(python, tmp_path, "recipe", "--list")
-    command(python, tmp_path, "recipe", "fig4_complexity", "--from-results", "--out", "out")
-    results = tmp_path / "out" / "results" / "fig4_complexity"
-    assert (results / "summary.md").is_file()
-    assert (results / "ast_nodes.svg").is_file()
+    command = python.with_name("azr-population")
+    run(command, "recipe", "fig4_complexity", "--from-results", "--out", "out", cwd=tmp_path)
+    assert (tmp_path / "out/results/fig4_complexity/ast_nodes.svg").is_file()
     small = ["population=1t1s", "population.batch_size=6", "eval.tasks_per_type=2", "run.steps=1"]
-    command(python, tmp_path, "train", *small, "run.dir=run", "seed=1")
+    run(command, "train", *small, "run.dir=run", "seed=1", cwd=tmp_path)
     assert (tmp_path / "run" / "report.html").is_file()
     assert_complete(python, tmp_path, tmp_path / "venv")
 
 
-def test_an_editable_installation_imports_what_lies_beside_the_package(download, tmp_path):
+@pytest.mark.parametrize("editable", [True, False])
+def test_a_checkout_is_complete(editable, download, tmp_path):
     python = environment(tmp_path / "venv")
-    install(python, "--editable", download, cwd=tmp_path)
-    assert "fig4_complexity" in command(python, tmp_path, "recipe", "--list")
-    assert_complete(python, tmp_path, download)
-
-
-def test_a_checkout_on_the_path_is_complete_without_an_installation(download, tmp_path):
-    python = environment(tmp_path / "venv")
-    assert_complete(python, tmp_path, download, PYTHONPATH=str(download))
-
-
-def command(python, cwd, *typed):
-    return run(python.with_name("azr-population"), *typed, cwd=cwd)
+    if editable:
+        install(python, "--editable", download, cwd=tmp_path)
+    assert_complete(
+        python, tmp_path, download, **({} if editable else {"PYTHONPATH": str(download)})
+    )
 
 
 def assert_complete(python, cwd, home, **variables):

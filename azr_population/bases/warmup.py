@@ -160,8 +160,8 @@ def _documents(
             if progress.too_long > _GIVE_UP and not progress.demonstrations:
                 raise UserError(
                     f"none of the first {progress.too_long} demonstrations in the format "
-                    f"{settings.format} fits into a row of {settings.length} tokens; use --format "
-                    "short, or a base with a shorter chat template"
+                    f"{settings.format} fits into a row of {settings.length} tokens; use "
+                    "--prompt-format short, or a base with a shorter chat template"
                 )
 
 

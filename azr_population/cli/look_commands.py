@@ -93,7 +93,12 @@ def show(
 )
 @click.option("--seed", type=int, default=1, help="of the draws")
 @click.option("--base", type=FILE, metavar="DIR", help="in place of what a folder names")
-@click.option("--format", type=click.Choice(["nano", "chat", "short"]), help="of prompts")
+@click.option(
+    "--prompt-format",
+    "format",
+    type=click.Choice(["nano", "chat", "short"]),
+    help="as base.prompt_format; default: the run's",
+)
 @click.option("--json", "as_json", is_flag=True, help="records, one a line")
 def sample(path: Path, member: str | None, **options: Any) -> None:
     """Ask one member by hand: prompts, proposals, tasks of yours.
@@ -106,7 +111,7 @@ def sample(path: Path, member: str | None, **options: Any) -> None:
       azr-population sample runs/mine teacher_0 --propose code_o --samples 3
       azr-population sample runs/mine student_1 --solve program.py --input "[1, 2], 3"
       azr-population sample runs/mine base --prompt "def f"       (the base without a member)
-      azr-population sample PEFT_FOLDER --base BASE --format chat
+      azr-population sample PEFT_FOLDER --base BASE --prompt-format chat
     """
     from azr_population.measuring.play.player import SamplingOptions, open_player
     from azr_population.measuring.play.session import converse, print_records, task_type

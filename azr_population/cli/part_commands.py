@@ -124,7 +124,11 @@ def _sft_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--minutes", type=float, default=30.0, help="of training"),
         click.option(
-            "--format", type=click.Choice(["short", "chat"]), default="short", help="of prompts"
+            "--prompt-format",
+            "format",
+            type=click.Choice(["short", "chat"]),
+            default="short",
+            help="as base.prompt_format",
         ),
         click.option("--domain", default="code", help="of the tasks"),
         _seed_files("AZR's seed files to learn from"),
@@ -181,7 +185,9 @@ def build(out: str, minutes: float, seed: int, threads: int) -> None:
 
 @base.command()
 @click.argument("path", metavar="[DIR]", required=False, help="default: the nano base that ships")
-@click.option("--format", help="of prompts, or the path of yours; default: the base's own")
+@click.option(
+    "--prompt-format", "format", help="as base.prompt_format, or yours; default: the base's own"
+)
 @click.option("--tasks", type=POSITIVE, default=500, metavar="N", help="proposals per task type")
 @click.option("--samples", type=POSITIVE, default=4, metavar="N", help="of each valid task")
 @click.option("--seed", type=int, default=1, help="of the draws")

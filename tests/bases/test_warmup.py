@@ -83,7 +83,7 @@ def test_what_is_longer_than_a_row_is_counted_and_a_format_without_rows_refused(
     )
     assert "were longer than a row of 300 tokens and left out" in said[-1]
     assert some.too_long > 0 and some.demonstrations > 0
-    with refuses("--format"):
+    with refuses("--prompt-format"):
         warm_up(
             model.float(),
             tokenizer,

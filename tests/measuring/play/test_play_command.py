@@ -146,8 +146,8 @@ def test_a_peft_folder_needs_no_name(run, capsys):
 def test_a_base_is_asked_as_its_warm_up_says(capsys, tmp_path):
     base = shutil.copytree(BASE, tmp_path / "base")
     (base / "warmup.json").write_text(json.dumps({"settings": {"format": "azr"}}))
-    assert "name one by --format" in refused(capsys, base, "--propose", "code_o")
-    assert records(capsys, base, "--propose", "code_o", "--format", "nano")
+    assert "name one by --prompt-format" in refused(capsys, base, "--propose", "code_o")
+    assert records(capsys, base, "--propose", "code_o", "--prompt-format", "nano")
 
 
 def test_what_cannot_be_played_is_told_in_one_line(run, capsys, tmp_path):
