@@ -3,10 +3,10 @@
     ARMS="single 4t4s" BASE=azr_base OUT=cpu bash examples/azr_cpu.sh 3
     python benchmarks/azr_step.py cpu/4t4s/run cpu/single/run
 
-Eight single runs one after the other draw their tokens at the rate of one, so one is played, or
-more for the spread. A token is one that a member drew, proposing or answering; a second is the
-wall's, from a step's start to its record; AZR validates and saves after that. What is NOT covered:
-starting up, which eight single runs pay eight times, and GPUs.
+Eight single runs in sequence sample as many tokens a second as one, so one single run is enough.
+Tokens are those that members sampled; seconds are wall-clock time from a step's start to its
+record, before AZR validates and saves. Not covered: start-up, which eight single runs pay eight
+times, and GPUs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def steps(path: Path) -> list[tuple[float, float]]:
     """Tokens and seconds of each step."""
     return [
         (
-            sum(own["generated_tokens"] for own in metrics_of_roles(step).values()),
+            sum(metrics["generated_tokens"] for metrics in metrics_of_roles(step).values()),
             step["time/step"],
         )
         for step in RunDirectory(path).metrics()
@@ -43,8 +43,8 @@ def main() -> None:
     alone = [step for run in arguments.single for step in steps(run)]
     together = steps(arguments.population)
     for name, played in (("population", together), ("single", alone)):
-        told = ", ".join(f"{tokens:.0f} in {seconds:.1f} s" for tokens, seconds in played)
-        print(f"{name}: {rate(played):.1f} tokens a second ({told})")
+        shown = ", ".join(f"{tokens:.0f} in {seconds:.1f} s" for tokens, seconds in played)
+        print(f"{name}: {rate(played):.1f} tokens a second ({shown})")
     print(f"population / single: {rate(together) / rate(alone):.2f}")
 
 

@@ -1,8 +1,8 @@
 """Which way of routing rows to members is fastest, by tokens per member: python benchmarks/bank.py
 
 Times both ways of `azr_population.weights.routing` in a whole forward of a random model of the
-nano base's shape, in one process and in turns, so that only the ratios carry meaning. The limits
-`GROUPED_TOKENS_EVEN` and `GROUPED_TOKENS_UNEVEN` there are read off this table.
+nano base's shape, in one process and in turns, so only the ratios mean anything. The limits
+`GROUPED_TOKENS_EVEN` and `GROUPED_TOKENS_UNEVEN` there come from this table.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What real code asks of a machine, without one: live bytes, products, bytes moved, calls.
+"""Counts live bytes, products, bytes moved and calls of real code, without the hardware.
 
 Tensors are fake (`FakeTensorMode`): they have shapes and no contents, so a learner of 7B's shapes
 runs in seconds on any machine, operator by operator. Whole numbers and masks are real beside that,
-so code that looks at token ids, lengths or members finds them; numbers that were computed in
-floating point (`float(loss)`) are told to be 1.
+so code can read token ids, lengths and members; numbers computed in floating point (`float(loss)`)
+read as 1.
 
 Attention is counted as a flash kernel does it: no matrix of scores, half the products when causal.
 """
@@ -34,7 +34,7 @@ _FLASH = (
     aten._scaled_dot_product_flash_attention_for_cpu_backward,
 )
 _FREE = (aten.detach, aten.alias, aten._unsafe_view, aten.empty, aten.empty_like, aten.new_empty)
-"""They read and write nothing."""
+"""Operators that move no data."""
 _SUMS = ("flops", "moved", "beside", "calls", "looks")
 
 
@@ -43,7 +43,7 @@ def _no_trace(tensor: Any = None) -> bool:
 
 
 class Counted(TorchDispatchMode):
-    """Inside, tensors are fake and what is done to them is counted.
+    """A context in which tensors are fake and operators are counted.
 
     `live` and `peak` are bytes of all storages made inside; `flops`, `moved` (bytes read and
     written by operators that compute), `beside` (those of operators that multiply no matrices) and
@@ -65,7 +65,7 @@ class Counted(TorchDispatchMode):
         self._stack = ExitStack()
         self._stack.enter_context(self._fakes)
         if hasattr(masking_utils, "is_tracing"):
-            # transformers 5 takes fake tensors for a trace, and makes a mask [width, width] that a
+            # transformers 5 treats fake tensors as a trace, and makes a mask [width, width] that a
             # run without padding never has.
             self._stack.enter_context(patch.object(masking_utils, "is_tracing", _no_trace))
         super().__enter__()
@@ -76,12 +76,12 @@ class Counted(TorchDispatchMode):
         self._stack.close()
 
     def of(self, run: Callable[[], Any]) -> dict[str, int]:
-        """What `run` alone asks for; `peak` is above what was live before it."""
+        """The counts of `run` alone; `peak` is relative to the bytes that were live before."""
         before = {name: getattr(self, name) for name in _SUMS}
         self.peak = start = self.live
         run()
-        told = {name: getattr(self, name) - value for name, value in before.items()}
-        return {**told, "peak": self.peak - start, "kept": self.live - start}
+        change = {name: getattr(self, name) - value for name, value in before.items()}
+        return {**change, "peak": self.peak - start, "kept": self.live - start}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
@@ -102,15 +102,15 @@ class Counted(TorchDispatchMode):
             for index in args[1]:
                 places += _fake(_places(index)).unbind(1) if _is_mask(index) else [index]
             args = (args[0], places)
-        made = func(*args, **kwargs)
-        self._count(func, packet, args, kwargs, made)
-        return _follow(func, args, kwargs, made)
+        result = func(*args, **kwargs)
+        self._count(func, packet, args, kwargs, result)
+        return _follow(func, args, kwargs, result)
 
-    def _count(self, func: Any, packet: Any, args: Any, kwargs: Any, made: Any) -> None:
-        outputs = [leaf for leaf in tree_leaves(made) if isinstance(leaf, torch.Tensor)]
+    def _count(self, func: Any, packet: Any, args: Any, kwargs: Any, result: Any) -> None:
+        outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         for tensor in outputs:
             self._hold(tensor)
-        # Fake tensors are asked for their device by an operator, too: nothing is moved by that.
+        # Reading a fake tensor's device is an operator too; it moves nothing.
         if func.is_view or func.namespace == "prim" or packet in _FREE:
             return
         inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
@@ -120,7 +120,7 @@ class Counted(TorchDispatchMode):
         if packet in _FLASH:
             flops = _flash(packet, args, kwargs)
         elif packet in flop_registry:
-            flops = flop_registry[packet](*args, **kwargs, out_val=made)
+            flops = flop_registry[packet](*args, **kwargs, out_val=result)
         else:
             self.beside += moved
             return
@@ -153,8 +153,8 @@ def _flash(packet: Any, args: Any, kwargs: Any) -> int:
     query, key = args[1:3] if backward else args[:2]
     rows, heads, tokens, width = query.shape
     causal = kwargs.get("is_causal", args[7 if backward else 4] if len(args) > 4 else False)
-    whole = (5 if backward else 2) * 2 * rows * heads * tokens * key.shape[2] * width
-    return whole // 2 if causal else whole
+    flops = (5 if backward else 2) * 2 * rows * heads * tokens * key.shape[2] * width
+    return flops // 2 if causal else flops
 
 
 def _is_mask(index: Any) -> bool:
@@ -183,11 +183,11 @@ def _remember(fake: Any, real: torch.Tensor) -> Any:
     return fake
 
 
-def _follow(func: Any, args: Any, kwargs: Any, made: Any) -> Any:
-    """Does to whole numbers and masks what was done to the fake ones."""
-    outputs = [one for one in tree_leaves(made) if isinstance(one, torch.Tensor)]
-    if not outputs or any(one.dtype.is_floating_point for one in outputs):
-        return made
+def _follow(func: Any, args: Any, kwargs: Any, result: Any) -> Any:
+    """Repeats an operator on the real whole numbers and masks."""
+    outputs = [tensor for tensor in tree_leaves(result) if isinstance(tensor, torch.Tensor)]
+    if not outputs or any(tensor.dtype.is_floating_point for tensor in outputs):
+        return result
     missing = [
         leaf
         for leaf in tree_leaves((args, kwargs))
@@ -196,6 +196,6 @@ def _follow(func: Any, args: Any, kwargs: Any, made: Any) -> Any:
     if not missing:
         with unset_fake_temporarily():
             real = func(*tree_map(_real, args), **tree_map(_real, kwargs))
-        for fake, one in zip(outputs, tree_leaves(real), strict=True):
-            _remember(fake, one)
-    return made
+        for fake, tensor in zip(outputs, tree_leaves(real), strict=True):
+            _remember(fake, tensor)
+    return result

@@ -5,9 +5,9 @@
 
 A random model of SmolLM2's or of the nano base's shape samples and never stops. `generate` runs the
 base without adapters, which is less work. "prompts only" samples one token. The contenders take
-turns within a round; what counts is the median over rounds of their ratios: above 1, ours is
-faster. `--clock cpu` counts processor seconds of this thread, for a busy machine. `--json` appends
-to a list of results.
+turns within a round; the result is the median over rounds of their ratios: above 1, ours is
+faster. `--clock cpu` counts CPU seconds of this thread, for a busy machine. `--json` appends to a
+list of results.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ def main() -> None:
 
 
 def ratio(seconds: dict[str, list[float]], what: str) -> list[float]:
-    """The median over rounds of generate's seconds by ours, and the least and the most."""
+    """Median, minimum and maximum over rounds of generate's seconds divided by ours."""
     pairs = zip(seconds[f"generate{what}"], seconds[f"ours{what}"], strict=True)
     ratios = [theirs / ours for theirs, ours in pairs]
     return [round(each, 2) for each in (median(ratios), min(ratios), max(ratios))]
 
 
 def make_contenders(arguments: argparse.Namespace) -> dict[str, Run]:
-    """What takes turns, by name."""
+    """The contenders by name."""
     rows, members, tokens = arguments.rows, arguments.members, arguments.tokens
     config = LlamaConfig(
         **SHAPES[arguments.shape], tie_word_embeddings=True, max_position_embeddings=8192
@@ -131,7 +131,7 @@ def make_contenders(arguments: argparse.Namespace) -> dict[str, Run]:
 
 
 def make_model(config: PretrainedConfig, dtype: torch.dtype) -> LlamaForCausalLM:
-    """A random model; its configuration is its own, because making a bank changes it."""
+    """A random model with a copy of the configuration, because making a bank changes it."""
     torch.manual_seed(0)
     return LlamaForCausalLM(copy.deepcopy(config)).to(dtype).eval()
 

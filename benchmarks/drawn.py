@@ -1,4 +1,4 @@
-"""Bases of given shapes whose weights are drawn, for benchmarks that download nothing."""
+"""Bases of given shapes with random weights, for benchmarks without downloads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def described(shape: str, name: str) -> Any:
 
 
 def drawn(config: Any, dtype: torch.dtype, device: str) -> Any:
-    """A model whose weights are drawn where they are to lie."""
+    """A model with random weights, made on its device."""
     from transformers import AutoModelForCausalLM
 
     before = torch.get_default_dtype()
@@ -59,11 +59,11 @@ def drawn(config: Any, dtype: torch.dtype, device: str) -> Any:
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """One that vLLM can load and nobody uses."""
+    """A tokenizer that vLLM can load; it is not used."""
     from tokenizers import Tokenizer, models
 
-    made = Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a"))
-    return PreTrainedTokenizerFast(tokenizer_object=made, unk_token="a", eos_token="b")
+    words = Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a"))
+    return PreTrainedTokenizerFast(tokenizer_object=words, unk_token="a", eos_token="b")
 
 
 def seeds(members: int = 8) -> list[torch.Generator]:

@@ -2,10 +2,10 @@
 
     python benchmarks/evals_mutants.py --data DIR [--json FILE]
 
-All canonical solutions are to pass. Of each the first mutant is judged: operators first, constants
-and returned values where there is no operator (`mutants`). One that passes is
-listed with the reason: it is equivalent, or the benchmark's tests do not tell; then an input on
-which the two differ is given to the same judge, which is to fail it.
+All canonical solutions must pass. The first mutant of each is judged: an operator is changed, or a
+constant or returned value if there is no operator (`mutants`). A mutant that passes is listed with
+the reason: it is equivalent, or the benchmark's tests miss it; then the same judge must fail it on
+an input on which the two differ.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ WITNESSES: dict[str, list[Any]] = {
     "Mbpp/751": [[2, 1]],
     "Mbpp/763": [(1, 1000), 2],
 }
-"""Arguments that tell a first mutant apart where no test of MBPP+ does."""
+"""Arguments on which a first mutant differs although all tests of MBPP+ pass."""
 
 
 _COMPARE = {
@@ -62,7 +62,7 @@ _BINARY = {
 
 
 def mutants(source: str) -> Iterator[tuple[str, str]]:
-    """Every program with one operator changed: (what was done, the program).
+    """Every program with one operator changed: (the change, the program).
 
     Operators first; then, where a program has none or for more of them, its integers and constants.
     """
@@ -87,7 +87,7 @@ def _is_operator(node: ast.AST) -> bool:
 
 
 def _changes(node: ast.AST) -> list:
-    """What may be done to a node; each is a function that does it in place and says what."""
+    """Possible changes of a node: functions that change it in place and return a description."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARE:
         return [lambda: _set(node.ops, 0, _COMPARE[type(node.ops[0])]())]
     if isinstance(node, (ast.BinOp, ast.AugAssign)) and type(node.op) in _BINARY:
@@ -110,21 +110,21 @@ def _is_none(value: ast.AST | None) -> bool:
 
 
 def _set(ops: list, place: int, new: ast.AST) -> str:
-    said = f"{type(ops[place]).__name__} -> {type(new).__name__}"
+    change = f"{type(ops[place]).__name__} -> {type(new).__name__}"
     ops[place] = new
-    return said
+    return change
 
 
 def _put(node: ast.AST, new: ast.AST) -> str:
-    said = f"{type(node.op).__name__} -> {type(new).__name__}"
+    change = f"{type(node.op).__name__} -> {type(new).__name__}"
     node.op = new
-    return said
+    return change
 
 
 def _constant(node: ast.Constant, new: object) -> str:
-    said = f"{node.value} -> {new}"
+    change = f"{node.value} -> {new}"
     node.value = new
-    return said
+    return change
 
 
 def _nothing(node: ast.Return) -> str:
@@ -134,12 +134,12 @@ def _nothing(node: ast.Return) -> str:
 
 def first_mutants(problems: list[FunctionProblem]) -> list[tuple[FunctionProblem, str, str]]:
     """(problem, what was changed, the program) of each problem that has a mutant."""
-    made = ((problem, next(mutants(problem.canonical), None)) for problem in problems)
-    return [(problem, *mutant) for problem, mutant in made if mutant]
+    pairs = ((problem, next(mutants(problem.canonical), None)) for problem in problems)
+    return [(problem, *mutant) for problem, mutant in pairs if mutant]
 
 
 def survivor(problem: FunctionProblem, source: str, judge: FunctionJudge) -> tuple[str, str]:
-    """(`equivalent`, why), (`not tested`, the input that tells), or (`unexplained`, '')."""
+    """(`equivalent`, why), (`not tested`, a revealing input), or (`unexplained`, '')."""
     if problem.id in EQUIVALENT:
         return "equivalent", EQUIVALENT[problem.id]
     if problem.id in WITNESSES:
@@ -177,14 +177,14 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     data = read_benchmark("mbpp_plus", str(arguments.data))
-    found = measured(data.problems, arguments.processes)  # type: ignore[arg-type]
-    for line in (f"{key}: {found[key]}" for key in ("problems", "canonical", "mutants")):
+    figures = measured(data.problems, arguments.processes)  # type: ignore[arg-type]
+    for line in (f"{key}: {figures[key]}" for key in ("problems", "canonical", "mutants")):
         print(line)
-    for one in found["survivors"]:
-        print(f"{one['id']} ({one['change']}): {one['kind']}: {one['why']}")
+    for survivor in figures["survivors"]:
+        print(f"{survivor['id']} ({survivor['change']}): {survivor['kind']}: {survivor['why']}")
     if arguments.json:
         about = {"data": data.identity, "environment": versions.environment("evalplus")}
-        arguments.json.write_text(json.dumps({**about, **found}, indent=1) + "\n")
+        arguments.json.write_text(json.dumps({**about, **figures}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

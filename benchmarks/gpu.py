@@ -3,14 +3,14 @@
     python benchmarks/gpu.py [--shape 7b] [--device cuda] [--rows 8] [--prompt 512] [--tokens 128]
         [--longest 14240] [--rank 32] [--repeats 3] [--minutes 9] [--json gpu.json]
 
-Needs torch, transformers and this package, and no network; with vLLM where it is installed. Weights
-are drawn on the device, and no completion ends early. `--rows` are a member's, the same for one
-member as for eight, as in the paper's Table 2. In turn: decoding; an update; the longest row scored
+Needs torch, transformers and this package, and no network; uses vLLM if it is installed. Weights
+are random, and no completion ends early. `--rows` is per member, the same for one member as for
+eight, as in the paper's Table 2. In turn: decoding; an update; the longest row scored
 and learned from; a step of 4T+4S against the single agent's (Table 2: 1.31); prime-rl's row (one
 adapter of rank 16, Qwen3-0.6B's shapes, 16k tokens: 13,342 tokens/s at 5.1 GiB on one H100) for one
 member and for eight; the evolution operators; learner and vLLM in memory together through one cycle
-(sample, sleep, learn, wake, push, canary, sample). A section that fails says so and the rest goes
-on; the JSON is written after each. `--shape small --device cpu` shows in seconds that it runs.
+(sample, sleep, learn, wake, push, canary, sample). A section that fails says so, and the
+others continue; the JSON is written after each. `--shape small --device cpu` is a quick check.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ def main() -> None:
 
 
 def attempt(section: Callable[[], Any]) -> Any:
-    """What the section says, or why it failed; the memory that it held is given back."""
+    """A section's figures, or why it failed; frees its memory."""
     try:
         return section()
     except Exception as error:
-        # Out of memory, a kernel that is not there: what a benchmark is for. The rest goes on.
+        # Out of memory or a missing kernel is a result too. The other sections continue.
         return {"failed": f"{type(error).__name__}: {first_line(error)}"}
     finally:
         gc.collect()
@@ -116,7 +116,7 @@ def attempt(section: Callable[[], Any]) -> Any:
 
 
 class Machine:
-    """A base and eight members on the device, and what is measured of them."""
+    """A base and eight members on the device, and the measurements."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
@@ -125,7 +125,7 @@ class Machine:
         self._dtype = torch.bfloat16 if arguments.device == "cuda" else torch.float32
         self._deep = arguments.shape != "small"
         self.memory: dict[str, dict[str, float | None]] = {}
-        """Gigabytes of each part, as `engines/memory.py` works them out, and as measured."""
+        """Gigabytes of each part: estimated by `engines/memory.py`, and measured."""
         architecture = Architecture.of(self._config)
         assert architecture is not None
         response = arguments.longest * 8096 // 14_240
@@ -149,20 +149,24 @@ class Machine:
         )
 
     def decoding(self) -> dict[str, dict[str, float]]:
-        """New tokens a second, by the bare base, one member and eight; rows are a member's."""
-        told = {"base": self._decode(0), "1 member": self._decode(1), "8 members": self._decode(8)}
+        """New tokens a second of the bare base, one member and eight; `rows` is per member."""
+        speeds = {
+            "base": self._decode(0),
+            "1 member": self._decode(1),
+            "8 members": self._decode(8),
+        }
         before = self._held()
         peak = self._peak(lambda: self._write(self._rollout, 8))
         rows = MEMBERS * self._arguments.rows * (self._arguments.prompt + self._arguments.tokens)
         cache = self._load.architecture.cache * self._dtype.itemsize * rows
         measured = None if peak is None or before is None else peak - before
-        # With what a layer makes of a prompt.
+        # Including a layer's activations for a prompt.
         self._note("while generating: copies and KV cache, at least",
                    memory.copies_bytes(self._load) + cache, measured)  # fmt: skip
-        return told
+        return speeds
 
     def update(self) -> dict[str, float]:
-        """Seconds of an update of eight members; AdamW's moments come with the first."""
+        """Seconds of an update of eight members; the first allocates AdamW's moments."""
         before, samples = self._held(), self._samples(8)
         run = lambda: self._learner.update(samples, dict.fromkeys(samples, Hyperparameters(1e-5)))  # noqa: E731
         run()
@@ -178,21 +182,21 @@ class Machine:
         prompt, answer = sample.completion.prompt_ids, sample.completion.token_ids
         runs = {
             "score": lambda: self._learner.log_probs([prompt], [answer], [0]),
-            # Twice, so that there is a sum of gradients beside the second's work.
+            # Twice, so that accumulated gradients are in memory during the second.
             "update": lambda: self._learner.update({0: [sample] * 2}, {0: Hyperparameters(1e-5)}),
         }
         expected = {"score": memory.score_peak(load), "update": memory.update_peak(load)}
-        told = {}
+        seconds = {}
         for name, run in runs.items():
             before = self._held()
             peak = self._peak(run)
             measured = None if peak is None or before is None else peak - before
             self._note(f"peak of the longest row, {name}", expected[name], measured)
-            told[f"seconds to {name}"] = self._clock(run)
-        return {"tokens": load.row, **{name: round(value, 4) for name, value in told.items()}}
+            seconds[f"seconds to {name}"] = self._clock(run)
+        return {"tokens": load.row, **{name: round(value, 4) for name, value in seconds.items()}}
 
     def steps(self) -> dict[str, float]:
-        """Seconds of a step: proposals, answers, an update on both; rows are a member's."""
+        """Seconds of a step: proposals, answers, an update on both; `rows` is per member."""
 
         def step(members: int) -> None:
             self._write(self._rollout, members)
@@ -206,7 +210,7 @@ class Machine:
 
     def prime(self) -> dict[str, Any]:
         """Tokens a second and peak GiB of an update, for one member and for eight, a row each."""
-        told: dict[str, Any] = {"prime-rl, 1 adapter, H100": PRIME}
+        figures: dict[str, Any] = {"prime-rl, 1 adapter, H100": PRIME}
         config = described(self._arguments.shape, "prime")
         for members in (1, MEMBERS):
             before = self._held()
@@ -220,8 +224,8 @@ class Machine:
             seconds, peak = self._median(run), self._peak(run)
             gib = None if peak is None or before is None else round((peak - before) / 2**30, 2)
             speed = round(members * self._arguments.prime / seconds, 1)
-            told[f"{members} members"] = {"tokens_per_second": speed, "gib": gib}
-        return told
+            figures[f"{members} members"] = {"tokens_per_second": speed, "gib": gib}
+        return figures
 
     def operators(self) -> list[dict[str, Any]]:
         """Seconds of each evolution operator."""
@@ -238,7 +242,7 @@ class Machine:
         on_gpu = self._arguments.device == "cuda"
         with tempfile.TemporaryDirectory() as folder:
             self._config.save_pretrained(folder)
-            # vLLM reads the weights that the learner has; V1 wants a tokenizer too.
+            # vLLM reads the learner's weights; V1 needs a tokenizer too.
             self._learner.model.save_pretrained(folder)
             tokenizer().save_pretrained(folder)
             rollout = VllmRollout(
@@ -247,11 +251,11 @@ class Machine:
                 options={"max_model_len": self._longest(), "gpu_memory_utilization": 0.4}
                 if on_gpu else {"max_model_len": self._longest()},
             )  # fmt: skip
-            told = self._cycle(rollout)
+            figures = self._cycle(rollout)
             for members in (1, MEMBERS):
-                told[f"{members} members"] = self._decode(members, rollout)
+                figures[f"{members} members"] = self._decode(members, rollout)
             rollout.close()
-        return {"sampler": "vllm", **told}
+        return {"sampler": "vllm", **figures}
 
     def _cycle(self, rollout: Rollout) -> dict[str, Any]:
         samples, seconds = self._samples(MEMBERS), dict[str, float]()
@@ -296,7 +300,7 @@ class Machine:
         return [row // rows for row in range(rows * members)] if members else [-1] * rows
 
     def _samples(self, members: int) -> dict[int, list[TrainingSample]]:
-        """Rows as wide as what is generated, worth something by turns."""
+        """Samples as long as generated rows, with rewards 1 and 0 in turn."""
         slots, samples = self._slots(members), dict[int, list[TrainingSample]]()
         width = self._arguments.prompt + self._arguments.tokens
         for place, (slot, ids) in enumerate(

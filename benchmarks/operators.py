@@ -5,7 +5,7 @@
 
 Every operator makes a child from random members at Qwen2.5-Coder-7B's shapes (28 layers, 7 linear
 layers each: 81M parameters at rank 32), in turns with the PyPI package `populora` (0.4.5, when it
-can be imported) and with a copy of a member, which no child can be had faster than. populora's
+can be imported) and with a copy of a member, the lower bound. populora's
 mutations change a member in place, ours make a new one; its X1 and X4 act on A and B apart, with
 cross terms. `--clock cpu` counts processor seconds, for a busy machine.
 """
@@ -41,7 +41,7 @@ SHAPES = {
 
 
 class Clock:
-    """Seconds that a call takes, once what it started on the device is done."""
+    """Seconds of a call, including its work on the device."""
 
     def __init__(self, device: str, kind: str) -> None:
         self._device = device
@@ -124,7 +124,7 @@ def measure(
         for turn in range(repeats + 1):  # the first turn warms up
             for name, call in calls.items():
                 times[name].append(clock(lambda call=call, turn=turn: call(turn)))
-        medians = {name: round(median(taken[1:]), 4) for name, taken in times.items()}
+        medians = {name: round(median(seconds[1:]), 4) for name, seconds in times.items()}
         rows.append({"operator": operator.name, "code": operator.code, **medians})
     return rows
 

@@ -52,8 +52,8 @@ LIMITS = {Reason.TIMEOUT, Reason.MEMORY, Reason.TOO_LARGE}
 def read_tasks(path: Path) -> tuple[list[Question], dict[int, str]]:
     """The seed records that the referee finds valid, each with 8 distinct literal inputs.
 
-    Also returns the records left out because of a limit: their number and the limit's name. Time
-    is the processor's here, so that a busy machine chooses the same tasks.
+    Also returns the records left out because of a limit: their number and the limit's name. The
+    time limit is CPU time here, so that a busy machine chooses the same tasks.
     """
     records = [json.loads(line) for line in path.read_text().splitlines()]
     inputs = list(dict.fromkeys(record["input"] for record in records if _is_literal(record)))
@@ -94,16 +94,16 @@ def _is_literal(record: dict[str, str]) -> bool:
 
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
-    """AZR's workers print what the programs print; not into our table."""
+    """Hides what AZR's workers print."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    stdout = os.dup(1)
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     try:
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout, 1)
+        os.close(stdout)
         os.close(null)
 
 
@@ -114,10 +114,10 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    workers = RefereeSettings(workers=given.workers).worker_count
-    tasks, left_out = read_tasks(given.seeds)
+    workers = RefereeSettings(workers=arguments.workers).worker_count
+    tasks, left_out = read_tasks(arguments.seeds)
     limits = RefereeSettings(workers=workers, timeout=DEADLINE)
     ways = (
         (f"referee, {workers} workers, the default", limits, 1),
@@ -151,19 +151,19 @@ def main() -> None:
         ]
     contenders.append(("a process per execution", with_processes(), 16))
     with silenced():
-        rows = measure(contenders, tasks, given.rounds)
+        rows = measure(contenders, tasks, arguments.rounds)
     compare(rows)
     result = {
         "command": " ".join(["benchmarks/referee.py", *sys.argv[1:]]),
         "versions": versions(),
         "tasks": len(tasks),
         "seed records left out, with the limit that they meet": left_out,
-        "rounds": given.rounds,
+        "rounds": arguments.rounds,
         "rows": rows,
     }
     print(report(result))
-    if given.out:
-        given.out.write_text(json.dumps(result, indent=1) + "\n")
+    if arguments.out:
+        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
     for referee in referees:
         referee.close()
 
@@ -172,22 +172,24 @@ K_ROW = "AZR, 8 answers/snippet"
 
 
 def versions() -> dict[str, str]:
-    """What ran where."""
-    found = {"python": platform.python_version(), "kernel": platform.release()}
-    found["cores"] = str(len(os.sched_getaffinity(0)))
+    """Versions, cores and processor."""
+    versions_here = {"python": platform.python_version(), "kernel": platform.release()}
+    versions_here["cores"] = str(len(os.sched_getaffinity(0)))
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
-            found["processor"] = line.partition(":")[2].strip()
+            versions_here["processor"] = line.partition(":")[2].strip()
             break
     if "AZR_HOME" in os.environ:
         command = ["git", "-C", os.environ["AZR_HOME"], "log", "-1", "--format=%h"]
-        found["AZR"] = subprocess.run(command, capture_output=True, text=True).stdout.strip()
-        found["pebble"] = metadata.version("pebble")
-    return found
+        versions_here["AZR"] = subprocess.run(
+            command, capture_output=True, text=True
+        ).stdout.strip()
+        versions_here["pebble"] = metadata.version("pebble")
+    return versions_here
 
 
 class _Quiet:
-    """AZR's progress bar, without the bar."""
+    """Replaces AZR's progress bar."""
 
     def __init__(self, *arguments: object, **more: object) -> None:
         pass
@@ -207,8 +209,8 @@ def measure(
 ) -> list[dict[str, object]]:
     """Each contender in turn, slice by slice; a slow one gets every n-th task only.
 
-    Besides the wall clock: the CPU time of this process and all below it, which other programs on
-    the machine change much less. A first round warms everybody up and does not count.
+    Measures wall-clock time and the CPU time of this process and its descendants, which a busy
+    machine changes much less. A first round is warm-up.
     """
     names = [name for name, _, _ in contenders]
     wall: dict[str, list[float]] = {name: [] for name in names}
@@ -241,7 +243,7 @@ def measure(
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process, its living descendants and all that they have reaped."""
+    """User and system time of a process, its living descendants and all that they reaped."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -250,15 +252,14 @@ def cpu_seconds(pid: int) -> float:
                 children += (thread / "children").read_text().split()
     except OSError:
         return 0.0
-    own = sum(map(int, stat[11:15])) / os.sysconf("SC_CLK_TCK")
-    return own + sum(cpu_seconds(int(child)) for child in children)
+    seconds = sum(map(int, stat[11:15])) / os.sysconf("SC_CLK_TCK")
+    return seconds + sum(cpu_seconds(int(child)) for child in children)
 
 
 def compare(rows: Sequence[dict[str, object]]) -> None:
     """Add to each row its medians and its factors, round by round, against AZR's best row.
 
-    The best of those that execute one answer a snippet, as AZR does by default; without AZR, the
-    first row.
+    AZR's best row with one answer per snippet, AZR's default; without AZR, the first row.
     """
     for key in ("executions_per_second", "executions_per_cpu_second"):
         rates = [row[key] for row in rows]

@@ -4,9 +4,9 @@
     python benchmarks/referee_checkouts.py ../old --seeds .../7b_coder_seed_io.jsonl
 
 A task is one of AZR's seed records: validated (two executions), and one answer judged, its own
-input or output. In a round both checkouts judge the same records, in turns first. Counted are the
-CPU seconds of the process and of all that it started, from opening a referee to closing it. What
-counts is the median over rounds of the ratios: above 1, ours takes less.
+input or output. In a round both checkouts judge the same records and take turns in going first. CPU
+seconds are those of the process and its children, from opening a referee to closing it. The result
+is the median over rounds of the ratios: above 1, ours is faster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent.parent
 
 
 def judge(seeds: Path, first: int, count: int) -> dict[str, Any]:
-    """In the process of one checkout: CPU seconds and verdicts."""
+    """CPU seconds and verdicts of one checkout, in its own process."""
     from azr_population.referee import Question, Referee, RefereeSettings
 
     records = [json.loads(line) for line in seeds.read_text("utf-8").splitlines()]
@@ -39,16 +39,16 @@ def judge(seeds: Path, first: int, count: int) -> dict[str, Any]:
         )
     before = _cpu()
     with Referee(RefereeSettings(workers=2, cpu_seconds=0.5)) as referee:
-        told = [
+        verdicts = [
             [str(one.execution.reason), *(str(grade.reason) for grade in one.grades)]
             for one in referee.stream(questions)
         ]
-    return {"cpu": _cpu() - before, "verdicts": told}
+    return {"cpu": _cpu() - before, "verdicts": verdicts}
 
 
 def _cpu() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def main() -> None:
@@ -59,30 +59,31 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--tasks", type=int, default=128, help="of a round")
     parser.add_argument("--slice", type=int, nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.slice:
-        print(json.dumps(judge(given.seeds, *given.slice)))
+    arguments = parser.parse_args()
+    if arguments.slice:
+        print(json.dumps(judge(arguments.seeds, *arguments.slice)))
         return
-    checkouts = {"ours": HERE, "theirs": given.checkout.resolve()}
+    checkouts = {"ours": HERE, "theirs": arguments.checkout.resolve()}
     seconds: dict[str, list[float]] = {name: [] for name in checkouts}
     different = 0
-    for number in range(given.rounds):
-        told = {}
+    for number in range(arguments.rounds):
+        results = {}
         for name in sorted(checkouts, reverse=bool(number % 2)):
             done = subprocess.run(
                 [
-                    *(sys.executable, __file__, str(given.checkout), "--seeds"),
-                    *(str(given.seeds.resolve()), "--slice"),
-                    *(str(number * given.tasks), str(given.tasks)),
+                    *(sys.executable, __file__, str(arguments.checkout), "--seeds"),
+                    *(str(arguments.seeds.resolve()), "--slice"),
+                    *(str(number * arguments.tasks), str(arguments.tasks)),
                 ],
                 env={**os.environ, "PYTHONPATH": str(checkouts[name])},
                 capture_output=True,
                 check=True,
             )
-            told[name] = json.loads(done.stdout)
-            seconds[name].append(round(told[name]["cpu"], 3))
+            results[name] = json.loads(done.stdout)
+            seconds[name].append(round(results[name]["cpu"], 3))
         different += sum(
-            a != b for a, b in zip(*(one["verdicts"] for one in told.values()), strict=True)
+            a != b
+            for a, b in zip(*(result["verdicts"] for result in results.values()), strict=True)
         )
     pairs = zip(seconds["theirs"], seconds["ours"], strict=True)
     ratios = sorted(round(theirs / ours, 3) for theirs, ours in pairs)
@@ -90,7 +91,7 @@ def main() -> None:
         "ratio": median(ratios),
         "ratios": ratios,
         "cpu seconds": seconds,
-        "tasks of a round": given.tasks,
+        "tasks of a round": arguments.tasks,
         "different verdicts": different,
     }
     print(json.dumps(figures, indent=1))

@@ -1,5 +1,5 @@
-"""Who does the tasks of `referee.py`: the referee, AZR's executor in its ways of being called, ours
-in its place, and a process for each execution.
+"""The contenders of `referee.py`: the referee, AZR's executor called in several ways, our
+replacement of it, and a process for each execution.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from azr_population.referee import Question, Referee
 DEADLINE = 10
 
 Contender = Callable[[Sequence[Question]], int]
-"""Does the tasks; returns how many answers it found right."""
+"""Judges the tasks; returns the number of right answers."""
 
 
 def with_referee(referee: Referee) -> Contender:
@@ -63,7 +63,7 @@ def with_executor_k(executor: object) -> Contender:
 
 
 def _forget(executor: object) -> None:
-    """The drop-in remembers results; here every round is to execute all."""
+    """Empties the replacement's cache, so that every round executes everything."""
     if hasattr(executor, "_remembered"):
         executor._remembered.clear()
 

@@ -1,13 +1,13 @@
-"""AZR's seed tasks before the referee: which are accepted, and why each of the others is not.
+"""AZR's seed tasks judged by the referee: which are accepted, and why the others are not.
 
-Every record of a `*_seed_io.jsonl` is asked as code_i (the recorded input is the answer, the gold
-output is what the program gives for it here) and as code_o (the recorded output is the answer), one
-of a `*_code_f_seed_io.jsonl` as code_f (the program is the answer to itself). Each is asked
-`--repeats` times, and the verdicts must be the same every time.
+Every record of a `*_seed_io.jsonl` is judged as code_i (the recorded input is the answer, the
+program's output here is gold) and as code_o (the recorded output is the answer), every record of a
+`*_code_f_seed_io.jsonl` as code_f (the program is the answer to itself). Each is judged `--repeats`
+times, and the verdicts must be equal.
 
-A record that the rules leave out is no false reject: a module that is not allowed, chance, an input
-or output that is no literal or over the bound, a recorded output that AZR cut. A false reject is an
-honest task within the rules that is not accepted.
+A false reject is an honest task within the rules that is not accepted. Outside the rules are a
+module that is not allowed, chance, an input or output that is not a literal or too long, and a
+recorded output that AZR cut.
 
     python benchmarks/referee_seeds.py --seeds .../*_seed_io.jsonl
 """
@@ -34,11 +34,11 @@ RULES = {
     Reason.TIMEOUT,
     Reason.ERROR,
 }
-"""Why a program itself is left out; which of them is told for every record."""
+"""Why a program is left out."""
 
 
 def questions(record: dict[str, Any]) -> dict[str, Question]:
-    """What a record is asked as."""
+    """A record as questions."""
     program, imports = record["snippet"], tuple(record["imports"])
     if "inputs" in record:
         inputs = tuple(record["inputs"])
@@ -50,7 +50,7 @@ def questions(record: dict[str, Any]) -> dict[str, Question]:
 
 
 def left_out(record: dict[str, Any], judgement: Judgement, kind: str) -> str:
-    """The rule that leaves a record out; '' where none does."""
+    """The rule that leaves a record out, or ''."""
     execution = judgement.execution
     if not execution.valid:
         return f"{execution.reason} {execution.detail}".strip() if execution.reason in RULES else ""
@@ -70,7 +70,7 @@ def left_out(record: dict[str, Any], judgement: Judgement, kind: str) -> str:
 
 
 def why_not(record: dict[str, Any], judgement: Judgement, kind: str) -> str:
-    """What keeps a record within the rules from being accepted; '' where it is accepted."""
+    """Why a record within the rules is not accepted, or ''."""
     if not judgement.execution.valid:
         return str(judgement.execution.reason)
     if judgement.grades[0].solved:
@@ -117,7 +117,7 @@ def judge(referee: Referee, path: Path, repeats: int) -> dict[str, Any]:
 
 def total(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The figures of all files together, by type of task."""
-    whole: dict[str, Any] = {}
+    sums_by_kind: dict[str, Any] = {}
     for kind in ("code_i", "code_o", "code_f"):
         parts = [result[kind] for result in results if kind in result]
         if parts:
@@ -127,8 +127,12 @@ def total(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
             }
             percent = round(100 * sums["false rejects"] / sums["within the rules"], 2)
             differ = sum(part["runs that differ from the first"] for part in parts)
-            whole[kind] = {**sums, "percent": percent, "runs that differ from the first": differ}
-    return whole
+            sums_by_kind[kind] = {
+                **sums,
+                "percent": percent,
+                "runs that differ from the first": differ,
+            }
+    return sums_by_kind
 
 
 def main() -> None:
@@ -137,14 +141,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=Path, nargs="+", required=True)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     settings = RefereeSettings(timeout=30.0, cpu_seconds=10.0)
     with Referee(settings) as referee:
-        results = {path.name: judge(referee, path, given.repeats) for path in given.seeds}
+        results = {path.name: judge(referee, path, arguments.repeats) for path in arguments.seeds}
     text = json.dumps({"all files": total(list(results.values())), **results}, indent=1)
     print(text)
-    if given.out:
-        given.out.write_text(text + "\n")
+    if arguments.out:
+        arguments.out.write_text(text + "\n")
 
 
 if __name__ == "__main__":

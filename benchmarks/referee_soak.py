@@ -134,14 +134,14 @@ def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> 
     verdicts = 0
     try:
         for number, judgement in enumerate(referee.stream(questions())):
-            found = (
+            outcome = (
                 str(judgement.execution.reason),
                 tuple(str(grade.reason) for grade in judgement.grades),
             )
             verdicts += 1
             right = expected.popleft()
-            if found != right:
-                wrong[f"{right} became {found}"] += 1
+            if outcome != right:
+                wrong[f"{right} became {outcome}"] += 1
             if number % max(count // 20, 1) == 0:
                 marks.append(Mark(number, _private(), _memory(os.getpid()), _zygote_memory(pool)))
     finally:
@@ -180,7 +180,7 @@ def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> 
 
 
 def _kill_child(child: int, zygote: int) -> bool:
-    """Kill -9 through a pidfd, once it is certain whose number that is."""
+    """Kill -9 through a pidfd, after checking whose number it is."""
     try:
         descriptor = os.pidfd_open(child)
     except ProcessLookupError:
@@ -212,7 +212,7 @@ def _memory(pid: int) -> int:
 
 
 def _private() -> int:
-    """Bytes that this process shares with no other (USS); resident ones where it cannot be told."""
+    """Bytes that this process shares with no other (USS); resident bytes if that cannot be read."""
     try:
         lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -221,14 +221,14 @@ def _private() -> int:
 
 
 def _zygote_memory(pool: object) -> float:
-    """Mean resident bytes of the workers that are there."""
+    """Mean resident bytes of the live workers."""
     sizes = [_memory(seat.worker.process.pid) for seat in pool._seats]  # type: ignore[attr-defined]
     warm = [size for size in sizes if size > 8 << 20]
     return sum(warm) / max(len(warm), 1)
 
 
 def main() -> None:
-    """Run and print the figures; exit code 1 where a task was lost or wrong, or anything leaked."""
+    """Runs, prints the figures; exit code 1 if a task was lost or wrong, or anything leaked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", type=int, default=100_000)
     parser.add_argument("--workers", type=int, default=2)
@@ -236,18 +236,20 @@ def main() -> None:
     parser.add_argument("--share", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    figures = soak(given.tasks, given.workers, given.kill_every, given.seed, given.share)
+    arguments = parser.parse_args()
+    figures = soak(
+        arguments.tasks, arguments.workers, arguments.kill_every, arguments.seed, arguments.share
+    )
     text = json.dumps(figures, indent=1)
     print(text)
-    if given.out:
-        given.out.write_text(text + "\n")
-    left = figures["processes left"] or figures["descriptors left"]
+    if arguments.out:
+        arguments.out.write_text(text + "\n")
+    leftovers = figures["processes left"] or figures["descriptors left"]
     grown = max(
         float(figures[name])  # type: ignore[arg-type]
         for name in (RESIDENT_GROWTH, "worker memory growth, percent")
     )
-    if figures["lost"] or figures["wrong"] or left or grown > 5:
+    if figures["lost"] or figures["wrong"] or leftovers or grown > 5:
         raise SystemExit(1)
 
 

@@ -6,14 +6,14 @@
 A case is rows x prompt x new tokens. A random model of SmolLM2's (or the nano base's) shape writes:
 
     torch        our rollout in torch, members mixed in a batch
-    vllm         our rollout by vLLM, members mixed in a batch, log-probabilities told
+    vllm         our rollout by vLLM, members mixed in a batch, with log-probabilities
     vllm base    vLLM by itself without adapters, the bare base
     generate     transformers' generate, the bare base
     peft         PEFT's adapter_names, members mixed in a batch
 
-The two of the bare base do less work. Those that are installed take turns within a round; what
-counts is the median of new tokens a second, and its ratio to torch's. Then the push of members to
-vLLM. `--clock cpu` counts processor seconds of this process, for a busy machine.
+The two on the bare base do less work. Installed contenders take turns within a round; the result is
+the median of new tokens a second, and its ratio to torch's. Then members are pushed to vLLM.
+`--clock cpu` counts CPU seconds of this process, for a busy machine.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FIRST_WORD = 10
 
 Case = tuple[int, int, int]
 Writer = Callable[[list[list[int]], list[int], int], int]
-"""Writes so many tokens after each prompt, by the member of its slot; returns how many it wrote."""
+"""Samples that many tokens after each prompt by the slot's member; returns their number."""
 
 
 def main() -> None:
@@ -142,7 +142,7 @@ class Table:
                 yield row
 
     def pushes(self) -> float | None:
-        """Median seconds in which all members were pushed to vLLM and were there."""
+        """Median seconds of pushing all members to vLLM."""
         if self._vllm is None:
             return None
         seconds = []
@@ -154,7 +154,7 @@ class Table:
         return round(median(seconds[1:]), 4)
 
     def _speeds(self, prompts: list[list[int]], slots: list[int], tokens: int) -> dict[str, float]:
-        """Median new tokens a second; the first round, which warms up, writes two tokens."""
+        """Median new tokens a second; the first round is warm-up with two tokens."""
         speeds: dict[str, list[float]] = {name: [] for name in self._writers}
         for write in self._writers.values():
             write(prompts, slots, 2)
@@ -189,7 +189,7 @@ class Table:
 
 
 def by_rollout(rollout: Any) -> Writer:
-    """One of ours."""
+    """A contender with our rollout."""
 
     def write(prompts: list[list[int]], slots: list[int], tokens: int) -> int:
         groups = rollout.generate(prompts, slots, Sampling(tokens), 1)

@@ -1,12 +1,12 @@
-"""What a step of 4T+4S asks of GPUs beside the single agent's: python benchmarks/scale.py
+"""Estimates a step of 4T+4S and of the single agent on GPUs: python benchmarks/scale.py
 
     python benchmarks/scale.py [--gpu H100] [--gpus 8] [--parallel 2] [--prompt 1500]
         [--response 1000] [--limit 8096] [--batch 64] [--count] [--json FILE]
 
-No GPU. Seconds by phase for Qwen2.5-Coder-7B, as the dry run estimates them
+Needs no GPU. Seconds by phase for Qwen2.5-Coder-7B, as the dry run estimates them
 (`engines/throughput.py`), with AZR's own tensor parallelism of 2. `--count` also runs this
 package's own learner at those shapes on tensors without contents (`counted.py`), at two depths,
-from which 28 layers follow, and holds the products and bytes of an update against the estimate.
+extrapolates to 28 layers, and compares the products and bytes of an update with the estimate.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def counted_update(
     learner's own code asks for them, and by the formula."""
     shallow, deep = (counted(layers, load.keep, a) for layers in (1, 3))
     flops, beside = (
-        one + (other - one) * (SIZES["num_hidden_layers"] - 1) / 2
-        for one, other in zip(shallow, deep, strict=True)
+        shallow_cost + (other - shallow_cost) * (SIZES["num_hidden_layers"] - 1) / 2
+        for shallow_cost, other in zip(shallow, deep, strict=True)
     )
     one_member = replace(load, slots=1)
     rows = Rows(PIECES, a.prompt, a.response, 0)
@@ -129,10 +129,10 @@ def counted(layers: int, keep: int, a: argparse.Namespace) -> tuple[float, float
         )
         learner = TorchLearner(model, Bank(model, LoraSpec(RANK, 64.0), 1), settings, parallel=True)
         learner.update({0: [sample]}, {0: Hyperparameters(1e-5)})
-        found = counting.of(
+        totals = counting.of(
             lambda: learner.update({0: [sample] * PIECES}, {0: Hyperparameters(1e-5)})
         )
-    return found["flops"], found["beside"]
+    return totals["flops"], totals["beside"]
 
 
 def show(tail: str, step: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ def show(tail: str, step: dict[str, Any]) -> None:
     print(f"\nseconds a step, answers {tail}")
     print("".join(f"{cell:>12}" for cell in ["", *names]))
     for name, parts in step["seconds"].items():
-        print("".join(f"{cell:>12}" for cell in [name, *(f"{parts[one]:.1f}" for one in names)]))
+        print("".join(f"{cell:>12}" for cell in [name, *(f"{parts[part]:.1f}" for part in names)]))
     print(f"4T+4S to single: {step['to single']}")
 
 

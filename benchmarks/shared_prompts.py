@@ -5,9 +5,9 @@
     python benchmarks/shared_prompts.py --shape smollm2 --prompts 4 --prompt 400 --tokens 24
 
 A random base, one member, one thread, float32. "sampling" writes completions of each prompt,
-"update" trains on them. The two ways take turns; what counts is the median over rounds of the ratio
-of their seconds: 0.5 is half of the time. `--clock cpu` counts processor seconds of this thread,
-for a busy machine. `--json` appends to a list of results.
+"update" trains on them. The two ways take turns; the result is the median over rounds of the ratio
+of their seconds: 0.5 is half of the time. `--clock cpu` counts CPU seconds of this thread, for a
+busy machine. `--json` appends to a list of results.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
-    made = contenders(arguments)
+    ways = contenders(arguments)
     clock = CLOCKS[arguments.clock]
     seconds: dict[str, dict[str, list[float]]] = {
         what: {way: [] for way in WAYS} for what in ("sampling", "update")
     }
     for _ in range(arguments.rounds + 1):
-        for way, runs in made.items():
+        for way, runs in ways.items():
             for what, run in runs.items():
                 start = clock()
                 run()
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def contenders(arguments: argparse.Namespace) -> dict[str, dict[str, Callable[[], object]]]:
-    """By way, what is timed."""
+    """The timed functions of each way."""
     shape = {**SHAPES[arguments.shape], "tie_word_embeddings": True}
     model = make_model(LlamaConfig(**shape), torch.float32)
     rank = RANKS[arguments.shape]
@@ -86,16 +86,16 @@ def contenders(arguments: argparse.Namespace) -> dict[str, dict[str, Callable[[]
         way: TorchRollout(model, bank, frozenset(), share_prefix=share)
         for way, share in WAYS.items()
     }
-    drawn = torch.randint(5, 300, (arguments.prompts, arguments.prompt)).tolist()
+    prompts = torch.randint(5, 300, (arguments.prompts, arguments.prompt)).tolist()
     sampling = Sampling(arguments.tokens, n=arguments.completions)
 
     def sample(way: str) -> list[list[Completion]]:
-        return rollouts[way].generate(drawn, [0] * len(drawn), sampling, seed=1)
+        return rollouts[way].generate(prompts, [0] * len(prompts), sampling, seed=1)
 
     rows = [
-        TrainingSample(one, 1.0 if place % 2 else -1.0)
+        TrainingSample(completion, 1.0 if place % 2 else -1.0)
         for group in sample("shared")
-        for place, one in enumerate(group)
+        for place, completion in enumerate(group)
     ]
     return {
         way: {
@@ -107,7 +107,7 @@ def contenders(arguments: argparse.Namespace) -> dict[str, dict[str, Callable[[]
 
 
 def ratio(shared: list[float], for_each: list[float]) -> dict[str, object]:
-    """Of the seconds, round by round."""
+    """Median, minimum and maximum ratio of the seconds over rounds."""
     ratios = sorted(round(ours / theirs, 3) for ours, theirs in zip(shared, for_each, strict=True))
     return {
         "ratio": median(ratios),

@@ -6,9 +6,9 @@ killed by SIGKILL, also while it starts; its disk is full (RLIMIT_FSIZE of the r
 lowered, so that a write goes through in part and then fails); all workers of its referee are killed
 at once. After each end it is resumed.
 
-The disturbed run must end with the members of the undisturbed one (on one machine) and the same
-records, each line once; no end but by one line of ours; memory flat from the second tenth of the
-undisturbed run on.
+On one machine the disturbed run must end with the members of the undisturbed one and the same
+records, each line once. Every failure must end with one line of ours. Memory must not grow after
+the first tenth of the undisturbed run.
 
     OMP_NUM_THREADS=1 python benchmarks/soak.py --json soak.json
     python benchmarks/soak.py --steps 30 --kills 5 --full 1 --worker-kills 2     (minutes)
@@ -110,7 +110,7 @@ ODD = [
 
 
 def odd_proposal(mark: str, generator: np.random.Generator) -> str:
-    """What a member would have written: an odd program and arguments, for the type of this mark."""
+    """An odd program with arguments, as a member would write it for the type of this mark."""
     program = ODD[generator.integers(len(ODD))].format(n=generator.integers(1, 10**6))
     if mark != PROPOSE[TaskType.CODE_F]:
         return program + IN + ("7" if generator.random() < 0.7 else "float('nan'), '\\ud800'")
@@ -119,7 +119,7 @@ def odd_proposal(mark: str, generator: np.random.Generator) -> str:
 
 @contextmanager
 def with_odd_proposals(config: Any) -> Iterator[Any]:
-    """The engine of a local run, but for the texts of 5% of its proposals."""
+    """The engine of a local run with 5% of its proposals replaced."""
     with open_engine(config) as engine:
         generate = engine.generate
 
@@ -141,7 +141,7 @@ open_engine = local_run.open_engine
 
 
 class Trainer:
-    """A command line in a process of its own, what it prints, and how far it is."""
+    """A command in a separate process, its output and its progress."""
 
     def __init__(self, log: Path, *arguments: str) -> None:
         reader, writer = os.pipe()
@@ -163,14 +163,14 @@ class Trainer:
                 self.printed.append(line)
                 log.write(line)
                 log.flush()
-                if found := re.search(r"step (\d+): student", line):
-                    self.step = int(found[1])
+                if match := re.search(r"step (\d+): student", line):
+                    self.step = int(match[1])
                     self.steps_at.append(time.monotonic())
                     self.memory[self.step] = sum(map(anonymous, [self.pid, *self.workers()]))
 
     @property
     def step_seconds(self) -> float:
-        """Of the newest step."""
+        """Seconds of the newest step."""
         return self.steps_at[-1] - self.steps_at[-2] if len(self.steps_at) > 1 else 5.0
 
     def workers(self) -> list[int]:
@@ -178,7 +178,7 @@ class Trainer:
         return children(self.pid)
 
     def wait(self, step: int = sys.maxsize, until: float = float("inf")) -> bool:
-        """Waits for a step, a moment or the end; whether it has ended."""
+        """Waits for a step, some seconds or the end; returns whether it has ended."""
         while self.step < step and time.monotonic() < until:
             if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 return True
@@ -193,7 +193,7 @@ class Trainer:
 
 
 def _run_command(writer: int, arguments: Sequence[str]) -> None:
-    """In a forked process: the command line, with its output in the pipe."""
+    """Runs the command in a forked process, with its output in the pipe."""
     code = 70
     try:
         os.dup2(writer, 1)
@@ -212,8 +212,8 @@ def _run_command(writer: int, arguments: Sequence[str]) -> None:
 
 
 def anonymous(pid: int) -> int:
-    """Bytes of a process's memory that no file holds, 0 if it is gone. What a fork shares with this
-    process counts from the start, so that its being written to later is not growth."""
+    """A process's anonymous memory in bytes, 0 if it is gone. Pages that a fork shares with this
+    process count from the start, so writing to them later is not growth."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -233,7 +233,7 @@ def children(pid: int) -> list[int]:
 
 @dataclass
 class Disturbed:
-    """What was done to a run, and what it did."""
+    """The disturbances of a run, and how it ended each time."""
 
     done: Counter[str] = field(default_factory=Counter)
     ends: Counter[str] = field(default_factory=Counter)
@@ -241,7 +241,7 @@ class Disturbed:
     faults: list[str] = field(default_factory=list)
 
     def end(self, trainer: Trainer, expected: int, what: str) -> None:
-        """Notes how a trainer ended and what that should have been."""
+        """Records how a trainer ended, and a fault if it should have ended otherwise."""
         code = trainer.end()
         self.ends[f"{what}: {code}"] += 1
         text = "".join(trainer.printed)
@@ -251,30 +251,30 @@ class Disturbed:
 
 def play(folder: Path, settings: Sequence[str]) -> tuple[Trainer, Disturbed]:
     """The undisturbed run."""
-    told = Disturbed(starts=1)
+    outcome = Disturbed(starts=1)
     trainer = Trainer(folder.with_suffix(".log"), "train", f"run.dir={folder}", *settings)
     trainer.wait()
-    told.end(trainer, 0, "finished")
-    return trainer, told
+    outcome.end(trainer, 0, "finished")
+    return trainer, outcome
 
 
 def play_disturbed(
     folder: Path, settings: Sequence[str], moments: Sequence[tuple[float, str]], seed: int
 ) -> Disturbed:
-    """The run with something done to it at each of these moments, in steps; resumed each time."""
-    draw, told = random.Random(seed), Disturbed()
+    """The run, disturbed at each of these moments (in steps) and resumed each time."""
+    draw, outcome = random.Random(seed), Disturbed()
     log = folder.with_suffix(".log")
 
     def start() -> Trainer:
-        told.starts += 1
+        outcome.starts += 1
         if (folder / "config.yaml").exists():
             return Trainer(log, "resume", str(folder))
         return Trainer(log, "train", f"run.dir={folder}", *settings)
 
     def kill(trainer: Trainer) -> None:
         os.kill(trainer.pid, signal.SIGKILL)
-        told.done["trainer killed"] += 1
-        told.end(trainer, -signal.SIGKILL, "killed")
+        outcome.done["trainer killed"] += 1
+        outcome.end(trainer, -signal.SIGKILL, "killed")
 
     trainer = start()
     for moment, what in moments:
@@ -296,87 +296,97 @@ def play_disturbed(
             limit = draw.choice([0, draw.randrange(4_000), draw.randrange(500_000)])
             hard = resource.prlimit(trainer.pid, resource.RLIMIT_FSIZE)[1]
             resource.prlimit(trainer.pid, resource.RLIMIT_FSIZE, (limit, hard))
-            told.done["disk full"] += 1
+            outcome.done["disk full"] += 1
             trainer.wait()
-            told.end(trainer, 2, "disk full")
+            outcome.end(trainer, 2, "disk full")
         else:
             for worker in trainer.workers():
-                told.done["referee's workers killed"] += 1
+                outcome.done["referee's workers killed"] += 1
                 os.kill(worker, signal.SIGKILL)
             continue
         trainer = start()
     trainer.wait()
-    told.end(trainer, 0, "finished")
-    return told
+    outcome.end(trainer, 0, "finished")
+    return outcome
 
 
-def differences(one: Path, other: Path, steps: int) -> list[str]:
-    """How the records of two runs differ, but for times; and what is not whole in either."""
-    found = []
-    runs = RunDirectory(one), RunDirectory(other)
+def differences(first: Path, other: Path, steps: int) -> list[str]:
+    """Differences between two runs' records except times, and incomplete records in either."""
+    differing = []
+    runs = RunDirectory(first), RunDirectory(other)
     for run in runs:
         if [row["step"] for row in run.metrics()] != list(range(1, steps + 1)):
-            found.append(f"{run.path.name}: metrics are not of each step once")
+            differing.append(f"{run.path.name}: metrics are not of each step once")
         if bad := run.unreadable():
-            found.append(f"{run.path.name}: unreadable lines: {bad}")
+            differing.append(f"{run.path.name}: unreadable lines: {bad}")
     for record in RECORDS:
         rows = [[_untimed(row) for row in run._read(record)] for run in runs]
         if rows[0] != rows[1]:
             number = next(
                 (n for n, (a, b) in enumerate(zip(*rows, strict=False)) if a != b), "the end"
             )
-            found.append(f"{record}: {len(rows[0])} and {len(rows[1])} lines differ from {number}")
-    return found
+            differing.append(
+                f"{record}: {len(rows[0])} and {len(rows[1])} lines differ from {number}"
+            )
+    return differing
 
 
 def _untimed(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if not key.startswith("time/")}
 
 
-def soak(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Both runs; returns the figures and, under `faults`, what must not be."""
-    draw = random.Random(given.seed)
-    starting = given.kills // 10
+def soak(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Makes both runs; returns the figures, with failures under `faults`."""
+    draw = random.Random(arguments.seed)
+    starting = arguments.kills // 10
     kinds = {
-        "kill": given.kills - 2 * starting,
+        "kill": arguments.kills - 2 * starting,
         "kill while starting": starting,
-        "full disk": given.full,
-        "workers": given.worker_kills,
+        "full disk": arguments.full,
+        "workers": arguments.worker_kills,
     }
     moments = sorted(
-        (draw.uniform(1, given.steps - 1), kind) for kind, n in kinds.items() for _ in range(n)
+        (draw.uniform(1, arguments.steps - 1), kind) for kind, n in kinds.items() for _ in range(n)
     )
-    settings = [*SETTINGS, f"run.steps={given.steps}", f"seed={given.seed}", *given.settings]
+    settings = [
+        *SETTINGS,
+        f"run.steps={arguments.steps}",
+        f"seed={arguments.seed}",
+        *arguments.settings,
+    ]
     meta_base(load_config(settings).base)  # imports what a trainer would, each of them anew
     began = time.monotonic()
     trainer, calm = play(folder / "calm", settings)
     between = time.monotonic()
-    told = play_disturbed(folder / "disturbed", settings, moments, given.seed)
+    outcome = play_disturbed(folder / "disturbed", settings, moments, arguments.seed)
     ended = time.monotonic()
-    tenth = max(given.steps // 10, 1)
+    tenth = max(arguments.steps // 10, 1)
     early = [size for step, size in trainer.memory.items() if tenth < step <= 2 * tenth]
-    late = [size for step, size in trainer.memory.items() if step > given.steps - tenth]
+    late = [size for step, size in trainer.memory.items() if step > arguments.steps - tenth]
     growth = 100 * (median(late) / median(early) - 1)
     runs = folder / "calm", folder / "disturbed"
     digests = [members_digest(run / "members") for run in runs]
-    faults = [*calm.faults, *told.faults, *differences(*runs, given.steps)]
+    faults = [*calm.faults, *outcome.faults, *differences(*runs, arguments.steps)]
     if digests[0] != digests[1]:
         faults.append(f"members differ: {digests}")
-    if growth > given.growth:
+    if growth > arguments.growth:
         faults.append(f"memory grew by {growth:.1f}%")
-    if left := children(os.getpid()):
-        faults.append(f"processes left: {left}")
-    missing = given.kills - told.done["trainer killed"], given.full - told.done["disk full"]
+    if remaining := children(os.getpid()):
+        faults.append(f"processes left: {remaining}")
+    missing = (
+        arguments.kills - outcome.done["trainer killed"],
+        arguments.full - outcome.done["disk full"],
+    )
     reasons: Counter[str] = Counter()
     for row in RunDirectory(runs[0]).metrics():
         reasons.update({k.split("/")[1]: int(v) for k, v in row.items() if k.startswith("reason/")})
     return {
         "settings": settings,
-        "steps": given.steps,
-        "disturbances": dict(told.done),
+        "steps": arguments.steps,
+        "disturbances": dict(outcome.done),
         "disturbances that found the run at its end": missing,
-        "starts": told.starts,
-        "ends": dict(told.ends),
+        "starts": outcome.starts,
+        "ends": dict(outcome.ends),
         "proposals by verdict": dict(reasons.most_common()),
         "members": [digest[:16] for digest in digests],
         "memory of trainer and workers, MB, second and last tenth": [
@@ -389,7 +399,7 @@ def soak(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Play and print the figures; exit code 1 where anything is as it must not be."""
+    """Runs, prints the figures; exit code 1 if there are faults."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--kills", type=int, default=50)
@@ -398,17 +408,17 @@ def main() -> None:
     parser.add_argument("--growth", type=float, default=5.0, help="percent of memory")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--folder", type=Path, help="an empty one, where the runs are to stay")
+    parser.add_argument("--folder", type=Path, help="an empty folder that keeps the runs")
     parser.add_argument("settings", nargs="*", help="overrides of both runs")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = given.folder or Path(temporary)
+        folder = arguments.folder or Path(temporary)
         folder.mkdir(exist_ok=True)
-        figures = soak(given, folder)
+        figures = soak(arguments, folder)
     text = json.dumps(figures, indent=1)
     print(text)
-    if given.json:
-        given.json.write_text(text + "\n")
+    if arguments.json:
+        arguments.json.write_text(text + "\n")
     if figures["faults"]:
         raise SystemExit(1)
 

@@ -3,10 +3,10 @@
     git worktree add ../old 8fd2eb3
     python benchmarks/step.py ../old [--rounds 5] [--steps 4] [--json FILE] [population=4t4s ...]
 
-Plays the nano base with 4 teachers and 4 students, 48 rows each, all three task types, one thread,
-without evals. In a round both checkouts play the same seed at the same time, so that what else the
-machine does meets both; the rest of the arguments are overrides for both. What counts is the median
-over rounds of the ratio of their median steps: above 1, ours is faster.
+Runs the nano base with 4 teachers and 4 students, batches of 48, all three task types, one thread,
+without evals. In a round both checkouts run the same seed at the same time, so that other load
+affects both; further arguments are overrides for both. The result is the median over rounds of the
+ratio of their median steps: above 1, ours is faster.
 """
 
 from __future__ import annotations
@@ -77,17 +77,17 @@ def play_both(checkout: Path, steps: int, seed: int, overrides: list[str]) -> tu
 
 
 def seconds(run: Path) -> list[float]:
-    """Of each step, as the run recorded them."""
+    """Seconds of each step, from the records."""
     lines = (run / "metrics.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line)["time/step"] for line in lines]
 
 
 def git(checkout: Path, *what: str) -> str:
-    """What git says about a checkout."""
-    told = subprocess.run(
+    """Output of a git command in a checkout."""
+    done = subprocess.run(
         ["git", "-C", checkout, *what], capture_output=True, text=True, check=True
     )
-    return told.stdout.strip()
+    return done.stdout.strip()
 
 
 if __name__ == "__main__":

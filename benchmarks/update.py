@@ -3,7 +3,7 @@
     python benchmarks/update.py [--rows 48] [--tokens 48] [--rounds 7] [--clock wall] [--json FILE]
 
 A random model of the nano base's shape; `rows` of each member, 16 tokens of prompt and `tokens`
-written. The two take turns; what counts is the median over rounds of the ratio of their seconds:
+completion. The two take turns; the result is the median over rounds of the ratio of their seconds:
 1 means that routing and eight optimizers cost nothing.
 """
 

@@ -2,8 +2,8 @@
 
     python benchmarks/vllm_draws.py [--rows 16 64 256] [--vocabulary 49152 152064] [--rounds 5]
 
-Needs vLLM. Seconds are those of this process on one thread; the ratio is within a round, above 1 is
-ours. Then new tokens a second of a whole vLLM on the nano base, 256 rows of 64 new tokens.
+Needs vLLM. Seconds are those of this process on one thread; ratios are within a round, above 1 ours
+is faster. Then new tokens a second of a whole vLLM on the nano base, 256 rows of 64 new tokens.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
             generators = {row: torch.Generator().manual_seed(row) for row in range(rows)}
             calls = [partial(sample, draw, probs, generators) for draw in (theirs, ours)]
             report({"rows": rows, "vocabulary": vocabulary}, calls, arguments.rounds)
-    # The class's way before it is replaced, and after.
+    # The class's method before and after it is replaced.
     originals = sampler.random_sample, sampler.TopKTopPSampler.forward_cpu
     llm = vllm_versions.make_llm(
         {
@@ -79,7 +79,7 @@ def sample(draw: Callable[..., object], probs: torch.Tensor, generators: object)
 
 
 def report(case: dict[str, object], calls: Sequence[Callable[[], object]], rounds: int) -> None:
-    """Plays both in turns; prints the case with medians of seconds and of the ratio."""
+    """Runs both in turns; prints the case with medians of seconds and of the ratio."""
     seconds = []
     for _ in range(rounds + 1):
         times = []

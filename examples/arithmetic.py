@@ -34,12 +34,12 @@ class Sums:
         return "<PO>def f(n):\n    return n"
 
     def parse_proposal(self, type: str, text: str) -> ParsedProposal | None:
-        found = re.fullmatch(r" ([-+*]) (\d+)<in>(-?\d+)", text)
-        return ParsedProposal(type, f"{found[3]} {found[1]} {found[2]}", ("",)) if found else None
+        match = re.fullmatch(r" ([-+*]) (\d+)<in>(-?\d+)", text)
+        return ParsedProposal(type, f"{match[3]} {match[1]} {match[2]}", ("",)) if match else None
 
     def solve_prompt(self, task: Task) -> str:
-        one, sign, other = task.program.split()
-        return f"<SO>def f(n):\n    return n {sign} {other}<in>{one}<out>"
+        first, sign, other = task.program.split()
+        return f"<SO>def f(n):\n    return n {sign} {other}<in>{first}<out>"
 
     def parse_answer(self, type: str, text: str) -> str | None:
         return text.strip() or None
@@ -48,8 +48,8 @@ class Sums:
         return task.outputs[0]
 
     def write_proposal(self, task: Task) -> str:
-        one, sign, other = task.program.split()
-        return f" {sign} {other}<in>{one}"
+        first, sign, other = task.program.split()
+        return f" {sign} {other}<in>{first}"
 
     def write_answer(self, task: Task) -> str:
         return task.outputs[0]
@@ -96,8 +96,8 @@ Arithmetic.formats.register("sums", "programs that the base completes")(Sums)
 
 
 def _value(program: str) -> int:
-    one, sign, other = program.split()
-    return int(OPERATORS[sign](int(one), int(other)))
+    first, sign, other = program.split()
+    return int(OPERATORS[sign](int(first), int(other)))
 
 
 def _verdict(answer: str, task: Task) -> Verdict:

@@ -87,18 +87,20 @@ def _prompt_tokens(manager: Any, data_dict: dict[str, Any]) -> int:
         template = upstream.boxed_instruction
     elif form.startswith("answer"):
         template = upstream.instruction_following
-    made = functools.partial(upstream.get_code_problem_predictor_prompt, snippet=answer["snippet"])
+    make_prompt = functools.partial(
+        upstream.get_code_problem_predictor_prompt, snippet=answer["snippet"]
+    )
     if "inputs" in answer:
         shown = len(answer["inputs"]) // 2
         pairs = zip(answer["inputs"][:shown], answer["outputs"][:shown], strict=True)
-        prompt = made(
+        prompt = make_prompt(
             problem_type="gen_code_f", message=answer["message"], input_output_pairs=pairs
         )
     else:
         # code_o and code_i prompts differ in whether they show the input or the output.
         shows = {"input_args": answer["input"], "output": answer["output"]}
         prompt = max(
-            (made(problem_type=t, **shows) for t in ("code_i", "code_o", "code_e")), key=len
+            (make_prompt(problem_type=t, **shows) for t in ("code_i", "code_o", "code_e")), key=len
         )
     chat = [{"role": "user", "content": template.format(prompt)}]
     return len(manager.tokenizer.apply_chat_template(chat, add_generation_prompt=True))

@@ -64,15 +64,15 @@ _ABSENT = object()
 def apply(patches: Sequence[Patch]) -> list[str]:
     """Apply all patches, or none: sources are checked first. Returns the names newly applied.
     Raises UserError when a module or symbol is missing or a source is not the expected one."""
-    wanted = [patch for patch in patches if patch.name not in _applied]
-    places = [_checked(patch) for patch in wanted]
-    for patch, (owner, attribute, old) in zip(wanted, places, strict=True):
+    missing = [patch for patch in patches if patch.name not in _applied]
+    places = [_checked(patch) for patch in missing]
+    for patch, (owner, attribute, old) in zip(missing, places, strict=True):
         new = patch.replace(None if old is _ABSENT else old)
         if isinstance(old, staticmethod) and not isinstance(new, staticmethod):
             new = staticmethod(new)
         setattr(owner, attribute, new)
         _applied[patch.name] = (owner, attribute, old)
-    return [patch.name for patch in wanted]
+    return [patch.name for patch in missing]
 
 
 def undo(patches: Sequence[Patch]) -> list[str]:
@@ -97,13 +97,13 @@ def applied() -> list[str]:
 def digest(module_name: str, symbols: Sequence[str]) -> str:
     """The digest of the sources of a module's symbols, as `Patch.digest` expects it."""
     module = importlib.import_module(module_name)
-    whole = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for symbol in symbols:
         value: Any = module
         for part in symbol.split("."):
             value = getattr(value, part)
-        whole.update(textwrap.dedent(inspect.getsource(value)).encode())
-    return whole.hexdigest()[:16]
+        sha256.update(textwrap.dedent(inspect.getsource(value)).encode())
+    return sha256.hexdigest()[:16]
 
 
 def _checked(patch: Patch) -> tuple[Any, str, Any]:

@@ -73,8 +73,8 @@ def curves(arms: Arms) -> list[str]:
                     ("to_untouched", untouched and untouched.exams[step]),
                 ):
                     if other:
-                        found = paired(unit.exams[step], other)
-                        row[name] = [round(found.mean, 5), round(found.half, 5)]
+                        difference = paired(unit.exams[step], other)
+                        row[name] = [round(difference.mean, 5), round(difference.half, 5)]
                 lines.append(json.dumps(row))
     return lines
 
@@ -131,14 +131,14 @@ def verdict_of(arms: Arms, arm: str, margin: float) -> str:
 
 def standing(arms: Arms, margin: float) -> str:
     """Whether the table's verdicts mean anything, in a line."""
-    found = faults({arm: verdict_of(arms, arm, margin) for arm in arms})
-    if found:
-        return f"**The test is void**: {'; '.join(found)}.\n"
+    problems = faults({arm: verdict_of(arms, arm, margin) for arm in arms})
+    if problems:
+        return f"**The test is void**: {'; '.join(problems)}.\n"
     return "The test stands: what must not recover does not, and a copy loses nothing.\n"
 
 
-def shown(found: tuple[float, float]) -> str:
-    return f"{found[0]:+.2f} ± {found[1]:.2f}"
+def shown(estimate: tuple[float, float]) -> str:
+    return f"{estimate[0]:+.2f} ± {estimate[1]:.2f}"
 
 
 def counted(steps: Sequence[int | None]) -> str:
@@ -158,18 +158,18 @@ def draw(lines: Sequence[str], base: float, path: Path) -> None:
     rows = pd.DataFrame(map(json.loads, lines))
     level = rows.loc[rows["arm"] == "untouched", "parent"].mean()
     parts = []
-    for arm, own in rows.groupby("arm", sort=False):
-        curves = {seed: of.set_index("step")["score"] for seed, of in own.groupby("seed")}
+    for arm, arm_rows in rows.groupby("arm", sort=False):
+        curves = {seed: of.set_index("step")["score"] for seed, of in arm_rows.groupby("seed")}
         parts.append(band(curves).assign(arm=arm))
     frame = pd.concat(parts)
     untouched = frame[frame["arm"] == "untouched"].assign(who="untouched copies of the parent")
     children = frame[frame["arm"] != "untouched"].assign(who="children")
     panels = list(dict.fromkeys(children["arm"]))
-    whole = pd.concat([children, *(untouched.assign(arm=arm) for arm in panels)])
+    rows_by_panel = pd.concat([children, *(untouched.assign(arm=arm) for arm in panels)])
     y = alt.Y("value:Q", title=None, axis=alt.Axis(format=".1%"), scale=alt.Scale(zero=False))
-    chart = alt.Chart(whole).encode(x="step:Q", y=y, color=alt.Color("who:N"))
+    chart = alt.Chart(rows_by_panel).encode(x="step:Q", y=y, color=alt.Color("who:N"))
     references = [
-        alt.Chart(whole)
+        alt.Chart(rows_by_panel)
         .transform_calculate(at=f"{at}")
         .mark_rule(color=SOFT, strokeDash=dash)
         .encode(y="at:Q")

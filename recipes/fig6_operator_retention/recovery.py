@@ -69,7 +69,7 @@ def read_units(folder: Path) -> list[Unit]:
 
 def paired(child: Sequence[float], reference: Sequence[float]) -> Difference:
     """The mean difference of two exams on the same tasks."""
-    apart = [one - other for one, other in zip(child, reference, strict=True)]
+    apart = [score - other for score, other in zip(child, reference, strict=True)]
     return Difference(mean(apart), Z_95 * stdev(apart) / len(apart) ** 0.5)
 
 
@@ -126,10 +126,10 @@ def faults(verdicts: dict[str, str]) -> list[str]:
     """Why the test says nothing; empty where it does. It has to see that the arms of `LOST` lose
     and do not come back, or it would see recovery in anything that trains; and that a second copy
     of the parent loses nothing."""
-    wanted = {**dict.fromkeys(LOST, "lost, not back"), "again": "nothing lost"}
+    expected = {**dict.fromkeys(LOST, "lost, not back"), "again": "nothing lost"}
     return [
         f"`{arm}` is {verdicts.get(arm, 'not there')}, where the test needs: {need}"
-        for arm, need in wanted.items()
+        for arm, need in expected.items()
         if verdicts.get(arm) != need
     ]
 
