@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what type checkers and editors read in the place of `__getattr__`
     from azr_population.config.load import load_config as load_config
     from azr_population.errors import UserError as UserError
-    from azr_population.hosts.local.played import Run as Run
+    from azr_population.hosts.local.run import Run as Run
     from azr_population.hosts.local.run import resume as resume
     from azr_population.hosts.local.run import train as train
     from azr_population.method.matchmaking import Matchmaker as Matchmaker
@@ -63,7 +63,7 @@ _HOMES = {
     "RefereeSettings": "referee",
     "resume": "hosts.local.run",
     "Roster": "method.members",
-    "Run": "hosts.local.played",
+    "Run": "hosts.local.run",
     "RunDirectory": "runs",
     "save_adapter": "weights.peft_folder",
     "train": "hosts.local.run",

@@ -20,7 +20,7 @@ from azr_population.cli import app, main
 from azr_population.config.inside_azr import PopulationSettings, arms
 from azr_population.config.load import load_config
 from azr_population.hosts.local.check import check_config
-from azr_population.hosts.local.played import Run
+from azr_population.hosts.local.run import Run
 from azr_population.registry import trust
 
 ROOT = Path(__file__).parents[1]

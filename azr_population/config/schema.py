@@ -193,6 +193,21 @@ class PopulationConfig(MembersConfig):
     student_lr: float = Field(default=1e-3, ge=0)
     agent_lr: float = Field(default=1e-3, ge=0)
 
+    @property
+    def proposal_batch_size(self) -> int:
+        """How many of a member's samples are proposals, if it proposes."""
+        return (self.batch_size + 1) // 2 if self.single else self.batch_size
+
+    @property
+    def attempt_batch_size(self) -> int:
+        """How many of a member's samples are attempts, if it solves."""
+        return self.batch_size // 2 if self.single else self.batch_size
+
+    @property
+    def replay_batch_size(self) -> int:
+        """How many of these are at tasks of earlier steps."""
+        return round(self.replay_fraction * self.attempt_batch_size)
+
 
 class HyperparameterConfig(Section):
     """How one hyperparameter of the members evolves (PBT, Jaderberg et al. 2017)."""

@@ -59,6 +59,22 @@ class Completion:
     text: str = ""
 
 
+class Generated(NamedTuple):
+    """What an engine has generated for a member."""
+
+    rollouts: int
+    tokens: int
+
+
+class GeneratedCounts(dict[int, Generated]):
+    """The same by slot."""
+
+    def add(self, slot: int, completion: Completion) -> None:
+        """Counts a completion of the member in `slot`."""
+        rollouts, tokens = self.get(slot, (0, 0))
+        self[slot] = Generated(rollouts + 1, tokens + len(completion.token_ids))
+
+
 @dataclass(frozen=True)
 class TrainingSample:
     """One row of a policy-gradient update: a completion and what it was worth."""

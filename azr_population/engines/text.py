@@ -8,6 +8,7 @@ from typing import Any, cast
 from azr_population.engines.engine import (
     Completion,
     Engine,
+    GeneratedCounts,
     Hyperparameters,
     Sampling,
     TrainingSample,
@@ -27,6 +28,7 @@ class TextEngine:
         self.engine = engine
         self.tokenizer = tokenizer
         self._chat = chat
+        self._generated = GeneratedCounts()
 
     def generate(
         self, prompts: Sequence[str], slots: Sequence[int], sampling: Sampling, seed: int
@@ -36,6 +38,8 @@ class TextEngine:
             return []
         groups = self.engine.generate(self.encode(prompts), slots, sampling, seed)
         completions = list(chain.from_iterable(groups))
+        for done in completions:
+            self._generated.add(done.slot, done)
         texts = self.tokenizer.batch_decode(
             [done.token_ids[: -1 if done.finished else None] for done in completions],
             skip_special_tokens=False,
@@ -43,6 +47,11 @@ class TextEngine:
         )
         rest = iter(texts)
         return [[replace(done, text=next(rest)) for done in group] for group in groups]
+
+    def take_generated(self) -> GeneratedCounts:
+        """What was generated since the last call, by slot."""
+        generated, self._generated = self._generated, GeneratedCounts()
+        return generated
 
     def likelihoods(
         self, prompts: Sequence[str], answers: Sequence[str], slots: Sequence[int]

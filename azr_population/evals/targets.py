@@ -16,7 +16,7 @@ from azr_population.engines.engine import Rollout
 from azr_population.engines.rollouts import RolloutSettings, Served
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
-from azr_population.method.export import BEST
+from azr_population.method.member_folders import BEST
 from azr_population.method.members import Rating
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import metrics_of_members

@@ -50,13 +50,13 @@ def play(
             begin(f"{one.label} proposes, {n} of {len(teachers)} teachers")
             proposed.append(_proposals(tools, config, one, tasks, streams))
         asked = [task for batch in proposed for task in batch]
-        held_out = HeldOutEval(asked, attempts, seed)
+        asked_eval = HeldOutEval(asked, attempts, seed)
         rates: list[NDArray[np.float64]] = []
         for n, student in enumerate(students, 1):
             begin(f"{student.label} attempts {len(asked)} tasks, {n} of {len(students)} students")
             # Its label, because members of several runs have the same names.
             member = replace(student.load(engine), name=student.label)
-            rates.append(np.array(held_out.solve_rates(tools, member, seed, student.step)))
+            rates.append(np.array(asked_eval.solve_rates(tools, member, seed, student.step)))
     ends = np.cumsum([len(batch) for batch in proposed])[:-1]
     by_teacher = [
         np.stack(list(part)) for part in zip(*(np.split(r, ends) for r in rates), strict=True)

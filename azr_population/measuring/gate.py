@@ -112,7 +112,7 @@ def _opened(
             f"seed={seed}",
         ]
     )
-    held_out = held_out_eval(config)
+    held_out = held_out_eval(config.eval, config.task)
     torch.set_num_threads(config.engine.threads)
     with open_referee(config) as referee, open_engine(config) as engine:
         tools = StepContext(engine, referee, domain_of(config), format_of(config))
@@ -136,9 +136,9 @@ def _learn_gold(game: SelfPlay, steps: int) -> None:
         tasks = [
             draw_task(grammar, TaskType.CODE_O, stratum, rng.randrange(60), 60) for stratum in drawn
         ]
-        rows = right_answers(game.tools.engine, game.tools.format, tasks, student.slot)
+        rows = right_answers(game.context.engine, game.context.format, tasks, student.slot)
         hyperparameters = {student.slot: Hyperparameters(budget.student_lr)}
-        game.tools.engine.update({student.slot: rows}, hyperparameters)
+        game.context.engine.update({student.slot: rows}, hyperparameters)
 
 
 def right_answers(
@@ -160,7 +160,7 @@ def right_answers(
 
 def _score(game: SelfPlay, held_out: HeldOutEval) -> Scores:
     (student,) = game.population.roster.students
-    scores = held_out.greedy(game.tools, student)
+    scores = held_out.greedy(game.context, student)
     parts: dict[str, list[float]] = {WHOLE: [], TAIL: []}
     for stratum, score in zip(held_out.strata, scores, strict=True):
         names = [WHOLE, stratum, *([TAIL] if stratum in BANDS else [])]

@@ -83,7 +83,7 @@ def examine(
     folder = RunDirectory(path)
     config = stored_config(folder, overrides)
     members = [one for one in stored_members(folder, every) if one.solves]
-    held_out, format = held_out_eval(config), format_of(config)
+    held_out, format = held_out_eval(config.eval, config.task), format_of(config)
     with (
         sign_of_life("eval") as begin,
         open_referee(config) as referee,
@@ -91,17 +91,17 @@ def examine(
     ):
         tools = StepContext(engine, referee, domain_of(config), format)
 
-        def sit(member: Member, step: int) -> EvalScores:
+        def evaluate(member: Member, step: int) -> EvalScores:
             begin(f"{member.name} at step {step}, {len(held_out.tasks)} tasks")
-            sitting = held_out.evaluate(tools, [member], config.seed, step)
-            return sitting.marks[member.name]
+            result = held_out.evaluate(tools, [member], config.seed, step)
+            return result.scores[member.name]
 
-        base = sit(Member("agent_0", Role.AGENT, 0), 0)
-        results = [Result(None, tuple(base.greedy), None, tuple(base.warm))]
+        base = evaluate(Member("agent_0", Role.AGENT, 0), 0)
+        results = [Result(None, tuple(base.greedy), None, tuple(base.t1))]
         for stored in members:
-            marks = sit(stored.load(engine), stored.step)
+            marks = evaluate(stored.load(engine), stored.step)
             gain = compare(marks.greedy, base.greedy, paired=True, permute=False)
-            results.append(Result(stored, tuple(marks.greedy), gain, tuple(marks.warm)))
+            results.append(Result(stored, tuple(marks.greedy), gain, tuple(marks.t1)))
     about = About(
         str(folder.path),
         config.eval.seed,

@@ -23,13 +23,12 @@ solved; nothing is computed from it. A record holds
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from azr_population.engines.engine import Completion
 from azr_population.method.callbacks import Callback
-from azr_population.method.members import Roster
 from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
 from azr_population.method.record import StepRecords
@@ -40,63 +39,53 @@ LONGEST = 16_000
 """Characters that are kept of a prompt, and of a completion."""
 
 Record = dict[str, Any]
+Written = tuple[Record, Proposal | Attempt]
 
 
+@dataclass
 class CompletionLog(Callback):
     """Keeps `per_step` completions of every step (0: none), of the first one up to `FIRST`."""
 
-    def __init__(self, per_step: int, tokenizer: Any) -> None:
-        self._per_step = per_step
-        self._tokenizer = tokenizer
-        self._lines: list[Record] = []
+    per_step: int
+    tokenizer: Any
+    _lines: list[Record] = field(default_factory=list)
 
     def updated(
         self, population: Population, rows: Sequence[Proposal], practice: Sequence[BufferAttempt]
     ) -> None:
         """Before anybody is replaced: a line names its writer's generation."""
-        step, roster = population.step, population.roster
+        if not self.per_step:
+            return
+        # Past opponents are in no roster.
+        writers = [*population.roster, *(row.match.student for row in rows)]
+        by_slot = {member.slot: member for member in writers}
+        written: list[Written] = [_proposal(row) for row in rows]
+        written += [
+            _attempt(a, row.type, row.match.teacher.name) for row in rows for a in row.attempts
+        ]
+        written += [_attempt(attempt, attempt.type, None) for attempt in practice]
+        for record, of in written:
+            writer = by_slot[of.completion.slot]
+            record |= {"member": writer.name, "generation": writer.generation}
+        step = population.step
+        count = max(FIRST, self.per_step) if step == 1 else self.per_step
         generator = population.streams.numpy("completions", step)
-        self._lines = self.of_step(step, roster, rows, practice, generator)
+        chosen = [written[i] for i in choose([record for record, _ in written], count, generator)]
+        self._lines = [{"step": step, **record, **self._words(of)} for record, of in chosen]
 
     def recorded(
         self, population: Population, rows: Sequence[Proposal], records: StepRecords
     ) -> None:
-        """Its lines."""
         records.completions += self._lines
 
-    def of_step(
-        self,
-        step: int,
-        roster: Roster,
-        rows: Sequence[Proposal],
-        practice: Sequence[BufferAttempt],
-        generator: np.random.Generator,
-    ) -> list[Record]:
-        """The lines of `completions.jsonl`: proposals first, then attempts, each in their order."""
-        if not self._per_step:
-            return []
-        # Past opponents are in no roster.
-        writers = [*roster, *(row.match.student for row in rows)]
-        names = {member.slot: (member.name, member.generation) for member in writers}
-        written = [_proposal(row) for row in rows]
-        written += [
-            _attempt(answer, row.type, row.match.teacher.name)
-            for row in rows
-            for answer in row.answers
-        ]
-        written += [_attempt(attempt, attempt.type, None) for attempt in practice]
-        for record, completion in written:
-            record["member"], record["generation"] = names[completion.slot]
-        count = max(FIRST, self._per_step) if step == 1 else self._per_step
-        places = choose([record for record, _ in written], count, generator)
-        return [{"step": step, **written[i][0], **self._words(written[i][1])} for i in places]
-
-    def _words(self, completion: Completion) -> Record:
+    def _words(self, of: Proposal | Attempt) -> Record:
+        completion = of.completion
         logs = completion.logprobs
-        text = completion.text or self._decode(completion.token_ids, True)
         prompt, cut = _cut(self._decode(completion.prompt_ids, False))
-        text, more = _cut(text)
+        text, more = _cut(completion.text or self._decode(completion.token_ids, True))
         return {
+            "reward": of.reward,
+            "advantage": of.advantage,
             "log_prob": sum(logs) / len(logs) if logs else None,
             "tokens": len(completion.token_ids),
             "finished": completion.finished,
@@ -106,7 +95,7 @@ class CompletionLog(Callback):
         }
 
     def _decode(self, ids: Sequence[int], skip_special_tokens: bool) -> str:
-        text: str = self._tokenizer.decode(
+        text: str = self.tokenizer.decode(
             list(ids),
             skip_special_tokens=skip_special_tokens,
             clean_up_tokenization_spaces=False,
@@ -143,7 +132,7 @@ def _parts(kind: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [(verdict,), *((verdict, other) for other in others)]
 
 
-def _proposal(row: Proposal) -> tuple[Record, Completion]:
+def _proposal(row: Proposal) -> Written:
     record = {
         "phase": "propose",
         "opponent": row.match.student.name,
@@ -151,25 +140,19 @@ def _proposal(row: Proposal) -> tuple[Record, Completion]:
         "verdict": "refused" if row.task is None else "valid",
         "reason": row.reason,
         "solve_rate": row.solve_rate,
-        "reward": row.reward,
-        "advantage": row.advantage,
     }
-    return record, row.completion
+    return record, row
 
 
-def _attempt(
-    answer: Attempt | BufferAttempt, type: str, opponent: str | None
-) -> tuple[Record, Completion]:
+def _attempt(attempt: Attempt, type: str, opponent: str | None) -> Written:
     record = {
         "phase": "solve",
         "opponent": opponent,
         "type": str(type),
-        "verdict": "solved" if answer.solved else "failed",
-        "reason": answer.reason,
-        "reward": answer.reward,
-        "advantage": answer.advantage,
+        "verdict": "solved" if attempt.solved else "failed",
+        "reason": attempt.reason,
     }
-    return record, answer.completion
+    return record, attempt
 
 
 def _cut(text: str) -> tuple[str, int]:

@@ -11,9 +11,10 @@ from azr_population.config.schema import (
 )
 from azr_population.errors import UserError
 from azr_population.method.advantages import ADVANTAGES
-from azr_population.method.evolution.replacement import PopulationBasedTraining
+from azr_population.method.matchmaking import Matchmaker
 from azr_population.method.members import Roster
-from azr_population.method.population import founder_sources, matchmaker_of
+from azr_population.method.population import founder_sources
+from azr_population.method.replacement import PopulationBasedTraining
 from azr_population.method.rewards import sees_attempts, student_reward_of, teacher_reward_of
 from azr_population.weights.breeding import dry_run, get_operator
 from azr_population.weights.founders import check_founders
@@ -31,7 +32,7 @@ def check_population(
         teacher_reward_of(members)(0.5)
     student_reward_of(members)(True, False)
     ADVANTAGES.find(members.advantage)
-    matchmaker_of(matchmaking)
+    Matchmaker(matchmaking)
     check_evolution(evolution, min(members.teachers, members.students), rank)
 
 

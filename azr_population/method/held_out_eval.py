@@ -1,37 +1,46 @@
-"""A fixed eval: the same held-out tasks for every member that solves, at every sitting.
+"""A fixed eval: the same held-out tasks for every member that solves, each time.
 
 Self-play's own solve rate mixes skill with the drift of the tasks; the eval holds the tasks still.
 
 Its headline is greedy decoding, the paper's metric: at temperature 1 a member gains by becoming
-surer of what it knows already, so a gain there may be sharpening alone. Beside it stand
-temperature 1 and .4, and pass@k. Where a task has one right answer, written in one way, its score
-at temperature 1 is that answer's probability, which needs no samples. Elsewhere, and at .4, it is
-the share of right answers among samples, whose random numbers belong to (eval, run, step, role and
-place of the member): neither who else sits nor how many they are changes a member's score, two
-sittings share no noise, and two arms of one seed draw alike.
+surer of what it knows already, so a gain there may be sharpening alone. Beside it are temperature
+1 and .4, and pass@k. If a task has one right answer, written in one way, its score at temperature 1
+is that answer's probability, which needs no samples. Otherwise, and at .4, it is the share of right
+answers among samples, whose random numbers depend on (eval, run, step, role and place of the
+member): other members do not change a member's score, two evals share no noise, and two populations
+of one seed draw alike.
+
+A second eval (`self_proposed_eval`) asks about tasks of the run's own kind: those which the
+untrained teacher proposed before step 1. As that is the bare base, all populations on a base and an
+`eval.seed` have the same ones.
 """
 
+import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
+from pathlib import Path
 from statistics import correlation
 from typing import Any
 
 import numpy as np
 
-from azr_population.config.schema import Config
-from azr_population.domains.format import read_answer
-from azr_population.domains.task import Task
-from azr_population.engines.engine import Sampling
+from azr_population.config.schema import Config, EvalConfig, TaskConfig
+from azr_population.domains.format import read_answer, read_proposal
+from azr_population.domains.known import find_domain
+from azr_population.domains.task import Task, task_from_dict
+from azr_population.engines.engine import NO_ADAPTER, Sampling
+from azr_population.errors import UserError
+from azr_population.files import read_text, write_atomically
 from azr_population.method.members import Member
-from azr_population.method.step_context import StepContext, domain_of
+from azr_population.method.step_context import StepContext
 from azr_population.runs.streams import Streams
 
-COOL = 0.4
+LOW_TEMPERATURE = 0.4
 """The second temperature: between greedy decoding and that of training."""
 PASS_AT = 8
-"""The k of pass@k, where there are so many samples."""
+"""The k of pass@k, if there are so many samples."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +48,9 @@ class EvalScores:
     """One member's score in [0, 1] at each task, in the eval's order."""
 
     greedy: list[float]
-    cool: list[float]
-    """At temperature `COOL`."""
-    warm: list[float]
+    t04: list[float]
+    """At temperature `LOW_TEMPERATURE`."""
+    t1: list[float]
     """At temperature 1: a probability, or a share of samples."""
     passed: list[float]
     """Chance that one of `EvalResult.k` samples at temperature 1 is right, without bias."""
@@ -49,66 +58,49 @@ class EvalScores:
 
 @dataclass(frozen=True)
 class EvalResult:
-    """What came out of the members' marks."""
+    """The members' scores."""
 
     types: tuple[str, ...]
     """Of the tasks."""
     strata: tuple[str, ...]
-    """Of the tasks; empty where the eval has none."""
-    marks: dict[str, EvalScores]
-    attempts: int
-    """Samples at each task that was sampled."""
+    """Of the tasks; may be empty."""
+    scores: dict[str, EvalScores]
+    samples: int
+    """At each task that was sampled."""
     k: int
 
-    @property
-    def scores(self) -> dict[str, list[float]]:
-        """The headline: greedy decoding."""
-        return {name: marks.greedy for name, marks in self.marks.items()}
-
     def metrics(self, members: Sequence[Member]) -> dict[str, float]:
-        """Means over tasks, `eval/...` in `metrics.jsonl`; greedy where nothing else is said.
+        """Means over tasks, `eval/...` in `metrics.jsonl`; greedy unless the name says otherwise.
 
-        `<member>/eval/greedy` is a member's, `eval/greedy/<type or stratum>` that of some tasks. If
-        two members took the eval, `member_std` is the standard deviation of their skill beyond the
+        `<member>/eval/greedy` is a member's, `eval/greedy/<type or stratum>` that of some tasks. Of
+        two members or more, `member_std` is the standard deviation of their skill beyond the
         eval's noise, `reliability` the share of their scores' variance that is skill, and
         `disagreement` the mean absolute difference of two members' scores at a task (temperature
         1). `rating_corr` is Pearson's r of rating mu and score, over three members or more.
         """
-        greedy = {name: _mean(scores) for name, scores in self.scores.items()}
-        all_marks = list(self.marks.values())
+        scores = list(self.scores.values())
+        greedy = {name: _mean(of_member.greedy) for name, of_member in self.scores.items()}
+        rated = [(member.rating.mu, greedy[member.name]) for member in members]
         values: dict[str, float | None] = {
             "greedy": _mean(list(greedy.values())),
             "best": max(greedy.values()),
             "worst": min(greedy.values()),
-            f"t{COOL:g}": _mean([_mean(marks.cool) for marks in all_marks]),
-            "t1": _mean([_mean(marks.warm) for marks in all_marks]),
-            f"pass@{self.k}": _mean([_mean(marks.passed) for marks in all_marks]),
-            "samples": float(self.attempts),
-            "disagreement": _disagreement([marks.warm for marks in all_marks]),
-            "rating_corr": _correlation(
-                [(member.rating.mu, greedy[member.name]) for member in members]
-            ),
+            f"t{LOW_TEMPERATURE:g}": _mean([_mean(of_member.t04) for of_member in scores]),
+            "t1": _mean([_mean(of_member.t1) for of_member in scores]),
+            f"pass@{self.k}": _mean([_mean(of_member.passed) for of_member in scores]),
+            "samples": float(self.samples),
+            "disagreement": _disagreement([of_member.t1 for of_member in scores]),
+            "rating_corr": _correlation(rated),
         }
-        if spread := reliability(list(self.scores.values())):
-            values |= {"reliability": spread[0], "member_std": max(0.0, spread[1])}
+        if skill := reliability([of_member.greedy for of_member in scores]):
+            values |= {"reliability": skill[0], "member_std": max(0.0, skill[1])}
         for groups in (self.types, self.strata):
-            values |= {f"greedy/{group}": score for group, score in self._by(groups).items()}
+            for group in dict.fromkeys(groups):
+                places = [place for place, name in enumerate(groups) if name == group]
+                of_group = [of_member.greedy[place] for of_member in scores for place in places]
+                values[f"greedy/{group}"] = _mean(of_group)
         metrics = {f"eval/{name}": value for name, value in values.items() if value is not None}
         return metrics | {f"{name}/eval/greedy": score for name, score in greedy.items()}
-
-    def _by(self, groups: Sequence[str]) -> dict[str, float]:
-        """Mean greedy score of each group; `groups` names one for each task."""
-        return {
-            group: _mean(
-                [
-                    score
-                    for scores in self.scores.values()
-                    for of, score in zip(groups, scores, strict=True)
-                    if of == group
-                ]
-            )
-            for group in dict.fromkeys(groups)
-        }
 
     def records(self, step: int, members: Sequence[Member]) -> list[dict[str, Any]]:
         """The lines of `evals.jsonl`, one per member: its score at every task, by decoding."""
@@ -117,90 +109,81 @@ class EvalResult:
                 "step": step,
                 "member": member.name,
                 "generation": member.generation,
-                "samples": self.attempts,
-                "greedy": _rounded(marks.greedy),
-                f"t{COOL:g}": _rounded(marks.cool),
-                "t1": _rounded(marks.warm),
-                f"pass@{self.k}": _rounded(marks.passed),
+                "samples": self.samples,
+                "greedy": _rounded(scores.greedy),
+                f"t{LOW_TEMPERATURE:g}": _rounded(scores.t04),
+                "t1": _rounded(scores.t1),
+                f"pass@{self.k}": _rounded(scores.passed),
             }
             for member in members
-            for marks in [self.marks[member.name]]
+            for scores in [self.scores[member.name]]
         ]
 
 
 class HeldOutEval:
-    """A list of tasks and how often each is attempted where answers have to be sampled."""
+    """A list of tasks, and how many answers are sampled at a task without an exact probability."""
 
     def __init__(
-        self, tasks: Sequence[Task], attempts: int, seed: int, strata: Sequence[str] = ()
+        self, tasks: Sequence[Task], samples: int, seed: int, strata: Sequence[str] = ()
     ) -> None:
-        """`seed` is the eval's, see `evaluate` for the run's; `strata` names a group for each task
-        where there are such."""
+        """`seed` is the eval's, see `evaluate` for the run's; `strata` names a group for each task,
+        if there are any."""
         self.tasks = list(tasks)
-        self.attempts = attempts
+        self.samples = samples
         self.strata = tuple(strata)
         self._streams = Streams(seed)
 
     def evaluate(
         self,
-        tools: StepContext,
+        context: StepContext,
         members: Sequence[Member],
         run_seed: int,
         step: int,
-        attempts: int = 0,
+        samples: int = 0,
     ) -> EvalResult:
-        """Every member at every task; `attempts` of 0 are the eval's own number."""
-        attempts = attempts or self.attempts
-        k = min(PASS_AT, attempts)
-        exact = [tools.format.gold_answer(task) is not None for task in self.tasks]
-        marks = {}
+        """Every member at every task; 0 `samples` are the eval's own number."""
+        samples = samples or self.samples
+        k = min(PASS_AT, samples)
+        exact = [context.format.gold_answer(task) is not None for task in self.tasks]
+        scores = {}
         for member in members:
             seed = self._seed(member, run_seed, step)
-            asked = (tools, self.tasks, member.slot)
-            warm = self.solve_rates(tools, member, run_seed, step, attempts)
+            t1 = self.solve_rates(context, member, run_seed, step, samples)
             passed = [
-                1 - (1 - rate) ** k if is_exact else pass_at(k, attempts, round(rate * attempts))
-                for rate, is_exact in zip(warm, exact, strict=True)
+                1 - (1 - rate) ** k if is_exact else pass_at(k, samples, round(rate * samples))
+                for rate, is_exact in zip(t1, exact, strict=True)
             ]
-            greedy = self.greedy(tools, member)
-            marks[member.name] = EvalScores(
-                greedy, _solve(*asked, COOL, attempts, seed), warm, passed
-            )
+            greedy = self.greedy(context, member)
+            t04 = _solve(context, self.tasks, member.slot, LOW_TEMPERATURE, samples, seed)
+            scores[member.name] = EvalScores(greedy, t04, t1, passed)
         types = tuple(task.type for task in self.tasks)
-        return EvalResult(types, self.strata, marks, attempts, k)
+        return EvalResult(types, self.strata, scores, samples, k)
 
-    def greedy(self, tools: StepContext, member: Member) -> list[float]:
+    def greedy(self, context: StepContext, member: Member) -> list[float]:
         """One member's score at each task by greedy decoding alone: the headline."""
-        return _solve(tools, self.tasks, member.slot, 0.0, 1, 0)
+        return _solve(context, self.tasks, member.slot, 0.0, 1, 0)
 
     def solve_rates(
-        self,
-        tools: StepContext,
-        member: Member,
-        run_seed: int,
-        step: int,
-        attempts: int = 0,
+        self, context: StepContext, member: Member, run_seed: int, step: int, samples: int = 0
     ) -> list[float]:
         """One member's score at each task at temperature 1 alone."""
-        gold = [tools.format.gold_answer(task) for task in self.tasks]
+        gold = [context.format.gold_answer(task) for task in self.tasks]
         exact = [i for i, answer in enumerate(gold) if answer is not None]
         sampled = [i for i, answer in enumerate(gold) if answer is None]
-        likelihoods = tools.engine.likelihoods(
-            [tools.format.solve_prompt(self.tasks[i]) for i in exact],
+        likelihoods = context.engine.likelihoods(
+            [context.format.solve_prompt(self.tasks[i]) for i in exact],
             [str(gold[i]) for i in exact],
             [member.slot] * len(exact),
         )
         tasks = [self.tasks[i] for i in sampled]
         seed = self._seed(member, run_seed, step)
-        asked = (tools, tasks, member.slot)
-        rates = _solve(*asked, 1.0, attempts or self.attempts, seed)
-        scores = [0.0] * len(self.tasks)
-        for place, score in zip([*exact, *sampled], [*likelihoods, *rates], strict=True):
-            scores[place] = score
-        return scores
+        rates = _solve(context, tasks, member.slot, 1.0, samples or self.samples, seed)
+        by_place = dict(zip([*exact, *sampled], [*likelihoods, *rates], strict=True))
+        return [by_place[place] for place in range(len(self.tasks))]
 
     def _seed(self, member: Member, run_seed: int, step: int) -> int:
-        return self._streams.integer(f"exam {run_seed} {member.place}", step)
+        # Streams keep the names that they began with, so that published runs can be repeated.
+        return self._streams.integer(f"exam {run_seed} {member.rng_key}", step)
 
 
 def pass_at(k: int, n: int, right: int) -> float:
@@ -214,48 +197,118 @@ def tasks_of(*evals: HeldOutEval | None) -> list[Task]:
     return [task for held_out in evals if held_out for task in held_out.tasks]
 
 
-def held_out_eval(config: Config) -> HeldOutEval:
-    """The eval that the run's `eval` group describes, of the task types that it plays."""
-    settings = config.eval
-    domain = domain_of(config)
-    groups = domain.strata(settings.tasks_per_type) * len(domain.wanted(config.task.types))
-    tasks = eval_tasks(config, settings.tasks_per_type, settings.seed)
-    return HeldOutEval(tasks, settings.samples, settings.seed, groups)
+def held_out_eval(config: EvalConfig, tasks: TaskConfig) -> HeldOutEval:
+    """The eval that a run's `eval` group describes, of the task types that it plays."""
+    domain = find_domain(tasks.domain)
+    types = domain.wanted(tasks.types)
+    strata = domain.strata(config.tasks_per_type) * len(types)
+    held_out = domain.eval_tasks(config.tasks_per_type, config.seed, types)
+    return HeldOutEval(held_out, config.samples, config.seed, strata)
 
 
-def eval_tasks(config: Config, per_type: int, seed: int) -> list[Task]:
-    """Held-out tasks of the types that the run plays."""
-    domain = domain_of(config)
-    return domain.eval_tasks(per_type, seed, domain.wanted(config.task.types))
+SELF_PROPOSED = "self_proposed_eval.jsonl"
+"""In a run's folder: a task a line."""
+_ROUNDS = 20
+"""In which as many proposals are drawn as tasks are needed: below a validity of about 5% the base
+proposes too little that is valid."""
+
+
+def self_proposed_eval(
+    config: Config, context: StepContext, reported: Sequence[Task]
+) -> HeldOutEval | None:
+    """The eval stored with the run, or one drawn now; None without `eval.self_proposed_tasks`.
+    `reported` are tasks whose programs it leaves out.
+
+    Raises:
+        UserError: the base proposes too little that is valid, or what is stored cannot be read.
+    """
+    if not config.eval.self_proposed_tasks:
+        return None
+    path = Path(config.run.dir) / SELF_PROPOSED
+    tasks = _read(path) if path.is_file() else _draw(config, context, reported)
+    return HeldOutEval(tasks, 1, config.eval.seed)
+
+
+def store_self_proposed(held_out: HeldOutEval, folder: Path) -> None:
+    """Writes its tasks into the run's folder."""
+    text = "".join(json.dumps(asdict(task)) + "\n" for task in held_out.tasks)
+    write_atomically(folder / SELF_PROPOSED, text)
+
+
+def _read(path: Path) -> list[Task]:
+    try:
+        return [task_from_dict(json.loads(line)) for line in read_text(path).splitlines()]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{path} is damaged ({error!r:.200}); move it away, and the same tasks are drawn anew"
+        ) from error
+
+
+def _draw(config: Config, context: StepContext, reported: Sequence[Task]) -> list[Task]:
+    count, types = config.eval.self_proposed_tasks, context.domain.wanted(config.task.types)
+    held_out = context.domain.held_out(task.program for task in reported)
+    streams, counts = Streams(config.eval.seed), dict.fromkeys(types, 0)
+    tasks: dict[str, Task] = {}
+    for turn in range(_ROUNDS):
+        for task in _propose(config, context, types, streams.integer("own exam", turn)):
+            new = task.program not in tasks and not held_out.is_copy(task.program)
+            # As many of each type; what is left over goes to the first ones.
+            share = count // len(types) + (types.index(task.type) < count % len(types))
+            if new and counts[task.type] < share:
+                counts[task.type] += 1
+                tasks[task.program] = task
+        if len(tasks) == count:
+            return sorted(tasks.values(), key=lambda task: types.index(task.type))
+    raise UserError(
+        f"eval.self_proposed_tasks={count}: of {_ROUNDS * count} proposals of the base only "
+        f"{len(tasks)} make tasks; take fewer, or 0",
+        key="eval.self_proposed_tasks",
+    )
+
+
+def _propose(config: Config, context: StepContext, types: Sequence[str], seed: int) -> list[Task]:
+    """The valid tasks among as many proposals of the bare base as tasks are needed."""
+    format, count = context.format, config.eval.self_proposed_tasks
+    asked = [types[number % len(types)] for number in range(count)]
+    limits = tuple(
+        config.engine.max_proposal_tokens or format.max_new_tokens(type, "propose")
+        for type in asked
+    )
+    written = context.engine.generate(
+        [format.propose_prompt(type) for type in asked],
+        [NO_ADAPTER] * count,
+        Sampling(limits, config.engine.temperature),
+        seed,
+    )
+    proposals = [
+        read_proposal(format, type, completion)
+        for type, (completion,) in zip(asked, written, strict=True)
+    ]
+    readable = [proposal for proposal in proposals if proposal]
+    verdicts = context.domain.judge(readable, context.referee, config.task)
+    return [verdict for verdict in verdicts if isinstance(verdict, Task)]
 
 
 def _solve(
-    tools: StepContext,
+    context: StepContext,
     tasks: Sequence[Task],
     slot: int,
     temperature: float,
-    attempts: int,
+    samples: int,
     seed: int,
 ) -> list[float]:
-    """The share of the attempts at each task that solved it."""
-    format = tools.format
-    sampling = Sampling(
-        tuple(format.max_new_tokens(task.type, "solve") for task in tasks),
-        temperature,
-        n=attempts,
-    )
+    """The share of the samples at each task that solved it."""
+    format = context.format
+    limits = tuple(format.max_new_tokens(task.type, "solve") for task in tasks)
     prompts = [format.solve_prompt(task) for task in tasks]
-    completions = tools.engine.generate(prompts, [slot] * len(tasks), sampling, seed)
-    answers = [
-        [read_answer(format, task.type, completion) for completion in group]
-        for task, group in zip(tasks, completions, strict=True)
-    ]
-    asked = [
-        (task, [text for text in texts if text is not None])
-        for task, texts in zip(tasks, answers, strict=True)
-    ]
-    judged = tools.domain.grade(asked, tools.referee)
-    return [sum(verdict.solved for verdict in of_task) / attempts for of_task in judged]
+    sampling = Sampling(limits, temperature, n=samples)
+    completions = context.engine.generate(prompts, [slot] * len(tasks), sampling, seed)
+    answered = []
+    for task, group in zip(tasks, completions, strict=True):
+        answers = [read_answer(format, task.type, completion) for completion in group]
+        answered.append((task, [answer for answer in answers if answer is not None]))
+    verdicts = context.domain.grade(answered, context.referee)
+    return [sum(verdict.solved for verdict in of_task) / samples for of_task in verdicts]
 
 
 def _rounded(scores: Sequence[float]) -> list[float]:
@@ -268,13 +321,12 @@ def _mean(values: Sequence[float]) -> float:
 
 def _disagreement(scores: Sequence[Sequence[float]]) -> float | None:
     """Mean absolute difference of two members' scores [members][tasks]; None for one member."""
-    pairs = list(combinations(scores, 2))
-    gaps = [abs(a - b) for one, other in pairs for a, b in zip(one, other, strict=True)]
+    gaps = [abs(a - b) for pair in combinations(scores, 2) for a, b in zip(*pair, strict=True)]
     return _mean(gaps) if gaps else None
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Pearson's r; None for fewer than three pairs, or where one side does not vary."""
+    """Pearson's r; None for fewer than three pairs, or if one side does not vary."""
     if len(pairs) < 3 or any(len(set(side)) < 2 for side in zip(*pairs, strict=True)):
         return None
     return correlation(*zip(*pairs, strict=True))
@@ -282,15 +334,15 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 def reliability(scores: Sequence[Sequence[float]]) -> tuple[float, float] | None:
     """Of the members' scores at the same tasks [members][tasks]: how much of the variance of their
-    means is skill, and the standard deviation of skill, in the scores' unit. Both are below 0 where
-    noise alone would make the members differ more. None where there is no telling: fewer than two
-    members or tasks, unequal tasks, members without a difference.
+    means is skill, and the standard deviation of skill, in the scores' unit. Both are below 0 if
+    the members differ by less than noise alone would make them. None if it cannot be known: fewer
+    than two members or tasks, unequal tasks, members without a difference.
 
-    What a member does better at some tasks than at others counts as noise: other tasks of the kind
-    might have told otherwise. Source: Hoyt, "Test reliability estimated by analysis of variance"
-    (Psychometrika 1941), which is Cronbach's alpha.
+    What a member does better at some tasks than at others counts as noise, because other tasks of
+    the kind might have favoured another. Source: Hoyt, "Test reliability estimated by analysis of
+    variance" (Psychometrika 1941), which is Cronbach's alpha.
     """
-    if len({len(row) for row in scores}) != 1:
+    if len({len(of_member) for of_member in scores}) != 1:
         return None
     table = np.array(scores, dtype=float)
     if min(table.shape) < 2:

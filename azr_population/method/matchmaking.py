@@ -11,25 +11,44 @@ down. For larger ones a Markov chain of pair swaps has the same distribution in 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from azr_population.config.schema import MatchmakingConfig
 from azr_population.errors import UserError
-from azr_population.method.members import Member, RatingSystem
+from azr_population.method.members import Member, Rating, RatingSystem, Role
 from azr_population.registry import Registry
 
 
-@dataclass(frozen=True)
-class Odds:
-    """What the ratings say about a pairing: `p`, the chance that the student beats the teacher, and
-    `quality`, TrueSkill's match quality; both in [0, 1]."""
+class MatchResult(NamedTuple):
+    """How the games of a match ended."""
 
+    step: int
+    student_wins: int
+    teacher_wins: int
+    draws: int
+    forfeits: int
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """A teacher and a student that may meet in this step, and what is known of them."""
+
+    teacher: Member
+    student: Member
     p: float
+    """The chance in [0, 1] that the student beats the teacher, by their ratings."""
     quality: float
+    """TrueSkill's match quality, in [0, 1]."""
+    history: Sequence[MatchResult] = ()
+    """Their matches so far, the oldest first. Those up to the step `born` of one of the two were
+    played by the member that it replaced."""
 
 
 WEIGHTINGS: Registry[Callable[..., float]] = Registry("matchmaking.weighting")
@@ -38,29 +57,29 @@ WEIGHTINGS: Registry[Callable[..., float]] = Registry("matchmaking.weighting")
 @WEIGHTINGS.register(
     "balanced", "PFSP f_var, Vinyals et al. 2019 (AlphaStar), Methods; PopuLoRA: near-balanced"
 )
-def balanced(odds: Odds) -> float:
+def balanced(pairing: Pairing) -> float:
     """p (1 - p): most weight where the outcome is open."""
-    return odds.p * (1.0 - odds.p)
+    return pairing.p * (1.0 - pairing.p)
 
 
 @WEIGHTINGS.register("quality", "TrueSkill match quality, Herbrich et al. 2006, section 4")
-def quality(odds: Odds) -> float:
+def quality(pairing: Pairing) -> float:
     """TrueSkill's match quality: like `balanced`, but uncertain ratings count less."""
-    return odds.quality
+    return pairing.quality
 
 
 @WEIGHTINGS.register("hard", "PFSP f_hard, Vinyals et al. 2019 (AlphaStar), Methods")
-def hard(odds: Odds, k: float = 2.0) -> float:
+def hard(pairing: Pairing, k: float = 2.0) -> float:
     """(1 - p)^k: most weight on the teachers that the student seldom beats; k >= 0."""
     if k < 0.0:
         raise UserError(
             f"matchmaking.options.k={k} must not be negative", key="matchmaking.options.k"
         )
-    return (1.0 - odds.p) ** k
+    return (1.0 - pairing.p) ** k
 
 
 @WEIGHTINGS.register("uniform", "fictitious self-play, Heinrich et al. 2015")
-def uniform(odds: Odds) -> float:
+def uniform(pairing: Pairing) -> float:
     """1: ratings play no part, the ablation of matchmaking."""
     return 1.0
 
@@ -90,13 +109,13 @@ def draw_pairs(weights: Weights, generator: np.random.Generator) -> list[Pair]:
     """
     weights = _normalised(weights)
     teachers, students = weights.shape
-    per_teacher, per_student = _budgets(teachers, students)
+    per_teacher, per_student = _matches_per_member(teachers, students)
     terms = (per_student + 1) ** students * math.comb(students, per_teacher)
     sample = _exact if terms <= EXACT_LIMIT else _swap_chain
     return sorted(sample(weights, generator))
 
 
-def _budgets(teachers: int, students: int) -> tuple[int, int]:
+def _matches_per_member(teachers: int, students: int) -> tuple[int, int]:
     """How many matches each teacher and each student plays in a step."""
     matches = math.lcm(teachers, students)
     return matches // teachers, matches // students
@@ -123,7 +142,7 @@ def _exact(weights: Weights, generator: np.random.Generator) -> list[Pair]:
     s may still play room[s] matches (for T = S this is the permanent of the remaining matrix).
     """
     teachers, students = weights.shape
-    per_teacher, per_student = _budgets(teachers, students)
+    per_teacher, per_student = _matches_per_member(teachers, students)
     subsets = list(combinations(range(students), per_teacher))
     worth = [[float(np.prod(row[list(subset)])) for subset in subsets] for row in weights]
     masses: dict[tuple[int, ...], float] = {(0,) * students: 1.0}
@@ -136,7 +155,7 @@ def _exact(weights: Weights, generator: np.random.Generator) -> list[Pair]:
 
     def choices(t: int, room: tuple[int, ...]) -> list[tuple[int, float]]:
         return [
-            (i, worth[t][i] * mass(t + 1, _less(room, subset)))
+            (i, worth[t][i] * mass(t + 1, _after(room, subset)))
             for i, subset in enumerate(subsets)
             if all(room[s] for s in subset)
         ]
@@ -148,11 +167,11 @@ def _exact(weights: Weights, generator: np.random.Generator) -> list[Pair]:
         terms = np.array([term for _, term in options])
         i = options[generator.choice(len(options), p=terms / terms.sum())][0]
         pairs += [(t, s) for s in subsets[i]]
-        room = _less(room, subsets[i])
+        room = _after(room, subsets[i])
     return pairs
 
 
-def _less(room: tuple[int, ...], subset: tuple[int, ...]) -> tuple[int, ...]:
+def _after(room: tuple[int, ...], subset: tuple[int, ...]) -> tuple[int, ...]:
     left = list(room)
     for s in subset:
         left[s] -= 1
@@ -165,7 +184,7 @@ def _swap_chain(weights: Weights, generator: np.random.Generator) -> list[Pair]:
     Swaps keep every member's number of matches and reach every draw (Ryser 1957).
     """
     teachers, students = weights.shape
-    per_teacher, _ = _budgets(teachers, students)
+    per_teacher, _ = _matches_per_member(teachers, students)
     order_t, order_s = generator.permutation(teachers), generator.permutation(students)
     # Consecutive stretches of the students, laid end to end, fill each student equally.
     pairs = [
@@ -197,42 +216,38 @@ class Match:
 
 
 class Matchmaker:
-    """Draws matches by one PFSP weighting.
+    """Rates members and draws matches by one PFSP weighting, as the `matchmaking` group of a run
+    describes. Raises UserError: the weighting is unknown or does not take an option."""
 
-    Args:
-        ratings: turns two ratings into odds.
-        weighting: a name in `WEIGHTINGS`.
-        options: keyword options of the weighting, such as `k` of `hard`.
-
-    Raises UserError: the weighting is unknown or does not take an option; the message lists names.
-    """
-
-    def __init__(
-        self,
-        ratings: RatingSystem,
-        weighting: str = "balanced",
-        options: Mapping[str, float] | None = None,
-    ) -> None:
-        self.ratings = ratings
-        self.weighting = WEIGHTINGS.find(weighting)
-        self.options = dict(options or {})
+    def __init__(self, config: MatchmakingConfig) -> None:
+        self.ratings = RatingSystem(
+            config.tau, config.draw_probability, config.invalid_counts_as_loss
+        )
+        self.weighting = WEIGHTINGS.find(config.weighting)
+        self.options = dict(config.options)
+        self.history: dict[tuple[str, str], list[MatchResult]] = {}
+        """Of each pair of names (teacher, student)."""
         self.weighting.refuse_unknown("matchmaking.options", self.options)
-        self.weighting.function(Odds(0.5, 0.5), **self.options)
+        beginners = [
+            Member(f"{role}_0", role, 0, Rating()) for role in (Role.TEACHER, Role.STUDENT)
+        ]
+        self.weights(beginners[:1], beginners[1:])
 
-    def odds(self, teacher: Member, student: Member) -> Odds:
-        """What the ratings say about the pairing now."""
-        return Odds(
+    def pairing(self, teacher: Member, student: Member) -> Pairing:
+        """What is known of the two now."""
+        return Pairing(
+            teacher,
+            student,
             p=self.ratings.win_probability(student.rating, teacher.rating),
             quality=self.ratings.quality(student.rating, teacher.rating),
+            history=tuple(self.history.get((teacher.name, student.name), ())),
         )
 
     def weights(self, teachers: Sequence[Member], students: Sequence[Member]) -> Weights:
         """The weight of every pairing, float64 [T, S]."""
+        weigh = self.weighting.function
         return np.array(
-            [
-                [self.weighting.function(self.odds(t, s), **self.options) for s in students]
-                for t in teachers
-            ],
+            [[weigh(self.pairing(t, s), **self.options) for s in students] for t in teachers],
             dtype=np.float64,
         )
 
@@ -246,3 +261,47 @@ class Matchmaker:
         other of its role, no pair twice; see `draw_pairs`."""
         pairs = draw_pairs(self.weights(teachers, students), generator)
         return [Match(teachers[t], students[s]) for t, s in pairs]
+
+    def note(self, match: Match, result: MatchResult) -> None:
+        """Adds a match that was played to the history."""
+        self.history.setdefault((match.teacher.name, match.student.name), []).append(result)
+
+    def state(self) -> list[list[object]]:
+        """The history as plain data for a checkpoint."""
+        return [[*pair, *result] for pair, results in self.history.items() for result in results]
+
+    def load_state(self, state: Sequence[Sequence[object]]) -> None:
+        """The inverse of `state`."""
+        self.history = {}
+        for teacher, student, *numbers in state:
+            pair = str(teacher), str(student)
+            self.history.setdefault(pair, []).append(MatchResult(*numbers))  # type: ignore[arg-type]
+
+
+def split_evenly(total: int, parts: int) -> list[int]:
+    """`total` split into `parts` as evenly as whole numbers allow, larger shares first."""
+    return [total // parts + (part < total % parts) for part in range(parts)]
+
+
+class MatchAssigner:
+    """Splits the teachers' rows of one step over their matches."""
+
+    def __init__(self, matches: Sequence[Match]) -> None:
+        self._matches = list(matches)
+        self._rows = [0] * len(self._matches)
+
+    def assign(self, teachers: Sequence[int]) -> list[Match]:
+        """The match of every row; `teachers` are the slots of the rows' teachers.
+
+        A teacher's rows are split evenly over its matches, one match after the other. What is left
+        over goes to those that have had fewest rows in the step.
+        """
+        queues: dict[int, list[Match]] = {}
+        for slot, count in Counter(teachers).items():
+            played = [i for i, match in enumerate(self._matches) if match.teacher.slot == slot]
+            fewest_first = sorted(played, key=lambda i: self._rows[i])
+            counts = dict(zip(fewest_first, split_evenly(count, len(played)), strict=True))
+            queues[slot] = [self._matches[i] for i in played for _ in range(counts[i])]
+            for i in played:
+                self._rows[i] += counts[i]
+        return [queues[slot].pop(0) for slot in teachers]

@@ -7,7 +7,7 @@ the `trueskill` package. What a game is here, and when skill may drift, is ours.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from statistics import NormalDist
@@ -63,12 +63,12 @@ class Member:
     hyperparameters: dict[str, float] = field(default_factory=dict)
     """Those that evolve with its weights, by name (`lr`)."""
     skill: float | None = None
-    """What was measured at this step for a fitness that wants more than ratings; None elsewhere."""
+    """What was measured at this step for a fitness that needs more than ratings; None elsewhere."""
 
     @property
-    def place(self) -> str:
+    def rng_key(self) -> str:
         """What the random streams of an eval are named by: its name as a student's, so that the
-        single agent and the first student of another arm draw alike."""
+        single agent and the first student of another population draw alike."""
         return self.name.replace(str(Role.AGENT), str(Role.STUDENT))
 
 
@@ -77,8 +77,8 @@ class Outcome(str, Enum):
 
     STUDENT_WINS = "student_wins"
     TEACHER_WINS = "teacher_wins"
-    DRAW = "draw"
-    FORFEIT = "forfeit"
+    DRAW = "draws"
+    FORFEIT = "forfeits"
     """The teacher's proposal was invalid."""
 
     def __str__(self) -> str:
@@ -92,22 +92,14 @@ def outcome_of(solve_rate: float | None) -> Outcome:
     """
     if solve_rate is None:
         return Outcome.FORFEIT
-    if not 0.0 <= solve_rate <= 1.0:
-        raise ValueError(f"a solve rate lies in [0, 1], got {solve_rate}")
     if solve_rate == 0.5:
         return Outcome.DRAW
     return Outcome.STUDENT_WINS if solve_rate > 0.5 else Outcome.TEACHER_WINS
 
 
-def tally(games: Iterable[Outcome]) -> dict[str, int]:
+def tally(games: Sequence[Outcome]) -> dict[str, int]:
     """Counts for a match record: `student_wins`, `teacher_wins`, `draws`, `forfeits`."""
-    played = list(games)
-    return {
-        "student_wins": played.count(Outcome.STUDENT_WINS),
-        "teacher_wins": played.count(Outcome.TEACHER_WINS),
-        "draws": played.count(Outcome.DRAW),
-        "forfeits": played.count(Outcome.FORFEIT),
-    }
+    return {outcome.value: games.count(outcome) for outcome in Outcome}
 
 
 _WIDEST_GAP = 30.0
@@ -133,12 +125,6 @@ class RatingSystem:
     def __init__(
         self, tau: float = 25.0 / 300.0, draw_probability: float = 0.1, forfeit: bool = True
     ) -> None:
-        if not 0.0 <= draw_probability < 1.0:
-            raise UserError(
-                f"matchmaking.draw_probability={draw_probability} is not a probability below 1; "
-                "it must be at least 0 and below 1",
-                key="matchmaking.draw_probability",
-            )
         self.tau = tau
         self.forfeit = forfeit
         self._trueskill = trueskill.TrueSkill(tau=0.0, draw_probability=draw_probability)
@@ -192,57 +178,6 @@ class RatingSystem:
 
     def _before_match(self, rating: Rating) -> trueskill.Rating:
         return self._trueskill.create_rating(rating.mu, math.hypot(rating.sigma, self.tau))
-
-
-@dataclass(frozen=True)
-class LineageRecord:
-    """One replacement: who was born in whose place, made by what, from whom.
-
-    `child` is the slot's name, which the victim had before; `generation` is the child's.
-    `seed` remakes the child from its parents' weights at `step`. `fitness` and `parent_fitness` are
-    the values that decided the replacement (None where none was measured), `mu` and `sigma` the
-    rating that the child starts with. `step_sizes` are the operator's own, as they were used, by
-    operator and option (`full_gaussian.eps`).
-    """
-
-    step: int
-    child: str
-    generation: int
-    parents: tuple[str, ...]
-    operator: str
-    seed: int
-    mu: float
-    sigma: float
-    options: dict[str, Any] = field(default_factory=dict)
-    victim_fitness: float | None = None
-    parent_fitness: tuple[float | None, ...] = ()
-    step_sizes: dict[str, float] = field(default_factory=dict)
-    hyperparameters: dict[str, float] = field(default_factory=dict)
-    """The child's, where they evolve."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The line of `lineage.jsonl`; non-finite fitness values become null."""
-        return {
-            "step": self.step,
-            "child": self.child,
-            "generation": self.generation,
-            "parents": list(self.parents),
-            "operator": self.operator,
-            "options": dict(self.options),
-            "step_sizes": dict(self.step_sizes),
-            **({"hyperparameters": self.hyperparameters} if self.hyperparameters else {}),
-            "seed": self.seed,
-            "fitness": {
-                "victim": _finite(self.victim_fitness),
-                "parents": [_finite(value) for value in self.parent_fitness],
-            },
-            "mu": self.mu,
-            "sigma": self.sigma,
-        }
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 class Roster:
@@ -336,40 +271,20 @@ class Roster:
 
     @classmethod
     def from_json(cls, rows: Sequence[dict[str, Any]]) -> Roster:
-        """The roster written by `to_json`, with bit-identical ratings. Raises UserError: a row
-        lacks something, or holds what no member can have."""
-        try:
-            return cls(_member(row) for row in rows)
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"the stored members are damaged: {error!r}") from error
+        """The roster written by `to_json`, with bit-identical ratings."""
+        return cls(
+            Member(
+                check_name(row["name"]),
+                Role(row["role"]),
+                row["slot"],
+                Rating(row["mu"], row["sigma"]),
+                row["generation"],
+                row["born"],
+                dict(row["step_sizes"]),
+                dict(row["hyperparameters"]),
+            )
+            for row in rows
+        )
 
     def _without(self, role: Role) -> list[Member]:
         return [member for member in self._members if member.role is not role]
-
-
-def _member(row: Mapping[str, Any]) -> Member:
-    role = Role(row["role"])
-    name = check_name(row["name"])
-    evolved = row.get("hyperparameters", {})
-    numbers = [row["mu"], row["sigma"], *row.get("step_sizes", {}).values(), *evolved.values()]
-    counts = [row["slot"], row["generation"], row["born"]]
-    if not name.startswith(f"{role}_"):
-        raise ValueError(f"{name} as a {role}")
-    if not all(type(count) is int and count >= 0 for count in counts):
-        raise ValueError(f"{name}: slot, generation, born = {counts}")
-    if not all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers):
-        raise ValueError(f"{name}: mu, sigma, step sizes = {numbers}")
-    if not all(number > 0 for number in evolved.values()):
-        raise ValueError(f"{name}: hyperparameters = {evolved}")
-    if row["sigma"] <= 0:
-        raise ValueError(f"{name}: sigma = {row['sigma']}")
-    return Member(
-        name=name,
-        role=role,
-        slot=row["slot"],
-        rating=Rating(row["mu"], row["sigma"]),
-        generation=row["generation"],
-        born=row["born"],
-        step_sizes=dict(row.get("step_sizes", {})),
-        hyperparameters=dict(evolved),
-    )

@@ -11,58 +11,59 @@ from azr_population.domains.format import read_answer, read_proposal
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Sampling
 from azr_population.errors import UserError
-from azr_population.method.batch_split import proposal_rows, replay_rows, split_evenly
+from azr_population.method.matchmaking import split_evenly
 from azr_population.method.population import Population
-from azr_population.method.proposals import Attempt, Proposal, Replay
+from azr_population.method.proposals import Attempt, BufferAttempt, Proposal, Replay
 from azr_population.method.step_context import StepContext
 from azr_population.referee import Referee
 
 
 def propose(
-    tools: StepContext, population: Population, tasks: TaskConfig, sampling: EngineConfig
+    context: StepContext, population: Population, tasks: TaskConfig, sampling: EngineConfig
 ) -> list[Proposal]:
     """Every teacher writes its rows of proposals, split over the task types and its matches."""
-    format, streams, step = tools.format, population.streams, population.step
-    references = streams.numpy("references", step)
-    teachers = population.roster.teachers
-    budget = proposal_rows(population.config.batch_size, teachers[0].role)
-    types = tools.domain.wanted(tasks.types)
-    wanted = [
+    format, streams, step = context.format, population.streams, population.step
+    examples = streams.numpy("references", step)
+    types = context.domain.wanted(tasks.types)
+    counts = split_evenly(population.config.proposal_batch_size, len(types))
+    rows = [
         (match, type)
-        for type, count in zip(types, split_evenly(budget, len(types)), strict=True)
-        for match in population.assign_matches([t.slot for t in teachers for _ in range(count)])
+        for type, count in zip(types, counts, strict=True)
+        for match in population.assign_matches(
+            [teacher.slot for teacher in population.roster.teachers for _ in range(count)]
+        )
     ]
-    wanted.sort(key=lambda pair: population.matches.index(pair[0]))
-    completions = tools.engine.generate(
+    rows.sort(key=lambda row: population.matches.index(row[0]))
+    completions = context.engine.generate(
         [
             format.propose_prompt(
-                type, population.buffer.sample(tasks.example_tasks, references, type)
+                type, population.buffer.sample(tasks.example_tasks, examples, type)
             )
-            for _, type in wanted
+            for _, type in rows
         ],
-        [match.teacher.slot for match, _ in wanted],
+        [match.teacher.slot for match, _ in rows],
         Sampling(
             tuple(
                 sampling.max_proposal_tokens or format.max_new_tokens(type, "propose")
-                for _, type in wanted
+                for _, type in rows
             ),
             sampling.temperature,
         ),
         streams.integer("propose", step),
     )
-    rows = []
-    for (match, type), (completion,) in zip(wanted, completions, strict=True):
-        row = Proposal(match, type, completion, None)
-        with invalid_if_unreadable(row):
-            row.proposal = read_proposal(format, type, completion)
-        rows.append(row)
-    return rows
+    proposals = []
+    for (match, type), (completion,) in zip(rows, completions, strict=True):
+        proposal = Proposal(match, type, completion, None)
+        with invalid_if_unreadable(proposal):
+            proposal.parsed = read_proposal(format, type, completion)
+        proposals.append(proposal)
+    return proposals
 
 
 HELD_OUT = "held_out"
-"""The reason why a program of the eval is no task."""
+"""The reason why a program of the eval is not a task."""
 INTERNAL_ERROR = "internal_error"
-"""The reason where the trainer failed to read a proposal: a fault of ours, and logged."""
+"""The reason if the trainer failed to read a proposal: a fault of ours, which is logged."""
 _log = logging.getLogger(__name__)
 _OF_THE_USER = UserError, OSError
 """Faults of what is around the run: it cannot go on, whatever was written."""
@@ -72,27 +73,30 @@ Judged = TypeVar("Judged")
 
 
 def verify(
-    rows: Sequence[Proposal], tools: StepContext, tasks: TaskConfig, held_out: HeldOut | None = None
+    rows: Sequence[Proposal],
+    context: StepContext,
+    tasks: TaskConfig,
+    held_out: HeldOut | None = None,
 ) -> None:
     """Sets `task` and `reason` of every row whose completion parsed, and what describes a task."""
     parsed = []
     for row in rows:
-        if row.proposal:
+        if row.parsed:
             with invalid_if_unreadable(row):
-                if held_out and held_out.is_copy(row.proposal.program):
+                if held_out and held_out.is_copy(row.parsed.program):
                     row.reason = HELD_OUT
                 else:
-                    parsed.append((row, row.proposal))
+                    parsed.append((row, row.parsed))
 
     def judge(proposals: Sequence[ParsedProposal]) -> list[Task | str]:
-        return tools.domain.judge(proposals, tools.referee, tasks)
+        return context.domain.judge(proposals, context.referee, tasks)
 
     for row, verdict in _each(judge, parsed):
         if isinstance(verdict, Task):
             row.task, row.reason = verdict, "ok"
         else:
             row.reason = verdict
-    describe(rows, tools.domain, held_out)
+    describe(rows, context.domain, held_out)
 
 
 def describe(rows: Sequence[Proposal], domain: Domain, held_out: HeldOut | None = None) -> None:
@@ -133,11 +137,17 @@ def invalid_if_unreadable(row: Proposal | Replay) -> Iterator[None]:
     except _OF_THE_USER:
         raise
     except Exception:  # of any kind, because it is a fault of ours or of the user's own domain
-        text = row.completion.text if isinstance(row, Proposal) else row.task and row.task.program
+        text = row.completion.text if isinstance(row, Proposal) else row.task
         _log.exception("reading a proposal for %s failed: %.2000r", row.student.name, text)
-        row.task, row.reason, row.answers = None, INTERNAL_ERROR, []
+        refuse(row, INTERNAL_ERROR)
         if isinstance(row, Proposal):
             row.measures, row.near_copy = {}, False
+
+
+def refuse(row: Proposal | Replay, reason: str) -> None:
+    """Makes the row none of the tasks; attempts at it stay in the budget and count for nobody."""
+    row.void += [attempt.completion for attempt in row.attempts]
+    row.task, row.reason, row.attempts = None, reason, []
 
 
 def seed_tasks(
@@ -155,27 +165,27 @@ def draw_replay(population: Population) -> list[Replay]:
     """Tasks of earlier steps for every student: `population.replay_fraction` of its attempts."""
     replays = []
     for student in population.roster.students:
-        count = replay_rows(population.config, student.role)
         generator = population.streams.numpy(f"replay_{student.slot}", population.step)
-        replays += [Replay(student, task) for task in population.buffer.sample(count, generator)]
+        tasks = population.buffer.sample(population.config.replay_batch_size, generator)
+        replays += [Replay(student, task.type, task) for task in tasks]
     return replays
 
 
 def solve(
     rows: Sequence[Proposal | Replay],
-    tools: StepContext,
+    context: StepContext,
     population: Population,
     sampling: EngineConfig,
 ) -> None:
     """The matched student attempts every valid task `population.samples_per_task` times."""
-    format = tools.format
+    format = context.format
     chosen, prompts = [], []
     for row in rows:
         if row.task is not None:
             with invalid_if_unreadable(row):
                 prompts.append(format.solve_prompt(row.task))
                 chosen.append(row)
-    completions = tools.engine.generate(
+    completions = context.engine.generate(
         prompts,
         [row.student.slot for row in chosen],
         Sampling(
@@ -189,33 +199,35 @@ def solve(
         population.streams.integer("solve", population.step),
     )
     for row, group in zip(chosen, completions, strict=True):
+        if isinstance(row, Replay):
+            row.attempts = [BufferAttempt(completion, None, type=row.type) for completion in group]
+        else:
+            row.attempts = [Attempt(completion, None) for completion in group]
         with invalid_if_unreadable(row):
-            row.answers = [
-                Attempt(completion, read_answer(format, row.type, completion))
-                for completion in group
-            ]
+            for attempt in row.attempts:
+                attempt.text = read_answer(format, row.type, attempt.completion)
 
 
-def grade(rows: Sequence[Proposal | Replay], tools: StepContext) -> None:
+def grade(rows: Sequence[Proposal | Replay], context: StepContext) -> None:
     """The domain judges the attempts. Equal answers to a task are judged once.
 
     A task whose own answer is not right among them is none: it pays its teacher as any other
     invalid proposal, and its attempts count for nobody.
     """
     asked = [
-        (row, (row.task, tuple(dict.fromkeys(a.text for a in row.answers if a.text is not None))))
+        (row, (row.task, tuple(dict.fromkeys(a.text for a in row.attempts if a.text is not None))))
         for row in rows
-        if row.task is not None and row.answers
+        if row.task is not None and row.attempts
     ]
 
     def judge(questions: Sequence[tuple[Task, Sequence[str]]]) -> list[list[Verdict]]:
-        return tools.domain.grade(questions, tools.referee)
+        return context.domain.grade(questions, context.referee)
 
     answers_of = {id(row): answers for row, (_, answers) in asked}
     for row, of_row in _each(judge, asked):
         verdicts = dict(zip(answers_of[id(row)], of_row, strict=True))
         if any(verdict.reason == UNSTEADY for verdict in of_row):
-            row.task, row.reason, row.answers = None, UNSTEADY, []
-        for answer in row.answers:
-            if answer.text is not None:
-                answer.solved, answer.reason = verdicts[answer.text]
+            refuse(row, UNSTEADY)
+        for attempt in row.attempts:
+            if attempt.text is not None:
+                attempt.solved, attempt.reason = verdicts[attempt.text]

@@ -16,32 +16,21 @@ from azr_population.config.schema import (
 )
 from azr_population.domains.buffer import TaskBuffer
 from azr_population.domains.domain import Domain
-from azr_population.engines.engine import Hyperparameters
+from azr_population.engines.engine import Generated, Hyperparameters
 from azr_population.errors import UserError
 from azr_population.method import record
-from azr_population.method.batch_split import MatchAssigner
-from azr_population.method.matchmaking import Match, Matchmaker
-from azr_population.method.members import Member, RatingSystem, Role, Roster
+from azr_population.method.evolution import Evolution, MakeChild
+from azr_population.method.matchmaking import Match, MatchAssigner, Matchmaker, MatchResult
+from azr_population.method.members import Member, Role, Roster, outcome_of, tally
 from azr_population.method.proposals import BufferAttempt, Proposal, Replay
 from azr_population.method.record import StepRecords
 from azr_population.method.rewards import count_copies, reward_attempts, reward_rows
-from azr_population.method.turnover import Evolution, MakeChild, rate_matches
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter
 from azr_population.weights.founders import load_founder
 
 WINDOW = 10
 """Steps over which a teacher's solve rate is taken."""
-
-
-def matchmaker_of(settings: MatchmakingConfig) -> Matchmaker:
-    """Ratings and matches as a run's `matchmaking` group wants them; raises UserError."""
-    ratings = RatingSystem(
-        tau=settings.tau,
-        draw_probability=settings.draw_probability,
-        forfeit=settings.invalid_counts_as_loss,
-    )
-    return Matchmaker(ratings, settings.weighting, settings.options)
 
 
 def rate_factor(solve_rates: Sequence[float], low: float, high: float) -> float:
@@ -88,12 +77,12 @@ class Population:
         self.config = config
         self.domain = domain
         self.streams = Streams(seed)
-        self.matchmaker = matchmaker_of(matchmaking)
+        self.matchmaker = Matchmaker(matchmaking)
         self.ratings = self.matchmaker.ratings
         self.roster = Roster.make(config.teachers, config.students, self.ratings.initial)
-        self.turnover = Evolution(evolution, self.streams, self.ratings.initial)
+        self.evolution = Evolution(evolution, self.streams, self.ratings.initial)
         for member in self.roster:
-            self.turnover.draw_hyperparameters(member)
+            self.evolution.draw_hyperparameters(member)
         self.buffer = TaskBuffer(buffer_size)
         """Valid tasks of earlier steps: one that comes again is a copy."""
         self.solve_rates: dict[str, list[float]] = {}
@@ -154,20 +143,50 @@ class Population:
         reward_attempts(replays, self.config)
 
     def rate(self, rows: Sequence[Proposal]) -> list[dict[str, Any]]:
-        """Rates the members by the step's rewarded rows; the lines of `matches.jsonl`."""
-        matches = rate_matches(self.step, self.matches, rows, self.matchmaker)
+        """Rates the members by the step's rewarded rows, match after match; the lines of
+        `matches.jsonl`, before the ratings are recentered.
+
+        The single agent plays itself, which says nothing about its strength: it is not rated.
+        """
+        records = []
+        for match in self.matches:
+            of_match = [row for row in rows if row.match is match]
+            if not of_match:
+                continue
+            teacher, student = match.teacher, match.student
+            games = [outcome_of(row.solve_rate) for row in of_match]
+            win_probability = self.matchmaker.pairing(teacher, student).p
+            before = teacher.rating.mu, student.rating.mu
+            if teacher is not student:
+                teacher.rating, student.rating = self.ratings.rate_match(
+                    teacher.rating, student.rating, games
+                )
+            result = MatchResult(self.step, **tally(games))
+            self.matchmaker.note(match, result)
+            records.append(
+                {
+                    "step": self.step,
+                    "teacher": teacher.name,
+                    "student": student.name,
+                    "proposed": len(of_match),
+                    "valid": sum(row.task is not None for row in of_match),
+                    "solve_rate": record.mean(row.solve_rate for row in of_match),
+                    **tally(games),
+                    "win_probability": win_probability,  # of the student, in a game on one task
+                    "teacher_mu": [before[0], teacher.rating.mu],
+                    "student_mu": [before[1], student.rating.mu],
+                }
+            )
         self.roster.recenter_ratings(self.ratings.initial.mu)
-        return matches
+        return records
 
     def evolve(self, rows: Sequence[Proposal], make_child: MakeChild) -> list[dict[str, Any]]:
-        """At its interval, replaces members; the lines of `lineage.jsonl`.
-
-        `make_child` puts a child in the place of a member.
-        """
-        self.turnover.record_rewards(
+        """At its interval, replaces members by the children that `make_child` puts into their
+        slots; the lines of `lineage.jsonl`."""
+        self.evolution.record_rewards(
             {member.name: record.mean_reward(member, rows) for member in self.roster}
         )
-        births = self.turnover.replace(self.step, self.roster, make_child)
+        births = self.evolution.replace(self.step, self.roster, make_child)
         for member in self.roster:
             member.skill = None
         return births
@@ -176,6 +195,7 @@ class Population:
         self,
         rows: Sequence[Proposal],
         updates: Mapping[int, Mapping[str, float]],
+        generated: Mapping[int, Generated],
         matches: list[dict[str, Any]],
         births: list[dict[str, Any]],
         practice: Sequence[BufferAttempt] = (),
@@ -185,13 +205,14 @@ class Population:
         Args:
             rows: all proposals of the step, as `rows.by_match` orders them.
             updates: what the engine says about each member's update, by slot.
+            generated: what it generated for each member, by slot.
             practice: attempts outside the matches.
         """
         wins = record.win_rates(matches, self.ratings.forfeit)
         metrics = record.step_record(
-            self.step, self.roster, rows, practice, updates, wins, self.domain
+            self.step, self.roster, rows, practice, updates, generated, wins, self.domain
         )
-        metrics |= self.turnover.metrics(self.step, len(births))
+        metrics |= self.evolution.metrics(self.step, len(births))
         for teacher in self.roster.teachers:
             rate = record.mean(row.solve_rate for row in rows if row.match.teacher is teacher)
             if rate is not None:
@@ -211,7 +232,8 @@ class Population:
             "roster": self.roster.to_json(),
             "buffer": self.buffer.state(),
             "solve_rates": self.solve_rates,
-            **self.turnover.state(),
+            "history": self.matchmaker.state(),
+            **self.evolution.state(),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -227,4 +249,5 @@ class Population:
         self.roster = roster
         self.buffer.load_state(state["buffer"])
         self.solve_rates = {name: list(rates) for name, rates in state["solve_rates"].items()}
-        self.turnover.load_state(state)
+        self.matchmaker.load_state(state["history"])
+        self.evolution.load_state(state)

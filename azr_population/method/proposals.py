@@ -1,4 +1,6 @@
-"""The rows of a step: what one teacher proposed to one student and what came of it."""
+"""What passes through a step: proposals, attempts at them, and tasks of earlier steps."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,7 +13,7 @@ from azr_population.method.members import Member
 
 @dataclass
 class Attempt:
-    """One attempt of the matched student."""
+    """One attempt of a student at a task."""
 
     completion: Completion
     text: str | None
@@ -20,7 +22,18 @@ class Attempt:
     reason: str = "unparsable"
     reward: float = 0.0
     advantage: float | None = None
-    """What its writer trained on; None where it did not, or learned nothing."""
+    """What its writer trained on; None if it did not, or learned nothing."""
+
+
+@dataclass
+class BufferAttempt(Attempt):
+    """An attempt at a task that the host drew from a buffer, outside the matches.
+
+    Inside AZR students train on these, and the attempts at proposals only estimate solve rates.
+    """
+
+    type: str = ""
+    """Of the task."""
 
 
 @dataclass
@@ -31,7 +44,7 @@ class Proposal:
     match: Match
     type: str
     completion: Completion
-    proposal: ParsedProposal | None
+    parsed: ParsedProposal | None
     task: Task | None = None
     reason: str = "unparsable"
     """Why there is no task; `ok` when there is one."""
@@ -40,7 +53,9 @@ class Proposal:
     """Of the task's program, as `Domain.measure` gives them."""
     near_copy: bool = False
     """Whether the task is one of the eval's but for its constants."""
-    answers: list[Attempt] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    void: list[Completion] = field(default_factory=list)
+    """Of attempts at what turned out to be no task; they count in the budget alone."""
     reward: float = 0.0
     advantage: float | None = None
     """As of `Attempt`."""
@@ -51,11 +66,16 @@ class Proposal:
         return self.match.student
 
     @property
+    def completions(self) -> list[Completion]:
+        """All that was written for it."""
+        return [self.completion, *(attempt.completion for attempt in self.attempts), *self.void]
+
+    @property
     def solve_rate(self) -> float | None:
         """Share of the attempts that solved the task; None when there is no task."""
-        if self.task is None or not self.answers:
+        if self.task is None or not self.attempts:
             return None
-        return sum(answer.solved for answer in self.answers) / len(self.answers)
+        return sum(attempt.solved for attempt in self.attempts) / len(self.attempts)
 
 
 @dataclass
@@ -67,15 +87,18 @@ class Replay:
     """
 
     student: Member
+    type: str
     task: Task | None
-    """None where the referee no longer gives the task's own answer."""
-    answers: list[Attempt] = field(default_factory=list)
+    """None if the referee no longer gives the task's own answer."""
+    attempts: list[BufferAttempt] = field(default_factory=list)
     reason: str = "ok"
-    type: str = ""
+    void: list[Completion] = field(default_factory=list)
+    """As of `Proposal`."""
 
-    def __post_init__(self) -> None:
-        if self.task is not None:
-            self.type = self.task.type
+    @property
+    def completions(self) -> list[Completion]:
+        """All that was written for it."""
+        return [*(attempt.completion for attempt in self.attempts), *self.void]
 
 
 def matches_of(rows: Iterable[Proposal]) -> list[Match]:
@@ -86,38 +109,3 @@ def matches_of(rows: Iterable[Proposal]) -> list[Match]:
 def by_match(rows: Iterable[Proposal]) -> list[Proposal]:
     """The rows by teacher and student, as the records have them."""
     return sorted(rows, key=lambda row: (row.match.teacher.slot, row.match.student.slot))
-
-
-@dataclass
-class BufferAttempt:
-    """An attempt at a task that the host drew from a buffer of its own, outside the matches.
-
-    Inside AZR students train on these, and the attempts at proposals only estimate solve rates.
-    """
-
-    slot: int
-    """Of the student."""
-    type: str
-    completion: Completion
-    solved: bool
-    reason: str
-    reward: float
-    advantage: float | None = None
-    """As of `Attempt`."""
-
-
-def practice_of(replays: Iterable[Replay]) -> list[BufferAttempt]:
-    """The attempts at tasks of earlier steps."""
-    return [
-        BufferAttempt(
-            replay.student.slot,
-            replay.type,
-            answer.completion,
-            answer.solved,
-            answer.reason,
-            answer.reward,
-            answer.advantage,
-        )
-        for replay in replays
-        for answer in replay.answers
-    ]

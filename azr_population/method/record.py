@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from azr_population.domains.domain import Domain
-from azr_population.method.members import Member, Role, Roster, outcome_of, tally
-from azr_population.method.proposals import BufferAttempt, Proposal
+from azr_population.engines.engine import Generated
+from azr_population.method.members import Member, Role, Roster
+from azr_population.method.proposals import BufferAttempt, Proposal, Replay
 from azr_population.runs.directory import RunDirectory
 
 
@@ -76,11 +77,11 @@ def proposal_metrics(rows: Sequence[Proposal], domain: Domain) -> dict[str, floa
 
 def answer_metrics(rows: Sequence[Proposal]) -> dict[str, float | None]:
     """How well the attempts at these proposals did."""
-    answers = [answer for row in rows for answer in row.answers]
+    attempts = [attempt for row in rows for attempt in row.attempts]
     return {
-        "parsed_frac": share(answer.text is not None for answer in answers),
-        "answer_reward": mean(answer.reward for answer in answers),
-        "answer_tokens": mean(len(answer.completion.token_ids) for answer in answers),
+        "parsed_frac": share(attempt.text is not None for attempt in attempts),
+        "answer_reward": mean(attempt.reward for attempt in attempts),
+        "answer_tokens": mean(len(attempt.completion.token_ids) for attempt in attempts),
         "solve_rate": mean(row.solve_rate for row in rows),
     }
 
@@ -88,8 +89,8 @@ def answer_metrics(rows: Sequence[Proposal]) -> dict[str, float | None]:
 def mean_reward(member: Member, rows: Sequence[Proposal]) -> float | None:
     """The mean reward of a member's proposals and of its attempts in the matches."""
     proposed = [row.reward for row in rows if row.match.teacher is member]
-    solved = [row for row in rows if row.match.student is member]
-    return mean([*proposed, *(answer.reward for row in solved for answer in row.answers)])
+    attempted = [row for row in rows if row.match.student is member]
+    return mean([*proposed, *(attempt.reward for row in attempted for attempt in row.attempts)])
 
 
 ENGINE_METRICS = frozenset({"mismatch_kl", "ess", "is_clip_frac"})
@@ -97,37 +98,59 @@ ENGINE_METRICS = frozenset({"mismatch_kl", "ess", "is_clip_frac"})
 SUMMED = frozenset({"generated_tokens", "rollouts", "trained_tokens", "trained_samples", "updates"})
 
 
+def check_budget(
+    generated: Mapping[int, Generated],
+    rows: Iterable[Proposal | Replay],
+    practice: Iterable[BufferAttempt] = (),
+) -> None:
+    """Holds what the engine generated in a step, by slot, against the step's own completions: a
+    step that asks an engine for more than it records would make a member look cheaper than it is.
+    Raises RuntimeError: they differ."""
+    completions = [completion for row in rows for completion in row.completions]
+    completions += [attempt.completion for attempt in practice]
+    rollouts: Counter[int] = Counter()
+    tokens: Counter[int] = Counter()
+    for completion in completions:
+        rollouts[completion.slot] += 1
+        tokens[completion.slot] += len(completion.token_ids)
+    for slot in sorted({*generated, *rollouts}):
+        engine, step = generated.get(slot), Generated(rollouts[slot], tokens[slot])
+        if (engine or Generated(0, 0)) != step:
+            raise RuntimeError(
+                f"the engine generated {engine} for slot {slot} in this step, and the step holds "
+                f"{step}: all that it generates has to be in its proposals and replays"
+            )
+
+
 def member_metrics(
     member: Member,
     rows: Sequence[Proposal],
     practice: Sequence[BufferAttempt],
     update: Mapping[str, float],
+    generated: Generated,
     domain: Domain,
 ) -> dict[str, float | None]:
     """One member's step: what it did, what it cost and where it stands.
 
-    `generated_tokens` and `rollouts` count what the member generated; `trained_tokens`,
-    `trained_samples` and `updates` what it learned from. They make two arms comparable. A single
-    agent meets nobody, so it has no rating. A member that trains on attempts outside the matches
-    (`practice`) also has `buffer_solve_rate` and `buffer_reward`.
+    `generated_tokens` and `rollouts` count what the engine generated for the member;
+    `trained_tokens`, `trained_samples` and `updates` what it learned from. They make two
+    populations comparable. A single agent meets nobody, so it has no rating. A member that trains
+    on attempts outside the matches (`practice`) also has `buffer_solve_rate` and `buffer_reward`.
     """
     proposed = [row for row in rows if row.match.teacher is member]
-    solved = [row for row in rows if row.match.student is member]
-    practised = [attempt for attempt in practice if attempt.slot == member.slot]
-    written = [row.completion for row in proposed]
-    written += [answer.completion for row in solved for answer in row.answers]
-    written += [attempt.completion for attempt in practised]
+    attempted = [row for row in rows if row.match.student is member]
+    practised = [attempt for attempt in practice if attempt.completion.slot == member.slot]
     metrics: dict[str, float | None] = {
         "generation": member.generation,
-        "generated_tokens": sum(len(completion.token_ids) for completion in written),
-        "rollouts": len(written),
+        "generated_tokens": generated.tokens,
+        "rollouts": generated.rollouts,
     }
     if member.role is not Role.AGENT:
         metrics |= {"mu": member.rating.mu, "sigma": member.rating.sigma}
     if member.role is not Role.STUDENT:
         metrics |= proposal_metrics(proposed, domain)
     if member.role is not Role.TEACHER:
-        metrics |= answer_metrics(solved)
+        metrics |= answer_metrics(attempted)
     if practised:
         metrics["buffer_solve_rate"] = share(attempt.solved for attempt in practised)
         metrics["buffer_reward"] = mean(attempt.reward for attempt in practised)
@@ -185,18 +208,20 @@ def step_record(
     rows: Sequence[Proposal],
     practice: Sequence[BufferAttempt],
     updates: Mapping[int, Mapping[str, float]],
+    generated: Mapping[int, Generated],
     wins: Mapping[str, float],
     domain: Domain,
 ) -> dict[str, Any]:
     """What a step adds to its line of `metrics.jsonl`; see the module's docstring.
 
-    `updates` are by slot, `wins` (see `win_rates`) by name. The host adds `time/...`, callbacks the
-    rest.
+    `updates` and `generated` are by slot, `wins` (see `win_rates`) by name. The host adds
+    `time/...`, callbacks the rest.
     """
-    members = {
-        m.name: member_metrics(m, rows, practice, updates.get(m.slot, {}), domain) for m in roster
-    }
+    members = {}
     for member in roster:
+        update = updates.get(member.slot, {})
+        written = generated.get(member.slot, Generated(0, 0))
+        members[member.name] = member_metrics(member, rows, practice, update, written, domain)
         if member.role is not Role.AGENT and member.name in wins:
             members[member.name]["win_rate"] = wins[member.name]
     line: dict[str, Any] = {"step": step}
@@ -214,32 +239,6 @@ def step_record(
     return line
 
 
-def match_record(
-    step: int,
-    rows: Sequence[Proposal],
-    before: tuple[Member, Member],
-    win_probability: float,
-) -> dict[str, Any]:
-    """The line of `matches.jsonl`; `before` are copies of both members from before the match.
-
-    `win_probability` is the student's, in a game on one task, as the ratings had it.
-    """
-    match = rows[0].match
-    valid = [row for row in rows if row.task is not None]
-    return {
-        "step": step,
-        "teacher": match.teacher.name,
-        "student": match.student.name,
-        "proposed": len(rows),
-        "valid": len(valid),
-        "solve_rate": mean(row.solve_rate for row in valid),
-        **tally(outcome_of(row.solve_rate) for row in rows),
-        "win_probability": win_probability,
-        "teacher_mu": [before[0].rating.mu, match.teacher.rating.mu],
-        "student_mu": [before[1].rating.mu, match.student.rating.mu],
-    }
-
-
 def task_records(step: int, rows: Sequence[Proposal]) -> list[dict[str, Any]]:
     """The lines of `tasks.jsonl`: every valid task with its attempts and verdicts."""
     return [
@@ -252,10 +251,10 @@ def task_records(step: int, rows: Sequence[Proposal]) -> list[dict[str, Any]]:
             "inputs": list(row.task.inputs),
             "outputs": list(row.task.outputs),
             "message": row.task.message,
-            "answers": [answer.text for answer in row.answers],
-            "solved": [answer.solved for answer in row.answers],
-            "reasons": [answer.reason for answer in row.answers],
-            "rewards": [answer.reward for answer in row.answers],
+            "answers": [attempt.text for attempt in row.attempts],
+            "solved": [attempt.solved for attempt in row.attempts],
+            "reasons": [attempt.reason for attempt in row.attempts],
+            "rewards": [attempt.reward for attempt in row.attempts],
             "reward": row.reward,
             "solve_rate": row.solve_rate,
             "copies": row.copies,

@@ -137,10 +137,10 @@ def reward_rows(
     for row in rows:
 
         def worth(solve_rate: float, row: Proposal = row) -> float:
-            return reward(row, row.answers, buffer) if sees else reward(solve_rate)
+            return reward(row, row.attempts, buffer) if sees else reward(solve_rate)
 
         row.reward = teacher_reward(
-            worth, row.proposal is not None, row.solve_rate, row.copies, config.duplicate_penalty
+            worth, row.parsed is not None, row.solve_rate, row.copies, config.duplicate_penalty
         )
 
 
@@ -148,5 +148,5 @@ def reward_attempts(rows: Sequence[Proposal | Replay], config: PopulationConfig)
     """Sets the rewards of every attempt."""
     reward = student_reward_of(config)
     for row in rows:
-        for answer in row.answers:
-            answer.reward = reward(answer.text is not None, answer.solved)
+        for attempt in row.attempts:
+            attempt.reward = reward(attempt.text is not None, attempt.solved)

@@ -1,7 +1,7 @@
 """The step: each line of `play_step` is one verb of the method, in the order in which it happens.
 
-How a verb is done stands where it is imported from; what is measured on the way is the affair of
-the callbacks that the host has put on (`callbacks.py`).
+How a verb is done is in the module it is imported from; callbacks of the host measure on the way
+(`callbacks.py`).
 
 Inside AZR the loop is AZR's: `hosts/azr/` calls the same functions in the same order (docs/azr.md).
 """
@@ -13,14 +13,12 @@ from typing import Any
 
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
-from azr_population.method.callbacks import Callback, Callbacks
-from azr_population.method.clock import PhaseClock
-from azr_population.method.evolution.replacement import Replacement
-from azr_population.method.held_out_eval import HeldOutEval
+from azr_population.method.callbacks import Callback, Callbacks, PhaseClock
 from azr_population.method.phases import draw_replay, grade, propose, solve, verify
 from azr_population.method.population import Population
-from azr_population.method.proposals import by_match, practice_of
-from azr_population.method.record import StepRecords
+from azr_population.method.proposals import by_match
+from azr_population.method.record import StepRecords, check_budget
+from azr_population.method.replacement import Replacement
 from azr_population.method.step_context import StepContext
 from azr_population.method.training import advantage, update
 from azr_population.weights.breeding import Breeding, bred
@@ -29,20 +27,18 @@ from azr_population.weights.breeding import Breeding, bred
 class SelfPlay:
     """The population and all that a step needs. Programs of `held_out` tasks are refused."""
 
-    def __init__(self, config: Config, tools: StepContext, held_out: Sequence[Task] = ()) -> None:
+    def __init__(self, config: Config, context: StepContext, held_out: Sequence[Task] = ()) -> None:
         self.config = config
-        self.tools = tools
-        self.held_out = tools.domain.held_out(task.program for task in held_out)
+        self.context = context
+        self.held_out = context.domain.held_out(task.program for task in held_out)
         self.callbacks: list[Callback] = []
-        self.self_proposed_eval: HeldOutEval | None = None
-        """See `self_proposed_eval.py`; to be kept with the run."""
         self.population = Population(
             config.population,
             config.matchmaking,
             config.evolution,
             config.seed,
             config.task.buffer_size,
-            tools.domain,
+            context.domain,
         )
 
     @property
@@ -52,42 +48,44 @@ class SelfPlay:
 
     def play_step(self) -> StepRecords:
         """Plays the next step."""
-        tools, population, clock = self.tools, self.population, PhaseClock()
+        context, population, clock = self.context, self.population, PhaseClock()
         callbacks = Callbacks(self.callbacks, population, clock)
+        context.engine.take_generated()  # evals are not in the budget
         with clock("match"):
             population.begin_step(population.step + 1)
         with clock("propose"):
-            rows = propose(tools, population, self.config.task, self.config.engine)
+            rows = propose(context, population, self.config.task, self.config.engine)
         callbacks.proposed(rows)
         with clock("verify"):
-            verify(rows, tools, self.config.task, self.held_out)
+            verify(rows, context, self.config.task, self.held_out)
         with clock("solve"):
             replays = draw_replay(population)
-            solve([*rows, *replays], tools, population, self.config.engine)
+            solve([*rows, *replays], context, population, self.config.engine)
         with clock("grade"):
-            grade([*rows, *replays], tools)
+            grade([*rows, *replays], context)
         with clock("reward"):
             population.reward(rows, replays)
         with clock("advantage"):
             samples = advantage(rows, population, replays)
         with clock("update"):
-            updates = update(tools.engine, samples, population.hyperparameters())
+            updates = update(context.engine, samples, population.hyperparameters())
+        generated = context.engine.take_generated()
+        check_budget(generated, [*rows, *replays])
         rows = by_match(rows)
-        practice = practice_of(replays)
+        practice = [attempt for replay in replays for attempt in replay.attempts]
         callbacks.updated(rows, practice)
         with clock("rate"):
             matches = population.rate(rows)
         with clock("evolve"):
             births = population.evolve(rows, self._make_child)
-        records = population.record(rows, updates, matches, births, practice)
+        records = population.record(rows, updates, generated, matches, births, practice)
         callbacks.recorded(rows, records)
         records.metrics |= clock.metrics()
         return records
 
     def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Breeding:
-        engine = self.tools.engine
-        child, making = bred(
-            [engine.read(parent.slot) for parent in replacement.parents], recipe, seed
-        )
+        engine = self.context.engine
+        parents = [engine.read(parent.slot) for parent in replacement.parents]
+        child, breeding = bred(parents, recipe, seed)
         engine.write(replacement.victim.slot, child)
-        return making
+        return breeding

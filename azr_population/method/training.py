@@ -10,9 +10,9 @@ from azr_population.config.schema import MembersConfig, PopulationConfig
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.text import TextEngine
 from azr_population.method.advantages import ADVANTAGES, BASELINES, RAW
-from azr_population.method.batch_split import replay_rows, solving_rows, split_evenly
+from azr_population.method.matchmaking import split_evenly
 from azr_population.method.population import Population
-from azr_population.method.proposals import Attempt, BufferAttempt, Proposal, Replay, matches_of
+from azr_population.method.proposals import Attempt, Proposal, Replay, matches_of
 
 
 class TrainingRow(NamedTuple):
@@ -24,7 +24,7 @@ class TrainingRow(NamedTuple):
     type: str
     completion: Completion
     value: float
-    of: Proposal | Attempt | BufferAttempt | None = None
+    of: Proposal | Attempt | None = None
     """Where its advantage is noted."""
     raw: bool = False
     """Whether `value` is its advantage already."""
@@ -52,14 +52,14 @@ def attempts(
     rest: dict[str, list[int]] = {}
     chosen: list[TrainingRow] = []
     for student in {match.student.name: match.student for match in matches}.values():
-        mine = [replay for replay in replays if replay.student is student and replay.answers]
-        repeated = _attempts(mine, replay_rows(config, student.role), config, generator)
-        fresh = solving_rows(config.batch_size, student.role) - len(repeated)
+        repeated = [replay for replay in replays if replay.student is student and replay.attempts]
+        from_buffer = _attempts(repeated, config.replay_batch_size, config, generator)
+        fresh = config.attempt_batch_size - len(from_buffer)
         rest[student.name] = split_evenly(fresh, played[student.name])
-        chosen += repeated
+        chosen += from_buffer
     for match in matches:
-        answered = [row for row in rows if row.match is match and row.answers]
-        chosen += _attempts(answered, rest[match.student.name].pop(0), config, generator)
+        attempted = [row for row in rows if row.match is match and row.attempts]
+        chosen += _attempts(attempted, rest[match.student.name].pop(0), config, generator)
     return chosen
 
 
@@ -74,18 +74,16 @@ def _attempts(
     baseline = BASELINES.find(config.student_advantage).function
     raw = config.student_advantage in RAW
     values = [
-        baseline([answer.reward for answer in row.answers]) or [None] * len(row.answers)
+        baseline([attempt.reward for attempt in row.attempts]) or [None] * len(row.attempts)
         for row in rows
     ]
     teaching = [[k for k, value in enumerate(of_row) if value is not None] for of_row in values]
     chosen = []
-    for number, attempt in choose_attempts(rows, teaching, count, generator):
-        row, value = rows[number], values[number][attempt]
+    for number, place in choose_attempts(rows, teaching, count, generator):
+        row, value = rows[number], values[number][place]
         assert value is not None
-        answer = row.answers[attempt]
-        chosen.append(
-            TrainingRow(row.student.slot, "solve", row.type, answer.completion, value, answer, raw)
-        )
+        slot, attempt = row.student.slot, row.attempts[place]
+        chosen.append(TrainingRow(slot, "solve", row.type, attempt.completion, value, attempt, raw))
     return chosen
 
 
@@ -172,6 +170,8 @@ def update(
     credited: Mapping[int, list[TrainingSample]],
     hyperparameters: Mapping[int, Hyperparameters],
 ) -> dict[int, dict[str, float]]:
-    """Trains every member; what the engine says of each, by slot, and how many `rows` it had."""
-    figures = engine.update(credited, hyperparameters)
-    return {slot: {**own, "rows": len(credited[slot])} for slot, own in figures.items()}
+    """Trains every member; the engine's figures by slot, and each member's number of `rows`."""
+    updates = engine.update(credited, hyperparameters)
+    for slot, samples in credited.items():
+        updates[slot]["rows"] = len(samples)
+    return updates

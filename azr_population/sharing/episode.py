@@ -50,14 +50,14 @@ class Episode:
         """Adds an attempt at the task; `reward` grades it."""
         completion = _completion(text, finished)
         answer = read_answer(judge().format, self.row.type, completion)
-        self.row.answers.append(Attempt(completion, answer))
+        self.row.attempts.append(Attempt(completion, answer))
 
     def reward(self, population: PopulationConfig) -> tuple[float, list[float]]:
         """The proposal's reward and each attempt's. A task whose own answer turns out unsteady is
         none: it pays as an invalid proposal, and there are no attempts."""
         grade([self.row], judge())
         reward_rows([self.row], population)
-        return self.row.reward, [answer.reward for answer in self.row.answers]
+        return self.row.reward, [attempt.reward for attempt in self.row.attempts]
 
 
 def _completion(text: str, finished: bool) -> Completion:

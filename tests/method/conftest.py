@@ -13,8 +13,8 @@ import torch
 from azr_population.config.schema import Config
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
-from azr_population.engines.engine import Completion
-from azr_population.hosts.local.observing import callbacks
+from azr_population.engines.engine import Completion, GeneratedCounts
+from azr_population.hosts.local.run import make_callbacks
 from azr_population.method.held_out_eval import tasks_of
 from azr_population.method.step import SelfPlay
 from azr_population.method.step_context import StepContext
@@ -40,6 +40,7 @@ class ScriptedEngine:
         self.skill = skill
         self.weights = {slot: self._adapter(slot) for slot in range(slots or len(skill))}
         self.updates = []
+        self.generated = GeneratedCounts()
 
     @staticmethod
     def _adapter(value):
@@ -55,10 +56,17 @@ class ScriptedEngine:
 
     def generate(self, prompts, slots, sampling, seed):
         generator = torch.Generator().manual_seed(seed)
-        return [
+        groups = [
             [self._complete(prompt, member, generator) for _ in range(sampling.n)]
             for prompt, member in zip(prompts, slots, strict=True)
         ]
+        for done in (done for group in groups for done in group):
+            self.generated.add(done.slot, done)
+        return groups
+
+    def take_generated(self):
+        generated, self.generated = self.generated, GeneratedCounts()
+        return generated
 
     def likelihoods(self, prompts, answers, slots):
         return [self.skill[slot] for slot in slots]
@@ -143,9 +151,9 @@ def play(config, referee):
     """Makes a self-play with scripted members: teachers' skills, then students'."""
 
     def make(skill, held_out=None, validation=None):
-        tools = StepContext(ScriptedEngine(skill), referee, Code(), ChatFormat())
-        game = SelfPlay(config, tools, tasks_of(held_out, validation))
-        game.callbacks = callbacks(game, held_out, validation)
+        context = StepContext(ScriptedEngine(skill), referee, Code(), ChatFormat())
+        game = SelfPlay(config, context, tasks_of(held_out, validation))
+        game.callbacks = make_callbacks(game, held_out, validation)
         return game
 
     return make

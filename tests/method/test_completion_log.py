@@ -1,6 +1,7 @@
 """Which completions are kept, and what their lines say."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from azr_population.method.completion_log import CompletionLog, choose
 from azr_population.method.matchmaking import Match
 from azr_population.method.members import Roster
 from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
+from azr_population.runs.streams import Streams
 
 PROGRAM = ParsedProposal(TaskType.CODE_O, "def f(a):\n    return a + 1", ("1",))
 TASK = Task(**vars(PROGRAM), outputs=("2",))
@@ -35,7 +37,7 @@ def roster():
 def rows(roster):
     match = Match(*roster)
     valid = Proposal(match, TaskType.CODE_O, wrote(0, "good"), PROGRAM, TASK, "ok", reward=0.5)
-    valid.answers = [
+    valid.attempts = [
         Attempt(wrote(1, "2"), "2", True, "solved", 1.0, 0.7),
         Attempt(wrote(1, "3"), "3", False, "wrong", -0.5),
     ]
@@ -43,8 +45,11 @@ def rows(roster):
 
 
 def kept(roster, rows, per_step=9, step=2, practice=()):
-    draw = np.random.default_rng(1)
-    return CompletionLog(per_step, Bytes()).of_step(step, roster, rows, practice, draw)
+    population = SimpleNamespace(roster=roster, step=step, streams=Streams(1))
+    log, records = CompletionLog(per_step, Bytes()), SimpleNamespace(completions=[])
+    log.updated(population, rows, practice)
+    log.recorded(population, rows, records)
+    return records.completions
 
 
 def test_a_line_says_who_wrote_what_and_what_came_of_it(roster, rows):
@@ -67,7 +72,7 @@ def test_a_line_says_who_wrote_what_and_what_came_of_it(roster, rows):
 
 def test_practice_is_kept_too_and_decoded_late(roster):
     said = Completion(1, (72,), tuple(b"so 2"), (), False)
-    attempt = BufferAttempt(1, TaskType.CODE_O, said, False, "unparsable", -1.0)
+    attempt = BufferAttempt(said, None, reward=-1.0, type="code_o")
     (line,) = kept(roster, [], practice=[attempt])
     assert (line["completion"], line["prompt"], line["log_prob"]) == ("so 2", "H|", None)
     assert (line["opponent"], line["finished"], line["verdict"]) == (None, False, "failed")

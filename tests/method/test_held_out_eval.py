@@ -1,16 +1,27 @@
-"""The eval: who sits it, when, and with how many attempts."""
+"""The evals: who takes them, when, with how many samples; and what scores say of members."""
 
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from refusals import refuses
 
 from azr_population.config.load import load_config
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import Task, TaskType
-from azr_population.hosts.local.run import _selfplay
-from azr_population.method.held_out_eval import HeldOutEval, held_out_eval, pass_at
+from azr_population.hosts.local.run import _self_play, make_callbacks
+from azr_population.method.held_out_eval import (
+    SELF_PROPOSED,
+    HeldOutEval,
+    held_out_eval,
+    pass_at,
+    reliability,
+    self_proposed_eval,
+    store_self_proposed,
+)
+from azr_population.method.step import SelfPlay
 
 
 @pytest.fixture
@@ -36,16 +47,16 @@ def evals(game, steps):
 
 
 def test_students_sit_it_and_their_scores_are_their_skills(play, held_out, populations):
-    sitting = evals(play([1.0, 1.0, 1.0, 0.0], held_out), 1)[1]
-    metrics = sitting.metrics
+    result = evals(play([1.0, 1.0, 1.0, 0.0], held_out), 1)[1]
+    metrics = result.metrics
     assert (metrics["student_0/eval/greedy"], metrics["student_1/eval/greedy"]) == (1.0, 0.0)
     assert [metrics[f"eval/{name}"] for name in ("greedy", "best", "worst")] == [0.5, 1.0, 0.0]
     assert metrics["eval/greedy/code_o"] == 0.5
-    assert [(row["member"], row["samples"], row["t1"]) for row in sitting.evals] == [
+    assert [(row["member"], row["samples"], row["t1"]) for row in result.evals] == [
         ("student_0", 2, [1.0] * 20),
         ("student_1", 2, [0.0] * 20),
     ]
-    for row in sitting.evals:
+    for row in result.evals:
         assert row["greedy"] == row["t0.4"] == row["pass@2"] == row["t1"]
     assert {metrics[f"eval/{name}"] for name in ("t0.4", "t1", "pass@2")} == {0.5}
     # One solves every task and the other none: they differ by skill alone.
@@ -58,35 +69,35 @@ def test_it_is_sat_at_the_start_every_so_often_and_at_the_end(play, held_out, po
     assert list(evals(play([1.0, 1.0, 0.5, 0.5], held_out), 5)) == [1, 2, 4, 5]
 
 
-def test_the_first_and_the_last_sitting_are_equally_long(play, held_out, populations, config):
+def test_the_first_and_the_last_result_are_equally_long(play, held_out, populations, config):
     config.eval.final_samples = 10
-    sittings = evals(play([1.0, 1.0, 0.5, 0.5], held_out), 5)
-    attempts = {step: played.metrics["eval/samples"] for step, played in sittings.items()}
+    results = evals(play([1.0, 1.0, 0.5, 0.5], held_out), 5)
+    attempts = {step: played.metrics["eval/samples"] for step, played in results.items()}
     assert attempts == {1: 10, 2: 2, 4: 2, 5: 10}
-    for step, played in sittings.items():
+    for step, played in results.items():
         for row in played.evals:
             for score in row["t1"]:
                 assert score * attempts[step] == pytest.approx(round(score * attempts[step]))
 
 
-def sit(held_out, game, members, run_seed=1, step=1, format=None):
+def scores_of(held_out, game, members, run_seed=1, step=1, format=None):
     students = [game.population.roster[name] for name in members]
-    tools = replace(game.tools, format=format) if format else game.tools
-    marks = held_out.evaluate(tools, students, run_seed, step).marks
-    return {name: of_member.warm for name, of_member in marks.items()}
+    context = replace(game.context, format=format) if format else game.context
+    scores = held_out.evaluate(context, students, run_seed, step).scores
+    return {name: of_member.t1 for name, of_member in scores.items()}
 
 
 def test_who_else_sits_changes_no_score_and_noise_is_not_shared(play, held_out, config):
     game = play([1.0] * 4 + [0.5] * 4)
     names = [f"student_{n}" for n in range(4)]
-    together = sit(held_out, game, names)
-    assert together == {name: sit(held_out, game, [name])[name] for name in reversed(names)}
-    # Members of one skill, other steps and other runs of the same eval draw for themselves.
+    together = scores_of(held_out, game, names)
+    assert together == {name: scores_of(held_out, game, [name])[name] for name in reversed(names)}
+    # Members of one skill, other steps and other runs of the same held_out draw for themselves.
     draws = [
         *together.values(),
-        *(sit(held_out, game, names[:1], 1, step)[names[0]] for step in (2, 3)),
+        *(scores_of(held_out, game, names[:1], 1, step)[names[0]] for step in (2, 3)),
     ]
-    draws.append(sit(held_out, game, names[:1], 2, 1)[names[0]])
+    draws.append(scores_of(held_out, game, names[:1], 2, 1)[names[0]])
     assert len({tuple(scores) for scores in draws}) == len(draws)
 
 
@@ -96,25 +107,25 @@ def test_a_probability_that_is_known_is_not_sampled(play, held_out, config):
             return task.outputs[0]
 
     game = play([1.0] * 4 + [0.25] * 4)
-    scores = sit(held_out, game, ["student_0"], format=OneAnswer())
+    scores = scores_of(held_out, game, ["student_0"], format=OneAnswer())
     assert scores == {"student_0": [0.25] * 20}
 
 
 def test_the_headline_is_greedy_and_each_decoding_has_its_own_temperature(play, held_out, config):
     game = play([1.0] * 4 + [0.5] * 4)
-    asked, generate = [], game.tools.engine.generate
+    asked, generate = [], game.context.engine.generate
 
     def note(prompts, slots, sampling, seed):
         asked.append((sampling.temperature, sampling.n, len(prompts)))
         return generate(prompts, slots, sampling, seed)
 
-    game.tools.engine.generate = note
+    game.context.engine.generate = note
     student = game.population.roster["student_0"]
-    sitting = held_out.evaluate(game.tools, [student], 1, 1, attempts=8)
+    result = held_out.evaluate(game.context, [student], 1, 1, samples=8)
     assert asked == [(1.0, 8, 20), (0.0, 1, 20), (0.4, 8, 20)]
-    marks = sitting.marks["student_0"]
-    assert sitting.scores == {"student_0": marks.greedy} and set(marks.greedy) <= {0.0, 1.0}
-    assert [one > 0 for one in marks.warm] == [one == 1.0 for one in marks.passed]
+    scores = result.scores["student_0"]
+    assert set(scores.greedy) <= {0.0, 1.0}
+    assert [one > 0 for one in scores.t1] == [one == 1.0 for one in scores.passed]
 
 
 def test_pass_at_k_is_without_bias():
@@ -125,10 +136,10 @@ def test_pass_at_k_is_without_bias():
 def test_strata_have_means_of_their_own(play, held_out, config):
     game = play([1.0] * 8)
     held_out = HeldOutEval(held_out.tasks, 2, 1, ["core"] * 12 + ["tail"] * 8)
-    solve = game.tools.engine._solve
-    game.tools.engine._solve = lambda prompt, good: solve(prompt, "return a + 2\n" in prompt)
-    sitting = held_out.evaluate(game.tools, [game.population.roster["student_0"]], 1, 1)
-    metrics = sitting.metrics([game.population.roster["student_0"]])
+    solve = game.context.engine._solve
+    game.context.engine._solve = lambda prompt, good: solve(prompt, "return a + 2\n" in prompt)
+    result = held_out.evaluate(game.context, [game.population.roster["student_0"]], 1, 1)
+    metrics = result.metrics([game.population.roster["student_0"]])
     assert metrics["eval/greedy/core"] == pytest.approx(1 / 12)
     assert metrics["eval/greedy/tail"] == 0.0 and "eval/member_std" not in metrics
 
@@ -137,16 +148,16 @@ def test_arms_of_one_seed_draw_alike_by_role_and_place(play, held_out, config):
     student = play([0.5] * 8).population.roster["student_0"]
     config.population.teachers = config.population.students = 0
     agent = play([0.5]).population.roster["agent_0"]
-    assert student.place == agent.place == "student_0"
+    assert student.rng_key == agent.rng_key == "student_0"
     assert (
         held_out._seed(student, 1, 1) == held_out._seed(agent, 1, 1) != held_out._seed(agent, 1, 2)
     )
 
 
-def test_programs_of_the_eval_are_no_tasks(play, populations):
+def test_programs_of_the_exam_are_no_tasks(play, populations):
     proposed = Task(TaskType.CODE_O, "def f(a):\n    return a + 7  # held out", ("3",), ("10",))
     game = play([1.0] * 4, HeldOutEval([proposed], 1, 1))
-    game.tools.engine._propose = lambda prompt, number, good: (
+    game.context.engine._propose = lambda prompt, number, good: (
         f"```python\ndef f(a):\n  return a + {7 + number % 2}\n```\n```input\n{number % 5}\n```\n"
     )
     game.config.task.types = ["code_o"]
@@ -157,7 +168,7 @@ def test_programs_of_the_eval_are_no_tasks(play, populations):
 
 def test_the_same_numbers_give_the_same_scores(play, held_out, config):
     game = play([1.0] * 4 + [0.5] * 4)
-    assert sit(held_out, game, ["student_1"]) == sit(held_out, game, ["student_1"])
+    assert scores_of(held_out, game, ["student_1"]) == scores_of(held_out, game, ["student_1"])
 
 
 @pytest.mark.slow
@@ -174,21 +185,110 @@ def test_the_base_scores_the_same_in_every_layout():
         ]
     )
     torch.set_num_threads(1)
-    with _selfplay(config) as game:
+    with _self_play(config) as (game, _):
         students = game.population.roster.students
-        held_out = held_out_eval(config)
+        held_out = held_out_eval(config.eval, config.task)
         means, tasks = {}, len(held_out.tasks)
         for size in (1, 2, 4, 8):
             scores = [
                 score
                 for seed in range(20)
                 for student in students[:size]
-                for scores in [held_out.solve_rates(game.tools, student, seed, 1)]
+                for scores in [held_out.solve_rates(game.context, student, seed, 1)]
                 for score in scores
             ]
             means[size] = sum(scores) / len(scores)
     for size, mean in means.items():
-        # Half of the eval's tasks are sampled, twice each; the rest is exact.
+        # Half of the held_out's tasks are sampled, twice each; the rest is exact.
         error = math.sqrt(mean * (1 - mean) / (20 * size * tasks)) / 2
         pooled = math.hypot(error, error / math.sqrt(8 / size))
         assert abs(mean - means[8]) < 3.5 * pooled, means
+
+
+@pytest.fixture
+def contexts(play):
+    """Of its slots; the last is the bare base, which proposes something valid half of the time."""
+    return lambda *skill: play([*skill, 0.5]).context
+
+
+@pytest.fixture
+def wanted(config, tmp_path):
+    config.eval.self_proposed_tasks, config.run.dir = 11, str(tmp_path)
+    config.task.types = ["code_o", "code_i"]
+    return config
+
+
+def test_the_bases_valid_tasks_are_drawn_alike_whoever_plays(wanted, contexts):
+    held_out = self_proposed_eval(wanted, contexts(1.0, 0.0), [])
+    assert [task.type for task in held_out.tasks] == ["code_o"] * 6 + ["code_i"] * 5
+    assert len({task.program for task in held_out.tasks}) == 11
+    wanted.seed += 1
+    assert self_proposed_eval(wanted, contexts(0.3), []).tasks == held_out.tasks
+    wanted.eval.seed += 1
+    assert self_proposed_eval(wanted, contexts(0.3), []).tasks != held_out.tasks
+    wanted.eval.self_proposed_tasks = 0
+    assert self_proposed_eval(wanted, contexts(0.3), []) is None
+
+
+def test_it_leaves_out_what_is_reported(wanted, contexts):
+    first = self_proposed_eval(wanted, contexts(1.0), []).tasks
+    other = self_proposed_eval(wanted, contexts(1.0), first[:3]).tasks
+    assert not {task.program for task in first[:3]} & {task.program for task in other}
+
+
+def test_what_is_kept_is_read_and_damage_is_told(wanted, contexts, tmp_path):
+    held_out = self_proposed_eval(wanted, contexts(1.0), [])
+    store_self_proposed(held_out, tmp_path)
+    wanted.eval.seed += 1
+    assert self_proposed_eval(wanted, contexts(1.0), []).tasks == held_out.tasks
+    (tmp_path / SELF_PROPOSED).write_text('{"type": "code_o"}\n')
+    with refuses("self_proposed_eval.jsonl"):
+        self_proposed_eval(wanted, contexts(1.0), [])
+
+
+def test_a_base_that_proposes_too_little_is_told(wanted, contexts):
+    self_proposed = contexts(1.0)
+    self_proposed.engine.skill[-1] = 0.0
+    with refuses("eval.self_proposed_tasks"):
+        self_proposed_eval(wanted, self_proposed, [])
+
+
+def test_students_sit_it_beside_the_exam(wanted, contexts):
+    wanted.population.teachers = wanted.population.students = 2
+    wanted.eval.every = 1
+    self_proposed = self_proposed_eval(wanted, contexts(1.0), [])
+    game = SelfPlay(wanted, contexts(1.0, 1.0, 1.0, 0.0), self_proposed.tasks)
+    game.callbacks = make_callbacks(game, self_proposed, None, self_proposed)
+    step = game.play_step()
+    assert step.metrics["eval/self_proposed"] == 0.5
+    assert [row["self_proposed"] for row in step.evals] == [[1.0] * 11, [0.0] * 11]
+    assert game.held_out.is_copy(self_proposed.tasks[0].program)
+
+
+def test_reliability_and_spread_are_those_of_a_known_table() -> None:
+    # Means .75, .5, .25: a mean square of 1/4. Residuals' squares add up to 5/6, for 6 degrees of
+    # freedom.
+    table = [[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 0, 0]]
+    reliable, spread = reliability(table)
+    assert reliable == pytest.approx(1 - (5 / 36) / 0.25)
+    assert spread == pytest.approx(((0.25 - 5 / 36) / 4) ** 0.5)
+
+
+def test_members_of_one_skill_have_no_reliability_and_those_that_differ_have() -> None:
+    generator = np.random.default_rng(1)
+    hard = generator.uniform(0.2, 0.8, 2000)
+    alike, unlike = (
+        [(generator.uniform(size=2000) < hard + shift).tolist() for shift in shifts]
+        for shifts in ([0.0] * 4, [-0.06, -0.02, 0.02, 0.06])
+    )
+    noisy, known = reliability(alike), reliability(unlike)
+    assert noisy and noisy[0] < 0.6
+    assert known and known[0] > 0.85
+    # The sample's sd of those shifts is .0516.
+    assert known[1] == pytest.approx(0.0516, abs=0.02)
+
+
+def test_where_there_is_no_telling_there_is_no_number() -> None:
+    assert reliability([]) is reliability([[1.0, 0.0]]) is reliability([[1.0], [0.0]]) is None
+    assert reliability([[1.0, 0.0], [1.0]]) is None
+    assert reliability([[1.0, 0.0], [0.0, 1.0]]) is None

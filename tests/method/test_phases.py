@@ -25,16 +25,16 @@ def played(play, config, skill, teachers, students):
     game = play(skill)
     population = game.population
     population.begin_step(1)
-    rows = phases.propose(game.tools, population, config.task, config.engine)
-    phases.verify(rows, game.tools, config.task)
-    phases.solve(rows, game.tools, population, config.engine)
-    phases.grade(rows, game.tools)
+    rows = phases.propose(game.context, population, config.task, config.engine)
+    phases.verify(rows, game.context, config.task)
+    phases.solve(rows, game.context, population, config.engine)
+    phases.grade(rows, game.context)
     population.reward(rows)
     return rows
 
 
 def every(rows):
-    return [range(len(row.answers)) for row in rows]
+    return [range(len(row.attempts)) for row in rows]
 
 
 @pytest.mark.parametrize(("teachers", "students"), [(1, 1), (2, 2), (2, 3), (4, 2), (0, 0)])
@@ -67,15 +67,15 @@ def test_a_task_whose_own_answer_fails_pays_its_teacher_as_an_invalid_one(play, 
     config.population.teachers = config.population.students = 1
     game = play([1.0, 0.0])
     game.population.begin_step(1)
-    rows = phases.propose(game.tools, game.population, config.task, config.engine)
-    phases.verify(rows, game.tools, config.task)
-    phases.solve(rows, game.tools, game.population, config.engine)
+    rows = phases.propose(game.context, game.population, config.task, config.engine)
+    phases.verify(rows, game.context, config.task)
+    phases.solve(rows, game.context, game.population, config.engine)
     void = [row for row in rows if row.type != TaskType.CODE_O]
     for row in void:  # as if its outputs had come from a run that no later one repeats
         row.task = replace(row.task, outputs=("'another'",) * len(row.task.outputs))
-    phases.grade(rows, game.tools)
+    phases.grade(rows, game.context)
     game.population.reward(rows)
-    assert void and all((row.task, row.answers) == (None, []) for row in void)
+    assert void and all((row.task, row.attempts) == (None, []) for row in void)
     assert {row.reason for row in void} == {"nondeterministic"}
     assert {row.reward for row in void} == {-0.5}
     assert {row.reward for row in rows if row not in void} == {1.0}
@@ -86,12 +86,12 @@ def test_right_and_wrong_answers_are_told_apart_for_every_type(play, config):
     wrong = played(play, config, [1.0, 0.0], 1, 1)
     assert all(row.solve_rate == 1.0 and row.reward == 0.0 for row in right)
     assert all(row.solve_rate == 0.0 and row.reward == 1.0 for row in wrong)
-    assert {answer.reward for row in wrong for answer in row.answers} == {-0.5}
+    assert {answer.reward for row in wrong for answer in row.attempts} == {-0.5}
 
 
 def test_programs_that_fail_are_no_tasks_and_cost_the_teacher(play, config):
     rows = played(play, config, [0.0, 1.0], 1, 1)
-    assert all(row.task is None and row.reward == -0.5 and not row.answers for row in rows)
+    assert all(row.task is None and row.reward == -0.5 and not row.attempts for row in rows)
     assert {row.reason for row in rows} == {"error"}
 
 
@@ -131,13 +131,13 @@ def test_a_baseline_per_task_leaves_out_tasks_on_which_all_attempts_agree(play, 
     config.population.student_advantage = "rloo"
     rows = played(play, config, [1.0, 0.5], 1, 1)
     samples = credited(rows, config)[1]
-    mixed = [r for r in rows if r.answers and len({a.reward for a in r.answers}) > 1]
-    task_of = {id(answer.completion): row for row in mixed for answer in row.answers}
+    mixed = [r for r in rows if r.attempts and len({a.reward for a in r.attempts}) > 1]
+    task_of = {id(answer.completion): row for row in mixed for answer in row.attempts}
     assert samples and all(id(sample.completion) in task_of for sample in samples)
     for row in mixed:
         signs = {
             (answer.solved, sample.advantage > 0)
-            for answer in row.answers
+            for answer in row.attempts
             for sample in samples
             if sample.completion is answer.completion
         }
@@ -173,11 +173,11 @@ def test_right_answers_alone_are_learned_where_not_all_agree(play, config, basel
     rows = played(play, config, [1.0, 0.5], 1, 1)
     samples = credited(rows, config)[1]
     learned = {id(sample.completion): sample.advantage for sample in samples}
-    mixed = [r for r in rows if len({answer.solved for answer in r.answers}) > 1]
-    right = [(r, a) for r in mixed for a in r.answers if a.solved]
+    mixed = [r for r in rows if len({answer.solved for answer in r.attempts}) > 1]
+    right = [(r, a) for r in mixed for a in r.attempts if a.solved]
     assert len(learned) == 48 < len(right)  # its rows and no more
     for row, answer in right:
-        others = 1.5 * sum(not a.solved for a in row.answers) / 3
+        others = 1.5 * sum(not a.solved for a in row.attempts) / 3
         expected = 1.0 if baseline == "positive_only" else others
         assert learned.pop(id(answer.completion), expected) == pytest.approx(expected)
     assert not learned
@@ -230,7 +230,7 @@ def test_what_we_cannot_read_is_invalid_and_logged_and_the_run_goes_on(
 ):
     config.population.teachers = config.population.students = 1
     game = play([1.0, 1.0])
-    game.tools = replace(game.tools, **failing)
+    game.context = replace(game.context, **failing)
     records = game.play_step()
     failed = records.metrics["reason/internal_error"]
     assert 0 < failed < 12 and records.metrics["reason/ok"] == 12 - failed
@@ -246,7 +246,7 @@ def test_a_fault_of_the_machine_ends_the_step(play, config):
             raise OSError("no space left")
 
     game = play([1.0] * 8)
-    game.tools = replace(game.tools, domain=Full())
+    game.context = replace(game.context, domain=Full())
     with pytest.raises(OSError):
         game.play_step()
 
@@ -257,9 +257,9 @@ def test_a_proposal_with_text_in_an_f_string_is_an_ordinary_one(play, config, mo
     game.held_out = HeldOutPrograms(["def f(a):\n    return f'{a} pears'"])
     program = "def f(a):\n    return f'{a} apples'"
     text = f"```python\n{program}\n```\n" + "".join(f"```input\n{i}\n```\n" for i in range(6))
-    monkeypatch.setattr(game.tools.engine, "_propose", lambda prompt, number, good: text)
+    monkeypatch.setattr(game.context.engine, "_propose", lambda prompt, number, good: text)
     game.population.begin_step(1)
-    rows = phases.propose(game.tools, game.population, config.task, config.engine)
-    phases.verify(rows, game.tools, config.task, game.held_out)
+    rows = phases.propose(game.context, game.population, config.task, config.engine)
+    phases.verify(rows, game.context, config.task, game.held_out)
     assert {(row.reason, row.near_copy) for row in rows} == {("ok", True)}
     assert all(row.measures["ast_nodes"] > 0 for row in rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,12 @@ from refusals import refuses
 from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, PopulationConfig
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
-from azr_population.engines.engine import Completion
+from azr_population.engines.engine import Completion, Generated
 from azr_population.errors import UserError
-from azr_population.method.evolution.replacement import Replacement
 from azr_population.method.population import WINDOW, Population, rate_factor
 from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
 from azr_population.method.record import StepRecords, nothing_valid
+from azr_population.method.replacement import Replacement
 from azr_population.runs.records import metrics_of_members
 from azr_population.weights.breeding import Breeding
 
@@ -40,7 +41,7 @@ def rows(of: Population, solved: dict[str, bool]) -> list[Proposal]:
                 match, TaskType.CODE_O, WRITTEN, ParsedProposal(TaskType.CODE_O, program, ("1",))
             )
             row.task = Task(TaskType.CODE_O, program, ("1",), (str(number + 1),))
-            row.answers = [Attempt(WRITTEN, "1", solved[match.student.name])]
+            row.attempts = [Attempt(WRITTEN, "1", solved[match.student.name])]
             made.append(row)
     of.reward(made)
     return made
@@ -51,7 +52,8 @@ def finish(
 ) -> StepRecords:
     """The end of a step."""
     matches = one.rate(made)
-    return one.record(made, updates, matches, one.evolve(made, nursery), practice)
+    generated = {1: Generated(4, 8)}
+    return one.record(made, updates, generated, matches, one.evolve(made, nursery), practice)
 
 
 def rates(of: Population) -> dict[int, float]:
@@ -148,7 +150,7 @@ def test_practice_counts_as_written_and_not_as_played() -> None:
     one.begin_step(1)
     played = rows(one, {"student_0": False})
     practice = [
-        BufferAttempt(1, TaskType.CODE_O, WRITTEN, solved, reason, reward)
+        BufferAttempt(replace(WRITTEN, slot=1), None, solved, reason, reward, type="code_o")
         for solved, reason, reward in ((True, "solved", 1.0), (False, "wrong", -0.5))
     ]
     metrics = finish(one, played, {1: {"rows": 2.0, "tokens": 4.0}}, Nursery(), practice).metrics
@@ -157,7 +159,7 @@ def test_practice_counts_as_written_and_not_as_played() -> None:
     assert (student["trained_samples"], student["trained_tokens"]) == (2.0, 4.0)
     assert (student["buffer_solve_rate"], student["buffer_reward"]) == (0.5, 0.25)
     assert student["solve_rate"] == 0.0 and student["reward"] == -0.5
-    assert (teacher["rollouts"], "buffer_reward" in teacher) == (2, False)
+    assert (teacher["rollouts"], "buffer_reward" in teacher) == (0, False)
     assert (student["win_rate"], teacher["win_rate"]) == (0.0, 1.0)
 
 
@@ -216,7 +218,7 @@ def test_only_the_teacher_whose_tasks_are_unsolved_stands_still() -> None:
         one.begin_step(step)
         made = rows(one, {"student_0": True, "student_1": True})
         for row, solved in zip(made, (False, True, False, False), strict=True):
-            row.answers[0].solved = solved
+            row.attempts[0].solved = solved
         finish(one, made, {}, Nursery())
     halves, unsolved = (made[i].match.teacher for i in (0, 2))
     assert len(one.solve_rates[halves.name]) == WINDOW

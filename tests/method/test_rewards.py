@@ -86,7 +86,7 @@ def test_a_teachers_reward_may_see_the_proposal_the_attempts_and_the_buffer():
         attempts = [Attempt(None, "1", value, "solved", 0.0) for value in solved]
         task = Task(TaskType.CODE_O, f"def f(a):\n    return a + {len(rows)}", ("1",), ("2",))
         row = Proposal(None, TaskType.CODE_O, None, task)
-        row.task, row.answers = task, attempts
+        row.task, row.attempts = task, attempts
         rows.append(row)
     reward_rows(rows, config, [rows[1].task])
     assert [row.reward for row in rows] == [0.75, -1.0]

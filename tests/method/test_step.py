@@ -51,7 +51,7 @@ def test_the_budget_of_every_member_is_recorded(play, config, population):
 def test_roles_learn_at_their_own_rates(play, config, population):
     game = play(SKILLS)
     game.play_step()
-    settings = game.tools.engine.updates[0][1]
+    settings = game.context.engine.updates[0][1]
     rates = {slot: 1.5e-4 if slot < 4 else 1e-3 for slot in range(8)}
     assert {slot: of_member.lr for slot, of_member in settings.items()} == rates
 
@@ -77,12 +77,12 @@ def whole_and_resumed(play):
     for _ in range(4):
         first.play_step()
     saved = json.loads(json.dumps(first.population.state()))
-    weights = first.tools.engine.state_dict()
+    weights = first.context.engine.state_dict()
     second = play(SKILLS)
     second.population.load_state(saved)
-    second.tools.engine.load_state_dict(weights)
+    second.context.engine.load_state_dict(weights)
     again = [second.play_step() for _ in range(2)]
-    assert whole.tools.engine.digest() == second.tools.engine.digest()
+    assert whole.context.engine.digest() == second.context.engine.digest()
     assert whole.population.state() == second.population.state()
     return expected, again
 

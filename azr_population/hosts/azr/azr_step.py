@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from azr_population.engines.engine import Completion
+from azr_population.engines.engine import Completion, Generated
 from azr_population.hosts.azr.batches import response_rows
-from azr_population.method.callbacks import Callback, Callbacks
-from azr_population.method.clock import PhaseClock
+from azr_population.method.callbacks import Callback, Callbacks, PhaseClock
+from azr_population.method.evolution import MakeChild
 from azr_population.method.population import Population
 from azr_population.method.proposals import BufferAttempt, Proposal, by_match
-from azr_population.method.record import StepRecords
+from azr_population.method.record import StepRecords, check_budget
 from azr_population.method.training import TrainingRow, advantages
-from azr_population.method.turnover import MakeChild
 
 if TYPE_CHECKING:
     from verl import DataProto
@@ -95,10 +94,13 @@ class Step:
     def end(
         self,
         updates: Mapping[int, Mapping[str, float]],
+        generated: Mapping[int, Generated],
         make_child: MakeChild,
         timing: Mapping[str, float],
     ) -> StepRecords:
-        """What follows the update: rate, evolve, record; `timing` is AZR's, in seconds."""
+        """What follows the update: rate, evolve, record; `generated` is what the step's routed
+        calls generated, `timing` AZR's, in seconds."""
+        check_budget(generated, self.rows, self.practice)
         population, clock = self.population, PhaseClock()
         callbacks = Callbacks(self.callbacks, population, clock)
         rows = by_match(self.rows)
@@ -110,7 +112,7 @@ class Step:
         learned = {
             slot: {**figures, "rows": self._learning[slot]} for slot, figures in updates.items()
         }
-        records = population.record(rows, learned, matches, births, self.practice)
+        records = population.record(rows, learned, generated, matches, births, self.practice)
         callbacks.recorded(rows, records)
         records.metrics |= {f"time/{name}": seconds for name, seconds in timing.items()}
         records.metrics |= clock.metrics()

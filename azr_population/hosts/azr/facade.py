@@ -20,6 +20,7 @@ from verl import DataProto
 
 from azr_population.engines.engine import (
     Completion,
+    GeneratedCounts,
     Hyperparameters,
     Sampling,
     TrainingSample,
@@ -85,6 +86,7 @@ class PopulationGroup:
         self._load_state = load_state
         self._rows: list[int] | None = None
         self._then: Callable[[DataProto], None] | None = None
+        self._generated = GeneratedCounts()
         self._step = 0
         self._calls = 0
         self._saved_at(0)
@@ -92,6 +94,7 @@ class PopulationGroup:
     def begin_step(self, step: int) -> None:
         """From here on the random streams of generation are those of `step`."""
         self._step, self._calls = step, 0
+        self._generated = GeneratedCounts()
 
     @contextmanager
     def routed(
@@ -105,6 +108,10 @@ class PopulationGroup:
             yield self
         finally:
             self._rows, self._then = before
+
+    def take_generated(self) -> GeneratedCounts:
+        """What the routed calls of this step have generated so far, by slot."""
+        return self._generated
 
     def generate_sequences(self, prompts: DataProto) -> DataProto:
         """veRL's method: `input_ids`, `attention_mask`, `position_ids` in, responses added."""
@@ -121,6 +128,9 @@ class PopulationGroup:
             return [completion for (completion,) in groups]
 
         written, width = self._by_row(slots, generate), self._max_new_tokens
+        for slot, done in zip(slots, written, strict=True):
+            if self._rows is not None:  # not AZR's validation
+                self._generated.add(slot, done)
         responses = [one.token_ids for one in written]
         tensors = with_responses(prompts.batch, responses, width, self._pad_id)
         if self._corrects:

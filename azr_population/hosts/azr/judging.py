@@ -80,7 +80,7 @@ class Judge:
                 tensor[row] = 0.0
                 tensor[row, len(completion.token_ids) - 1] = value = reward(read, solved)
             reason = _reason(read, solved)
-            practice.append(BufferAttempt(completion.slot, kind, completion, solved, reason, value))
+            practice.append(BufferAttempt(completion, None, solved, reason, value, type=kind))
         return practice
 
     def _judge_proposals(self, kind: str, kwargs: Mapping[str, Any]) -> Any:
@@ -207,12 +207,12 @@ class Judge:
             row.reason = "invalid" if executed else "unparsable"
         for place, index in enumerate(valid):
             row, answer = self._batch[index], data_dicts[index]["answer"]
-            row.proposal, row.task = _proposal_and_task(row.type, answer)
+            row.parsed, row.task = _proposal_and_task(row.type, answer)
             row.reason = "ok"
             samples = written[place :: len(valid)]
             texts = [completion.text for completion in samples]
             verdicts = self._verdicts.judge(self._manager, row.type, answer, texts)
-            row.answers = [
+            row.attempts = [
                 Attempt(completion, text, solved, _reason(text is not None, solved))
                 for completion, (text, solved) in zip(samples, verdicts, strict=True)
             ]

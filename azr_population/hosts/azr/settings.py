@@ -20,8 +20,8 @@ from azr_population.engines.rollouts import RolloutSettings
 from azr_population.errors import UserError
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.config_check import check_population
-from azr_population.method.evolution.replacement import MEASURED
 from azr_population.method.population import Population
+from azr_population.method.replacement import MEASURED
 from azr_population.pages.console.view import VIEWS
 from azr_population.registry import trust
 

@@ -38,8 +38,8 @@ from azr_population.hosts.local.run_engine import lora_of
 from azr_population.hosts.loggers import Loggers, open_loggers, step_figures
 from azr_population.method.callbacks import Warn
 from azr_population.method.completion_log import CompletionLog
-from azr_population.method.evolution.replacement import Replacement
-from azr_population.method.export import export_members, keep_best
+from azr_population.method.member_folders import export_members, keep_best
+from azr_population.method.replacement import Replacement
 from azr_population.pages.console.view import VIEWS, show_step
 from azr_population.patches.azr_fixes import apply_patches
 from azr_population.registry import imported
@@ -281,7 +281,9 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
     def _after_update(self, updates: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
         """The end of the step: ratings, births, records; AZR's logger gets what is returned."""
-        records = self.step.end(updates, self._make_child, self._timing)
+        records = self.step.end(
+            updates, self.group.take_generated(), self._make_child, self._timing
+        )
         step = records.metrics
         records.append_to(self.directory)
         show_step(self.view, step, records.matches, records.lineage, records.notes)

@@ -1,6 +1,6 @@
 """A local run from its configuration: put together, played, recorded, resumed.
 
-Not covered: runs inside AZR; they use the same pieces under veRL (the `azr` room).
+Not covered: runs inside AZR; they use the same pieces under veRL (`hosts/azr`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,36 +18,70 @@ import torch
 from azr_population.config.effects import RESUMABLE, differences, touches_only
 from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
-from azr_population.domains.task import ParsedProposal
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
-from azr_population.hosts.local import state as local_state
+from azr_population.hosts.local import state
 from azr_population.hosts.local.check import check_config, fill_in
-from azr_population.hosts.local.fork import Fork, open_fork
-from azr_population.hosts.local.observing import callbacks
-from azr_population.hosts.local.played import Run
-from azr_population.hosts.local.run_engine import base_of, open_engine
+from azr_population.hosts.local.run_engine import base_of, open_engine, slot_names
 from azr_population.hosts.loggers import open_loggers, step_figures
-from azr_population.method.clock import current_phase
+from azr_population.method.callbacks import Callback, EvalCallback, Warn, current_phase
+from azr_population.method.completion_log import CompletionLog
 from azr_population.method.config_check import all_protected_note
-from azr_population.method.held_out_eval import held_out_eval, tasks_of
-from azr_population.method.self_proposed_eval import self_proposed_eval
-from azr_population.method.skill import fitness_eval
+from azr_population.method.held_out_eval import (
+    HeldOutEval,
+    held_out_eval,
+    self_proposed_eval,
+    tasks_of,
+)
+from azr_population.method.measured_fitness import MeasureFitness, validation_eval
+from azr_population.method.past_opponents import PastOpponents
+from azr_population.method.replacement import MEASURED
 from azr_population.method.step import SelfPlay
 from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
 from azr_population.pages.console.stopping import stop_requests
 from azr_population.pages.console.view import VIEWS, View, show_step
 from azr_population.registry import trust
 from azr_population.runs import RunDirectory
-from azr_population.runs.checkpoint import (
-    last_step,
-    load_latest,
-    members_digest,
-    steps,
-)
+from azr_population.runs.checkpoint import last_step, load_latest, members_digest, steps
 from azr_population.runs.directory import next_folder
+from azr_population.runs.records import by_number
 from azr_population.versions import environment
+from azr_population.weights.adapter import Adapter
+from azr_population.weights.peft_folder import load_adapter
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has been played; `for step in run` goes through its steps.
+
+    Everything is read from the run directory when it is asked for: `Run(path)` is one that was
+    played before.
+    """
+
+    path: Path
+    exit_code: int = 0
+    """0, or 128 + the signal that stopped it after a finished step."""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The lines of `metrics.jsonl`, one a step."""
+        return self.directory.metrics()
+
+    @property
+    def directory(self) -> RunDirectory:
+        """Its records: matches, tasks, lineage and so on."""
+        return RunDirectory(self.path)
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The same steps, as a list."""
+        return list(self)
+
+    @property
+    def members(self) -> dict[str, Adapter]:
+        """The members as they are now, by name, loaded from their PEFT folders."""
+        names = sorted((path.name for path in self.directory.members.iterdir()), key=by_number)
+        return {name: load_adapter(self.directory.member(name)) for name in names}
 
 
 def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -> Run:
@@ -77,18 +112,18 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     config.engine.threads = config.engine.threads or torch.get_num_threads()
     config.run.resume = False
     base = fingerprint(base_of(config.base))
-    seeds, origin = _beginning(config, base)
-    with _selfplay(config) as play:
+    beginning = state.beginning_of(config, base)
+    with _self_play(config) as (play, self_proposed):
         record = {
             **environment(),
             "threads": torch.get_num_threads(),
             "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
             "base": base,
-            **({"fork": origin.record} if origin else {}),
+            **({"fork": beginning.fork.record} if beginning.fork else {}),
         }
         directory.create(to_yaml(config), record)
         with directory.locked():
-            local_state.start(play, directory, seeds, origin, view)
+            state.start(play, directory, beginning, self_proposed, view)
             return Run(directory.path, _play(play, directory, view))
 
 
@@ -112,19 +147,19 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
     check_config(config)
     view = view or VIEWS.find(config.run.console).function()
     config.run.dir = str(path)
-    with directory.locked(), _selfplay(config) as play:
+    with directory.locked(), _self_play(config) as (play, self_proposed):
         if steps(directory.checkpoints):
             checkpoint = load_latest(directory.checkpoints)
             for damaged in checkpoint.skipped:
                 view.on_note(
                     f"checkpoint {damaged} is damaged; going on from step {checkpoint.step}"
                 )
-            local_state.load(play, checkpoint, directory)
+            state.load(play, checkpoint, directory)
             # A crash may have come between the checkpoint and the members' folders.
-            local_state.export(play, directory)
+            state.export(play, directory)
         else:
-            beginning = _beginning(config, fingerprint(base_of(config.base)))
-            local_state.start(play, directory, *beginning, view)
+            beginning = state.beginning_of(config, fingerprint(base_of(config.base)))
+            state.start(play, directory, beginning, self_proposed, view)
         directory.truncate(play.step)
         # What a later resume goes by, such as more steps.
         write_atomically(directory.path / "config.yaml", to_yaml(config))
@@ -133,36 +168,53 @@ def resume(path: str | Path, overrides: Sequence[str] = (), view: View | None = 
 
 def refuse_changes(stored: Config, wanted: Config) -> None:
     """Raises `UserError` when `wanted` differs from a run's own configuration in what it plays."""
-    for key, one, other in differences(stored, wanted):
+    for key, before, after in differences(stored, wanted):
         raise UserError(
-            f"{key}={other} differs from the run's own {key}={one}; "
+            f"{key}={after} differs from the run's own {key}={before}; "
             "leave it out, or start a new run in another run.dir",
             key=key,
         )
 
 
-def _beginning(config: Config, base: str) -> tuple[list[ParsedProposal], Fork | None]:
-    """Seed tasks and the run to start from, if it has any; `base` is the base's hash."""
-    file = config.task.seed_file
-    seeds = domain_of(config).read_seeds(file) if file else []
-    return seeds, open_fork(config, base) if config.run.init_from else None
-
-
 @contextmanager
-def _selfplay(config: Config) -> Iterator[SelfPlay]:
-    """Loads the base, starts the referee and puts the population on it."""
+def _self_play(config: Config) -> Iterator[tuple[SelfPlay, HeldOutEval | None]]:
+    """Loads the base, starts the referee and puts the population on it; and its eval of
+    self-proposed tasks."""
     torch.set_num_threads(config.engine.threads or torch.get_num_threads())
-    held_out = held_out_eval(config) if config.eval.every else None
-    validation = fitness_eval(config, held_out)
+    held_out = held_out_eval(config.eval, config.task) if config.eval.every else None
+    validation = validation_eval(config.evolution, config.task, held_out)
     with open_referee(config) as referee, open_engine(config) as engine:
-        tools = StepContext(engine, referee, domain_of(config), format_of(config))
-        own = (
-            self_proposed_eval(config, tools, tasks_of(held_out, validation)) if held_out else None
+        context = StepContext(engine, referee, domain_of(config), format_of(config))
+        reported = tasks_of(held_out, validation)
+        self_proposed = self_proposed_eval(config, context, reported) if held_out else None
+        play = SelfPlay(config, context, [*reported, *tasks_of(self_proposed)])
+        play.callbacks = make_callbacks(play, held_out, validation, self_proposed)
+        yield play, self_proposed
+
+
+def make_callbacks(
+    play: SelfPlay,
+    held_out: HeldOutEval | None,
+    validation: HeldOutEval | None,
+    self_proposed: HeldOutEval | None = None,
+) -> list[Callback]:
+    """What is measured in the run; `validation` is the eval that fitness goes by."""
+    config, context, run = play.config, play.context, RunDirectory(play.config.run.dir)
+    callbacks: list[Callback] = [
+        CompletionLog(config.run.log_completions, context.engine.tokenizer)
+    ]
+    if fraction := config.matchmaking.past_opponent_fraction:
+        slot = len(slot_names(config)) - 1
+        callbacks.append(PastOpponents(run.snapshots, slot, fraction, context.engine))
+    if config.evolution.fitness in MEASURED:
+        callbacks.append(MeasureFitness(context, validation, config.seed))
+    if held_out:
+        last = config.run.steps
+        callbacks.append(
+            EvalCallback(context, held_out, config.eval, last, config.seed, self_proposed)
         )
-        play = SelfPlay(config, tools, tasks_of(held_out, validation, own))
-        play.self_proposed_eval = own
-        play.callbacks = callbacks(play, held_out, validation, own)
-        yield play
+    callbacks.append(Warn(run))  # the last, so that it sees the others' records
+    return callbacks
 
 
 def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
@@ -182,7 +234,7 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
         }
     )
     smallest = min(play.config.population.teachers, play.config.population.students)
-    notes = all_protected_note(play.config.evolution, smallest), local_state.size_of_snapshots(play)
+    notes = all_protected_note(play.config.evolution, smallest), state.size_of_snapshots(play)
     for note in filter(None, notes):
         view.on_note(note)
     result: dict[str, Any] = {"status": "failed", "dir": str(directory.path)}
@@ -198,11 +250,11 @@ def _play(play: SelfPlay, directory: RunDirectory, view: View) -> int:
                 show_step(view, records.metrics, records.matches, records.lineage, records.notes)
                 loggers.log(play.step, step_figures(records.metrics))
                 # Before the checkpoint, so that no resume goes on behind a missing one.
-                local_state.take_snapshot(play, directory)
-                local_state.keep_best_member(play, directory, records)
+                state.take_snapshot(play, directory)
+                state.keep_best_member(play, directory, records)
                 due = play.step % play.config.run.checkpoint_every == 0
                 if due or play.step == steps or stopped_by:
-                    local_state.save(play, directory)
+                    state.save(play, directory)
         stopped = play.step < steps
         result |= {
             "status": "interrupted" if stopped else "finished",

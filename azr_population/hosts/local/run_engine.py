@@ -20,7 +20,6 @@ from azr_population.engines.memory import Architecture, Load, phases, size
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.engines.text import TextEngine, encode
 from azr_population.errors import UserError, first_line
-from azr_population.method.batch_split import proposal_rows
 from azr_population.method.config_check import check_made
 from azr_population.method.members import Roster
 from azr_population.method.step_context import domain_of, format_of
@@ -210,8 +209,7 @@ def lora_of(lora: LoraConfig) -> LoraSpec:
 
 def proposals(population: PopulationConfig) -> int:
     """Rows that a step's teachers write."""
-    teachers = Roster.make(population.teachers, population.students).teachers
-    return sum(proposal_rows(population.batch_size, member.role) for member in teachers)
+    return population.proposal_batch_size * max(1, population.teachers)
 
 
 def attempts(population: PopulationConfig) -> int:

@@ -1,49 +1,96 @@
 """What a local run keeps of its members, and how it takes that up again: checkpoints, PEFT folders,
-snapshots, and the state that a fork begins with."""
+snapshots, and forks.
+
+A fork goes on from a checkpoint of another run, with settings of its own. Two forks of one
+checkpoint differ by what is set differently and by nothing before it, so that their difference
+needs far fewer seeds than that of two whole runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from azr_population.config.effects import replay_settings
-from azr_population.config.schema import RunConfig
+from azr_population.config.effects import differences, replay_settings
+from azr_population.config.load import config_from_file
+from azr_population.config.schema import Config, RunConfig
 from azr_population.domains.task import ParsedProposal
 from azr_population.errors import UserError
-from azr_population.hosts.local.fork import Fork
 from azr_population.hosts.local.run_engine import base_of
-from azr_population.method.export import export_members, keep_best, write_snapshot
+from azr_population.method.held_out_eval import HeldOutEval, store_self_proposed
+from azr_population.method.member_folders import export_members, keep_best, write_snapshot
 from azr_population.method.phases import seed_tasks
 from azr_population.method.record import StepRecords
-from azr_population.method.self_proposed_eval import write as write_self_proposed
 from azr_population.method.step import SelfPlay
+from azr_population.method.step_context import domain_of
 from azr_population.pages.console.view import View
 from azr_population.runs import RunDirectory
-from azr_population.runs.checkpoint import Checkpoint, save_checkpoint
+from azr_population.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from azr_population.weights.adapter import LARGEST
+
+_SHAPES = (
+    "population.teachers",
+    "population.students",
+    "base.lora",
+    "base.dtype",
+    "base.prompt_format",
+)
+"""Keys, or beginnings of keys, in which a fork cannot differ."""
+
+
+@dataclass(frozen=True)
+class Fork:
+    """Where a run begins."""
+
+    run: RunDirectory
+    checkpoint: Checkpoint
+    line: str
+    """For people: from where, and what differs."""
+
+    @property
+    def record(self) -> dict[str, object]:
+        """For `environment.json`."""
+        return {"run": str(self.run.path), "step": self.checkpoint.step}
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What a run starts with."""
+
+    seeds: Sequence[ParsedProposal]
+    fork: Fork | None
+
+
+def beginning_of(config: Config, base: str) -> Beginning:
+    """Seed tasks and the run to start from, if there are any; `base` is the base's hash."""
+    file = config.task.seed_file
+    seeds = domain_of(config).read_seeds(file) if file else []
+    return Beginning(seeds, open_fork(config, base) if config.run.init_from else None)
 
 
 def start(
     play: SelfPlay,
     directory: RunDirectory,
-    seeds: Sequence[ParsedProposal],
-    origin: Fork | None,
+    beginning: Beginning,
+    self_proposed: HeldOutEval | None,
     view: View,
 ) -> None:
     """The state before the first step: that of the base, with the seed tasks that are valid, or of
     the run it is forked from."""
-    if play.self_proposed_eval:
-        write_self_proposed(play.self_proposed_eval, directory.path)
-    if origin:
-        view.on_note(origin.line)
-        _put_in_place(play, origin.checkpoint, origin.run)
-        directory.copy_records(origin.run, origin.checkpoint.step)
+    if self_proposed:
+        store_self_proposed(self_proposed, directory.path)
+    if fork := beginning.fork:
+        view.on_note(fork.line)
+        _put_in_place(play, fork.checkpoint, fork.run)
+        directory.copy_records(fork.run, fork.checkpoint.step)
     else:
-        generator, tools = play.population.streams.numpy("seed_tasks"), play.tools
-        play.population.load_founders(tools.engine.read, tools.engine.write)
-        for task in seed_tasks(seeds, tools.domain, tools.referee, play.config.task):
+        generator, context = play.population.streams.numpy("seed_tasks"), play.context
+        play.population.load_founders(context.engine.read, context.engine.write)
+        for task in seed_tasks(beginning.seeds, context.domain, context.referee, play.config.task):
             play.population.buffer.add(task, generator)
     save(play, directory)
     take_snapshot(play, directory)
@@ -67,13 +114,13 @@ def _state_of_members(play: SelfPlay) -> dict[str, Any]:
     slots = {member.slot for member in play.population.roster}
     return {
         part: {slot: value for slot, value in by_slot.items() if slot in slots}
-        for part, by_slot in play.tools.engine.state_dict().items()
+        for part, by_slot in play.context.engine.state_dict().items()
     }
 
 
 def export(play: SelfPlay, directory: RunDirectory) -> None:
     """The members as PEFT folders."""
-    export_members(play.population, play.tools.engine.read, directory, base_of(play.config.base))
+    export_members(play.population, play.context.engine.read, directory, base_of(play.config.base))
 
 
 def keep_best_member(play: SelfPlay, directory: RunDirectory, records: StepRecords) -> None:
@@ -84,7 +131,7 @@ def keep_best_member(play: SelfPlay, directory: RunDirectory, records: StepRecor
     if scores:
         before = [line.get("eval/best") for line in directory.metrics() if line["step"] < play.step]
         best_before = max((score for score in before if score is not None), default=None)
-        population, read = play.population, play.tools.engine.read
+        population, read = play.population, play.context.engine.read
         base = base_of(play.config.base)
         keep_best(scores, best_before, population, read, directory, base)
 
@@ -93,7 +140,7 @@ def take_snapshot(play: SelfPlay, directory: RunDirectory) -> None:
     """Stores the members if this step is one of `run.snapshot_every`'s or `run.snapshot_steps`."""
     if play.step in _snapshot_steps(play.config.run):
         write_snapshot(
-            play.population, play.tools.engine.read, directory, base_of(play.config.base)
+            play.population, play.context.engine.read, directory, base_of(play.config.base)
         )
 
 
@@ -103,7 +150,7 @@ def size_of_snapshots(play: SelfPlay) -> str | None:
     count = sum(step > play.step for step in _snapshot_steps(run))
     if not count:
         return None
-    pairs = play.tools.engine.read(0).factors.values()
+    pairs = play.context.engine.read(0).factors.values()
     size = sum(pair.A.nbytes + pair.B.nbytes for pair in pairs) * len(roster) * count
     return (
         f"run.snapshot_every={run.snapshot_every}: {count} snapshots of {len(roster)} members to "
@@ -139,7 +186,7 @@ def _put_in_place(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirector
     if named := _unsound(checkpoint.tensors):
         raise UserError(f"{where} holds {named}; continue from an earlier checkpoint")
     try:
-        play.tools.engine.load_state_dict(checkpoint.tensors)
+        play.context.engine.load_state_dict(checkpoint.tensors)
         play.population.load_state(checkpoint.plain)
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise UserError(
@@ -159,3 +206,51 @@ def _unsound(node: Any, path: str = "") -> str | None:
         parts = enumerate(node)
     unsound = (_unsound(value, f"{path}.{key}".lstrip(".")) for key, value in parts)
     return next(filter(None, unsound), None)
+
+
+def open_fork(config: Config, base: str) -> Fork:
+    """The checkpoint that `run.init_from=RUN@STEP` names; `base` is the hash of the run's base.
+    Raises UserError: it is missing, or its members do not fit this configuration."""
+    path, at, step = str(config.run.init_from).rpartition("@")
+    if not at or not step.isdecimal():
+        raise UserError(
+            f"run.init_from={config.run.init_from} names no step; write RUN@STEP, as runs/a@50",
+            key="run.init_from",
+        )
+    run = RunDirectory(Path(path))
+    run.refuse_results_only()
+    parent = config_from_file(run.config_file)
+    checkpoint = load_checkpoint(run.checkpoints, int(step))
+    if config.run.steps <= checkpoint.step:
+        raise UserError(
+            f"run.steps={config.run.steps} leaves nothing to play after step {step} of "
+            "run.init_from; give more",
+            key="run.steps",
+        )
+    changed = differences(parent, config)
+    for key, theirs, wanted in changed:
+        if key.startswith(_SHAPES):
+            raise UserError(
+                f"{key}={wanted} does not fit run.init_from={config.run.init_from}, which has "
+                f"{key}={theirs}",
+                key=key,
+            )
+    run.check_base(
+        base, "; set base.path to the right one", f"run.init_from={config.run.init_from}"
+    )
+    return Fork(run, checkpoint, _line(config, parent, changed))
+
+
+def _line(config: Config, parent: Config, changed: list[tuple[str, object, object]]) -> str:
+    settings = [
+        f"{key}={wanted} ({theirs} there)"
+        for key, theirs, wanted in changed
+        if key not in ("run.init_from", "seed")
+    ]
+    draws = (
+        f"seed {config.seed}: the same draws from there on"
+        if config.seed == parent.seed
+        else f"seed {config.seed}, not {parent.seed}: other draws from there on"
+    )
+    what = ", ".join(settings) or "no setting differs"
+    return f"forked from {config.run.init_from}; {draws}; {what}"

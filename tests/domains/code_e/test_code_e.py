@@ -127,6 +127,6 @@ def test_formats_read_what_they_write(name: str) -> None:
     assert format.parse_answer("code_o", format.write_answer(other)) == "2"
 
 
-def test_the_eval_has_the_types_that_are_asked_for() -> None:
-    held_out = find_domain("code_e").eval_tasks(3, 1, ["code_o", "code_e"])
-    assert [task.type for task in held_out] == ["code_o"] * 3 + ["code_e"] * 3
+def test_the_exam_has_the_types_that_are_asked_for() -> None:
+    exam = find_domain("code_e").eval_tasks(3, 1, ["code_o", "code_e"])
+    assert [task.type for task in exam] == ["code_o"] * 3 + ["code_e"] * 3

@@ -129,7 +129,7 @@ class Executor:
     def __init__(self, rows: Sequence[Proposal]) -> None:
         self._scores: dict[tuple[str, str, str], float] = {}
         for row in rows:
-            for answer in row.answers:
+            for answer in row.attempts:
                 if row.task is None or answer.text is None:
                     continue
                 for given, wanted in zip(row.task.inputs, row.task.outputs, strict=True):
@@ -172,7 +172,7 @@ class Workers:
 
     def generate_sequences(self, prompts: Sequence[tuple[Proposal, int]]) -> Batch:
         """The answers of (row, sample)."""
-        written = [row.answers[sample].completion.token_ids for row, sample in prompts]
+        written = [row.attempts[sample].completion.token_ids for row, sample in prompts]
         output = Batch([0] * len(written), written)
         self.then(output)
         return output

@@ -18,7 +18,7 @@ from azr_population.config.schema import Config
 from azr_population.domains.code.domain import Code
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import TaskType
-from azr_population.engines.engine import Completion
+from azr_population.engines.engine import Completion, GeneratedCounts
 from azr_population.hosts.azr.azr_step import Step
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.settings import PopulationSettings, population_of
@@ -46,6 +46,7 @@ class Script:
 
     def __init__(self) -> None:
         self.count = 0
+        self.generated = GeneratedCounts()
         self.samples: dict[int, list[Any]] = {}
 
     def generate(
@@ -59,7 +60,13 @@ class Script:
     def _complete(self, prompt: str, slot: int) -> Completion:
         self.count += 1
         text = self._write(prompt, random.Random(f"{self.count} {slot}").randrange(10**6))
-        return Completion(slot, (), tuple(text.encode()), (), True, text)
+        completion = Completion(slot, (), tuple(text.encode()), (), True, text)
+        self.generated.add(slot, completion)
+        return completion
+
+    def take_generated(self) -> GeneratedCounts:
+        generated, self.generated = self.generated, GeneratedCounts()
+        return generated
 
     def _write(self, prompt: str, luck: int) -> str:
         if luck % 7 == 0:
@@ -157,9 +164,12 @@ def play_in_azr(step: Step, local: Local, config: Config) -> tuple[StepRecords, 
         batches.append((solving, batch, "pred"))
         step.credit(batch, f"pred_{kind}")  # type: ignore[arg-type]
     slots = [member.slot for member in population.roster]
-    records = step.end(
-        {slot: dict(UPDATES) for slot in slots}, lambda *args: MAKING, {"gen/code_o": 1.0}
-    )
+    written = [completion for row in local.rows for completion in row.completions]
+    generated = GeneratedCounts()
+    for completion in written:
+        generated.add(completion.slot, completion)
+    updates = {slot: dict(UPDATES) for slot in slots}
+    records = step.end(updates, generated, lambda *args: MAKING, {"gen/code_o": 1.0})
     return records, batches
 
 

@@ -234,7 +234,7 @@ def test_proposals_inside_azr(executor: Any, tokenizer: Any, tmp_path: Path) -> 
         *("ZeroDivisionError", "NoError", "unparsable", "ZeroDivisionError"),
         *("invalid", "TypeError"),
     ]
-    assert [[one.solved for one in row.answers] for row in step.rows] == [
+    assert [[one.solved for one in row.attempts] for row in step.rows] == [
         *([True, False], [False, True], [], [True, False], [], [False, False])
     ]
     assert tensor.sum(dim=1).tolist() == pytest.approx([0.5, 0.5, -1.0, 0.5, -1.0, 1.0])

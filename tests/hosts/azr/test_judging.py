@@ -169,7 +169,7 @@ def test_adversarial_pays_one_minus_the_matched_students_solve_rate(judged: Any)
     opponents = [row.match.student.slot for row in step.rows if row.task is not None]
     assert students.routes == [opponents * SAMPLES] and set(opponents) == {2, 3}
     assert [row.solve_rate for row in step.rows] == [0.0, 0.5, 1.0, None, 0.5, 0.0]
-    assert [[answer.solved for answer in row.answers] for row in step.rows] == [
+    assert [[answer.solved for answer in row.attempts] for row in step.rows] == [
         [False, False], [True, False], [True, True], [], [True, False], [False, False]
     ]  # fmt: skip
     assert step.rows[1].task.outputs == ("2",) and step.rows[1].reward == pytest.approx(0.5)
@@ -198,7 +198,7 @@ def test_what_does_not_run_is_told_from_what_does_not_parse(judged: Any) -> None
 def test_without_a_valid_proposal_nobody_is_asked(judged: Any) -> None:
     rewards, step, students = judged("adversarial", [None, None])
     assert rewards == [-1.0, -1.0] and students.routes == [[]]
-    assert all(row.task is None and not row.answers for row in step.rows)
+    assert all(row.task is None and not row.attempts for row in step.rows)
 
 
 @pytest.mark.parametrize("kind", ["code_i", "code_o"])
@@ -226,5 +226,5 @@ def test_it_judges_alike_whether_programs_run_ahead(
     assert rewards == alone and len(made) == 1
     for row, other in zip(step.rows, one_by_one.rows, strict=True):
         assert (row.reason, row.task, row.reward) == (other.reason, other.task, other.reward)
-        assert [a.solved for a in row.answers] == [a.solved for a in other.answers]
-    assert any(answer.solved for row in step.rows for answer in row.answers)
+        assert [a.solved for a in row.attempts] == [a.solved for a in other.attempts]
+    assert any(answer.solved for row in step.rows for answer in row.attempts)

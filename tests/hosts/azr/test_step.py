@@ -13,7 +13,6 @@ from azr_stand_in import Batch
 
 from azr_population.config.inside_azr import PopulationSettings
 from azr_population.config.schema import EvolutionConfig
-from azr_population.domains.code.task_types import TaskType
 from azr_population.hosts.azr.azr_step import NOBODY, Step, completions
 from azr_population.hosts.azr.settings import population_of
 from azr_population.method.proposals import BufferAttempt
@@ -74,8 +73,8 @@ def test_what_is_known_late_is_noted_on_what_was_judged(step: Step) -> None:
     made = batch()
     made.batch["old_log_probs"] = -torch.arange(36.0).reshape(6, 6) - 1
     step.practice = [
-        BufferAttempt(one.slot, TaskType.CODE_O, replace(one, text="kept"), True, "solved", 1.0)
-        for one in completions(made)  # type: ignore[arg-type]
+        BufferAttempt(replace(done, text="kept"), None, True, "solved", 1.0, type="code_o")
+        for done in completions(made)  # type: ignore[arg-type]
     ]
     step.credit(made, "pred_code_o")  # type: ignore[arg-type]
     assert [attempt.advantage for attempt in step.practice] == pytest.approx(

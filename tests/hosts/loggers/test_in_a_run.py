@@ -7,7 +7,7 @@ from small_run import SMALL
 from azr_population.cli import main
 from azr_population.config.load import load_config, to_yaml
 from azr_population.hosts.local import run as local
-from azr_population.hosts.local.played import Run
+from azr_population.hosts.local.run import Run
 from azr_population.runs.checkpoint import members_digest
 
 pytestmark = pytest.mark.integration

@@ -49,7 +49,7 @@ def measured(member: Member, rewards: Sequence[float]) -> float:
 
 
 MEASURED = ("validation_eval", "crossplay")
-"""Fitness that local runs measure before they replace; see `method/skill.py`."""
+"""Fitness that local runs measure before they replace; see `measured_fitness.py`."""
 FITNESS.register("validation_eval", "the best that fitness can know; of students")(measured)
 FITNESS.register("crossplay", "every student against the step's tasks of every teacher")(measured)
 

@@ -11,7 +11,7 @@ from azr_population.config.schema import EvolutionConfig, MatchmakingConfig, Pop
 from azr_population.domains.code.domain import Code
 from azr_population.engines.base_model import fingerprint, load_base
 from azr_population.engines.torch_rollout import make_bank
-from azr_population.method.export import export_members, keep_best, write_snapshot
+from azr_population.method.member_folders import export_members, keep_best, write_snapshot
 from azr_population.method.members import Rating
 from azr_population.method.population import Population
 from azr_population.runs import RunDirectory

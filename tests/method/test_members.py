@@ -1,11 +1,24 @@
+"""Ratings by TrueSkill, and the roster of all members."""
+
 from __future__ import annotations
+
+import json
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from refusals import refuses
 
-from azr_population.method.members import Outcome, Rating, RatingSystem, outcome_of, tally
+from azr_population.errors import UserError
+from azr_population.method.members import (
+    Member,
+    Outcome,
+    Rating,
+    RatingSystem,
+    Role,
+    Roster,
+    outcome_of,
+)
 
 WIN, LOSS, DRAW, FORFEIT = (
     Outcome.STUDENT_WINS,
@@ -23,11 +36,6 @@ def test_a_game_is_won_by_more_than_half_of_the_attempts(
     solve_rate: float | None, outcome: Outcome
 ) -> None:
     assert outcome_of(solve_rate) is outcome
-
-
-def test_a_solve_rate_outside_its_range_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"\[0, 1\]"):
-        outcome_of(1.5)
 
 
 def test_one_game_between_beginners_gives_the_published_numbers() -> None:
@@ -105,21 +113,6 @@ def test_quality_is_trueskills() -> None:
     assert RatingSystem().quality(Rating(), Rating()) == pytest.approx(0.4472, abs=1e-4)
 
 
-def test_tally_counts_for_the_match_record() -> None:
-    assert tally([WIN, LOSS, LOSS, DRAW, FORFEIT]) == {
-        "student_wins": 1,
-        "teacher_wins": 2,
-        "draws": 1,
-        "forfeits": 1,
-    }
-
-
-@pytest.mark.parametrize("chance", [-0.1, 1.0, 7.0])
-def test_an_impossible_draw_probability_is_refused(chance: float) -> None:
-    with refuses("matchmaking.draw_probability"):
-        RatingSystem(draw_probability=chance)
-
-
 @settings(max_examples=60, deadline=None)
 @example(mus=(98.8125, -221.0), sigmas=(3.25, 4.875), games=[Outcome.DRAW])
 @example(mus=(99.0, -221.0), sigmas=(3.25, 4.875), games=[Outcome.DRAW])
@@ -136,3 +129,71 @@ def test_rating_never_fails_and_repeats_itself(
     after = system.rate_match(ratings[0], ratings[1], games)
     assert after == RatingSystem().rate_match(ratings[0], ratings[1], games)
     assert all(abs(rating.mu) < 1e4 and 0 < rating.sigma < 10 for rating in after)
+
+
+def test_slots_run_through_teachers_then_students() -> None:
+    roster = Roster.make(2, 3)
+    assert [member.name for member in roster] == [
+        "teacher_0",
+        "teacher_1",
+        "student_0",
+        "student_1",
+        "student_2",
+    ]
+    assert [member.slot for member in roster] == list(range(5))
+    assert [member.name for member in roster.teachers] == ["teacher_0", "teacher_1"]
+    assert roster["student_1"] is list(roster)[3]
+    assert {role.value: len(group) for role, group in roster.sub_populations.items()} == {
+        "teacher": 2,
+        "student": 3,
+    }
+
+
+def test_the_single_agent_is_on_both_sides() -> None:
+    roster = Roster.make(0, 0)
+    assert len(roster) == 1
+    assert roster.teachers == roster.students == [roster["agent_0"]]
+    assert list(roster.sub_populations) == [Role.AGENT]
+
+
+@pytest.mark.parametrize("sizes", [(0, 2), (2, 0), (-1, 1)])
+def test_half_a_population_is_refused(sizes: tuple[int, int]) -> None:
+    with refuses("population.teachers"):
+        Roster.make(*sizes)
+
+
+def test_an_unknown_member_is_named_with_the_known_ones() -> None:
+    with refuses("teacher_9"):
+        Roster.make(1, 1)["teacher_9"]
+
+
+def test_a_checkpoint_restores_every_bit() -> None:
+    roster = Roster.make(1, 1)
+    roster["student_0"].rating = Rating(25.0 / 3.0, 0.1 + 0.2)
+    roster["student_0"].generation = 3
+    roster["student_0"].born = 15
+    again = Roster.from_json(json.loads(json.dumps(roster.to_json())))
+    assert list(again) == list(roster)
+
+
+def test_gaps_and_twins_are_refused() -> None:
+    with pytest.raises(ValueError, match="gaps"):
+        Roster([Member("a", Role.TEACHER, 1)])
+    with pytest.raises(ValueError, match="same name"):
+        Roster([Member("a", Role.TEACHER, 0), Member("a", Role.STUDENT, 1)])
+
+
+def test_a_stored_name_that_would_leave_the_run_is_refused() -> None:
+    rows = Roster.make(1, 1).to_json()
+    rows[0]["name"] = "../../../victim"
+    with pytest.raises(UserError):
+        Roster.from_json(rows)
+
+
+def test_recentering_sets_the_students_mean_and_keeps_every_difference() -> None:
+    roster = Roster.make(2, 2)
+    for member, mu in zip(roster, (20.0, 26.0, 23.0, 21.0), strict=True):
+        member.rating = Rating(mu, 2.0)
+    assert roster.recenter_ratings(25.0) == 3.0
+    assert [member.rating for member in roster] == [Rating(mu, 2.0) for mu in (23, 29, 26, 24)]
+    assert roster.recenter_ratings(25.0) == 0.0

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-RECIPE = Path(__file__).parents[3] / "recipes" / "fig6_operator_retention"
+RECIPE = Path(__file__).parents[2] / "recipes" / "fig6_operator_retention"
 STEPS = [0, 1, 2, 3, 4, 6, 8, 10]
 
 

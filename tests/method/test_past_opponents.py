@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from azr_population.method.past import PastStudents
+from azr_population.method.past_opponents import PastOpponents
 from azr_population.runs.records import grouped
 from azr_population.weights.peft_folder import save_adapter
 
@@ -19,14 +19,14 @@ def game(play, config, tmp_path):
     config.population.teachers = config.population.students = 2
     config.evolution.interval = 0
     game = play(SKILLS)
-    game.callbacks.append(PastStudents(tmp_path / "snapshots", 4, 0.5, game.tools.engine))
+    game.callbacks.append(PastOpponents(tmp_path / "snapshots", 4, 0.5, game.context.engine))
     return game
 
 
 def store(game, folder, step):
     for name, slot in (("student_1", 3), ("teacher_0", 0)):
         place = folder / f"snapshots/step_{step}" / name
-        save_adapter(game.tools.engine.read(slot), place, "base", {})
+        save_adapter(game.context.engine.read(slot), place, "base", {})
 
 
 def test_before_the_first_snapshot_everything_is_as_without_them(game, play):
@@ -52,9 +52,9 @@ def test_a_share_of_every_match_goes_to_an_earlier_student_and_pays_the_teacher(
         # Half of its tasks are solved by nobody (1), half by everybody (0).
         assert records.metrics[f"{teacher}/proposal_reward"] == pytest.approx(0.5, abs=0.1)
     assert (
-        game.tools.engine.weights[4]
+        game.context.engine.weights[4]
         .factors["layer"]
-        .B.equal(game.tools.engine.weights[3].factors["layer"].B)
+        .B.equal(game.context.engine.weights[3].factors["layer"].B)
     )
 
 
@@ -62,7 +62,7 @@ def test_past_opponents_are_neither_trained_nor_rated(game, tmp_path):
     game.play_step()
     store(game, tmp_path, 1)
     records = game.play_step()
-    samples, _ = game.tools.engine.updates[-1]
+    samples, _ = game.context.engine.updates[-1]
     assert set(samples) == {0, 1, 2, 3}
     assert {match["student"] for match in records.matches} == {"student_0", "student_1"}
     assert [match["proposed"] for match in records.matches] == [6, 6]

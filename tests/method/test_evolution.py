@@ -1,20 +1,20 @@
-"""Replacement as a run does it, without an engine: adapters are never looked at."""
+"""Replacement as a run does it, without an engine: adapters are never looked at; and credit."""
 
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
-from refusals import refuses
 
 from azr_population.config.schema import EvolutionConfig
+from azr_population.method.evolution import Evolution, OperatorCredit
 from azr_population.method.members import Rating, Roster
-from azr_population.method.turnover import Evolution
 from azr_population.runs.streams import Streams
 from azr_population.weights.breeding import Breeding
 
 
-def turnover(**settings):
+def evolution(**settings):
     config = EvolutionConfig(
         interval=2, grace_period=0, operators={"full_gaussian": 1.0}, **settings
     )
@@ -42,13 +42,13 @@ class Nursery:
 
 
 def test_nobody_is_replaced_between_the_intervals():
-    one, nursery = turnover(), Nursery()
+    one, nursery = evolution(), Nursery()
     assert one.replace(1, rated(), nursery) == [] == nursery.asked
     assert one.metrics(1, 0) == {"evolution/replaced": 0}
 
 
 def test_the_recipe_holds_what_the_run_was_told():
-    one, nursery = turnover(options={"full_gaussian": {"eps": 0.1}}, adaptive=True), Nursery()
+    one, nursery = evolution(options={"full_gaussian": {"eps": 0.1}}, adaptive=True), Nursery()
     one.replace(2, rated(), nursery)
     assert [victim for victim, _, _ in nursery.asked] == ["teacher_2", "student_2"]
     assert nursery.asked[0][1] == {
@@ -58,12 +58,12 @@ def test_the_recipe_holds_what_the_run_was_told():
         "inherited": {},
     }
     json.dumps(nursery.asked)
-    turnover().replace(2, rated(), nursery)
+    evolution().replace(2, rated(), nursery)
     assert nursery.asked[-1][1]["adapt"] == 0.0
 
 
 def test_step_sizes_go_from_parent_to_child_and_into_the_lineage():
-    one, nursery, roster = turnover(adaptive=True), Nursery(), rated()
+    one, nursery, roster = evolution(adaptive=True), Nursery(), rated()
     births = one.replace(2, roster, nursery)
     assert [birth["step_sizes"] for birth in births] == [{"full_gaussian.eps": 0.2}] * 2
     assert roster["teacher_2"].step_sizes == {"full_gaussian.eps": 0.2}
@@ -77,7 +77,7 @@ def test_step_sizes_go_from_parent_to_child_and_into_the_lineage():
 
 
 def test_credit_of_a_step_compares_child_victim_and_parent():
-    one, nursery, roster = turnover(), Nursery(), rated()
+    one, nursery, roster = evolution(), Nursery(), rated()
     one.replace(2, roster, nursery)
     roster["teacher_2"].rating = Rating(27.0, 1.0)  # its victim had 24, its parent less than 26
     roster["student_2"].rating = Rating(24.0, 1.0)
@@ -93,20 +93,8 @@ def test_credit_of_a_step_compares_child_victim_and_parent():
     assert credit["mean_life"] == 1.0
 
 
-def test_an_old_checkpoint_without_credit_is_taken():
-    one = turnover()
-    one.load_state({"rewards": {"teacher_0": [0.5]}})
-    assert one.rewards == {"teacher_0": [0.5]}
-    assert one.metrics(2, 1) == {"evolution/replaced": 1}
-
-
-def test_wrong_names_are_refused_when_a_run_is_put_together():
-    with refuses("evolution.selection"):
-        turnover(selection="lottery")
-
-
 def test_births_leave_the_students_mean_where_it_began_and_change_no_odds():
-    one, roster = turnover(), rated()
+    one, roster = evolution(), rated()
     before = {member.name: member.rating.mu for member in roster}
     births = one.replace(2, roster, Nursery())
     after = {member.name: member.rating.mu for member in roster}
@@ -120,4 +108,81 @@ def test_births_leave_the_students_mean_where_it_began_and_change_no_odds():
 def test_without_births_no_rating_moves():
     roster = rated()
     before = roster.to_json()
-    assert turnover().replace(1, roster, Nursery()) == [] and roster.to_json() == before
+    assert evolution().replace(1, roster, Nursery()) == [] and roster.to_json() == before
+
+
+INF = math.inf
+
+
+def lived() -> OperatorCredit:
+    """Four births: dare's children at 5 and 15 in the place of a; layer_wise's at 5 and 10."""
+    credit = OperatorCredit()
+    credit.score_children(5, {"a": 1.0, "b": -INF, "c": 9.0})
+    credit.birth(5, "dare", "a", "c", 1.0)
+    credit.birth(5, "layer_wise", "b", "c", -INF)
+    credit.score_children(10, {"a": 3.0, "b": 4.0, "c": 7.0})
+    credit.birth(10, "layer_wise", "b", "a", 4.0)
+    credit.score_children(15, {"a": 0.0, "b": 6.0, "c": 7.0})
+    credit.birth(15, "dare", "a", "c", 0.0)
+    return credit
+
+
+def test_children_are_counted_and_judged_once() -> None:
+    summary = lived().summary(20)
+    assert summary["dare"] == {
+        "born": 2,
+        "alive": 1,
+        "replaced": 1,
+        "mean_life": 7.5,  # 5..15 and 15..20
+        "judged": 1,
+        "passed": 1,  # at 10; replaced at 15
+        "mean_rank": 0.0,
+        "mean_fitness": 3.0,
+        "gain_over_victim": 2.0,  # 3 at step 10 after 1 at step 5
+        "gain_over_parent": -4.0,  # 3 beside 7 at step 10
+    }
+    assert summary["layer_wise"] == {
+        "born": 2,
+        "alive": 1,
+        "replaced": 1,
+        "mean_life": 7.5,  # 5..10 and 10..20
+        "judged": 2,
+        "passed": 1,  # the first was replaced when it was judged
+        "mean_rank": 0.5,  # 4 between 3 and 7, 6 between 0 and 7
+        "mean_fitness": 5.0,
+        "gain_over_victim": 2.0,  # nobody knows the first one's
+        "gain_over_parent": (-3.0 + 6.0) / 2,
+    }
+
+
+def test_nothing_is_said_of_what_nobody_knows() -> None:
+    credit = OperatorCredit()
+    assert credit.summary(3) == {}
+    credit.birth(3, "dare", "a", "c", -INF)
+    assert credit.summary(3)["dare"]["gain_over_parent"] is None
+    credit.score_children(6, {"a": -INF, "c": 2.0})
+    assert (credit.summary(6)["dare"]["judged"], credit.summary(6)["dare"]["passed"]) == (1, 1)
+    assert credit.summary(6)["dare"]["gain_over_victim"] is None
+
+
+def test_it_survives_a_checkpoint() -> None:
+    credit = lived()
+    again = OperatorCredit(json.loads(json.dumps(credit.to_json(), allow_nan=False)))
+    for one in (credit, again):
+        one.score_children(20, {"a": 1.25, "b": 2.5, "c": 7.0})
+        one.birth(20, "svd_structured", "c", "b", 7.0)
+    assert again.summary(25) == credit.summary(25)
+    assert again.to_json() == credit.to_json()
+
+
+def test_a_child_is_judged_when_it_can_be_replaced_and_beside_a_parent_that_lives() -> None:
+    credit = OperatorCredit()
+    credit.birth(5, "dare", "a", "c", 1.0)
+    credit.score_children(10, {"a": 3.0, "b": 1.0, "c": 2.0}, grace_period=10)
+    assert credit.summary(10)["dare"]["judged"] == 0
+    credit.birth(10, "dare", "c", "b", 2.0)
+    credit.score_children(15, {"a": 4.0, "b": 1.0, "c": 9.0}, grace_period=10)
+    summary = credit.summary(15)["dare"]
+    assert (summary["born"], summary["judged"], summary["passed"]) == (2, 1, 1)
+    assert summary["gain_over_victim"] == 3.0
+    assert summary["gain_over_parent"] is None  # c is another one now

@@ -23,7 +23,7 @@ from azr_population.runs.directory import steps
 from azr_population.weights.peft_folder import load_adapter
 
 
-class PastStudents(Callback):
+class PastOpponents(Callback):
     """The stored students of a run, and the engine's slot in which one of them plays.
 
     Args:
@@ -37,19 +37,19 @@ class PastStudents(Callback):
         self._slot = slot
         self._share = share
         self._engine = engine
-        self._guest: str | None = None
+        self._playing: str | None = None
 
     def proposed(self, population: Population, rows: list[Proposal]) -> None:
         """Gives a share of each match's rows to one student of an earlier step."""
         generator = population.streams.numpy("past", population.step)
-        self._guest = self.assign_past_opponent(rows, population.step, generator)
+        self._playing = self.assign_past_opponent(rows, population.step, generator)
 
     def recorded(
         self, population: Population, rows: Sequence[Proposal], records: StepRecords
     ) -> None:
         """What it did with them."""
-        if self._guest:
-            records.metrics |= past_metrics(self._guest, rows)
+        if self._playing:
+            records.metrics |= past_metrics(self._playing, rows)
 
     def assign_past_opponent(
         self, rows: Sequence[Proposal], step: int, generator: np.random.Generator

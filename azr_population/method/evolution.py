@@ -1,0 +1,245 @@
+"""The evolution of a run, the same in both hosts: when members are replaced, what a child inherits,
+and what becomes of the children of each operator.
+
+Adaptive operator selection calls the gain of a child over those it came from the operator's credit
+(Fialho et al. 2008, "Extreme value based adaptive operator selection"); in population based
+training the child first trains for an interval, so it is judged at the next replacement step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from azr_population.config.schema import EvolutionConfig
+from azr_population.method.members import Member, Rating, Roster
+from azr_population.method.record import flatten, mean
+from azr_population.method.replacement import PopulationBasedTraining, Replacement
+from azr_population.runs.streams import Streams
+from azr_population.weights.breeding import Breeding, get_operator
+
+MakeChild = Callable[[Replacement, dict[str, Any], int], Breeding]
+"""(replacement, keywords of `breed`, seed): puts a child in the victim's slot."""
+
+
+@dataclass
+class ChildRecord:
+    """A child from birth on; what it is worth is None until it is judged, or if it is unknown.
+
+    `judged` is the first replacement step at which it could have been replaced, `died` the one at
+    which it was. `rank` is the share of the others that it then stood above (ties count half).
+    """
+
+    operator: str
+    child: str
+    parent: str
+    born: int
+    victim_fitness: float | None
+    judged: int | None = None
+    gain_over_victim: float | None = None
+    gain_over_parent: float | None = None
+    died: int | None = None
+    fitness: float | None = None
+    rank: float | None = None
+
+
+class OperatorCredit:
+    """All births of a run; nothing is forgotten, so that a resumed run counts on."""
+
+    def __init__(self, children: Sequence[Mapping[str, Any]] = ()) -> None:
+        self._children = [ChildRecord(**child) for child in children]
+
+    def score_children(
+        self, step: int, fitness: Mapping[str, float], grace_period: int = 0
+    ) -> None:
+        """Notes how the children stand at the first replacement step that they might not survive.
+
+        `fitness` holds all members that take part in it, by name, before anyone is replaced (-inf:
+        unknown). Call before this step's births.
+        """
+        known = {name: value for name, value in fitness.items() if math.isfinite(value)}
+        for child in self._children:
+            young = step - child.born < grace_period
+            if child.judged is not None or young or child.child not in fitness:
+                continue
+            child.judged, child.fitness = step, known.get(child.child)
+            if child.fitness is None:
+                continue
+            others = [value for name, value in known.items() if name != child.child]
+            child.rank = mean((v < child.fitness) + 0.5 * (v == child.fitness) for v in others)
+            if child.victim_fitness is not None:
+                child.gain_over_victim = child.fitness - child.victim_fitness
+            parent_lives = all(
+                c.child != child.parent or c.born <= child.born for c in self._children
+            )
+            if parent_lives and child.parent in known:
+                child.gain_over_parent = child.fitness - known[child.parent]
+
+    def birth(self, step: int, operator: str, child: str, parent: str, victim: float) -> None:
+        """Notes a child in the place of `child`, whose fitness was `victim`, by `operator` from the
+        first parent `parent`."""
+        for record in self._children:
+            if record.child == child and record.died is None:
+                record.died = step
+        victim_fitness = victim if math.isfinite(victim) else None
+        self._children.append(ChildRecord(operator, child, parent, step, victim_fitness))
+
+    def summary(self, step: int) -> dict[str, dict[str, float | None]]:
+        """By operator, up to `step`: `evolution/<operator>/...` in `metrics.jsonl`, explained in
+        docs/evolution.md. None where nothing is known."""
+        credits = {}
+        for operator in dict.fromkeys(child.operator for child in self._children):
+            children = [child for child in self._children if child.operator == operator]
+            replaced = sum(child.died is not None for child in children)
+            judged = [child for child in children if child.judged is not None]
+            credits[operator] = {
+                "born": len(children),
+                "alive": len(children) - replaced,
+                "replaced": replaced,
+                "mean_life": mean((child.died or step) - child.born for child in children),
+                "judged": len(judged),
+                "passed": sum(child.died != child.judged for child in judged),
+                "mean_rank": mean(child.rank for child in judged),
+                "mean_fitness": mean(child.fitness for child in judged),
+                "gain_over_victim": mean(child.gain_over_victim for child in judged),
+                "gain_over_parent": mean(child.gain_over_parent for child in judged),
+            }
+        return credits
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Plain data for a checkpoint, from which it can be made again."""
+        return [asdict(child) for child in self._children]
+
+
+class Evolution:
+    """The replacement of members in a run: when, who, by what; and the operators' credit.
+
+    `config` is the run's `evolution`; a member starts with the rating `initial`. Raises UserError:
+    an unknown name or option.
+    """
+
+    def __init__(self, config: EvolutionConfig, streams: Streams, initial: Rating) -> None:
+        self.config = config
+        self.rewards: dict[str, list[float]] = {}
+        """Each member's mean reward per step since the last replacement."""
+        self.credit = OperatorCredit()
+        self._streams = streams
+        self._initial = initial
+        self._training = PopulationBasedTraining(config)
+
+    def record_rewards(self, rewards: Mapping[str, float | None]) -> None:
+        """Notes the members' mean rewards of a step, for fitness functions that use them."""
+        for name, reward in rewards.items():
+            if reward is not None:
+                self.rewards.setdefault(name, []).append(reward)
+
+    def should_evolve(self, step: int) -> bool:
+        """Whether members are replaced at the end of this step."""
+        return self.config.interval > 0 and step % self.config.interval == 0
+
+    def replace(self, step: int, roster: Roster, make: MakeChild) -> list[dict[str, Any]]:
+        """At its interval, replaces the worst members; the lines of `lineage.jsonl`."""
+        if not self.should_evolve(step):
+            return []
+        plans = []
+        for role, members in roster.sub_populations.items():
+            if len(members) < 2:
+                continue
+            fitness = self._training.fitness_of(members, self.rewards)
+            names = (member.name for member in members)
+            by_name = dict(zip(names, fitness, strict=True))
+            self.credit.score_children(step, by_name, self.config.grace_period)
+            generator = self._streams.numpy(f"select {role}", step)
+            plans += self._training.plan(members, self.rewards, generator, step)
+        self.rewards = {}
+        births = [self._replace(step, plan, make) for plan in plans]
+        moved = roster.recenter_ratings(self._initial.mu) if births else 0.0
+        return [birth | {"mu": birth["mu"] + moved} for birth in births]
+
+    def metrics(self, step: int, births: int) -> dict[str, float]:
+        """What a step adds to its line of `metrics.jsonl`: how many members were replaced, and at a
+        replacement step the operators' credit."""
+        metrics = {"evolution/replaced": float(births)}
+        if self.should_evolve(step):
+            for operator, values in self.credit.summary(step).items():
+                metrics |= flatten(f"evolution/{operator}", values)
+        return metrics
+
+    def state(self) -> dict[str, Any]:
+        """Plain data for a checkpoint."""
+        return {"rewards": self.rewards, "credit": self.credit.to_json()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """The inverse of `state`."""
+        self.rewards = {name: list(rewards) for name, rewards in state["rewards"].items()}
+        self.credit = OperatorCredit(state["credit"])
+
+    def _replace(self, step: int, replacement: Replacement, make: MakeChild) -> dict[str, Any]:
+        """Turns the victim into the child that `make` puts in its slot; its line of
+        `lineage.jsonl`. The child inherits from the parents that the operator really used."""
+        child = replacement.victim
+        seed = self._streams.integer(f"breed {child.name}", step)
+        first = replacement.parents[0]
+        recipe = {
+            "mix": dict(self.config.operators),
+            "options": {name: dict(options) for name, options in self.config.options.items()},
+            "adapt": self.config.adaptive_tau if self.config.adaptive else 0.0,
+            "inherited": dict(first.step_sizes),
+        }
+        made = make(replacement, recipe, seed)
+        parents = replacement.parents[: get_operator(made.operator).parents]
+        ratings = [parent.rating for parent in parents]
+        child.rating = self._training.inherited_rating(ratings, self._initial)
+        child.generation += 1
+        child.born = step
+        child.step_sizes = {**first.step_sizes, **made.step_sizes}
+        child.hyperparameters = {
+            name: self._inherited(child, name, first.hyperparameters[name], step)
+            for name in child.hyperparameters
+        }
+        self.credit.birth(step, made.operator, child.name, first.name, replacement.victim_fitness)
+        evolved = {"hyperparameters": dict(child.hyperparameters)} if child.hyperparameters else {}
+        return {
+            "step": step,
+            "child": child.name,
+            "generation": child.generation,
+            "parents": [parent.name for parent in parents],
+            "operator": made.operator,
+            "options": made.options,
+            "step_sizes": made.step_sizes,
+            **evolved,
+            "seed": seed,
+            "fitness": {
+                "victim": replacement.victim_fitness,
+                "parents": list(replacement.parent_fitness[: len(parents)]),
+            },
+            "mu": child.rating.mu,
+            "sigma": child.rating.sigma,
+        }
+
+    def draw_hyperparameters(self, founder: Member) -> None:
+        """Gives a founder its own of what evolves."""
+        for name, config in self.config.hyperparameters.items():
+            if founder.role.value in config.roles:
+                generator = self._streams.numpy(f"{name} {founder.name}")
+                founder.hyperparameters[name] = log_uniform(config.init, generator)
+
+    def _inherited(self, child: Member, name: str, value: float, step: int) -> float:
+        """A child's hyperparameter where its first parent's is `value`."""
+        config = self.config.hyperparameters[name]  # type: ignore[index]
+        if not config.inherit:
+            return child.hyperparameters[name]
+        generator = self._streams.numpy(f"{name} {child.name}", step)
+        if generator.random() < config.resample:
+            return log_uniform(config.init, generator)
+        return value * config.perturb[int(generator.integers(len(config.perturb)))]
+
+
+def log_uniform(bounds: Sequence[float], generator: np.random.Generator) -> float:
+    """A number between two positive ones, whose logarithm is uniform."""
+    low, high = map(math.log, bounds)
+    return math.exp(generator.uniform(low, high))

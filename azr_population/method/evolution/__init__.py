@@ -1,1 +1,0 @@
-"""Who is replaced by whose children: fitness, selection, replacement, credit."""

@@ -1,0 +1,102 @@
+"""Fitness that is measured when members are about to be replaced, instead of read off ratings.
+
+`validation_eval`: students answer greedily an eval with a seed of its own, without a reported task;
+teachers keep their rating. `crossplay`: every student attempts the step's tasks of every teacher,
+matched or not; a student is worth what it solves, a teacher what it leaves unsolved, an invalid
+proposal nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from azr_population.config.schema import EvolutionConfig, TaskConfig
+from azr_population.domains.known import find_domain
+from azr_population.domains.task import Task
+from azr_population.method.callbacks import Callback
+from azr_population.method.held_out_eval import HeldOutEval, reliability
+from azr_population.method.members import Member
+from azr_population.method.population import Population
+from azr_population.method.proposals import BufferAttempt, Proposal
+from azr_population.method.record import StepRecords, mean
+from azr_population.method.step_context import StepContext
+
+
+def validation_eval(
+    evolution: EvolutionConfig, tasks: TaskConfig, reported: HeldOutEval | None
+) -> HeldOutEval | None:
+    """The eval that fitness goes by, without a task of the reported one; None for any other
+    fitness."""
+    if evolution.fitness != "validation_eval":
+        return None
+    domain, seed = find_domain(tasks.domain), evolution.validation_seed
+    drawn = domain.eval_tasks(evolution.validation_tasks, seed, domain.wanted(tasks.types))
+    return without_reported(drawn, seed, reported)
+
+
+def without_reported(tasks: Sequence[Task], seed: int, reported: HeldOutEval | None) -> HeldOutEval:
+    """An eval of these tasks without those that are reported."""
+    programs = {task.program for task in reported.tasks} if reported else set()
+    return HeldOutEval([task for task in tasks if task.program not in programs], 1, seed)
+
+
+@dataclass
+class MeasureFitness(Callback):
+    """Sets the members' `skill` by the validation eval, or by cross-play without one."""
+
+    context: StepContext
+    validation: HeldOutEval | None
+    seed: int
+    """The run's."""
+    phase = "fitness"
+    _reliability: float | None = None
+
+    def updated(
+        self, population: Population, rows: Sequence[Proposal], practice: Sequence[BufferAttempt]
+    ) -> None:
+        if not population.evolution.should_evolve(population.step):
+            return
+        students = population.roster.students
+        if self.validation:
+            scores = [self.validation.greedy(self.context, student) for student in students]
+        else:
+            scores = self._play_all_pairs(rows, students, population)
+        for student, of_student in zip(students, scores, strict=True):
+            student.skill = mean(of_student)
+        if scores[0]:
+            measured = reliability(scores)
+            self._reliability = measured[0] if measured else 0.0
+
+    def _play_all_pairs(
+        self, rows: Sequence[Proposal], students: Sequence[Member], population: Population
+    ) -> list[list[float]]:
+        """The students' scores at the step's valid tasks; sets the teachers' `skill`."""
+        valid = [row for row in rows if row.task is not None]
+        # A step's few tasks say more by several answers, an eval by more tasks.
+        samples = population.config.samples_per_task
+        pairs = HeldOutEval([row.task for row in valid if row.task], samples, 0)
+        scores = [
+            pairs.solve_rates(self.context, student, self.seed, population.step)
+            for student in students
+            if valid
+        ] or [[] for _ in students]
+        unsolved = {
+            id(row): 1 - sum(rates) / len(rates)
+            for row, rates in zip(valid, zip(*scores, strict=True), strict=True)
+        }
+        for teacher in population.roster.teachers:
+            proposed = [row for row in rows if row.match.teacher is teacher]
+            teacher.skill = mean(unsolved.get(id(row), 0.0) for row in proposed)
+        return scores
+
+    def recorded(
+        self, population: Population, rows: Sequence[Proposal], records: StepRecords
+    ) -> None:
+        if self._reliability is None:
+            return
+        records.metrics["evolution/fitness_reliability"] = self._reliability
+        if self._reliability <= 0:
+            records.notes.append(
+                "the students' measured skill differs by no more than noise "
+                f"(reliability {self._reliability:.2f}): which of them was replaced is chance"
+            )
+        self._reliability = None

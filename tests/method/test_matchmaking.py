@@ -1,0 +1,300 @@
+"""Weightings, the draw of a step's matches, and the rows of each match."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from itertools import combinations, product
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from refusals import refuses
+
+from azr_population.config.schema import MatchmakingConfig
+from azr_population.method import matchmaking
+from azr_population.method.matchmaking import (
+    WEIGHTINGS,
+    Match,
+    MatchAssigner,
+    Matchmaker,
+    MatchResult,
+    Pairing,
+    draw_pairs,
+    split_evenly,
+)
+from azr_population.method.members import Member, Rating, Role, Roster, outcome_of
+from azr_population.registry import trust
+
+
+def matchmaker(**settings: Any) -> Matchmaker:
+    return Matchmaker(MatchmakingConfig(**settings))
+
+
+SAMPLES = 4000
+Sampler = Callable[[np.ndarray, np.random.Generator], list[tuple[int, int]]]
+
+
+def exact_distribution(weights: np.ndarray) -> dict[tuple[tuple[int, int], ...], float]:
+    """Every draw with its probability, by brute force over all sets of pairs."""
+    teachers, students = weights.shape
+    matches = math.lcm(teachers, students)
+    per_teacher, per_student = matches // teachers, matches // students
+    masses = {}
+    for rows in product(combinations(range(students), per_teacher), repeat=teachers):
+        pairs = tuple((t, s) for t, row in enumerate(rows) for s in row)
+        if (
+            all(n == per_student for n in Counter(s for _, s in pairs).values())
+            and len({s for _, s in pairs}) == students
+        ):
+            masses[pairs] = math.prod(weights[pair] for pair in pairs)
+    total = sum(masses.values())
+    return {pairs: mass / total for pairs, mass in masses.items()}
+
+
+def distance(weights: np.ndarray, samples: list[list[tuple[int, int]]]) -> float:
+    """Total variation distance between the samples' frequencies and the exact distribution."""
+    wanted = exact_distribution(weights)
+    seen = Counter(tuple(sample) for sample in samples)
+    assert set(seen) <= set(wanted)
+    return 0.5 * sum(abs(seen[key] / len(samples) - p) for key, p in wanted.items())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**32 - 1))
+def test_every_member_gets_the_same_budget(teachers: int, students: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    weights = generator.random((teachers, students)) * generator.integers(
+        0, 2, (teachers, students)
+    )
+    pairs = draw_pairs(weights, generator)
+    matches = math.lcm(teachers, students)
+    assert len(set(pairs)) == len(pairs) == matches
+    assert set(Counter(t for t, _ in pairs).values()) == {matches // teachers}
+    assert set(Counter(s for _, s in pairs).values()) == {matches // students}
+    assert {t for t, _ in pairs} == set(range(teachers))
+    assert {s for _, s in pairs} == set(range(students))
+
+
+@pytest.mark.parametrize("size", [(16, 16), (20, 30), (40, 40)])
+def test_large_populations_are_drawn_too(size: tuple[int, int]) -> None:
+    generator = np.random.default_rng(5)
+    pairs = draw_pairs(generator.random(size), generator)
+    matches = math.lcm(*size)
+    assert len(set(pairs)) == matches
+    assert set(Counter(t for t, _ in pairs).values()) == {matches // size[0]}
+    assert set(Counter(s for _, s in pairs).values()) == {matches // size[1]}
+
+
+@pytest.mark.parametrize("size", [(3, 3), (4, 4), (4, 2), (2, 4), (3, 5)])
+def test_the_draw_has_the_probability_of_its_product(size: tuple[int, int]) -> None:
+    generator = np.random.default_rng(11)
+    weights = generator.random(size) + 0.05
+    samples = [draw_pairs(weights, generator) for _ in range(SAMPLES)]
+    # A sample of 4000 from at most 24 likely outcomes lies about 0.02 from its distribution.
+    assert distance(weights, samples) < 0.06
+
+
+@pytest.mark.parametrize("sample", [matchmaking._exact, matchmaking._swap_chain])
+def test_unequal_populations_meet_as_often_as_the_weights_say(sample: Sampler) -> None:
+    generator = np.random.default_rng(14)
+    weights = matchmaking._normalised(generator.random((4, 6)) + 0.05)
+    wanted, met = np.zeros((4, 6)), np.zeros((4, 6))
+    for pairs, p in exact_distribution(weights).items():
+        wanted[tuple(zip(*pairs, strict=True))] += p
+    for _ in range(600):
+        met[tuple(zip(*sample(weights, generator), strict=True))] += 1 / 600
+    # 24 frequencies with a standard error of at most 0.02 each.
+    np.testing.assert_allclose(met, wanted, atol=0.07)
+
+
+def test_the_markov_chain_has_the_same_distribution() -> None:
+    generator = np.random.default_rng(12)
+    weights = matchmaking._normalised(generator.random((4, 4)) + 0.05)
+    samples = [sorted(matchmaking._swap_chain(weights, generator)) for _ in range(SAMPLES)]
+    assert distance(weights, samples) < 0.06
+
+
+def test_a_heavy_pairing_is_met_as_often_as_its_weight_says() -> None:
+    # Two draws exist: {00, 11} with 3 * 1 and {01, 10} with 1 * 1; so 3/4 of the draws hold 00.
+    generator = np.random.default_rng(13)
+    weights = np.array([[3.0, 1.0], [1.0, 1.0]])
+    hits = sum((0, 0) in draw_pairs(weights, generator) for _ in range(SAMPLES))
+    assert hits / SAMPLES == pytest.approx(0.75, abs=0.03)
+
+
+def test_impossible_weights_still_give_a_complete_draw() -> None:
+    # Both teachers want student 0 only.
+    pairs = draw_pairs(np.array([[1.0, 0.0], [1.0, 0.0]]), np.random.default_rng(1))
+    assert pairs in ([(0, 0), (1, 1)], [(0, 1), (1, 0)])
+    assert len(draw_pairs(np.zeros((3, 3)), np.random.default_rng(1))) == 3
+
+
+def test_a_seed_repeats_the_draw() -> None:
+    weights = np.random.default_rng(0).random((8, 8))
+    one, other = (
+        [draw_pairs(weights, generator) for _ in range(5)]
+        for generator in (np.random.default_rng(3), np.random.default_rng(3))
+    )
+    assert one == other
+
+
+@pytest.mark.parametrize("weights", [[[np.nan]], [[-1.0]], [[np.inf]], [1.0], np.ones((0, 2))])
+def test_weights_that_are_none_are_refused(weights: object) -> None:
+    with pytest.raises(ValueError):
+        draw_pairs(weights, np.random.default_rng(0))  # type: ignore[arg-type]
+
+
+def test_a_matchmaker_pairs_members() -> None:
+    roster = Roster.make(4, 2)
+    matches = matchmaker().draw(roster.teachers, roster.students, np.random.default_rng(0))
+    assert [match.teacher.name for match in matches] == [f"teacher_{i}" for i in range(4)]
+    assert Counter(match.student.name for match in matches) == {"student_0": 2, "student_1": 2}
+
+
+def test_the_single_agent_meets_itself() -> None:
+    roster = Roster.make(0, 0)
+    (match,) = matchmaker().draw(roster.teachers, roster.students, np.random.default_rng(0))
+    assert match.teacher is match.student is roster["agent_0"]
+
+
+SKILL = {"teacher": [-1.5, -0.5, 0.5, 1.5], "student": [1.5, 0.5, -0.5, -1.5]}
+
+
+def rank_correlation(members: list[Member]) -> float:
+    """Spearman's, between the true strengths and the conservative ratings."""
+    skills = [SKILL[str(member.role)][int(member.name[-1])] for member in members]
+    ratings = [member.rating.conservative for member in members]
+    ranks = [np.argsort(np.argsort(values)) for values in (skills, ratings)]
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def test_a_few_steps_find_out_who_is_strong() -> None:
+    # Each task has a difficulty of its own that its four attempts share, as real tasks do.
+    found = []
+    for seed in range(4):
+        generator = np.random.default_rng(seed)
+        roster, maker = Roster.make(4, 4), matchmaker()
+        for _ in range(5):
+            for match in maker.draw(roster.teachers, roster.students, generator):
+                edge = SKILL["student"][int(match.student.name[-1])]
+                edge -= SKILL["teacher"][int(match.teacher.name[-1])]
+                games = []
+                for _ in range(48):
+                    p = NormalDist().cdf(2 * (edge + generator.normal()))
+                    games.append(outcome_of(float((generator.random(4) < p).mean())))
+                match.teacher.rating, match.student.rating = maker.ratings.rate_match(
+                    match.teacher.rating, match.student.rating, games
+                )
+        found += [rank_correlation(roster.teachers), rank_correlation(roster.students)]
+    assert np.mean(found) > 0.9
+
+
+def test_balanced_matchmaking_prefers_equals() -> None:
+    # Two strong and two weak on each side: the open pairings must come up more than by chance.
+    roster, generator = Roster.make(4, 4), np.random.default_rng(2)
+    for member in roster:
+        mu = 33.0 if member.name[-1] in "01" else 17.0
+        member.rating = type(member.rating)(mu, 1.0)
+    met = Counter(
+        match.teacher.rating.mu == match.student.rating.mu
+        for _ in range(200)
+        for match in matchmaker().draw(roster.teachers, roster.students, generator)
+    )
+    # p(1-p) is 0.25 against 0.004; uniform matching would pair equals half of the time.
+    assert met[True] / met.total() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("balanced", 0.16), ("quality", 0.3), ("hard", 0.64), ("uniform", 1.0)],
+)
+def test_weights_of_a_student_that_wins_one_game_in_five(name: str, expected: float) -> None:
+    assert WEIGHTINGS.find(name).function(
+        Pairing(*Roster.make(1, 1), p=0.2, quality=0.3)
+    ) == pytest.approx(expected)
+
+
+def test_an_unknown_weighting_lists_the_valid_ones() -> None:
+    with refuses("matchmaking.weighting"):
+        matchmaker(weighting="balancd")
+
+
+def test_options_reach_the_weighting_and_wrong_ones_are_refused() -> None:
+    roster = Roster.make(1, 1)
+    maker = matchmaker(weighting="hard", options={"k": 3.0})
+    assert maker.weights(roster.teachers, roster.students)[0, 0] == pytest.approx(0.125)
+    with refuses("matchmaking.options.k"):
+        matchmaker(weighting="uniform", options={"k": 3.0})
+    with refuses("matchmaking.options.k"):
+        matchmaker(weighting="hard", options={"k": -1.0})
+
+
+def test_p_is_the_students_chance() -> None:
+    roster = Roster.make(2, 1)
+    roster["teacher_0"].rating = Rating(40.0, 1.0)
+    roster["teacher_1"].rating = Rating(25.0, 1.0)
+    roster["student_0"].rating = Rating(25.0, 1.0)
+    strong, equal = (
+        matchmaker().pairing(teacher, roster["student_0"]) for teacher in roster.teachers
+    )
+    assert strong.p < 0.01
+    assert equal.p == 0.5
+    hard = matchmaker(weighting="hard").weights(roster.teachers, roster.students)
+    assert hard[0, 0] > 0.98 > 0.25 == hard[1, 0]
+
+
+def won_last(pairing: Pairing) -> float:
+    """A weighting of a user's own that sees members and their history."""
+    since = max(pairing.teacher.born, pairing.student.born)
+    results = [result for result in pairing.history if result.step > since]
+    return 1.0 + sum(result.student_wins for result in results)
+
+
+def test_a_weighting_sees_members_and_their_matches_so_far() -> None:
+    name = f"{__name__}.won_last"
+    trust(name)
+    maker, roster = matchmaker(weighting=name), Roster.make(2, 2)
+    for step, wins in ((1, 3), (2, 5)):
+        maker.note(
+            Match(roster["teacher_0"], roster["student_1"]), MatchResult(step, wins, 1, 0, 0)
+        )
+    again = matchmaker(weighting=name)
+    again.load_state(maker.state())
+    for one in (maker, again):
+        assert one.weights(roster.teachers, roster.students).tolist() == [[1, 9], [1, 1]]
+    roster["student_1"].born = 1
+    assert maker.weights(roster.teachers, roster.students)[0, 1] == 6
+
+
+def test_shares():
+    assert split_evenly(10, 3) == [4, 3, 3]
+    assert split_evenly(2, 3) == [1, 1, 0]
+
+
+@pytest.fixture
+def assigner():
+    """One teacher that meets three students."""
+    roster = Roster.make(1, 3)
+    return MatchAssigner([Match(roster["teacher_0"], student) for student in roster.students])
+
+
+def test_a_teachers_rows_are_shared_out_over_its_matches_in_order(assigner):
+    met = [match.student.name for match in assigner.assign([0] * 7)]
+    assert Counter(met) == {"student_0": 3, "student_1": 2, "student_2": 2}
+    assert met == sorted(met)
+
+
+def test_what_is_left_over_goes_to_who_had_least(assigner):
+    met = Counter(match.student.name for _ in range(3) for match in assigner.assign([0] * 4))
+    assert met == {"student_0": 4, "student_1": 4, "student_2": 4}
+
+
+def test_an_agent_meets_itself():
+    agent = Member("agent_0", Role.AGENT, 0)
+    assigned = MatchAssigner([Match(agent, agent)]).assign([0, 0])
+    assert [match.teacher is match.student is agent for match in assigned] == [True, True]
