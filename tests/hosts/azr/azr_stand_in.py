@@ -72,8 +72,8 @@ class Manager:
         return ChatFormat().parse_answer(kind, text) or ""
 
     def _get_data_dict(self, row: Proposal, executor: Any, uid: str) -> dict[str, Any]:
-        if row.proposal is not None:
-            executor.check_all(code=row.proposal.program)
+        if row.parsed is not None:
+            executor.check_all(code=row.parsed.program)
         if row.task is None:
             return {"uid": uid, "code_validity": False, "format_score": 0.0}
         task = row.task
