@@ -21,9 +21,9 @@ class UserError(Exception):
         self.key = key or (begins[0] if begins else None)
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, names: Iterable[str]) -> str:
     """` (did you mean X?)` for the nearest of the known names; empty where none is near."""
-    near = difflib.get_close_matches(str(name), known, n=1)
+    near = difflib.get_close_matches(str(name), names, n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 

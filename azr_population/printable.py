@@ -82,8 +82,8 @@ def _user() -> str:
 
 def duration(seconds: float) -> str:
     """Minutes and seconds, with hours where there are some: `4:05`, `1:02:09`."""
-    whole = max(0, round(seconds))
-    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    total = max(0, round(seconds))
+    hours, minutes, rest = total // 3600, total // 60 % 60, total % 60
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 

@@ -40,9 +40,9 @@ class Entry(Generic[F]):
         parameters = inspect.signature(self.function).parameters.values()
         return {p.name: p.default for p in parameters if p.default is not p.empty}
 
-    def refuse_unknown(self, key: str, given: Iterable[str]) -> None:
+    def refuse_unknown(self, key: str, names: Iterable[str]) -> None:
         """Raises UserError when `given` (the config's `key`) has an unknown option."""
-        for option in given:
+        for option in names:
             if option not in self.options:
                 options = ", ".join(self.options) or "none"
                 raise UserError(

@@ -517,11 +517,11 @@ def themed(spec: dict[str, Any], title: str = "", width: int = 480) -> dict[str,
 def to_svg(chart: Chart, path: str | Path, title: str = "", width: int = 480) -> Path:
     """Draws the chart on a light card as SVG; equal data gives equal bytes."""
     path = Path(path)
-    drawn = vl_convert.vegalite_to_svg(themed(specification(chart), title, width))
+    svg = vl_convert.vegalite_to_svg(themed(specification(chart), title, width))
     # The converter numbers clip paths on from one drawing to the next.
     ids: dict[str, str] = {}
-    drawn = re.sub(r"\bclip\d+\b", lambda m: ids.setdefault(m[0], f"clip{len(ids)}"), drawn)
-    path.write_text(drawn, encoding="utf-8")
+    svg = re.sub(r"\bclip\d+\b", lambda m: ids.setdefault(m[0], f"clip{len(ids)}"), svg)
+    path.write_text(svg, encoding="utf-8")
     return path
 
 

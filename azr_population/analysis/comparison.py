@@ -150,9 +150,9 @@ def common_step(arms: Sequence[ComparedArm]) -> int:
 def compared_metrics(arms: Sequence[ComparedArm], step: int) -> list[ComparedMetric]:
     """The metrics that at least one arm has a value of, up to `step`."""
     domains = {run.domain for arm in arms for run in arm.runs if run.domain is not None}
-    own = {m.name: m for domain in domains for m in domain.measures}
-    wanted = [*map(find_metric, _BEFORE), *own.values(), *map(find_metric, _AFTER)]
-    rows = [_compared(arms, metric, step) for metric in wanted]
+    domain_metrics = {m.name: m for domain in domains for m in domain.measures}
+    metrics = [*map(find_metric, _BEFORE), *domain_metrics.values(), *map(find_metric, _AFTER)]
+    rows = [_compared(arms, metric, step) for metric in metrics]
     return [row for row in rows if any(row.samples)]
 
 
@@ -200,7 +200,11 @@ def _last_common(curves: Sequence[dict[str, Any]], step: int) -> int:
         [{s for s in points.index if s > step - tenth(step)} for points in of.values()]
         for of in curves
     ]
-    ends = [set.intersection(*known) for of in near if (known := [one for one in of if one])]
+    ends = [
+        set.intersection(*measured)
+        for of in near
+        if (measured := [steps_of_run for steps_of_run in of if steps_of_run])
+    ]
     return max(set.intersection(*ends), default=step) if ends else step
 
 
@@ -218,12 +222,12 @@ def not_comparable(metric: Metric, a: ComparedArm, b: ComparedArm) -> str:
     kinds = {run.is_log for arm in (a, b) for run in arm.independent if run.has_steps}
     if len(kinds) > 1 and metric.name in OTHERWISE:
         return OTHERWISE[metric.name]
-    known: dict[str, set[Any]] = {}
+    values_by_key: dict[str, set[Any]] = {}
     for arm in (a, b):
         for run in arm.independent:
             for key, value in run.conditions(metric).items():
-                known.setdefault(key, set()).add(value)
-    differing = [key for key, values in known.items() if len(values) > 1]
+                values_by_key.setdefault(key, set()).add(value)
+    differing = [key for key, values in values_by_key.items() if len(values) > 1]
     return f"{', '.join(differing)} differ{'s' * (len(differing) == 1)}" if differing else ""
 
 
@@ -254,16 +258,16 @@ def tokens_of(run: ComparedRun, step: int) -> float | None:
 
 
 def _mean_tokens(arm: ComparedArm, step: int) -> float | None:
-    known = [value for run in arm.independent if (value := tokens_of(run, step))]
-    return sum(known) / len(known) if known else None
+    tokens = [value for run in arm.independent if (value := tokens_of(run, step))]
+    return sum(tokens) / len(tokens) if tokens else None
 
 
 def _pair(
     arms: Sequence[ComparedArm], rows: Sequence[ComparedMetric], arm: int, than: int, step: int
 ) -> Pair:
     """The sentence of two arms, by the first measure of skill that both have."""
-    one, other = arms[arm], arms[than]
-    spent, base = _mean_tokens(one, step), _mean_tokens(other, step)
+    first, other = arms[arm], arms[than]
+    spent, base = _mean_tokens(first, step), _mean_tokens(other, step)
     tokens = spent / base if spent and base else None
     reason = "neither has a measure of skill"
     chosen: tuple[ComparedMetric, Estimate, str] | None = None
@@ -275,17 +279,17 @@ def _pair(
             chosen = (row, test, words)
             break
         if words == "not the same measure":
-            why = not_comparable(row.metric, other, one)
+            why = not_comparable(row.metric, other, first)
             reason = f"{row.metric.title.lower()} is not the same measure: {why}"
         else:
-            lacking = other if row.missing[than] else one
+            lacking = other if row.missing[than] else first
             reason = f"{lacking.name} has {words} of {row.metric.title.lower()}"
     cost = f"at {tokens:.1f} times the tokens" if tokens else "tokens unknown"
-    settings = short_differences(one, other)
+    settings = short_differences(first, other)
     end = f", {cost}{f'; {settings}' if settings else ''}"
     if chosen is None:
-        sentence = f"{one.name} and {other.name} cannot be compared: {reason}{end}"
-        return Pair(one.name, other.name, None, NONE, tokens, sentence)
+        sentence = f"{first.name} and {other.name} cannot be compared: {reason}{end}"
+        return Pair(first.name, other.name, None, NONE, tokens, sentence)
     row, test, _ = chosen
     where = row.metric.title[0].lower() + row.metric.title[1:]
     where = where if not where.startswith("aZR") else row.metric.title
@@ -293,21 +297,21 @@ def _pair(
     seeds = f"{n} seeds" if n == m else f"{n} seeds against {m}"
     if math.isnan(test.low):
         way = "higher" if test.mean > 0 else "lower"
-        said = (
-            f"{one.name} scores {abs(100 * test.mean):.1f} points {way} than {other.name} on "
+        verdict_text = (
+            f"{first.name} scores {abs(100 * test.mean):.1f} points {way} than {other.name} on "
             f"{where} at step {row.step or step}; with one seed this may be chance"
         )
     elif test.low > 0 or test.high < 0:
         way, sign = ("higher", 1) if test.low > 0 else ("lower", -1)
         low, high = sorted((sign * 100 * test.low, sign * 100 * test.high))
-        said = (
-            f"{one.name} scores {abs(100 * test.mean):.1f} points {way} than {other.name} on "
+        verdict_text = (
+            f"{first.name} scores {abs(100 * test.mean):.1f} points {way} than {other.name} on "
             f"{where} [{low:.1f}, {high:.1f}], {seeds}"
         )
     else:
         text = interval_text(test, percent=True, signed=True)
-        said = (
-            f"No difference is shown between {one.name} and {other.name} on {where}: {text}, "
+        verdict_text = (
+            f"No difference is shown between {first.name} and {other.name} on {where}: {text}, "
             f"{seeds}"
         )
-    return Pair(one.name, other.name, row.metric, test, tokens, said + end)
+    return Pair(first.name, other.name, row.metric, test, tokens, verdict_text + end)

@@ -20,7 +20,7 @@ _CELL = 30
 
 def crossplay_page(outcome: CrossPlay, sentences: Sequence[str]) -> str:
     """One HTML file: the heat map, and the sentences."""
-    runs = dict.fromkeys(one.run for one in outcome.teachers)
+    runs = dict.fromkeys(teacher.run for teacher in outcome.teachers)
     chart = charts.heatmap(solve_rates(outcome), cell=_CELL, counts="tasks")
     note = (
         "Percent of a teacher's valid tasks (row) that a student (column) solves, by the step at "
@@ -37,7 +37,7 @@ def crossplay_page(outcome: CrossPlay, sentences: Sequence[str]) -> str:
 def solve_rates(outcome: CrossPlay) -> pd.DataFrame:
     """A line per teacher (`row`) and student (`column`): `value`, its 95% interval over tasks
     (`low`, `high`), and the number of valid tasks (`count`); no value without tasks."""
-    several = len({one.run for one in (*outcome.teachers, *outcome.students)}) > 1
+    several = len({member.run for member in (*outcome.teachers, *outcome.students)}) > 1
     lines = []
     for teacher, rates in zip(outcome.teachers, outcome.rates, strict=True):
         for place, student in enumerate(outcome.students):

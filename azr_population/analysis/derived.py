@@ -119,7 +119,7 @@ def _descent(run: RunDirectory, steps: list[int]) -> list[tuple[int, str, float]
     parted (`ancestor_age`), founders with descendants (`founders`)."""
     roles = roles_of(run)
     births = _births(run, roles)
-    found: list[tuple[int, str, float]] = []
+    values_at: list[tuple[int, str, float]] = []
     for role in dict.fromkeys(roles.values()):
         names = [name for name in roles if roles[name] == role]
         if len(names) < 2:
@@ -131,8 +131,8 @@ def _descent(run: RunDirectory, steps: list[int]) -> list[tuple[int, str, float]
         for step in steps:
             born = {c: p for c, p in births.get(step, {}).items() if roles[c] == role}
 
-            def last_common(one: str, other: str) -> int | None:
-                origins = [born.get(name, {name}) for name in (one, other)]  # noqa: B023
+            def last_common(first: str, other: str) -> int | None:
+                origins = [born.get(name, {name}) for name in (first, other)]  # noqa: B023
                 if origins[0] & origins[1]:
                     return step  # noqa: B023
                 times = (parted.get(frozenset((a, b))) for a in origins[0] for b in origins[1])  # noqa: B023
@@ -150,8 +150,8 @@ def _descent(run: RunDirectory, steps: list[int]) -> list[tuple[int, str, float]
                 "ancestor_age": mean(float(step - time) for time in parted.values()),
                 "founders": len(set().union(*founders.values())) / len(names),
             }
-            found += [(step, f"{role}/{k}", v) for k, v in values.items() if v is not None]
-    return found
+            values_at += [(step, f"{role}/{k}", v) for k, v in values.items() if v is not None]
+    return values_at
 
 
 def _births(run: RunDirectory, roles: Mapping[str, str]) -> dict[int, dict[str, set[str]]]:
@@ -179,9 +179,9 @@ def _slopes(run: RunDirectory) -> list[tuple[str, float]]:
     except UserError:
         return []
     slopes = content.get("slopes") if isinstance(content, dict) else None
-    known = slopes if isinstance(slopes, dict) else {}
+    by_role = slopes if isinstance(slopes, dict) else {}
     return [
         (f"{role}/cross_play_slope", value)
         for role in ("student", "teacher")
-        if (value := number(known.get(role))) is not None
+        if (value := number(by_role.get(role))) is not None
     ]

@@ -82,13 +82,14 @@ def differences(arms: Sequence[ComparedArm], step: int) -> Differences:
 def _gone_wrong(arm: ComparedArm) -> list[str]:
     """What the records of an arm's runs warn of: of each kind in how many, and the first."""
     runs = [run for run in arm.independent if run.has_steps and not run.is_log]
-    found = [
-        {one.kind: one for one in reversed(warnings_of(RunDirectory(run.path)))} for run in runs
+    warnings = [
+        {warning.kind: warning for warning in reversed(warnings_of(RunDirectory(run.path)))}
+        for run in runs
     ]
     return [
         f"{arm.name}, {len(those)} of {len(runs)} runs: {min(those).text}."
-        for kind in dict.fromkeys(kind for of_run in found for kind in of_run)
-        if (those := [of_run[kind] for of_run in found if kind in of_run])
+        for kind in dict.fromkeys(kind for of_run in warnings for kind in of_run)
+        if (those := [of_run[kind] for of_run in warnings if kind in of_run])
     ]
 
 
@@ -104,17 +105,19 @@ def _rows(arms: Sequence[ComparedArm], what: str) -> list[Difference]:
     runs = [run for arm in arms for run in arm.runs]
     recorded = all(WEIGHTS in run.settings for run in runs)
     skipped = {*_OF_ONE_RUN, "base" if recorded else WEIGHTS}
-    found = []
+    differences = []
     for key in dict.fromkeys(key for run in runs for key in _of(run, what)):
         if key in skipped or (what == "settings" and touches_only(key, INCIDENTAL)):
             continue
         values = [dict.fromkeys(_value(run, what, key) for run in arm.runs) for arm in arms]
-        known = {frozenset(of_arm) - {UNKNOWN} for of_arm in values} - {frozenset()}
-        if len(known) > 1:
+        distinct = {frozenset(of_arm) - {UNKNOWN} for of_arm in values} - {frozenset()}
+        if len(distinct) > 1:
             group = "versions" if what == "versions" else group_of(key)
-            found.append(Difference(group, key, tuple(" / ".join(of_arm) for of_arm in values)))
+            differences.append(
+                Difference(group, key, tuple(" / ".join(of_arm) for of_arm in values))
+            )
     order = [*GROUPS, "method", "versions"]
-    return sorted(found, key=lambda row: (order.index(row.group), row.key))
+    return sorted(differences, key=lambda row: (order.index(row.group), row.key))
 
 
 def group_of(key: str) -> str:
@@ -130,8 +133,8 @@ def _value(run: ComparedRun, what: str, key: str) -> str:
     """A setting as text. One that is not recorded may have any value; an option or a package that
     is not there is not there."""
     if key not in _of(run, what):
-        whole = bool(run.versions) if what == "versions" else not _lacks(run, "method")
-        return "-" if whole and (what == "versions" or _OPTION.search(key)) else UNKNOWN
+        complete = bool(run.versions) if what == "versions" else not _lacks(run, "method")
+        return "-" if complete and (what == "versions" or _OPTION.search(key)) else UNKNOWN
     value = _of(run, what)[key]
     shown = "-" if value is None else str(value)
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
@@ -139,5 +142,5 @@ def _value(run: ComparedRun, what: str, key: str) -> str:
 
 def _lacks(run: ComparedRun, group: str) -> bool:
     """Whether a run has no setting of a group; a log has none of the method."""
-    known = [key for key in run.settings if group_of(key) == group and key != "seed"]
-    return not (set(known) - set(SETTINGS) if group == "method" else known)
+    keys = [key for key in run.settings if group_of(key) == group and key != "seed"]
+    return not (set(keys) - set(SETTINGS) if group == "method" else keys)

@@ -136,8 +136,8 @@ class ReportFigures:
             self._table["metric"].str.startswith("time/") & (self._table["metric"] != "time/step")
         ]
         totals = rows.groupby("metric")["value"].sum().sort_values(ascending=False)
-        kept = totals[totals >= 0.01 * totals.sum()].index[:6]
-        rows = pd.concat([rows[rows["metric"] == name] for name in kept]) if len(kept) else rows
+        phases = totals[totals >= 0.01 * totals.sum()].index[:6]
+        rows = pd.concat([rows[rows["metric"] == name] for name in phases]) if len(phases) else rows
         rows = rows.assign(series=rows["metric"].str.removeprefix("time/"), member=None)
         note = "by phase; those of less than 1% are left out"
         self._add("training", "Seconds per step", note, rows, unit="s", dashes=True)
@@ -191,16 +191,16 @@ def match_ups(matches: Iterable[Record], replaced: int) -> Markup:
     sums = both.groupby(["row", "column"])[["count", "tasks", "solved"]].sum()
     sums = sums.assign(value=sums["solved"] / sums["tasks"].where(sums["tasks"] > 0))
     order = pd.MultiIndex.from_product([[*sides["row"], "all"], [*sides["column"], "all"]])
-    whole = (
+    all_matches = (
         sums.reindex(order).dropna(subset=["count"]).rename_axis(["row", "column"]).reset_index()
     )
     for side in ("row", "column"):
-        whole[side] = whole[side].str.replace(r"^(\w)\w*_(\d+)$", _short, regex=True)
+        all_matches[side] = all_matches[side].str.replace(r"^(\w)\w*_(\d+)$", _short, regex=True)
     slots = " T2 is a slot: games of replaced members are included." if replaced else ""
     note = (
         "Share of a teacher's valid tasks (row) that a student (column) solved, and their matches."
     )
-    chart = charts.heatmap(whole[["row", "column", "value", "count"]], counts="matches")
+    chart = charts.heatmap(all_matches[["row", "column", "value", "count"]], counts="matches")
     return embed(chart, "Match-ups", note + slots)
 
 
@@ -219,7 +219,9 @@ def problem_space(run: RunDirectory, last: int) -> dict[str, Any]:
     first = tasks.drop_duplicates("cell").set_index("cell")
     rows = []
     for cell, values in enumerate(space.unscale(space.archive)):
-        bounds = {one.name: (one.low, one.high) for one in space.descriptors}
+        bounds = {
+            descriptor.name: (descriptor.low, descriptor.high) for descriptor in space.descriptors
+        }
         centroid = dict(zip(bounds, map(float, values), strict=True))
         scaled = {k: (centroid[k] - low) / (high - low) for k, (low, high) in bounds.items()}
         panel = max(range(len(space.panels)), key=lambda at: centroid[space.panels[at]])

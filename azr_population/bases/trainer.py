@@ -102,7 +102,7 @@ def model_loss(model: Any, batch: Batch) -> Tensor:
     allowed = batch.may_attend
     bias = torch.zeros(allowed.shape, dtype=torch.bfloat16)
     bias.masked_fill_(~allowed, torch.finfo(torch.bfloat16).min)
-    wanted = batch.weights[:, 1:] > 0
+    trained = batch.weights[:, 1:] > 0
     with torch.autocast("cpu", torch.bfloat16):
         hidden = model.base_model(
             input_ids=batch.ids,
@@ -111,9 +111,9 @@ def model_loss(model: Any, batch: Batch) -> Tensor:
             use_cache=False,
         )[0]
         # Logits of the tokens that count only: a vocabulary is larger than the rest of the model.
-        logits = model.get_output_embeddings()(hidden[:, :-1][wanted])
-    each = F.cross_entropy(logits.float(), batch.ids[:, 1:][wanted], reduction="none")
-    shares = batch.weights[:, 1:][wanted]
+        logits = model.get_output_embeddings()(hidden[:, :-1][trained])
+    each = F.cross_entropy(logits.float(), batch.ids[:, 1:][trained], reduction="none")
+    shares = batch.weights[:, 1:][trained]
     return (each * shares).sum() / shares.sum()
 
 
@@ -194,10 +194,10 @@ def _record(
     loss, tokens = sum(window) / len(window), progress.tokens
     progress.curve.append({"step": progress.steps, "tokens": tokens, "loss": round(loss, 4)})
     share = progress.share(schedule.minutes, schedule.tokens)
-    left = progress.seconds * (1.0 - share) / share / 60.0
+    minutes_left = progress.seconds * (1.0 - share) / share / 60.0
     log(
         f"step {progress.steps} tokens {tokens / 1e3:.0f}k loss {loss:.3f} "
-        f"{tokens / progress.seconds:.0f} tokens/s {share:.0%}, {left:.0f} minutes left"
+        f"{tokens / progress.seconds:.0f} tokens/s {share:.0%}, {minutes_left:.0f} minutes left"
     )
 
 

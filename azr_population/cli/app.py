@@ -112,9 +112,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def only_one(**options: Any) -> None:
     """Raises UserError if more than one of these options is given."""
-    given = [f"--{name}" for name, value in options.items() if value is not None]
-    if len(given) > 1:
-        raise UserError(f"{' and '.join(given)} exclude each other; give one")
+    options_typed = [f"--{name}" for name, value in options.items() if value is not None]
+    if len(options_typed) > 1:
+        raise UserError(f"{' and '.join(options_typed)} exclude each other; give one")
 
 
 def _in_one_line(error: click.ClickException) -> str:

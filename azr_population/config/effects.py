@@ -23,13 +23,13 @@ def touches_only(key: str, allowed: Collection[str]) -> bool:
 
 
 def differences(
-    stored: Config, wanted: Config, allowed: Collection[str] = RESUMABLE
+    stored: Config, requested: Config, allowed: Collection[str] = RESUMABLE
 ) -> list[tuple[str, Any, Any]]:
     """(key, its value in `stored`, its value in `wanted`), but for keys with the `allowed` effects.
 
     A run resolves `engine.threads=0` when it starts, so that 0 agrees with anything stored.
     """
-    before, after = flat(stored.model_dump()), flat(wanted.model_dump())
+    before, after = flat(stored.model_dump()), flat(requested.model_dump())
     after["engine.threads"] = after["engine.threads"] or before["engine.threads"]
     return [
         (key, before.get(key), after.get(key))

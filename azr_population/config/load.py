@@ -95,13 +95,17 @@ def to_yaml(config: Config) -> str:
 def _read(overrides: Sequence[str]) -> tuple[list[Override], list[Override]]:
     """Choices of groups, and fields. Raises UserError: a group has no such choice."""
     read = [_read_one(text) for text in overrides]
-    choices = [one for one in read if isinstance(one.value, str) and (GROUPS / one.key).is_dir()]
+    choices = [
+        override
+        for override in read
+        if isinstance(override.value, str) and (GROUPS / override.key).is_dir()
+    ]
     for choice in choices:
         names = sorted(path.stem for path in (GROUPS / choice.key).glob("*.yaml"))
         if choice.value not in names:
             text = f"{choice.key}={choice.value} is unknown; choose one of: {', '.join(names)}"
             raise UserError(text, key=choice.key)
-    return choices, [one for one in read if one not in choices]
+    return choices, [override for override in read if override not in choices]
 
 
 def _read_one(text: str) -> Override:
@@ -168,7 +172,7 @@ def _values_only(path: Path) -> dict[str, Any]:
 
 def _to_config(settings: Any, fields: Sequence[Override]) -> Config:
     try:
-        whole = OmegaConf.merge(settings, *(field.node for field in fields))
-        return Config.checked(OmegaConf.to_container(whole, resolve=True))
+        merged = OmegaConf.merge(settings, *(field.node for field in fields))
+        return Config.checked(OmegaConf.to_container(merged, resolve=True))
     except OmegaConfBaseException as error:
         raise UserError(" ".join(str(error).split())) from error

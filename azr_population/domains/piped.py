@@ -28,7 +28,9 @@ class ExceptionTasks:
         if not name:
             return {"valid": False, "reason": Reason.TAMPERED.value}
         solved = [same_name(answer, name) for answer in question.answers]
-        return _verdict(name, solved, [Reason.SOLVED if one else Reason.WRONG for one in solved])
+        return _verdict(
+            name, solved, [Reason.SOLVED if right else Reason.WRONG for right in solved]
+        )
 
 
 class PuzzleTasks:
@@ -47,7 +49,9 @@ class PuzzleTasks:
         if judgement.execution.outputs != ("True",):
             return {"valid": False, "reason": UNSOLVED}
         grades = judgement.grades
-        return _verdict("True", [one.solved for one in grades], [one.reason for one in grades])
+        return _verdict(
+            "True", [grade.solved for grade in grades], [grade.reason for grade in grades]
+        )
 
 
 def _verdict(output: str, solved: list[bool], reasons: list[Reason]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def token_log_probs(
     input_ids: Tensor,
     mask: Tensor,
     columns: Tensor,
-    wanted: Tensor,
+    scored: Tensor,
     positions: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The log-probability of `input_ids[row, column + 1]`, given what stands before it, wherever
@@ -47,7 +47,7 @@ def token_log_probs(
     Returns:
         Two float32 tensors [number wanted], row by row.
     """
-    targets = input_ids[:, columns + 1][wanted]
+    targets = input_ids[:, columns + 1][scored]
     head = _head(model)
     arguments = {
         "input_ids": input_ids,
@@ -57,13 +57,13 @@ def token_log_probs(
     }
     if positions is not None:
         arguments["position_ids"] = positions
-    if head is None or wanted.numel() * head.out_features <= NUMBERS:
-        every = torch.log_softmax(model(**arguments).logits[wanted].float(), dim=-1)
+    if head is None or scored.numel() * head.out_features <= NUMBERS:
+        every = torch.log_softmax(model(**arguments).logits[scored].float(), dim=-1)
         chosen = every.gather(-1, targets.unsqueeze(1)).squeeze(1)
         with torch.no_grad():
             return chosen, -(every.exp() * every).sum(dim=-1)
     # Inside the model's own forward: where the base is sharded, the head's weights are there then.
-    with _answering(head, wanted, targets):
+    with _answering(head, scored, targets):
         both = model(**arguments).logits
     return both[0], both[1].detach()
 
@@ -81,12 +81,12 @@ def _head(model: nn.Module) -> nn.Linear | None:
 
 
 @contextmanager
-def _answering(head: nn.Linear, wanted: Tensor, targets: Tensor) -> Iterator[None]:
+def _answering(head: nn.Linear, scored: Tensor, targets: Tensor) -> Iterator[None]:
     """Inside, the head returns [2, wanted]: log-probabilities of `targets`, and entropies."""
     pieces = max(1, NUMBERS // head.out_features)
 
     def forward(hidden: Tensor) -> Tensor:
-        both = _Scored.apply(hidden[wanted], head.weight, head.bias, targets, pieces)
+        both = _Scored.apply(hidden[scored], head.weight, head.bias, targets, pieces)
         return torch.stack(both)
 
     head.forward = forward  # type: ignore[method-assign, assignment]
@@ -142,7 +142,7 @@ def log_probs(
     slots: Sequence[int],
     max_tokens: int,
     dtype: torch.dtype | None = None,
-    passes: Callable[[int], int] = lambda own: own,
+    passes: Callable[[int], int] = lambda count: count,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """See `Learner`. At most `max_tokens` with padding go through the model at once, but at least
     one row. `dtype` is that of the adapters' products (`Bank.adapters_active`); `passes` says how
@@ -173,11 +173,11 @@ def log_probs(
         columns = torch.arange(first, width - 1)
         starts = torch.tensor([[len(prompts[i]) - 1] for i in rows])
         ends = starts + torch.tensor([[len(responses[i])] for i in rows])
-        wanted = (columns >= starts) & (columns < ends)
+        scored = (columns >= starts) & (columns < ends)
         with bank.adapters_active(torch.tensor([slots[i] for i in rows], device=device), dtype):
             both = token_log_probs(
                 model,
-                *(tensor.to(device) for tensor in (input_ids, mask, columns, wanted)),
+                *(tensor.to(device) for tensor in (input_ids, mask, columns, scored)),
             )
         lengths = [len(responses[i]) for i in rows]
         for into, flat in zip((chosen, entropies), both, strict=True):

@@ -42,13 +42,13 @@ class Batcher(Generic[Request, Answer]):
         while True:
             self._collect(waiting)
             # What was cancelled while it waited is dropped.
-            waiting = [one for one in waiting if not one[1].cancelled()]
+            waiting = [item for item in waiting if not item[1].cancelled()]
             if not waiting:
                 continue
             key = self._key(waiting[0][0])
-            batch = [one for one in waiting if self._key(one[0]) == key][: self._size]
-            waiting = [one for one in waiting if one not in batch]
-            running = [one for one in batch if one[1].set_running_or_notify_cancel()]
+            batch = [item for item in waiting if self._key(item[0]) == key][: self._size]
+            waiting = [item for item in waiting if item not in batch]
+            running = [item for item in batch if item[1].set_running_or_notify_cancel()]
             self._run([request for request, _ in running], [future for _, future in running])
 
     def _collect(self, waiting: list[Any]) -> None:

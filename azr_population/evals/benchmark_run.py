@@ -109,12 +109,12 @@ def run_benchmarks(
         parts.append(samples)
         _write_figures(folder / "figures.json", table.figures(samples), benchmarks, settings)
         _print_notes(samples, log_folder)
-    made = table.figures(pd.concat(parts))
-    print(table.table(made).reset_index().to_markdown(index=False))
+    figures = table.figures(pd.concat(parts))
+    print(table.table(figures).reset_index().to_markdown(index=False))
     if out:
-        table.write(made, out)
+        table.write(figures, out)
         print(f"wrote {out}")
-    return made
+    return figures
 
 
 @dataclass(frozen=True)
@@ -212,23 +212,25 @@ def _ask(
 def _benchmarks(settings: BenchmarkSettings) -> dict[str, str]:
     """The benchmarks that are asked, and the template of each by name; '' is its own. Raises
     UserError for an unknown one."""
-    made = dict.fromkeys((one.name for one in find_benchmarks(settings.benchmarks)), "")
+    prompts = dict.fromkeys(
+        (candidate.name for candidate in find_benchmarks(settings.benchmarks)), ""
+    )
     for name in filter(None, (part.strip() for part in settings.prompts.split(","))):
-        suitable = [benchmark for benchmark in made if name in templates_for(benchmark)]
+        suitable = [benchmark for benchmark in prompts if name in templates_for(benchmark)]
         if not suitable:
             names = ", ".join(TEMPLATES)
             raise UserError(
                 f"prompts={name} is for none of these benchmarks; there are {names}", key="prompts"
             )
-        made |= dict.fromkeys(suitable, name)
-    return made
+        prompts |= dict.fromkeys(suitable, name)
+    return prompts
 
 
 def _write_figures(
-    path: Path, made: pd.DataFrame, benchmarks: dict[str, str], settings: BenchmarkSettings
+    path: Path, figures: pd.DataFrame, benchmarks: dict[str, str], settings: BenchmarkSettings
 ) -> None:
     """What `compare` and `push` read; summaries first, as `compare` takes the members' mean."""
-    ordered = made.sort_values("role", key=lambda role: role != "summary", kind="stable")
+    ordered = figures.sort_values("role", key=lambda role: role != "summary", kind="stable")
     lines = []
     for (model, role, k), group in ordered.groupby(["model", "role", "k"], sort=False):
         cells = group.set_index("column")[["value", "low", "high", "problems"]].to_dict("index")
@@ -271,16 +273,22 @@ def list_benchmarks(settings: BenchmarkSettings) -> None:
     """Prints the benchmarks, what is there of their data, and where to get the rest."""
     extra = ",extra" if settings.benchmarks == "all" else ""
     rows = []
-    for one in find_benchmarks(settings.benchmarks + extra):
-        read = read_benchmark(one.name, settings.data) if locate(one, settings.data) else None
+    for benchmark in find_benchmarks(settings.benchmarks + extra):
+        read = (
+            read_benchmark(benchmark.name, settings.data)
+            if locate(benchmark, settings.data)
+            else None
+        )
         rows.append(
             {
-                "benchmark": one.name,
-                "area": one.area,
-                "data": read.identity if read else f"missing: {one.files[0]}, from {one.source}",
+                "benchmark": benchmark.name,
+                "area": benchmark.area,
+                "data": read.identity
+                if read
+                else f"missing: {benchmark.files[0]}, from {benchmark.source}",
                 "problems": len(read.problems) if read else 0,
-                "prompt": one.prompt,
-                "licence": one.licence,
+                "prompt": benchmark.prompt,
+                "licence": benchmark.licence,
             }
         )
     print(pd.DataFrame(rows).to_markdown(index=False))

@@ -162,8 +162,8 @@ def locate(benchmark: Benchmark, folder: str = "") -> list[Path]:
     folders += [str(Path(azr) / place) for place in _IN_AZR] if azr else []
     for place in folders:
         for pattern in benchmark.files:
-            if found := sorted(Path(place).glob(pattern), key=_natural):
-                return found
+            if files := sorted(Path(place).glob(pattern), key=_natural):
+                return files
     return []
 
 

@@ -103,7 +103,7 @@ class SharedRollout:
                 self._loaded.rollout.close()
                 self._loaded = None
             spec = self._spec(targets)
-            together = [one for one, shape in self.specs.items() if shape in (spec, None)]
+            together = [name for name, shape in self.specs.items() if shape in (spec, None)]
             self._loaded = load_rollout(together, self.dtype, self.device, self.settings)
         return self._loaded
 
@@ -191,12 +191,12 @@ def _render(tokenizer: Any, request: Request) -> tuple[str, bool]:
     if tokenizer.chat_template and not request.notes.get("raw"):
         if isinstance(messages[-1], ChatMessageAssistant):
             begun, messages = messages[-1].text, messages[:-1]
-        turns = [{"role": one.role, "content": one.text} for one in messages]
+        turns = [{"role": message.role, "content": message.text} for message in messages]
         text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
         return text + begun, False
     begin = tokenizer.bos_token or ""
     starts = bool(begin) and tokenizer("")["input_ids"][:1] == [tokenizer.bos_token_id]
-    text = next(one.text for one in reversed(messages) if one.role == "user")
+    text = next(message.text for message in reversed(messages) if message.role == "user")
     return (begin if starts else "") + (request.notes.get("plain") or text), True
 
 

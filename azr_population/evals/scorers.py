@@ -110,9 +110,9 @@ def _verdict(answer: str, reason: str) -> EvalVerdict:
 @cache
 def graders() -> Graders:
     """Those of this process."""
-    made = Graders()
-    atexit.register(made.close)
-    return made
+    shared = Graders()
+    atexit.register(shared.close)
+    return shared
 
 
 @cache
@@ -170,7 +170,7 @@ def check_grader(benchmark: str, data: str = "", prompt: str = "") -> None:
     right ones must pass, spoilt ones fail. Raises UserError where it does not, or cannot judge."""
     problems = read_benchmark(benchmark, data).problems[:_FEW]
     parser = find_template(prompt, benchmark).parse
-    self_tests = [one for problem in problems for one in _known_answers(problem)]
+    self_tests = [case for problem in problems for case in _known_answers(problem)]
     if not all(graders().parse(parser, [(problem, text) for problem, _, _, text in self_tests])):
         raise _broken(benchmark, "reads no answer in a completion that has one")
     # As they are: evalplus's parser leaves out generators, as one canonical solution has.

@@ -68,15 +68,17 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 def columns(benchmarks: Sequence[str]) -> dict[str, dict[str, float]]:
     """What is averaged in each column of the table: benchmarks with weights that sum to 1."""
-    made = {BENCHMARKS[name].title: {name: 1.0} for name in benchmarks}
+    shares = {BENCHMARKS[name].title: {name: 1.0} for name in benchmarks}
     areas = {
         title: [name for name in benchmarks if BENCHMARKS[name].area == area]
         for area, title in AREAS.items()
     }
-    made |= {t: {n: 1 / len(names) for n in names} for t, names in areas.items() if len(names) > 1}
+    shares |= {
+        t: {n: 1 / len(names) for n in names} for t, names in areas.items() if len(names) > 1
+    }
     if all(areas.values()):
-        made["all"] = {n: 1 / len(names) / len(areas) for names in areas.values() for n in names}
-    return made
+        shares["all"] = {n: 1 / len(names) / len(areas) for names in areas.values() for n in names}
+    return shares
 
 
 def figures(samples: pd.DataFrame) -> pd.DataFrame:
@@ -117,15 +119,15 @@ def _scores(samples: pd.DataFrame, k: int) -> dict[str, dict[str, np.ndarray]]:
     """Model -> benchmark -> pass@k of each problem, in [0, 1]; problems in one order for all."""
     grouped = samples.groupby(["model", "benchmark", "problem"], sort=False)["correct"]
     scores = grouped.agg(lambda verdicts: pass_at_k(len(verdicts), int(verdicts.sum()), k))
-    made: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
+    by_model: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
     for benchmark, group in scores.groupby("benchmark", sort=False):
         wide = group.reset_index().pivot(index="problem", columns="model", values="correct")
         wide = wide.reindex(columns=samples["model"].unique())
         if wide.isna().any(axis=None):
             raise UserError(f"{benchmark}: the models were not asked the same problems")
         for model, values in wide.items():
-            made[str(model)][str(benchmark)] = values.to_numpy(float)
-    return made
+            by_model[str(model)][str(benchmark)] = values.to_numpy(float)
+    return by_model
 
 
 def _draw(scores: dict[str, np.ndarray], weights: dict[str, float]) -> np.ndarray:

@@ -66,8 +66,8 @@ class CrossPlay:
         A teacher without a valid task has NaN."""
         from scipy.optimize import minimize
 
-        known = self.tasks > 0
-        observed, weight = self.matrix[known], self.tasks[known][:, None]
+        played = self.tasks > 0
+        observed, weight = self.matrix[played], self.tasks[played][:, None]
         count = len(observed)
 
         def loss(x: Matrix) -> tuple[float, Matrix]:
@@ -80,7 +80,7 @@ class CrossPlay:
         fit = minimize(loss, np.zeros(count + len(self.students)), jac=True, method="L-BFGS-B").x
         shift = fit[count:].mean()
         difficulty = np.full(len(self.teachers), np.nan)
-        difficulty[known] = fit[:count] - shift
+        difficulty[played] = fit[:count] - shift
         return difficulty, fit[count:] - shift
 
     def residuals(self) -> float:
@@ -89,8 +89,8 @@ class CrossPlay:
         difficulty, ability = self.rasch
         fitted = 1.0 / (1.0 + np.exp(difficulty[:, None] - ability[None, :]))
         errors = self._errors()
-        known = np.isfinite(errors) & (errors > 0)
-        scaled = (self.matrix - fitted)[known] / errors[known]
+        usable = np.isfinite(errors) & (errors > 0)
+        scaled = (self.matrix - fitted)[usable] / errors[usable]
         return float(np.sqrt((scaled**2).mean())) if scaled.size else math.nan
 
     def cycles(self) -> float:
@@ -135,18 +135,18 @@ class CrossPlay:
         them; with 95% bootstrap intervals over each teacher's tasks. Lines through two steps are
         among them, so look at the interval."""
         chance = np.random.default_rng(0)
-        drawn = [self._slopes(self._redrawn(chance)) for _ in range(_DRAWS)]
-        found = []
+        resampled = [self._slopes(self._redrawn(chance)) for _ in range(_DRAWS)]
+        moves = []
         for run, slopes in self.slopes().items():
             for role, slope in slopes.items():
                 who = self.students if role == "student" else self.teachers
-                steps = [one.step for one in who if one.run == run]
+                steps = [member.step for member in who if member.run == run]
                 span = (steps[-1] - steps[0]) / 100
-                again = [one[run][role] for one in drawn if role in one[run]]
+                again = [member[run][role] for member in resampled if role in member[run]]
                 low, high = span * np.percentile(again, (2.5, 97.5))
                 estimate = Estimate(span * slope, float(low), float(high), (len(set(steps)),))
-                found.append(Moved(run, role, steps[0], steps[-1], estimate))
-        return found
+                moves.append(Moved(run, role, steps[0], steps[-1], estimate))
+        return moves
 
     def _redrawn(self, chance: np.random.Generator) -> Matrix:
         """The matrix of as many tasks of each teacher, drawn with replacement."""
@@ -159,10 +159,10 @@ class CrossPlay:
         )
 
     def _slopes(self, matrix: Matrix) -> dict[str, dict[str, float]]:
-        found = {}
-        for run in dict.fromkeys(one.run for one in self.teachers):
-            t = [i for i, one in enumerate(self.teachers) if one.run == run]
-            s = [i for i, one in enumerate(self.students) if one.run == run]
+        slopes = {}
+        for run in dict.fromkeys(member.run for member in self.teachers):
+            t = [i for i, member in enumerate(self.teachers) if member.run == run]
+            s = [i for i, member in enumerate(self.students) if member.run == run]
             early_t = [i for i in t if self.teachers[i].step == self.teachers[t[0]].step]
             early_s = [i for i in s if self.students[i].step == self.students[s[0]].step]
             both = {
@@ -175,8 +175,8 @@ class CrossPlay:
                     1 - _known_mean(matrix[np.ix_(t, early_s)], 1),
                 ),
             }
-            found[run] = {role: slope for role, slope in both.items() if math.isfinite(slope)}
-        return found
+            slopes[run] = {role: slope for role, slope in both.items() if math.isfinite(slope)}
+        return slopes
 
     def _errors(self) -> Matrix:
         """Standard error of each cell over the teacher's tasks, float64 [T, S]."""
@@ -192,13 +192,13 @@ class CrossPlay:
 
 def _known_mean(values: Matrix, axis: int) -> Matrix:
     """The mean of what is known, NaN (without a warning) where nothing is."""
-    known = np.isfinite(values)
-    count = known.sum(axis=axis)
-    total = np.where(known, values, 0.0).sum(axis=axis)
+    finite = np.isfinite(values)
+    count = finite.sum(axis=axis)
+    total = np.where(finite, values, 0.0).sum(axis=axis)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _slope(steps: Sequence[int], values: Matrix) -> float:
-    known = np.isfinite(values)
-    at = np.array(steps)[known]
-    return float(100 * np.polyfit(at, values[known], 1)[0]) if len(set(at)) > 1 else math.nan
+    finite = np.isfinite(values)
+    at = np.array(steps)[finite]
+    return float(100 * np.polyfit(at, values[finite], 1)[0]) if len(set(at)) > 1 else math.nan

@@ -49,12 +49,12 @@ def to_json(outcome: CrossPlay) -> dict[str, Any]:
     slopes = outcome.slopes()
     return {
         "teachers": [
-            {"member": one.label, "tasks": int(n), "difficulty": or_none(value)}
-            for one, n, value in zip(outcome.teachers, outcome.tasks, difficulty, strict=True)
+            {"member": member.label, "tasks": int(n), "difficulty": or_none(value)}
+            for member, n, value in zip(outcome.teachers, outcome.tasks, difficulty, strict=True)
         ],
         "students": [
-            {"member": one.label, "ability": or_none(value)}
-            for one, value in zip(outcome.students, ability, strict=True)
+            {"member": member.label, "ability": or_none(value)}
+            for member, value in zip(outcome.students, ability, strict=True)
         ],
         "proposed": outcome.proposed,
         "solve_rates": [[or_none(value) for value in row] for row in outcome.matrix],

@@ -72,8 +72,8 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
     stored = steps(run.snapshots)
     if every is None:
         apart = max(1.0, (len(stored) - 1) / (MOST - 1))
-        kept = {round(apart * place) for place in range(MOST)}
-        places = {step: path for place, (step, path) in enumerate(stored) if place in kept}
+        places_used = {round(apart * place) for place in range(MOST)}
+        places = {step: path for place, (step, path) in enumerate(stored) if place in places_used}
     else:
         places = {step: path for step, path in stored if every and step % every == 0}
     if every and not places:
@@ -84,20 +84,20 @@ def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMembe
         )
         raise UserError(f"{run.path} has no snapshot at a multiple of {every}, {have}")
     places.setdefault(end, run.members)
-    found = [
+    members = [
         _stored(run, step, folder)
         for step, place in sorted(places.items())
         for folder in sorted(place.glob("*_*"))
         if folder.is_dir() and not folder.name.startswith(".")
     ]
-    if not found:
+    if not members:
         raise UserError(f"{run.path} has no members in {run.members}; resume it to save them")
-    return found
+    return members
 
 
 def _stored(run: RunDirectory, step: int, folder: Path) -> StoredMember:
     name = check_name(folder.name)
-    line = next((one for one in lines_of(run) if one["step"] == step), {})
+    line = next((line_at for line_at in lines_of(run) if line_at["step"] == step), {})
     figures = metrics_of_members(line).get(name, {})
     mu, sigma = number(figures.get("mu")), number(figures.get("sigma"))
     rating = Rating(mu, sigma) if mu is not None and sigma is not None else None

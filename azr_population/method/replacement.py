@@ -66,8 +66,8 @@ SELECTION: Registry[Callable[..., list[int]]] = Registry("evolution.selection")
 
 def ranked(fitness: Fitness) -> list[int]:
     """Indices from fittest to least fit; NaN counts as least, ties go to the lower index."""
-    known = np.where(np.isnan(fitness), -np.inf, fitness)
-    return [int(i) for i in np.argsort(-known, kind="stable")]
+    values = np.where(np.isnan(fitness), -np.inf, fitness)
+    return [int(i) for i in np.argsort(-values, kind="stable")]
 
 
 @SELECTION.register("truncation", "PBT exploit by truncation, Jaderberg et al. 2017, section 4.1.1")
@@ -95,12 +95,12 @@ def tournament(
             key="evolution.selection_options.size",
         )
     place = {index: rank for rank, index in enumerate(ranked(fitness))}
-    left = list(range(len(fitness)))
+    candidates = list(range(len(fitness)))
     chosen: list[int] = []
     for _ in range(count):
-        entrants = generator.permutation(len(left))[:size]
-        winner = min((left[i] for i in entrants), key=place.__getitem__)
-        left.remove(winner)
+        entrants = generator.permutation(len(candidates))[:size]
+        winner = min((candidates[i] for i in entrants), key=place.__getitem__)
+        candidates.remove(winner)
         chosen.append(winner)
     return chosen
 
@@ -119,11 +119,11 @@ def fitness_proportional(
             f"evolution.selection_options.base={base} must be above 0",
             key="evolution.selection_options.base",
         )
-    known = np.isfinite(fitness)
-    if not known.any():
+    finite = np.isfinite(fitness)
+    if not finite.any():
         return random(fitness, count, generator)
     # What nobody measured competes as the worst.
-    values = np.where(known, fitness, fitness[known].min())
+    values = np.where(finite, fitness, fitness[finite].min())
     spread = values.max() - values.min()
     wheel = values - values.min() + base * spread if spread > 0 else np.ones(len(values))
     return [int(i) for i in generator.choice(len(values), count, False, wheel / wheel.sum())]
@@ -224,11 +224,11 @@ class PopulationBasedTraining:
         survivors = [i for i in range(len(members)) if i not in victims]
         plans = []
         for victim in victims:
-            drawn = self._select(fitness[survivors], min(2, len(survivors)), generator)
+            chosen = self._select(fitness[survivors], min(2, len(survivors)), generator)
             if self.settings.selection not in BLIND:
                 # The order in which they were drawn is chance; X4 must know the better one.
-                drawn = [i for i in ranked(fitness[survivors]) if i in drawn]
-            parents = [survivors[i] for i in drawn]
+                chosen = [i for i in ranked(fitness[survivors]) if i in chosen]
+            parents = [survivors[i] for i in chosen]
             plans.append(
                 Replacement(
                     victim=members[victim],
@@ -253,14 +253,14 @@ class PopulationBasedTraining:
         )
 
     def _victims(self, fitness: Fitness, members: Sequence[Member], step: int) -> list[int]:
-        kept = set(ranked(fitness)[: self.settings.elites])
+        protected = set(ranked(fitness)[: self.settings.elites])
         for index, member in enumerate(members):
             # Founders are not protected: they have been rated since the first step.
             if member.generation and step - member.born < self.settings.grace_period:
-                kept.add(index)
+                protected.add(index)
         born = [member.born for member in members]
         order = REPLACEMENT.find(self.settings.replacement).function(fitness, born)
-        return [index for index in order if index not in kept][: self.replaced(len(fitness))]
+        return [index for index in order if index not in protected][: self.replaced(len(fitness))]
 
     def _select(self, fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
         function = SELECTION.find(self.settings.selection).function

@@ -177,10 +177,10 @@ def _question(record: dict[str, Any], types: Mapping[str, OtherType]) -> Questio
         if not program and len(outputs) != len(inputs):
             raise ValueError(f"{len(inputs)} inputs but {len(outputs)} outputs")
     else:
-        given, program = record.get("input"), record.get("program")
-        if not isinstance(given, str):
+        text, program = record.get("input"), record.get("program")
+        if not isinstance(text, str):
             raise ValueError("input: a string is needed")
-        inputs = (given,)
+        inputs = (text,)
     if not inputs:
         raise ValueError("inputs: at least one is needed")
     if not isinstance(program, str):

@@ -177,13 +177,13 @@ class Referee(AbstractContextManager["Referee"]):
 
     def _answers(self, plans: Iterator[Plan[_Answer] | None]) -> Iterator[_Answer]:
         schedule = WorkSchedule(self.settings, len(self._seats), self._two_workers)
-        given = 0
+        sent = 0
         window = _WINDOW_PER_WORKER * len(self._seats)
         ahead = _QUEUED_PER_WORKER * len(self._seats) * (self.settings.share + 1)
         exhausted = False
         try:
             while True:
-                while not exhausted and len(schedule) < ahead and schedule.started - given < window:
+                while not exhausted and len(schedule) < ahead and schedule.started - sent < window:
                     try:
                         plan = next(plans)
                     except StopIteration:
@@ -192,10 +192,10 @@ class Referee(AbstractContextManager["Referee"]):
                     if plan is None:
                         break
                     schedule.start(plan)
-                while given in schedule.answers:
-                    yield schedule.answers.pop(given)
-                    given += 1
-                if exhausted and given == schedule.started:
+                while sent in schedule.answers:
+                    yield schedule.answers.pop(sent)
+                    sent += 1
+                if exhausted and sent == schedule.started:
                     return
                 self._feed(schedule)
                 self._collect(schedule)

@@ -91,17 +91,17 @@ def load_latest(folder: Path, mapped: bool = False) -> Checkpoint:
 def load_checkpoint(folder: Path, step: int) -> Checkpoint:
     """Reads the checkpoint of one step in `folder`. Raises UserError: there is none, or it is
     damaged."""
-    there = dict(steps(folder))
-    if step not in there:
-        steps_there = ", ".join(map(str, there)) or "no step"
+    available = dict(steps(folder))
+    if step not in available:
+        steps_there = ", ".join(map(str, available)) or "no step"
         raise UserError(
             f"{folder} has no checkpoint of step {step}, but of {steps_there}; "
             "a run keeps those of every N steps by run.permanent_checkpoint_every=N"
         )
     try:
-        return _read(step, there[step], [])
+        return _read(step, available[step], [])
     except _DAMAGE as error:
-        raise UserError(f"{there[step]} is damaged: {error}") from error
+        raise UserError(f"{available[step]} is damaged: {error}") from error
 
 
 def read_tensors(folder: Path, step: int, mapped: bool = False) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def find_warnings(lines: Iterable[Record], evals: Iterable[Record] = ()) -> list
         lines: of `metrics.jsonl`, ascending.
         evals: lines of `evals.jsonl`, ascending.
     """
-    found: dict[tuple[str, str], RunWarning] = {}
+    first_by_kind: dict[tuple[str, str], RunWarning] = {}
     recent: dict[str, list[float]] = {}
     for line in lines:
         for key in line:
@@ -59,10 +59,10 @@ def find_warnings(lines: Iterable[Record], evals: Iterable[Record] = ()) -> list
             if text:
                 kind = "copies" if metric == "unique_frac" else "runaway"
                 text = f"{text} (mean of {STEPS} steps, step {step})"
-                found.setdefault((member, kind), RunWarning(step, member, kind, text))
+                first_by_kind.setdefault((member, kind), RunWarning(step, member, kind, text))
     for warning in _forgetting(evals):
-        found.setdefault((warning.member, warning.kind), warning)
-    return sorted(found.values())
+        first_by_kind.setdefault((warning.member, warning.kind), warning)
+    return sorted(first_by_kind.values())
 
 
 def _runaway(member: str, rate: float) -> str | None:
@@ -103,7 +103,7 @@ def _forgetting(evals: Iterable[Record]) -> Iterable[RunWarning]:
         if len(before) != len(scores) or sum(scores) >= sum(before):
             best[member] = scores
             continue
-        gaps = [one - other for one, other in zip(before, scores, strict=True)]
+        gaps = [old - other for old, other in zip(before, scores, strict=True)]
         drop = sum(gaps) / len(gaps)
         variance = sum((gap - drop) ** 2 for gap in gaps) / max(1, len(gaps) - 1)
         if drop > 2 * math.sqrt(variance / len(gaps)) and len(gaps) > 1:

@@ -158,12 +158,12 @@ def _facts(run: RunDirectory, name: str) -> dict[str, object]:
     return {key: shareable(printable(fact)).replace("\n", " ") for key, fact in facts.items()}
 
 
-def _base(path: str, given: str | None) -> str | None:
+def _base(path: str, name: str | None) -> str | None:
     """The base's name on the Hub; None for the embedded one, which is in this package only."""
-    if given is not None and not ON_THE_HUB.fullmatch(given):
-        raise UserError(f"--base {given} is not a name on the Hub; give OWNER/NAME")
-    if given or path.endswith(NANO):
-        return given
+    if name is not None and not ON_THE_HUB.fullmatch(name):
+        raise UserError(f"--base {name} is not a name on the Hub; give OWNER/NAME")
+    if name or path.endswith(NANO):
+        return name
     if ON_THE_HUB.fullmatch(path) and not Path(path).exists():
         return path
     raise UserError("the members' base is a folder of this machine; name it by --base OWNER/NAME")

@@ -106,7 +106,9 @@ def operator(
             mismatch = f"ranges are for {set(limits)}, options are {set(defaults)}"
             raise ValueError(f"{function.__name__}: {mismatch}")
         called = name or function.__name__
-        made = Operator(called, code, parents, reference, defaults, limits, function, step_size)
-        return OPERATORS.register(name, reference)(made) if name else made
+        new_operator = Operator(
+            called, code, parents, reference, defaults, limits, function, step_size
+        )
+        return OPERATORS.register(name, reference)(new_operator) if name else new_operator
 
     return register

@@ -123,7 +123,11 @@ def test_programs_of_the_warm_up_and_of_seed_files_are_copies(base_folder, monke
     monkeypatch.setattr(Writer, "solve", lambda self, tasks, n, greedy: [[None]] * len(tasks))
     write_digests(base_folder, {digest("def f(n):\n  return n+1")})
     figures = accept(
-        base_folder, n=3, attempts=1, known=["def f(n):\n    return -n"], types=[TaskType.CODE_O]
+        base_folder,
+        n=3,
+        attempts=1,
+        seen_programs=["def f(n):\n    return -n"],
+        types=[TaskType.CODE_O],
     )
     row = figures[TaskType.CODE_O]
     assert (row.valid_tasks, row.shares["copied"].mean) == (3, pytest.approx(2 / 3))

@@ -158,9 +158,9 @@ def of_data(task: Mapping[str, Any]) -> tuple[float, ...]:
     """The other seven descriptors, of the task's inputs and outputs."""
     inputs = [argument_kinds(text) for text in texts_in(task.get("inputs"))]
     outputs = [literal_kind(text) for text in texts_in(task.get("outputs"))]
-    taken = [kind for kinds in inputs for kind in kinds]
+    kinds_in = [kind for kinds in inputs for kind in kinds]
     count = sum(map(len, inputs)) / len(inputs) if inputs else 0.0
-    return (count, *_shares(taken), *_shares(outputs))
+    return (count, *_shares(kinds_in), *_shares(outputs))
 
 
 @lru_cache(maxsize=100_000)
@@ -225,11 +225,11 @@ def samples(seed: int, n: int) -> np.ndarray:
     arguments = generator.integers(1, 4, n)
     kinds = generator.integers(0, len(KINDS), (n, 3))
     present = np.arange(3) < arguments[:, None]
-    taken = np.stack(
+    input_kinds = np.stack(
         [np.sum((kinds == kind) & present, axis=1) / arguments for kind in range(len(KINDS))], 1
     )
-    given = np.eye(len(KINDS))[generator.integers(0, len(KINDS), n)]
-    return np.column_stack([size, depth, branching, mix, arguments, taken, given])
+    output_kinds = np.eye(len(KINDS))[generator.integers(0, len(KINDS), n)]
+    return np.column_stack([size, depth, branching, mix, arguments, input_kinds, output_kinds])
 
 
 def mixes(generator: np.random.Generator, n: int) -> np.ndarray:

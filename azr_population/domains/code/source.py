@@ -90,18 +90,18 @@ def fingerprint(text: str, constants: bool = True) -> tuple[Hashable, ...] | Non
     if tree is None:
         return None
     parts: list[Hashable] = []
-    rest: list[object] = [tree]
-    while rest:
-        node = rest.pop()
+    stack: list[object] = [tree]
+    while stack:
+        node = stack.pop()
         if isinstance(node, ast.Constant):
             # 1, 1.0 and True are equal and hash alike; 0.0 and -0.0 differ in their signs only.
             parts.append(("Constant", type(node.value), node.value) if constants else "Constant")
         elif isinstance(node, ast.AST):
             parts.append(type(node).__name__)
-            rest.extend(getattr(node, field, None) for field in reversed(node._fields))
+            stack.extend(getattr(node, field, None) for field in reversed(node._fields))
         elif isinstance(node, list):
             parts.append(len(node))
-            rest.extend(reversed(node))
+            stack.extend(reversed(node))
         else:  # a name, None, or the conversion in an f-string
             parts.append(("value", node))
     return tuple(parts)

@@ -98,9 +98,9 @@ def reads_a_parameter(program: str) -> bool:
     if not functions:
         return False
     entry = functions[-1]
-    given = entry.args
-    names = {a.arg for a in given.posonlyargs + given.args + given.kwonlyargs}
-    names.update(a.arg for a in (given.vararg, given.kwarg) if a is not None)
+    arguments = entry.args
+    names = {a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs}
+    names.update(a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None)
     return any(
         isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
         for statement in entry.body

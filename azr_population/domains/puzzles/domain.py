@@ -107,8 +107,8 @@ class Puzzles(ProgramDomain):
     ) -> list[ParsedProposal]:
         return with_witnesses(seeds, referee)
 
-    def call(self, given: str, output: str) -> str:
-        return f"sat({given}) -> {output}"
+    def call(self, input: str, output: str) -> str:
+        return f"sat({input}) -> {output}"
 
 
 def top_level_names(tree: ast.Module) -> set[str]:

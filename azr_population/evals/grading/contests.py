@@ -56,7 +56,7 @@ def judge_contests(
 
 
 def _call(problem: ContestProblem, solution: str, tests: Tests) -> str:
-    typed = [given for given, _ in tests]
+    typed = [input for input, _ in tests]
     return f"run_tests({solution!r}, {problem.function!r}, {typed!r}, time_part)"
 
 
@@ -88,10 +88,10 @@ def _is_right(problem: ContestProblem, output: SolutionOutput, expected: str) ->
     return len(printed) == len(wanted) and all(map(_same_line, printed, wanted))
 
 
-def _same_line(printed: str, wanted: str) -> bool:
-    if printed == wanted:
+def _same_line(printed: str, expected: str) -> bool:
+    if printed == expected:
         return True
     try:
-        return list(map(Decimal, printed.split())) == list(map(Decimal, wanted.split()))
+        return list(map(Decimal, printed.split())) == list(map(Decimal, expected.split()))
     except InvalidOperation:
         return False

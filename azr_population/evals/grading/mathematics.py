@@ -104,5 +104,5 @@ def equal_answers(gold: str, answer: str) -> bool:
 
     # It warns that it has no time limit; `Workers` has one.
     logging.getLogger("math_verify").setLevel(logging.ERROR)
-    one, other = (parse("\\boxed{" + text + "}", parsing_timeout=None) for text in (gold, answer))
-    return bool(verify(one, other, timeout_seconds=None))
+    first, other = (parse("\\boxed{" + text + "}", parsing_timeout=None) for text in (gold, answer))
+    return bool(verify(first, other, timeout_seconds=None))

@@ -191,7 +191,7 @@ def _special() -> ModuleType:
     )
 
 
-def evalplus_module(name: str, *wanted: str) -> ModuleType:
+def evalplus_module(name: str, *names: str) -> ModuleType:
     """A module of evalplus's that has these names; raises UserError where there is none."""
     from importlib import import_module
 
@@ -202,7 +202,7 @@ def evalplus_module(name: str, *wanted: str) -> ModuleType:
         raise UserError(
             f"{needed}, and it cannot be imported ({error}): pip install 'evalplus>=0.3.1'"
         ) from error
-    lacking = [one for one in wanted if not hasattr(module, one)]
+    lacking = [attribute for attribute in names if not hasattr(module, attribute)]
     if lacking:
         raise UserError(
             f"{needed}, and the installed version has no {lacking[0]}: "

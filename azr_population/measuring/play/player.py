@@ -60,15 +60,17 @@ class Player:
             if prompt == self.format.propose_prompt(type):
                 return self.propose(type)
         limit = max(self.format.max_new_tokens(type, "propose") for type in self.domain.types)
-        return [self._record(prompt, one) for one in self._generate(prompt, limit)]
+        return [self._record(prompt, completion) for completion in self._generate(prompt, limit)]
 
     def propose(self, type: str) -> list[Record]:
         """Proposals of this type, judged as in a run."""
         limit = self.format.max_new_tokens(type, "propose")
         prompt = self.format.propose_prompt(type)
         return [
-            self._record(prompt, one, type=type, phase="propose", **self._judged(type, one))
-            for one in self._generate(prompt, limit)
+            self._record(
+                prompt, completion, type=type, phase="propose", **self._judged(type, completion)
+            )
+            for completion in self._generate(prompt, limit)
         ]
 
     def solve(self, type: str, program: str, inputs: Sequence[str]) -> list[Record]:
@@ -83,8 +85,10 @@ class Player:
         limit = self.format.max_new_tokens(type, "solve")
         prompt = self.format.solve_prompt(task)
         return [
-            self._record(prompt, one, type=type, phase="solve", **self._graded(task, one))
-            for one in self._generate(prompt, limit)
+            self._record(
+                prompt, completion, type=type, phase="solve", **self._graded(task, completion)
+            )
+            for completion in self._generate(prompt, limit)
         ]
 
     def _judged(self, type: str, completion: Completion) -> Record:
@@ -99,8 +103,8 @@ class Player:
 
     def _graded(self, task: Task, completion: Completion) -> Record:
         answer = read_answer(self.format, task.type, completion)
-        known = self.domain.answer(task)
-        right = {"right": known} if known else {}
+        right_answer = self.domain.answer(task)
+        right = {"right": right_answer} if right_answer else {}
         if answer is None:
             return {"verdict": "failed", "reason": "unparsable", **right}
         (((solved, reason),),) = self.domain.grade([(task, [answer])], self.referee)
@@ -119,14 +123,16 @@ class Player:
         how = self.how
         sampling = Sampling(min(how.max_tokens or limit, room), how.temperature, n=how.samples)
         self.asked += 1
-        (drawn,) = self.engine.generate([prompt], [0], sampling, how.seed * 1_000_003 + self.asked)
-        return drawn
+        (completions,) = self.engine.generate(
+            [prompt], [0], sampling, how.seed * 1_000_003 + self.asked
+        )
+        return completions
 
-    def _record(self, prompt: str, completion: Completion, **told: Any) -> Record:
+    def _record(self, prompt: str, completion: Completion, **fields: Any) -> Record:
         logs = completion.logprobs
         return {
             "member": self.name,
-            **told,
+            **fields,
             "log_prob": sum(logs) / len(logs) if logs else None,
             "tokens": len(completion.token_ids),
             "finished": completion.finished,
@@ -165,13 +171,13 @@ def open_player(
         yield Player(target.name, engine, loaded.context, domain, used, referee, config, how)
 
 
-def _named(found: Sequence[EvalTarget], member: str | None, path: Path) -> EvalTarget:
+def _named(targets: Sequence[EvalTarget], member: str | None, path: Path) -> EvalTarget:
     """The target of that name; without a name the only one beside the base."""
-    by_name = {one.name: one for one in found}
+    by_name = {target.name: target for target in targets}
     if member in by_name:
         return by_name[member]
-    if member is None and len(found) <= 2:
-        return found[-1]
+    if member is None and len(targets) <= 2:
+        return targets[-1]
     if member is None:
         raise UserError(f"name one of the members of {path}: {', '.join(by_name)}")
     raise no_member(member, str(path), by_name)

@@ -39,16 +39,16 @@ def print_records(player: Player, records: Sequence[Record], as_json: bool) -> N
 def session(player: Player, lines: Iterator[str], console: StandardOutput) -> None:
     """Answers line after line until they end. A mistake is told and the session goes on."""
     for line in lines:
-        word, *rest = line.split() or [""]
+        word, *arguments = line.split() or [""]
         try:
             if word in ("/quit", "/exit"):
                 return
             if word == "/help":
                 console.print(HELP.format(types=", ".join(player.domain.types)))
             elif word == "/propose":
-                show(player, player.propose(task_type(player, *rest[:1])), console)
+                show(player, player.propose(task_type(player, *arguments[:1])), console)
             elif word == "/solve":
-                type = task_type(player, *rest[:1])
+                type = task_type(player, *arguments[:1])
                 console.print("the program, then /input ARGUMENTS, then /end", style="dim")
                 show(player, player.solve(type, *_task(lines)), console)
             elif word.startswith("/"):
@@ -69,8 +69,8 @@ def task_type(player: Player, name: str | None = None) -> str:
     """The type of that name, or the domain's first. Raises UserError: there is none."""
     types = list(player.domain.types)
     if name is not None and name not in types:
-        known = ", ".join(types)
-        raise UserError(f"{printable(name)} is not a type of task; choose from {known}")
+        names = ", ".join(types)
+        raise UserError(f"{printable(name)} is not a type of task; choose from {names}")
     return name or types[0]
 
 

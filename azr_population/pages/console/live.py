@@ -126,7 +126,9 @@ class LiveView:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("role", no_wrap=True)
         columns = [
-            one for one in ROLE_COLUMNS if any(one[1] in metrics for metrics in roles.values())
+            column
+            for column in ROLE_COLUMNS
+            if any(column[1] in metrics for metrics in roles.values())
         ]
         for heading, _, _ in columns:
             table.add_column(heading, justify="right", no_wrap=True)

@@ -23,8 +23,8 @@ class TimeLeft:
 
     def in_step(self, phase: str) -> str:
         """What is being done in the step at hand, and since when: `step 3: solve, 2:05 so far`."""
-        told = f"{phase}, " if phase else ""
-        return f"step {self.done + 1}: {told}{duration(time.monotonic() - self._began)} so far"
+        name = f"{phase}, " if phase else ""
+        return f"step {self.done + 1}: {name}{duration(time.monotonic() - self._began)} so far"
 
     @property
     def per_step(self) -> float | None:

@@ -39,16 +39,16 @@ _FIRST, _LAST = 4, 14
 _PYTHON = Syntax("", "python", theme="ansi_dark", background_color="default")
 
 
-def card(row: Mapping[str, Any], marks: Sequence[str], whole: bool = False) -> Group:
+def card(row: Mapping[str, Any], marks: Sequence[str], full: bool = False) -> Group:
     """One record of `completions.jsonl`; the prompt is folded unless it is wanted `whole`;
     `marks` are the domain's."""
     prompt = _bounded(row.get("prompt") or "")
     parted = marks_of(prompt, marks)
-    lines = body(prompt if whole else asked(prompt), parted)
+    lines = body(prompt if full else asked(prompt), parted)
     return Group(
         headline(row),
         Text(_facts(row), style="dim"),
-        *([Text("prompt", style="dim"), *(lines if whole else _folded(lines))] if prompt else []),
+        *([Text("prompt", style="dim"), *(lines if full else _folded(lines))] if prompt else []),
         Text("completion", style="dim"),
         *(
             body(_bounded(row.get("completion") or ""), parted)
@@ -64,10 +64,10 @@ def headline(row: Mapping[str, Any]) -> Text:
     if "verdict" not in row:
         return Text("no verdict: a prompt of your own is no task", "bold")
     verdict, reason = printable(row.get("verdict") or "?"), printable(row.get("reason") or "?")
-    said = meaning(reason, row.get("finished"))
+    explanation = meaning(reason, row.get("finished"))
     more = verdict_words(verdict, reason).removeprefix(verdict)
     return Text(verdict, STYLES.get(verdict, "bold")) + Text(
-        f"{more}: {said}" if said else more, "bold"
+        f"{more}: {explanation}" if explanation else more, "bold"
     )
 
 
@@ -122,8 +122,8 @@ def _folded(lines: list[Text]) -> list[Text]:
     more = len(lines) - _FIRST - _LAST
     if more < 2:
         return lines
-    told = Text(f"    [... {more} lines; --full shows them ...]", style="dim")
-    return [*lines[:_FIRST], told, *lines[-_LAST:]]
+    hint = Text(f"    [... {more} lines; --full shows them ...]", style="dim")
+    return [*lines[:_FIRST], hint, *lines[-_LAST:]]
 
 
 def _facts(row: Mapping[str, Any]) -> str:
@@ -148,11 +148,11 @@ def _facts(row: Mapping[str, Any]) -> str:
     return f"{when}{member}{born} {what}; {', '.join(parts)}"
 
 
-def show_completions(path: str, wanted: Wanted, full: bool, as_json: bool) -> None:
+def show_completions(path: str, filters: Wanted, full: bool, as_json: bool) -> None:
     """Prints the completions of a run that are wanted, as cards or as JSON lines. Raises UserError:
     as `select`."""
     run = RunDirectory(path)
-    chosen = select(run, wanted)
+    chosen = select(run, filters)
     if as_json:
         for row in chosen.rows:
             print(json.dumps(row))

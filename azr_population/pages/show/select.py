@@ -43,12 +43,12 @@ class Selection:
     total: int
 
 
-def select(run: RunDirectory, wanted: Wanted) -> Selection:
+def select(run: RunDirectory, filters: Wanted) -> Selection:
     """The completions of a run that fit. Raises UserError: there is no run, it kept no completions,
     or not of that step, type or member."""
     run.refuse_results_only()
-    known = run.config_file.parent
-    kept: deque[Record] = deque(maxlen=wanted.limit or None)
+    path = run.config_file.parent
+    newest: deque[Record] = deque(maxlen=filters.limit or None)
     steps: set[int] = set()
     members: set[str] = set()
     types: set[str] = set()
@@ -57,32 +57,32 @@ def select(run: RunDirectory, wanted: Wanted) -> Selection:
         steps.add(row["step"])
         members.add(str(row.get("member")))
         types.add(printable(row.get("type")))
-        if wanted.fits(row):
-            kept.append(row)
+        if filters.fits(row):
+            newest.append(row)
             total += 1
     if not steps:
         raise UserError(
-            f"{known} has no completions.jsonl: it has not finished a step, was run with "
+            f"{path} has no completions.jsonl: it has not finished a step, was run with "
             f"run.log_completions=0, or before completions were kept; the next steps keep theirs "
-            f"by: azr-population resume {known} run.log_completions=16 run.steps=N"
+            f"by: azr-population resume {path} run.log_completions=16 run.steps=N"
         )
-    if wanted.step is not None and wanted.step not in steps:
+    if filters.step is not None and filters.step not in steps:
         span = f"steps {min(steps)} to {max(steps)}" if len(steps) > 1 else f"step {min(steps)}"
-        raise UserError(f"--step {wanted.step}: {known} has completions of {span}")
-    if wanted.type is not None and wanted.type not in types:
+        raise UserError(f"--step {filters.step}: {path} has completions of {span}")
+    if filters.type is not None and filters.type not in types:
         raise UserError(
-            f"--type {wanted.type}: {known} has completions of {', '.join(sorted(types))}"
+            f"--type {filters.type}: {path} has completions of {', '.join(sorted(types))}"
         )
-    if wanted.member is not None and wanted.member not in members:
+    if filters.member is not None and filters.member not in members:
         members |= set(roles_of(run))
-        if wanted.member not in members:
-            raise no_member(wanted.member, str(known), members)
-    return Selection(list(kept), total)
+        if filters.member not in members:
+            raise no_member(filters.member, str(path), members)
+    return Selection(list(newest), total)
 
 
-def no_member(name: str, where: str, known: Iterable[str]) -> UserError:
+def no_member(name: str, where: str, members: Iterable[str]) -> UserError:
     """What is said of a member that is not there: those that are, and the nearest name."""
-    names = sorted(map(printable, known), key=by_number)
+    names = sorted(map(printable, members), key=by_number)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     meant = f"did you mean {near[0]}? " if near else ""
     return UserError(

@@ -20,9 +20,9 @@ class Region:
 
     def __init__(self, size: int, inbox: int = 0) -> None:
         self.memory = mmap.mmap(-1, inbox + size)
-        whole = memoryview(self.memory)
-        self.inbox, self.view = whole[:inbox], whole[inbox:]
-        whole.release()
+        view = memoryview(self.memory)
+        self.inbox, self.view = view[:inbox], view[inbox:]
+        view.release()
         self.words = self.view[:32].cast("q")
         self.words[0] = self.words[3] = -1
         self.size = size
