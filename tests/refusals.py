@@ -1,10 +1,11 @@
-"""`with refuses("population.teachers"):` for what a user is told, without its wording."""
+"""What a user is told: `with refuses("population.teachers"):`, or the one line of a command."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from azr_population.cli import main
 from azr_population.errors import UserError
 
 
@@ -16,3 +17,12 @@ def refuses(thing: object) -> Iterator[None]:
     message = str(refusal.value)
     assert "\n" not in message
     assert refusal.value.key == str(thing) or str(thing) in message, (refusal.value.key, message)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """The one line with which a command is refused."""
+    capsys.readouterr()
+    assert main([str(word) for word in words]) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1 and len(line) < 2100
+    return line

@@ -8,10 +8,10 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import needs
 import pytest
+from fakes import http_server
 from made_up_problems import write_jsonl
 
 from azr_population.cli import main
@@ -37,39 +37,24 @@ FINE = (200, completion("<answer>\\boxed{0}</answer>"))
 
 @contextmanager
 def server(*answers):
-    """Gives these answers, the last one for ever: (status, body), or a function of the handler.
+    """Gives these answers, the last one for ever: (status, body), or a function that makes it.
 
     Yields (URL, the bodies of the requests).
     """
     bodies = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            answer = answers[min(len(bodies), len(answers)) - 1]
-            if callable(answer):
-                answer(self)
-                return
-            status, body = answer
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def respond(path, headers, body):
+        bodies.append(json.loads(body))
+        answer = answers[min(len(bodies), len(answers)) - 1]
+        return answer() if callable(answer) else answer
 
-        def log_message(self, *given):
-            pass
-
-    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.daemon_threads = True
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{made.server_port}/v1", bodies
-    made.shutdown()
-    made.server_close()
+    with http_server(respond) as address:
+        yield f"{address}/v1", bodies
 
 
-def hangs(handler):
+def hangs():
     OVER.wait(60)
+    return FINE
 
 
 @pytest.fixture
@@ -128,9 +113,9 @@ def test_what_was_answered_is_kept_and_the_same_command_goes_on(data, capsys):
 def test_ctrl_c_ends(data):
     asked = threading.Event()
 
-    def answer(handler):
+    def answer():
         asked.set()
-        hangs(handler)
+        return hangs()
 
     with server(answer) as (url, _):
         program = [sys.executable, "-m", "azr_population.cli", "benchmark", "m", "--server", url]

@@ -9,6 +9,7 @@ import zlib
 
 import pytest
 import torch
+from fakes import Bytes
 
 from azr_population.config.schema import Config
 from azr_population.domains.code.domain import Code
@@ -22,13 +23,6 @@ from azr_population.referee import Referee, RefereeSettings
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
 SPEC = LoraSpec(rank=2, alpha=2.0, target_modules=("layer",))
-
-
-class Bytes:
-    """The tokenizer of scripted members: a token is a byte."""
-
-    def decode(self, ids, skip_special_tokens=False, clean_up_tokenization_spaces=False):
-        return bytes(ids).decode()
 
 
 class ScriptedEngine:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from fakes import Bytes
 
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.engines.engine import Completion
@@ -17,11 +18,6 @@ from azr_population.runs.streams import Streams
 
 PROGRAM = ParsedProposal(TaskType.CODE_O, "def f(a):\n    return a + 1", ("1",))
 TASK = Task(**vars(PROGRAM), outputs=("2",))
-
-
-class Bytes:
-    def decode(self, ids, skip_special_tokens, clean_up_tokenization_spaces):
-        return bytes(ids).decode() + ("" if skip_special_tokens else "|")
 
 
 def wrote(slot, text, logprobs=(-0.5, -1.5)):

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from refusals import refuses
+from refusals import refused, refuses
 from safetensors.torch import load_file, save_file
 from small_run import SMALL
 
@@ -40,15 +40,6 @@ def run(small_run, tmp_path):
     (tmp_path / "victim" / "thesis.tex").write_text("precious")
     yield shutil.copytree(small_run, tmp_path / "run")
     assert (tmp_path / "victim" / "thesis.tex").read_text() == "precious"
-
-
-def refused(capsys, *words):
-    """The one line with which a command ends."""
-    capsys.readouterr()
-    assert main([str(word) for word in words]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and len(said) < 2100
-    return said
 
 
 def contents(folder):

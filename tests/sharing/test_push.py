@@ -6,12 +6,11 @@ import shutil
 import subprocess
 import sys
 from base64 import b64decode
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
 import torch
 import yaml
+from fakes import http_server
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
@@ -33,42 +32,34 @@ def members(run):
     return run
 
 
-class Hub(BaseHTTPRequestHandler):
+class Hub:
     """Answers what one commit of small files needs, and keeps what it was sent."""
 
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.asked.append((self.path, self.headers.get("Authorization"), body))
-        if self.server.refuses:
-            return self.answer(403, {"error": "no right to write"})
-        address = f"http://127.0.0.1:{self.server.server_port}/me/mine"
-        if self.path.endswith("/preupload/main"):
+    def __init__(self):
+        self.requests, self.refuses, self.address = [], False, ""
+
+    def __call__(self, path, headers, body):
+        self.requests.append((path, headers.get("Authorization"), body))
+        status, content = self.answer(path, body)
+        return status, json.dumps(content).encode()
+
+    def answer(self, path, body):
+        if self.refuses:
+            return 403, {"error": "no right to write"}
+        if path.endswith("/preupload/main"):
             files = json.loads(body)["files"]
             kept = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
-            return self.answer(200, {"files": [{"path": f["path"], **kept} for f in files]})
-        done = {"url": address, "commitUrl": f"{address}/commit/1", "commitOid": "1", "name": "x"}
-        return self.answer(200, {**done, "id": "me/mine"})
-
-    def answer(self, status, content):
-        text = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_):
-        pass
+            return 200, {"files": [{"path": f["path"], **kept} for f in files]}
+        url = f"{self.address}/me/mine"
+        done = {"url": url, "commitUrl": f"{url}/commit/1", "commitOid": "1", "name": "x"}
+        return 200, {**done, "id": "me/mine"}
 
 
 @pytest.fixture
 def hub():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    server.asked, server.refuses = [], False
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    stand_in = Hub()
+    with http_server(stand_in) as stand_in.address:
+        yield stand_in
 
 
 def push(hub, *arguments, **others):
@@ -77,8 +68,7 @@ def push(hub, *arguments, **others):
     machine = {
         key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")
     }
-    address = f"http://127.0.0.1:{hub.server_port}"
-    settings = {"HF_ENDPOINT": address, "HF_TOKEN": "hf_test", "HF_HUB_OFFLINE": "0"}
+    settings = {"HF_ENDPOINT": hub.address, "HF_TOKEN": "hf_test", "HF_HUB_OFFLINE": "0"}
     return subprocess.run(
         [sys.executable, "-m", "azr_population.cli", "push", *arguments],
         env={**machine, **settings, "NO_PROXY": "*", **others},
@@ -91,7 +81,9 @@ def test_a_member_is_pushed_with_its_card(members, hub):
     done = push(hub, str(members.path), "teacher_0", "--repo", "me/mine", "--license", "mit")
     assert done.returncode == 0, done.stderr
     assert "/me/mine/commit/1" in done.stdout
-    path, key, body = next(one for one in hub.asked if one[0].endswith("/commit/main"))
+    path, key, body = next(
+        request for request in hub.requests if request[0].endswith("/commit/main")
+    )
     assert path == "/api/models/me/mine/commit/main" and key == "Bearer hf_test"
     lines = [json.loads(line) for line in body.splitlines()]
     files = {
@@ -113,8 +105,7 @@ def test_a_hub_that_refuses_or_is_gone_is_one_line(members, hub):
     assert refused.returncode == 2
     assert "--repo me/mine cannot be pushed: 403" in refused.stderr, refused.stderr
     assert refused.stderr.count("\n") == 1
-    hub.shutdown()
-    hub.server_close()
+    hub.address = "http://127.0.0.1:9"  # nobody listens
     for settings in ({}, {"HF_TOKEN": ""}):
         gone = push(hub, *asked, **settings)
         assert gone.returncode == 2 and gone.stderr.count("\n") == 1

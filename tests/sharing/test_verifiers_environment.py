@@ -3,10 +3,9 @@
 import asyncio
 import json
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
+from fakes import http_server
 
 from azr_population.config.schema import PopulationConfig
 from azr_population.method.rewards import student_reward, teacher_reward, teacher_reward_of
@@ -19,28 +18,6 @@ BANNED = "```python\nimport os\ndef f(x):\n    return os.getpid() + x\n```\n```i
 ANSWERS = ["```output\n16\n```", "```output\n17\n```", "I do not know", "It is\n```output\n16\n```"]
 
 
-class Script(BaseHTTPRequestHandler):
-    """Streams `proposal` where a program is asked for, else the next of `ANSWERS`."""
-
-    def do_POST(self):
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        asked = str(request["messages"][-1]["content"])
-        proposing = "Design a new" in asked
-        text = self.server.proposal if proposing else next(self.server.answers)
-        choice = {"index": 0, "delta": {"role": "assistant", "content": text}}
-        chunk = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "script"}
-        chunk["choices"] = [{**choice, "finish_reason": "stop"}]
-        body = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def package(run, tmp_path, monkeypatch):
     """The run's tasks as an installed package."""
@@ -51,23 +28,28 @@ def package(run, tmp_path, monkeypatch):
         sys.modules.pop(module, None)
 
 
-@pytest.fixture
-def script():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Script) as server:
-        server.answers = iter(ANSWERS)
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
+def scripted(proposal):
+    """Streams `proposal` where a program is asked for, else the next of `ANSWERS`."""
+    answers = iter(ANSWERS)
+
+    def respond(path, headers, body):
+        asked = str(json.loads(body)["messages"][-1]["content"])
+        text = proposal if "Design a new" in asked else next(answers)
+        choice = {"index": 0, "delta": {"role": "assistant", "content": text}}
+        chunk = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "script"}
+        chunk["choices"] = [{**choice, "finish_reason": "stop"}]
+        return 200, f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
+
+    return http_server(respond, "text/event-stream")
 
 
 @pytest.mark.parametrize(
     ("proposal", "solved"), [(TASK, [True, False, False, True]), (BANNED, None)]
 )
-def test_rewards_are_a_runs(proposal, solved, package, script, tmp_path, monkeypatch):
+def test_rewards_are_a_runs(proposal, solved, package, tmp_path, monkeypatch):
     from verifiers.v1.cli.eval.main import main
     from verifiers.v1.runtimes.subprocess import SubprocessRuntime
 
-    script.proposal = proposal
     monkeypatch.setenv("SCRIPT_KEY", "none")
     program = tmp_path / "chat.py"
 
@@ -76,11 +58,11 @@ def test_rewards_are_a_runs(proposal, solved, package, script, tmp_path, monkeyp
         return [sys.executable, str(program)]
 
     monkeypatch.setattr(SubprocessRuntime, "prepare_uv_script", without_network)
-    address = f"http://127.0.0.1:{script.server_port}/v1"
     # fmt: off
-    main(["my_tasks", "--env.id", "my_tasks_self_play", "-n", "1", "-m", "script",
-          "--client.base-url", address, "--client.api-key-var", "SCRIPT_KEY",
-          "--no-rich", "--no-push", "-o", str(tmp_path), "--run.dir", "out"])
+    with scripted(proposal) as address:
+        main(["my_tasks", "--env.id", "my_tasks_self_play", "-n", "1", "-m", "script",
+              "--client.base-url", f"{address}/v1", "--client.api-key-var", "SCRIPT_KEY",
+              "--no-rich", "--no-push", "-o", str(tmp_path), "--run.dir", "out"])
     # fmt: on
     [file] = (tmp_path / "out").glob("*.jsonl")
     [episode] = [json.loads(line) for line in file.read_text().splitlines()]

@@ -40,6 +40,8 @@ class Opaque(Exception):
 def line_of(value: Any) -> Line:
     """What leaves of a value."""
     try:
+        if type(value) in (list, tuple) and len(value) > LONGEST:
+            return ["hash", chunked_digest(value)]
         return shortened(["text", written(value)], LONGEST)
     except Exception:
         return ["opaque", ""]
@@ -66,6 +68,15 @@ def record(lines: list[Line], error: str) -> str:
 def text_digest(text: str) -> str:
     """The hash that stands for a long text."""
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:24]
+
+
+def chunked_digest(value: Any) -> str:
+    """The hash of a list or tuple whose text would fill the memory."""
+    whole = hashlib.sha256(type(value).__name__.encode())
+    for start in range(0, len(value), 10_000):
+        text = repr(value[start : start + 10_000])
+        whole.update(text.encode("utf-8", "backslashreplace"))
+    return whole.hexdigest()[:24]
 
 
 def written(value: Any, depth: int = 0) -> str:

@@ -15,21 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fakes import Bytes
 
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import TaskType, shown
 from azr_population.method.proposals import Proposal
 from azr_population.method.training import TrainingRow
-
-
-class Bytes:
-    """A tokenizer whose tokens are bytes."""
-
-    def decode(
-        self, ids: Sequence[int], skip_special_tokens: bool, clean_up_tokenization_spaces: Any = 0
-    ) -> str:
-        """The text of the bytes."""
-        return bytes(ids).decode()
 
 
 class Batch:

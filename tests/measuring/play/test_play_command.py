@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 import torch
+from refusals import refused
 
 from azr_population.bases.nano import nano_base_path
 from azr_population.cli import main
@@ -38,13 +39,6 @@ def run(tmp_path_factory):
 def played(capsys, *arguments):
     assert main(["sample", *map(str, arguments)]) == 0
     return capsys.readouterr().out
-
-
-def refused(capsys, *arguments):
-    assert main(["sample", *map(str, arguments)]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    return said
 
 
 def records(capsys, *arguments):
@@ -146,18 +140,24 @@ def test_a_peft_folder_needs_no_name(run, capsys):
 def test_a_base_is_asked_as_its_warm_up_says(capsys, tmp_path):
     base = shutil.copytree(BASE, tmp_path / "base")
     (base / "warmup.json").write_text(json.dumps({"settings": {"format": "azr"}}))
-    assert "name one by --prompt-format" in refused(capsys, base, "--propose", "code_o")
+    assert "name one by --prompt-format" in refused(capsys, "sample", base, "--propose", "code_o")
     assert records(capsys, base, "--propose", "code_o", "--prompt-format", "nano")
 
 
 def test_what_cannot_be_played_is_told_in_one_line(run, capsys, tmp_path):
-    said = refused(capsys, run, "techer_0", "--prompt", "x")
+    said = refused(capsys, "sample", run, "techer_0", "--prompt", "x")
     assert "techer_0" in said and f"{run} has base, student_0, tea" in said
-    assert "name one of the members" in refused(capsys, run)
-    assert "is not a run (config.yaml), a PEFT folder" in refused(capsys, tmp_path / "none", "x")
-    long = refused(capsys, run, "teacher_0", "--prompt", "a b " * 600)
+    assert "name one of the members" in refused(capsys, "sample", run)
+    assert "is not a run (config.yaml), a PEFT folder" in refused(
+        capsys, "sample", tmp_path / "none", "x"
+    )
+    long = refused(capsys, "sample", run, "teacher_0", "--prompt", "a b " * 600)
     assert re.search(r"the prompt has [\d,]+ tokens, and teacher_0 reads 1 to 511", long)
-    assert "--samples" in refused(capsys, run, "teacher_0", "--samples", 0)
-    assert "--propose" in refused(capsys, run, "x", "--propose", "code_o", "--prompt", "x")
-    assert "is missing" in refused(capsys, run, "teacher_0", "--solve", tmp_path / "no.py")
-    assert "needs room" in refused(capsys, run, "teacher_0", "--prompt", "")
+    assert "--samples" in refused(capsys, "sample", run, "teacher_0", "--samples", 0)
+    assert "--propose" in refused(
+        capsys, "sample", run, "x", "--propose", "code_o", "--prompt", "x"
+    )
+    assert "is missing" in refused(
+        capsys, "sample", run, "teacher_0", "--solve", tmp_path / "no.py"
+    )
+    assert "needs room" in refused(capsys, "sample", run, "teacher_0", "--prompt", "")

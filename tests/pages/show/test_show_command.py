@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from completion_lines import line
+from refusals import refused
 
 from azr_population.cli import main
 
@@ -18,13 +19,6 @@ COMMAND = [sys.executable, "-m", "azr_population.cli"]
 def shown(capsys, *arguments):
     assert main(["show", *map(str, arguments)]) == 0
     return capsys.readouterr().out
-
-
-def refused(capsys, *arguments):
-    assert main(["show", *map(str, arguments)]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    return said
 
 
 def test_verdict_and_reason_come_first_then_who_and_what(write, capsys):
@@ -79,18 +73,20 @@ def test_filters_and_limit(write, capsys):
 
 def test_what_is_not_there_is_told_with_the_way_out(write, capsys, tmp_path):
     run = write(line(2), line(4))
-    said = refused(capsys, run, "--member", "techer_0")
+    said = refused(capsys, "show", run, "--member", "techer_0")
     assert "techer_0" in said and f"{run} has teacher_0" in said
-    assert f"--step 3: {run} has completions of steps 2 to 4" in refused(capsys, run, "--step", 3)
-    assert "--limit" in refused(capsys, run, "--limit", -1)
+    assert f"--step 3: {run} has completions of steps 2 to 4" in refused(
+        capsys, "show", run, "--step", 3
+    )
+    assert "--limit" in refused(capsys, "show", run, "--limit", -1)
     assert f"--type code_x: {run} has completions of code_o" in refused(
-        capsys, run, "--type", "code_x"
+        capsys, "show", run, "--type", "code_x"
     )
     (run / "completions.jsonl").unlink()
-    said = refused(capsys, run)
+    said = refused(capsys, "show", run)
     assert "has no completions.jsonl" in said
     assert f"azr-population resume {run} run.log_completions=16" in said
-    assert "there is no config.yaml" in refused(capsys, tmp_path / "nowhere")
+    assert "there is no config.yaml" in refused(capsys, "show", tmp_path / "nowhere")
 
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\b\u202edeath\x00\ud800 ok"

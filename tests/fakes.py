@@ -1,0 +1,52 @@
+"""Stand-ins that several test files share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+
+class Bytes:
+    """A tokenizer whose tokens are bytes."""
+
+    def decode(
+        self,
+        ids: Sequence[int],
+        skip_special_tokens: bool = True,
+        clean_up_tokenization_spaces: bool = False,
+    ) -> str:
+        """The text of the bytes; with special tokens it ends in `|`."""
+        return bytes(ids).decode() + ("" if skip_special_tokens else "|")
+
+
+@contextmanager
+def http_server(
+    respond: Callable[[str, Any, bytes], tuple[int, bytes]],
+    content_type: str = "application/json",
+) -> Iterator[str]:
+    """Answers each POST by `respond(path, headers, body)`: status and body. Yields the address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            given = self.rfile.read(int(self.headers["Content-Length"]))
+            status, body = respond(self.path, self.headers, given)
+            self.send_response(status)
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *given: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
