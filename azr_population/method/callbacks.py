@@ -20,7 +20,7 @@ from azr_population.method.proposals import BufferAttempt, Proposal
 from azr_population.method.record import StepRecords, flatten, mean
 from azr_population.method.step_context import StepContext
 from azr_population.runs import RunDirectory
-from azr_population.runs.run_warnings import find_warnings
+from azr_population.runs.run_warnings import find_warnings, mend_of
 from azr_population.weights.lowrank import mean_cosine
 
 _running: list[str] = []
@@ -154,5 +154,5 @@ class Warn(Callback):
             self._lines, self._evals = list(self.run.metrics()), list(self.run.evals())
         self._lines.append(records.metrics)
         self._evals += records.evals
-        warnings = find_warnings(self._lines, self._evals)
+        warnings = find_warnings(self._lines, self._evals, mend_of(self.run))
         records.notes += [warning.text for warning in warnings if warning.step == population.step]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from azr_population.runs.directory import RunDirectory
-from azr_population.runs.records import Record, lines_of, number, role_of, step_of
+from azr_population.runs.records import Record, config_of, lines_of, number, role_of, step_of
 
 STEPS = 20
 """Over which a teacher is judged."""
@@ -20,7 +20,7 @@ UNIQUE = 0.5
 
 
 class RunWarning(NamedTuple):
-    """One thing that has gone wrong with one member, and the setting that mends it."""
+    """One thing that has gone wrong with one member, and settings that helped."""
 
     step: int
     """At which it began."""
@@ -32,17 +32,29 @@ class RunWarning(NamedTuple):
 
 def warnings_of(run: RunDirectory) -> list[RunWarning]:
     """Of a run as far as it is recorded."""
-    return find_warnings(lines_of(run), run.evals())
+    return find_warnings(lines_of(run), run.evals(), mend_of(run))
 
 
-def find_warnings(lines: Iterable[Record], evals: Iterable[Record] = ()) -> list[RunWarning]:
+def mend_of(run: RunDirectory) -> str:
+    """The setting that helped most in recipes/line6_choice, unless the run has it: replay, which
+    AZR's own solver always has."""
+    inside_azr = config_of(run, "azr") is not None
+    if inside_azr or config_of(run, "population", "replay_fraction"):
+        return ""
+    return "population.replay_fraction=0.5 lets students keep what they learned"
+
+
+def find_warnings(
+    lines: Iterable[Record], evals: Iterable[Record] = (), mend: str = ""
+) -> list[RunWarning]:
     """Each kind once for a member, when it begins, in the order of steps.
 
     Args:
         lines: of `metrics.jsonl`, ascending.
         evals: lines of `evals.jsonl`, ascending.
+        mend: named first as the way out; see `mend_of`.
     """
-    first_by_kind: dict[tuple[str, str], RunWarning] = {}
+    warnings: dict[tuple[str, str], RunWarning] = {}
     recent: dict[str, list[float]] = {}
     for line in lines:
         for key in line:
@@ -55,31 +67,32 @@ def find_warnings(lines: Iterable[Record], evals: Iterable[Record] = ()) -> list
             window.append(value)
             del window[:-STEPS]
             mean = sum(window) / STEPS
-            text = _OF_PROPOSALS[metric](member, mean) if len(window) == STEPS else None
+            text = _OF_PROPOSALS[metric](member, mean, mend) if len(window) == STEPS else None
             if text:
                 kind = "copies" if metric == "unique_frac" else "runaway"
                 text = f"{text} (mean of {STEPS} steps, step {step})"
-                first_by_kind.setdefault((member, kind), RunWarning(step, member, kind, text))
-    for warning in _forgetting(evals):
-        first_by_kind.setdefault((warning.member, warning.kind), warning)
-    return sorted(first_by_kind.values())
+                warnings.setdefault((member, kind), RunWarning(step, member, kind, text))
+    for warning in _forgetting(evals, mend):
+        warnings.setdefault((warning.member, warning.kind), warning)
+    return sorted(warnings.values())
 
 
-def _runaway(member: str, rate: float) -> str | None:
+def _runaway(member: str, rate: float, mend: str) -> str | None:
     if LOW <= rate <= HIGH:
         return None
-    way, tasks = ("below", "too hard") if rate < LOW else ("above", "too easy")
-    limit, role = (LOW if rate < LOW else HIGH), role_of(member)
-    mend = f"population.{role}_kl_loss_coef=0.1 holds it near the base"
-    if role == "teacher":
-        mend += ", population.teacher_target_solve_rate=[0.25,0.75] slows it down"
+    below = rate < LOW
+    ways = [mend] if mend else []
+    if role_of(member) == "teacher":
+        ways.append("population.teacher_target_solve_rate=[0.25,0.75] slows the teacher down")
+    ways.append("population.teacher_reward=frontier pays for tasks that some attempts solve")
     return (
-        f"{member} has run away: its valid tasks are {tasks}, {rate:.0%} of attempts solve them "
-        f"({way} {limit:.0%}); {mend}"
+        f"{member} has run away: its valid tasks are too {'hard' if below else 'easy'}, {rate:.0%} "
+        f"of attempts solve them ({'below' if below else 'above'} {LOW if below else HIGH:.0%}); "
+        + ", ".join(ways)
     )
 
 
-def _copies(member: str, unique: float) -> str | None:
+def _copies(member: str, unique: float, mend: str) -> str | None:
     if unique >= UNIQUE:
         return None
     return (
@@ -91,7 +104,7 @@ def _copies(member: str, unique: float) -> str | None:
 _OF_PROPOSALS = {"solve_rate": _runaway, "unique_frac": _copies}
 
 
-def _forgetting(evals: Iterable[Record]) -> Iterable[RunWarning]:
+def _forgetting(evals: Iterable[Record], mend: str) -> Iterable[RunWarning]:
     """Evals that are worse than the member's best one by more than twice the standard error of the
     difference over tasks."""
     best: dict[str, Sequence[float]] = {}
@@ -103,15 +116,14 @@ def _forgetting(evals: Iterable[Record]) -> Iterable[RunWarning]:
         if len(before) != len(scores) or sum(scores) >= sum(before):
             best[member] = scores
             continue
-        gaps = [old - other for old, other in zip(before, scores, strict=True)]
+        gaps = [a - b for a, b in zip(before, scores, strict=True)]
         drop = sum(gaps) / len(gaps)
         variance = sum((gap - drop) ** 2 for gap in gaps) / max(1, len(gaps) - 1)
         if drop > 2 * math.sqrt(variance / len(gaps)) and len(gaps) > 1:
             score, most = (sum(values) / len(values) for values in (scores, before))
             text = (
                 f"{member} forgets: it solves {score:.0%} of the held-out tasks at step {step}, "
-                f"{most:.0%} at its best (kept in members/best); "
-                "population.replay_fraction=0.5 repeats earlier tasks"
+                f"{most:.0%} at its best (kept in members/best)" + (f"; {mend}" if mend else "")
             )
             yield RunWarning(step, member, "forgets", text)
 

@@ -55,6 +55,26 @@ def test_a_shorter_eval_or_none_is_no_fall():
     assert find_warnings([], [*evals(60), other, *torn]) == []
 
 
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ("population: {replay_fraction: 0.0}", True),
+        ("population: {replay_fraction: 0.5}", False),
+        ("azr: {}\npopulation: {}", False),
+    ],
+)
+def test_replay_is_named_first_unless_the_run_has_it(tmp_path, config, named):
+    run = RunDirectory(tmp_path / "run")
+    run.create(config, {})
+    run.append("metrics", lines("solve_rate", [0.01] * 20))
+    run.append("evals", evals(60, 40))
+    forgets, runaway = sorted(warnings_of(run), key=lambda warning: warning.kind)
+    for warning in (forgets, runaway):
+        assert ("population.replay_fraction" in warning.text) == named
+    first = runaway.text.partition("population.")[2]
+    assert first.startswith("replay_fraction" if named else "teacher_target_solve_rate")
+
+
 def test_a_report_shows_them_first(tmp_path):
     run = RunDirectory(tmp_path / "run")
     run.create("seed: 1\n", {})
