@@ -360,7 +360,8 @@ class ComputeConfig(Section):
     """How members are trained: options of both hosts."""
 
     optimizer: str = "adamw"
-    """`adamw`, or a `torch.optim.Optimizer` of yours: `module.Class`. Each member has its own."""
+    """`adamw`, `lion`, or a `torch.optim.Optimizer` of yours: `module.Class`. Each member has its
+    own."""
     policy_loss: str = "ppo"
     """Loss of a token from its ratio and advantage: `ppo` (clipped), or a function of yours:
     `module.function`."""

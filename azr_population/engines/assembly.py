@@ -16,11 +16,12 @@ from azr_population.engines.base_folder import base_folder
 from azr_population.engines.base_model import load_base, stop_ids
 from azr_population.engines.canary import Canary
 from azr_population.engines.local import LocalEngine
+from azr_population.engines.optimizers import OPTIMIZERS
 from azr_population.engines.policy_gradient import POLICY_LOSSES
 from azr_population.engines.rollouts import ROLLOUTS, RolloutSettings, Served
 from azr_population.engines.sharding import ranks
 from azr_population.engines.text import TextEngine
-from azr_population.engines.torch_learner import OPTIMIZERS, TorchLearner
+from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
 from azr_population.errors import UserError
 from azr_population.versions import installed

@@ -12,7 +12,7 @@ apart.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -30,6 +30,7 @@ from azr_population.engines.engine import (
 )
 from azr_population.engines.micro_batches import collate, length, nothing, pieces
 from azr_population.engines.offload import Offload
+from azr_population.engines.optimizers import OPTIMIZERS
 from azr_population.engines.policy_gradient import (
     POLICY_LOSSES,
     finish_metrics,
@@ -39,14 +40,8 @@ from azr_population.engines.policy_gradient import (
 from azr_population.engines.prompt_sharing import shares_prompts
 from azr_population.engines.sharding import give_back, ranks
 from azr_population.engines.token_log_probs import log_probs
-from azr_population.registry import Registry
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.bank import Bank
-
-OPTIMIZERS: Registry[Callable[..., torch.optim.Optimizer]] = Registry("engine.optimizer")
-"""Called with a member's parameters, `lr` (0; each update sets its own) and `weight_decay`."""
-OPTIMIZERS.register("adamw", "Loshchilov and Hutter 2019 (arXiv 1711.05101)")(torch.optim.AdamW)
-
 
 PIECES = 8
 """On several ranks a member's rows are cut into at least so many, however many ranks there are."""

@@ -13,8 +13,8 @@ from azr_population.config.inside_azr import PopulationSettings
 from azr_population.engines import memory
 from azr_population.engines.assembly import importance_sampling_cap
 from azr_population.engines.memory import Architecture, Load
+from azr_population.engines.optimizers import OPTIMIZERS
 from azr_population.engines.throughput import LOOPS, Work, single, step_seconds
-from azr_population.engines.torch_learner import OPTIMIZERS
 from azr_population.errors import UserError
 from azr_population.hosts.azr import environment, overrides, preflight
 from azr_population.hosts.azr.environment import Machine

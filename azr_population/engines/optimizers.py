@@ -1,0 +1,32 @@
+"""Optimizers of the members' adapters, by name."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from azr_population.registry import Registry
+
+OPTIMIZERS: Registry[Callable[..., torch.optim.Optimizer]] = Registry("engine.optimizer")
+"""Called with a member's parameters, `lr` (0; each update sets its own) and `weight_decay`."""
+OPTIMIZERS.register("adamw", "Loshchilov and Hutter 2019 (arXiv 1711.05101)")(torch.optim.AdamW)
+
+
+@OPTIMIZERS.register("lion", "Chen et al. 2023 (arXiv 2302.06675)")
+class Lion(torch.optim.Optimizer):
+    """Steps of the size `lr` by the sign of a mean of gradients: one moment where AdamW has two."""
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float, weight_decay: float) -> None:
+        super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                mean = self.state[parameter].setdefault("mean", torch.zeros_like(parameter))
+                sign = mean.lerp(parameter.grad, 0.1).sign()
+                parameter.mul_(1 - group["lr"] * group["weight_decay"]).sub_(group["lr"] * sign)
+                mean.lerp_(parameter.grad, 0.01)
