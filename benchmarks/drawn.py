@@ -5,42 +5,45 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen3Config
+from transformers import PreTrainedTokenizerFast, Qwen2Config
 
-SHAPES: dict[str, dict[str, dict[str, int]]] = {
-    "7b": {
-        "base": {
-            "vocab_size": 152_064, "hidden_size": 3584, "intermediate_size": 18_944,
-            "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
-        },
-        "prime": {
-            "vocab_size": 151_936, "hidden_size": 1024, "intermediate_size": 3072,
-            "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8,
-            "head_dim": 128,
-        },
-    },
+SHAPES: dict[str, dict[str, Any]] = {
     "small": {
-        "base": {
-            "vocab_size": 320, "hidden_size": 128, "intermediate_size": 384,
-            "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-        },
-        "prime": {
-            "vocab_size": 320, "hidden_size": 64, "intermediate_size": 128,
-            "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-            "head_dim": 16,
-        },
+        "vocab_size": 320, "hidden_size": 128, "intermediate_size": 384,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    },
+    "0.5b": {
+        "vocab_size": 151_936, "hidden_size": 896, "intermediate_size": 4864,
+        "num_hidden_layers": 24, "num_attention_heads": 14, "num_key_value_heads": 2,
+        "tie_word_embeddings": True,
+    },
+    "1.5b": {
+        "vocab_size": 151_936, "hidden_size": 1536, "intermediate_size": 8960,
+        "num_hidden_layers": 28, "num_attention_heads": 12, "num_key_value_heads": 2,
+        "tie_word_embeddings": True,
+    },
+    "3b": {
+        "vocab_size": 151_936, "hidden_size": 2048, "intermediate_size": 11_008,
+        "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 2,
+        "tie_word_embeddings": True,
+    },
+    "7b": {
+        "vocab_size": 152_064, "hidden_size": 3584, "intermediate_size": 18_944,
+        "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
+    },
+    "14b": {
+        "vocab_size": 152_064, "hidden_size": 5120, "intermediate_size": 13_824,
+        "num_hidden_layers": 48, "num_attention_heads": 40, "num_key_value_heads": 8,
     },
 }  # fmt: skip
+"""Of Qwen2.5-Coder, and one that a CPU runs in seconds."""
 
 
-def described(shape: str, name: str) -> Any:
+def described(shape: str) -> Any:
     """The configuration of a base that ends no completion."""
-    kind, architecture = (
-        (Qwen2Config, "Qwen2ForCausalLM") if name == "base" else (Qwen3Config, "Qwen3ForCausalLM")
-    )
-    return kind(
-        **SHAPES[shape][name], max_position_embeddings=32_768, eos_token_id=None,
-        bos_token_id=None, architectures=[architecture], tie_word_embeddings=name == "prime",
+    return Qwen2Config(
+        **SHAPES[shape], max_position_embeddings=32_768, eos_token_id=None, bos_token_id=None,
+        architectures=["Qwen2ForCausalLM"],
     )  # fmt: skip
 
 

@@ -1,101 +1,146 @@
-"""Estimates a step of 4T+4S and of the single agent on GPUs: python benchmarks/scale.py
+"""What a step of 4T+4S asks of GPUs beside the single agent's: python benchmarks/scale.py
 
-    python benchmarks/scale.py [--gpu H100] [--gpus 8] [--parallel 2] [--prompt 1500]
-        [--response 1000] [--limit 8096] [--batch 64] [--count] [--json FILE]
+    python benchmarks/scale.py [--prompt 1500] [--response 1000] [--count] [--json FILE]
 
-Needs no GPU. Seconds by phase for Qwen2.5-Coder-7B, as the dry run estimates them
-(`engines/throughput.py`), with AZR's own tensor parallelism of 2. `--count` also runs this
-package's own learner at those shapes on tensors without contents (`counted.py`), at two depths,
-extrapolates to 28 layers, and compares the products and bytes of an update with the estimate.
+No GPU. Seconds of AZR's own commands for Qwen2.5-Coder and of the examples for 24 GB, as the dry
+run estimates them (`engines/throughput.py`): with nine calls of the sampler a step, as AZR's loop
+makes them, with two, and with two and programs executed while others are written. `--count` also
+runs this package's own learner at 7B's shapes on tensors without contents (`counted.py`), at two
+depths, from which 28 layers follow, and holds the products and bytes of an update against the
+estimate.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from counted import Counted
+from drawn import SHAPES
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import throughput
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
-from azr_population.engines.memory import Architecture, Load, kept_tokens
+from azr_population.engines.memory import Architecture, Load, check_memory, kept_tokens
 from azr_population.engines.throughput import DEVICES, Rows, Work, single, step_seconds
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import Bank
 
-SIZES = {
-    "vocab_size": 152_064, "hidden_size": 3584, "intermediate_size": 18_944,
-    "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
-}  # fmt: skip
 RANK, KINDS, SAMPLES, VALID, MEMBERS = 32, 3, 8, 2 / 3, 8
+PROMPT, RESPONSE = 6144, 8096
+"""The most tokens that AZR's commands allow."""
 PIECES = 8
 """Of a counted update; the optimizer's step is of one in so many."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A script: what of it matters for memory and time. AZR's are asked on 8 GPUs, with the
+    tensor parallelism that they have, their share and `max_num_seqs`."""
+
+    shape: str
+    device: str = "H100"
+    gpus: int = 8
+    parallel: int = 2
+    batch: int = 64
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+_24GB = (("share", 0.9), ("sequences", 256), ("batched_tokens", 8192), ("offload", True))
+COMMANDS = {
+    "coder3b": Command("3b"),
+    "coder7b": Command("7b"),
+    "coder14b": Command("14b", parallel=4),
+    "azr_coder3b_24gb": Command("3b", "4090", 1, 1, 8, _24GB),
+    "azr_coder7b_24gb": Command("7b", "4090", 1, 1, 8, (*_24GB, ("nf4", True))),
+}
+CALLS = {
+    "nine calls": {"merged": False, "overlapped": False},
+    "two calls": {"merged": True, "overlapped": False},
+    "two, overlapped": {"merged": True, "overlapped": True},
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--gpu", choices=DEVICES, default="H100")
-    numbers = {"gpus": 8, "parallel": 2, "prompt": 1500, "response": 1000, "limit": 8096,
-               "batch": 64}  # fmt: skip
-    for name, default in numbers.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--prompt", type=int, default=1500)
+    parser.add_argument("--response", type=int, default=1000)
     parser.add_argument("--count", action="store_true")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    device = DEVICES[arguments.gpu]
-    total = throughput.gpu_bytes(device)
-    load = load_of(arguments)
-    load = replace(load, keep=kept_tokens(load, total))
-    rows = 2 * arguments.batch * MEMBERS // 2
-    valid = round(rows * SAMPLES * VALID)
-    work = Work(
-        KINDS, rows, valid, rows, SAMPLES, arguments.prompt, arguments.response, arguments.limit
-    )
     result: dict[str, Any] = {
         "arguments": {key: value for key, value in vars(arguments).items() if key != "json"},
-        "kept tokens": load.keep,
-        "steps": {},
+        "steps": [],
     }
-    for tail, longest in (("short", 3 * arguments.response), ("long", arguments.limit)):
-        both = {"4T+4S": (load, work), "single": single(load, work, MEMBERS)}
-        table = {
-            name: step_seconds(
-                its, replace(asked, longest=min(longest, work.longest)), total, device
-            )
-            for name, (its, asked) in both.items()
-        }
-        sums = {name: sum(parts.values()) for name, parts in table.items()}
-        result["steps"][tail] = {
-            "seconds": {
-                name: {phase: round(value, 1) for phase, value in parts.items()}
-                | {"in all": sums[name]}
-                for name, parts in table.items()
-            },
-            "to single": round(sums["4T+4S"] / sums["single"], 2),
-        }
-        show(tail, result["steps"][tail])
+    for name, command in COMMANDS.items():
+        result["steps"] += list(estimates(name, command, arguments))
     if arguments.count:
-        result["update"] = counted_update(load, device, arguments)
+        load = load_of(COMMANDS["coder7b"])
+        result["update"] = counted_update(load, DEVICES["H100"], arguments)
         print("seconds of an update's row, counted and estimated:", json.dumps(result["update"]))
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
-def load_of(a: argparse.Namespace) -> Load:
-    architecture = Architecture.of(Qwen2Config(**SIZES))
-    assert architecture is not None
-    return Load(
-        architecture, MEMBERS, RANK, 6144, a.limit, products=2, ranks=a.gpus, parallel=a.parallel
+def estimates(name: str, command: Command, a: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Seconds of a step by phase, and how many single agents' they are, printed and returned."""
+    device, load = DEVICES[command.device], load_of(command)
+    total = throughput.gpu_bytes(device)
+    rows = command.batch * MEMBERS
+    work = Work(
+        KINDS, rows, round(rows * SAMPLES * VALID), rows, SAMPLES, a.prompt, a.response, RESPONSE
     )
+    print(
+        f"\n{name}: {command.gpus} x {device.name}, tensor parallelism of {command.parallel}, "
+        f"{rows:,} proposals of a type; seconds a step, and how often the single agent's"
+    )
+    for tail, longest in (("short", 3 * a.response), ("long", RESPONSE)):
+        for calls, how in CALLS.items():
+            asked = replace(work, longest=longest, **how)
+            parts = step_seconds(load, asked, total, device)
+            alone = sum(step_seconds(*single(load, asked, MEMBERS), total, device).values())
+            whole = sum(parts.values())
+            listed = ", ".join(f"{phase} {value:.0f}" for phase, value in parts.items())
+            print(f"  {tail:<6}{calls:<18}{whole:>8.0f}{whole / alone:>7.2f}   {listed}")
+            yield {
+                "command": name,
+                "tail": tail,
+                "calls": calls,
+                "seconds": {phase: round(value, 1) for phase, value in parts.items()},
+                "in all": round(whole, 1),
+                "to single": round(whole / alone, 2),
+            }
+
+
+def load_of(command: Command) -> Load:
+    """What each GPU of the command holds. Raises AssertionError: it does not fit."""
+    architecture = Architecture.of(Qwen2Config(**SHAPES[command.shape]))
+    assert architecture is not None
+    load = Load(
+        architecture,
+        MEMBERS,
+        RANK,
+        PROMPT,
+        RESPONSE,
+        products=2,
+        ranks=command.gpus,
+        parallel=command.parallel,
+        **dict(command.options),
+    )
+    total = throughput.gpu_bytes(DEVICES[command.device])
+    # As the dry run does where the base does not fit otherwise.
+    load = replace(load, shard=bool(check_memory(load, total)) and command.gpus > 1)
+    assert check_memory(load, total) is None, check_memory(load, total)
+    return replace(load, keep=kept_tokens(load, total))
 
 
 def counted_update(
@@ -105,8 +150,8 @@ def counted_update(
     learner's own code asks for them, and by the formula."""
     shallow, deep = (counted(layers, load.keep, a) for layers in (1, 3))
     flops, beside = (
-        shallow_cost + (other - shallow_cost) * (SIZES["num_hidden_layers"] - 1) / 2
-        for shallow_cost, other in zip(shallow, deep, strict=True)
+        one + (other - one) * (SHAPES["7b"]["num_hidden_layers"] - 1) / 2
+        for one, other in zip(shallow, deep, strict=True)
     )
     one_member = replace(load, slots=1)
     rows = Rows(PIECES, a.prompt, a.response, 0)
@@ -122,26 +167,17 @@ def counted(layers: int, keep: int, a: argparse.Namespace) -> tuple[float, float
     sample = TrainingSample(Completion(0, prompt, answer, (0.0,) * len(answer), True), 1.0)
     with Counted() as counting:
         torch.set_default_dtype(torch.bfloat16)
-        model = Qwen2ForCausalLM(Qwen2Config(**SIZES | {"num_hidden_layers": layers})).eval()
+        model = Qwen2ForCausalLM(Qwen2Config(**SHAPES["7b"] | {"num_hidden_layers": layers})).eval()
         torch.set_default_dtype(torch.float32)
         settings = LearnerConfig(
             lora_dtype="bfloat16", gradient_checkpointing=True, recompute_above_tokens=keep
         )
         learner = TorchLearner(model, Bank(model, LoraSpec(RANK, 64.0), 1), settings, parallel=True)
         learner.update({0: [sample]}, {0: Hyperparameters(1e-5)})
-        totals = counting.of(
+        found = counting.of(
             lambda: learner.update({0: [sample] * PIECES}, {0: Hyperparameters(1e-5)})
         )
-    return totals["flops"], totals["beside"]
-
-
-def show(tail: str, step: dict[str, Any]) -> None:
-    names = list(step["seconds"]["single"])
-    print(f"\nseconds a step, answers {tail}")
-    print("".join(f"{cell:>12}" for cell in ["", *names]))
-    for name, parts in step["seconds"].items():
-        print("".join(f"{cell:>12}" for cell in [name, *(f"{parts[part]:.1f}" for part in names)]))
-    print(f"4T+4S to single: {step['to single']}")
+    return found["flops"], found["beside"]
 
 
 if __name__ == "__main__":
