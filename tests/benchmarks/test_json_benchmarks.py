@@ -51,6 +51,7 @@ def gpu(tmp_path: Path, *words: str) -> dict[str, Any]:
     return result(tmp_path, "gpu.py", *small.split(), "--longest", "96", *words)
 
 
+@pytest.mark.timeout(900)
 def test_the_gpus_benchmark_runs_in_a_small_shape_on_a_cpu(tmp_path: Path) -> None:
     found = gpu(tmp_path)
     parts = {name: part for name, part in found.items() if isinstance(part, dict)}
@@ -75,11 +76,11 @@ def test_the_gpus_benchmark_runs_in_a_small_shape_on_a_cpu(tmp_path: Path) -> No
 def test_a_part_that_fails_or_comes_too_late_keeps_what_it_had_and_the_rest_goes_on(
     tmp_path: Path,
 ) -> None:
-    # A row without an answer cannot be learned from.
-    found = gpu(tmp_path, "--parts", "memory,bank", "--longest", "1")
+    # No row has fewer tokens than none.
+    found = gpu(tmp_path, "--parts", "memory,bank", "--longest", "-5")
     assert "failed" in found["memory"] and found["memory"]["base"]["by arithmetic"] > 0
     assert found["bank"]["operators"]
-    late = gpu(tmp_path, "--parts", "bank,step", "--minutes", "0.0001")
+    late = gpu(tmp_path, "--parts", "bank,step", "--minutes", "0.01")
     assert "stopped" in late["bank"] and "left out" in late["step"]
 
 

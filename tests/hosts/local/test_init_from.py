@@ -8,15 +8,15 @@ from azr_population.weights.peft_folder import load_adapter
 pytestmark = pytest.mark.integration
 
 
-def test_founders_are_the_members_of_another_run_and_of_a_smaller_rank(tmp_path):
+def test_founders_are_members_of_another_run_one_each_and_of_a_smaller_rank(tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     assert train(first, "run.steps=1", "base.lora.rank=2") == 0
-    started = [f"population.init_from.student={first}/student_0", "population.student_lr=0"]
+    folders = [first / "members" / "student_1", first / "members" / "student_0"]
+    started = [f"population.init_from.student=[{','.join(map(str, folders))}]"]
+    started.append("population.student_lr=0")
     assert train(second, "run.steps=1", "base.lora.rank=3", *started) == 0
-    parent = load_adapter(first / "members" / "student_0")
     children = [load_adapter(folder) for folder in sorted((second / "members").glob("student_*"))]
-    assert len(children) > 1
-    for child in children:
+    for parent, child in zip(map(load_adapter, folders), children, strict=True):
         for name, pair in child.factors.items():
             theirs = parent.factors[name]
             expected = parent.spec.scaling * theirs.B @ theirs.A
