@@ -31,15 +31,15 @@ def http_server(
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            given = self.rfile.read(int(self.headers["Content-Length"]))
-            status, body = respond(self.path, self.headers, given)
+            arguments = self.rfile.read(int(self.headers["Content-Length"]))
+            status, body = respond(self.path, self.headers, arguments)
             self.send_response(status)
             self.send_header("Content-Type", content_type)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *given: object) -> None:
+        def log_message(self, *arguments: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

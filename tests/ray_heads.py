@@ -15,8 +15,8 @@ from pathlib import Path
 
 def environment() -> dict[str, str]:
     """One thread, and nothing of the caller's Ray."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
-    return kept | {
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    return variables | {
         "OMP_NUM_THREADS": "1",
         # By itself Ray gives way to everything else on the machine (15), and tests take for ever.
         "RAY_worker_niceness": "0",

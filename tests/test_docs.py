@@ -71,13 +71,13 @@ def check_ours(words):
     command = app.commands[words[0]]
     if words[0] == "base":
         command, words = command.commands[words[1]], words[1:]
-    given = command.make_context(words[0], words[1:]).params
+    params = command.make_context(words[0], words[1:]).params
     if words[0] == "train":
-        config = load_config([re.sub(r"\$\w+", "1", text) for text in given["overrides"]])
+        config = load_config([re.sub(r"\$\w+", "1", text) for text in params["overrides"]])
         trust(config)
         check_config(config)
-    if words[0] == "recipe" and given["name"]:
-        read_recipe(given["name"], read_arms())
+    if words[0] == "recipe" and params["name"]:
+        read_recipe(params["name"], read_arms())
 
 
 def check_pip(words):
@@ -131,9 +131,11 @@ def own(tmp_path, monkeypatch):
 def test_every_printed_command_is_taken(printed: Printed, capsys, monkeypatch, own):
     # Whether Ray, veRL and vLLM are installed here is not what a page says.
     for check in ("check_engine", "check_rollout", "check_loggers"):
-        monkeypatch.setattr(f"azr_population.hosts.local.check.{check}", lambda *given: None)
+        monkeypatch.setattr(f"azr_population.hosts.local.check.{check}", lambda *arguments: None)
     # Nor do the adapters that it names have to be there.
-    monkeypatch.setattr("azr_population.method.config_check.check_founders", lambda *given: None)
+    monkeypatch.setattr(
+        "azr_population.method.config_check.check_founders", lambda *arguments: None
+    )
     line = re.sub(r"<[^>]*>|\.\.\.$", "...", re.sub(r" [<>] [\w.]+", "", printed.line))
     if loop := re.fullmatch(r"for \w+ in [\w ]+; do (.*); done", line):
         line = loop[1]
@@ -256,8 +258,8 @@ def test_the_python_of_the_nano_base():
 
 def test_the_example_of_operators(members, tmp_path):
     child = tmp_path / "child"
-    said = example("use_operators.py", members / "student_0", members / "teacher_0", child)
-    assert said.startswith("child of ") and (child / "adapter_model.safetensors").is_file()
+    output = example("use_operators.py", members / "student_0", members / "teacher_0", child)
+    assert output.startswith("child of ") and (child / "adapter_model.safetensors").is_file()
 
 
 def test_the_example_of_a_member_in_peft(members):

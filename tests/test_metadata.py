@@ -49,12 +49,12 @@ def test_the_lock_fits_pyproject(python):
     machine = {"python_version": python, "python_full_version": f"{python}.0"}
     machine |= {"sys_platform": "linux", "platform_machine": "x86_64"}
     locked = {
-        canonicalize_name(one.name): str(one.specifier).removeprefix("==")
-        for one in LOCKED
-        if one.marker is None or one.marker.evaluate(machine)
+        canonicalize_name(pin.name): str(pin.specifier).removeprefix("==")
+        for pin in LOCKED
+        if pin.marker is None or pin.marker.evaluate(machine)
     }
-    for wanted in map(Requirement, PROJECT["dependencies"]):
-        assert locked[canonicalize_name(wanted.name)] in wanted.specifier, wanted
+    for requirement in map(Requirement, PROJECT["dependencies"]):
+        assert locked[canonicalize_name(requirement.name)] in requirement.specifier, requirement
 
 
 @needs.azr_checkout
@@ -68,6 +68,6 @@ def test_the_dockerfile_reads_azrs_pins_and_they_meet_our_floors(tmp_path):
     pins = dict(line.split("==") for line in (tmp_path / "pins.txt").read_text().split())
     assert len(pins) > 150 and pins["verl"] == "0.4.1" and pins["vllm"] == "0.8.5"
     floors = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["verl"]]
-    for wanted in map(Requirement, floors):
-        if wanted.name in ("torch", "transformers", "peft", "hydra-core", "ray"):
-            assert wanted.specifier.contains(Version(pins[wanted.name])), wanted
+    for requirement in map(Requirement, floors):
+        if requirement.name in ("torch", "transformers", "peft", "hydra-core", "ray"):
+            assert requirement.specifier.contains(Version(pins[requirement.name])), requirement

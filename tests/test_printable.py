@@ -21,9 +21,9 @@ def test_what_moves_the_cursor_or_turns_the_text_is_written_out():
     ],
 )
 def test_what_looks_like_a_token_is_hidden(secret):
-    told = shareable(f"base {secret} end")
-    assert HIDDEN in told and told.startswith("base ") and told.endswith(" end")
-    assert "aB3aB3" not in told and "pa55word" not in told and "c2lnbmF0dXJl" not in told
+    shown = shareable(f"base {secret} end")
+    assert HIDDEN in shown and shown.startswith("base ") and shown.endswith(" end")
+    assert "aB3aB3" not in shown and "pa55word" not in shown and "c2lnbmF0dXJl" not in shown
 
 
 def test_values_of_secret_keys_are_hidden_and_of_others_are_not():
@@ -37,9 +37,9 @@ def test_values_of_secret_keys_are_hidden_and_of_others_are_not():
         "engine": {"max_answer_tokens": 128, "seed": 1.5, "on": True},
         "secrets": {"a": [HIDDEN, 3]},
     }
-    told = shareable("train logger.api_key=abc HF_TOKEN=def run.steps=4 --password ghi tokens=5")
+    shown = shareable("train logger.api_key=abc HF_TOKEN=def run.steps=4 --password ghi tokens=5")
     hidden = f"logger.api_key={HIDDEN} HF_TOKEN={HIDDEN}"
-    assert told == f"train {hidden} run.steps=4 --password {HIDDEN} tokens=5"
+    assert shown == f"train {hidden} run.steps=4 --password {HIDDEN} tokens=5"
 
 
 def test_paths_and_names_of_this_machine_are_left_out(monkeypatch):

@@ -11,8 +11,8 @@ def test_what_is_not_installed_has_no_version():
 
 
 def test_the_commit_is_that_of_the_package_and_of_no_other_checkout(tmp_path, monkeypatch):
-    found = versions.commit()
-    assert found is None or len(found.removesuffix("+changes")) == 40
+    commit = versions.commit()
+    assert commit is None or len(commit.removesuffix("+changes")) == 40
     monkeypatch.setattr(versions, "__file__", str(tmp_path / "versions.py"))
     assert versions.commit() is None
 

@@ -32,15 +32,15 @@ def script(tmp_path):
         played, compared = tmp_path / "played", tmp_path / "compared"
         played.write_text("")
         compared.unlink(missing_ok=True)
-        own = {"AZR_HOME": str(tmp_path / "azr"), "OUT": str(tmp_path / "out"), **settings}
-        own |= {"PLAYED": str(played), "COMPARED": str(compared)}
-        own["PATH"] = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {"AZR_HOME": str(tmp_path / "azr"), "OUT": str(tmp_path / "out"), **settings}
+        environment |= {"PLAYED": str(played), "COMPARED": str(compared)}
+        environment["PATH"] = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
-            ["bash", str(SCRIPT), *typed], env={**os.environ, **own}, capture_output=True
+            ["bash", str(SCRIPT), *typed], env={**os.environ, **environment}, capture_output=True
         )
         commands = [line.split() for line in played.read_text().splitlines()]
-        told = compared.read_text().splitlines() if compared.exists() else []
-        return done.returncode, commands, told
+        lines = compared.read_text().splitlines() if compared.exists() else []
+        return done.returncode, commands, lines
 
     return run
 

@@ -47,16 +47,16 @@ def row_of(compared, name):
 
 
 def test_a_difference_with_its_cost(tmp_path):
-    one = write_arm(tmp_path / "single", [0.34, 0.35, 0.36], tokens=100)
+    first = write_arm(tmp_path / "single", [0.34, 0.35, 0.36], tokens=100)
     population = {**SETTINGS["population"], "teacher_reward": "learnability"}
     other = write_arm(tmp_path / "pair", [0.40, 0.41, 0.42], tokens=210, population=population)
-    compared = compare_arms([one, other])
+    compared = compare_arms([first, other])
     (pair,) = compared.pairs
     assert pair.metric.name == "eval/greedy" and (pair.arm, pair.than) == ("pair", "single")
     assert pair.difference.mean == pytest.approx(0.06) and pair.difference.low > 0
     assert pair.tokens == pytest.approx(2.1)
-    for told in ("6.0 points higher", "3 seeds", "2.1 times the tokens", "rewards differ"):
-        assert told in pair.sentence
+    for phrase in ("6.0 points higher", "3 seeds", "2.1 times the tokens", "rewards differ"):
+        assert phrase in pair.sentence
 
 
 def test_a_pair_of_all_arms(tmp_path):
@@ -97,37 +97,37 @@ def test_the_last_step_that_both_have(tmp_path):
 )
 def test_unequal_evals_are_never_subtracted(tmp_path, changed):
     engine = {"engine": {"max_answer_tokens": 99}}
-    one = write_arm(tmp_path / "a", [0.34, 0.36], **engine)
+    first = write_arm(tmp_path / "a", [0.34, 0.36], **engine)
     other = write_arm(tmp_path / "b", [0.44, 0.46], **{**engine, **changed})
-    compared = compare_arms([one, other])
+    compared = compare_arms([first, other])
     test, words = compared.against_first(row_of(compared, "eval/greedy"), 1)
     assert words == "not the same measure"
     assert test.mean != test.mean and test.low != test.low
     assert compared.pairs[0].metric is None
-    told = compared.to_json()["metrics"][0]["arms"]["b"]
-    assert told["difference"]["mean"] is None and told["mean"] == pytest.approx(0.45)
+    figures = compared.to_json()["metrics"][0]["arms"]["b"]
+    assert figures["difference"]["mean"] is None and figures["mean"] == pytest.approx(0.45)
 
 
 def test_how_often_evals_are_does_not_matter(tmp_path):
-    one = write_arm(tmp_path / "a", [0.34, 0.36])
+    first = write_arm(tmp_path / "a", [0.34, 0.36])
     other = write_arm(tmp_path / "b", [0.44, 0.46], eval={**SETTINGS["eval"], "every": 5})
-    compared = compare_arms([one, other])
+    compared = compare_arms([first, other])
     assert compared.pairs[0].difference.mean == pytest.approx(0.10)
 
 
 def test_one_seed_has_no_verdict(tmp_path):
-    one = write_arm(tmp_path / "a", [0.34])
+    first = write_arm(tmp_path / "a", [0.34])
     other = write_arm(tmp_path / "b", [0.44])
-    compared = compare_arms([one, other])
+    compared = compare_arms([first, other])
     test, words = compared.against_first(row_of(compared, "eval/greedy"), 1)
     assert words.startswith("no verdict") and test.low != test.low
     assert "chance" in compared.pairs[0].sentence
 
 
 def test_unequal_seeds_are_counted_in_the_order_of_the_columns(tmp_path):
-    one = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
+    first = write_arm(tmp_path / "a", [0.34, 0.35, 0.36])
     other = write_arm(tmp_path / "b", [0.44, 0.46])
-    compared = compare_arms([one, other])
+    compared = compare_arms([first, other])
     test, words = compared.against_first(row_of(compared, "eval/greedy"), 1)
     assert words == "higher" and test.counts == (2, 3)
     console = Console(record=True, width=200, file=io.StringIO())
@@ -137,10 +137,10 @@ def test_unequal_seeds_are_counted_in_the_order_of_the_columns(tmp_path):
 
 
 def test_a_run_twice_counts_once(tmp_path):
-    one = write_arm(tmp_path / "a", [0.34, 0.36])
+    first = write_arm(tmp_path / "a", [0.34, 0.36])
     for copy in ("x", "y"):
         write_run(tmp_path / copy, {20: 0.4}, seed=5)
-    compared = compare_arms([one, f"b={tmp_path / 'x'}", f"b={tmp_path / 'y'}"])
+    compared = compare_arms([first, f"b={tmp_path / 'x'}", f"b={tmp_path / 'y'}"])
     assert len(compared.arms[1].independent) == 1
     assert compared.differing.warnings
 
@@ -164,9 +164,9 @@ def test_a_stock_log_measures_otherwise(tmp_path):
 
 
 def test_terminal_json_and_page(tmp_path):
-    one = write_arm(tmp_path / "a<b", [0.34, 0.36])
+    first = write_arm(tmp_path / "a<b", [0.34, 0.36])
     other = write_arm(tmp_path / "\x1b[31mb", [0.44, 0.46])
-    compared = compare_arms([one, other])
+    compared = compare_arms([first, other])
     console = Console(record=True, width=200, file=io.StringIO())
     print_comparison(compared, console)
     text = console.export_text()

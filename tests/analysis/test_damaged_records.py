@@ -29,8 +29,16 @@ def whole_run() -> dict[str, list[dict[str, Any]]]:
     }
     names = ("teacher_0", "teacher_1", "student_0", "student_1")
     for step in range(1, 13):
-        own = {"mu": 25.0, "sigma": 2.0, "generated_tokens": 90, "valid_frac": 0.5, "entropy": 0.4}
-        line = {f"{name}/{k}": v for name in (*names, "teacher", "student") for k, v in own.items()}
+        metrics = {
+            "mu": 25.0,
+            "sigma": 2.0,
+            "generated_tokens": 90,
+            "valid_frac": 0.5,
+            "entropy": 0.4,
+        }
+        line = {
+            f"{name}/{k}": v for name in (*names, "teacher", "student") for k, v in metrics.items()
+        }
         line |= {"eval/greedy": 0.2, "student_0/eval/greedy": 0.2, "time/step": 4.0}
         line |= {"evolution/dare/born": 1, "evolution/dare/gain_over_victim": 0.1}
         run["metrics"].append({"step": step, **line})
@@ -52,8 +60,8 @@ def damaged(value: Any, chance: random.Random, share: float) -> Any:
     if chance.random() < share:
         return chance.choice(ODD)
     if isinstance(value, dict):
-        kept = {key: item for key, item in value.items() if chance.random() > share / 2}
-        return {key: damaged(item, chance, share) for key, item in kept.items()}
+        remaining = {key: item for key, item in value.items() if chance.random() > share / 2}
+        return {key: damaged(item, chance, share) for key, item in remaining.items()}
     return [damaged(item, chance, share) for item in value] if isinstance(value, list) else value
 
 

@@ -37,8 +37,10 @@ def tasks_fixture(task: Callable[..., Row]) -> list[Row]:
 
 
 def series(run: RunDirectory, name: str, role: str = "teacher") -> list[tuple[int, float]]:
-    found = ((step, own.get(f"{role}/{name}")) for step, own in sorted(derived(run).items()))
-    return [(step, value) for step, value in found if value is not None]
+    values = (
+        (step, metrics.get(f"{role}/{name}")) for step, metrics in sorted(derived(run).items())
+    )
+    return [(step, value) for step, value in values if value is not None]
 
 
 def test_tasks_that_arrive_while_one_looks_do_no_harm(
@@ -74,13 +76,13 @@ def test_more_tasks_alone_do_not_raise_coverage_per_task(
         *(task(1, SORT, inputs=["[2, 1]"], outputs=["[2]"]),),
         *(task(1, SHOUT, inputs=["'a'"], outputs=["'A'"]),) * 2,
     ]
-    one, eight = write(tasks=few, name="one"), write(tasks=few * 8, name="eight")
-    assert series(one, "coverage") == series(eight, "coverage") == [(1, 3.0)]
-    assert series(one, "coverage_per_task") == [(1, 3.0)]
+    first, eight = write(tasks=few, name="one"), write(tasks=few * 8, name="eight")
+    assert series(first, "coverage") == series(eight, "coverage") == [(1, 3.0)]
+    assert series(first, "coverage_per_task") == [(1, 3.0)]
     # Of 96 tasks 72, 8 and 16: 12 of them miss these cells by chance.
-    ((_, found),) = series(eight, "coverage_per_task")
+    ((_, coverage),) = series(eight, "coverage_per_task")
     missed = sum(comb(96 - c, 12) for c in (72, 8, 16)) / comb(96, 12)
-    assert found == pytest.approx(3 - missed) and 2.4 < found < 2.6
+    assert coverage == pytest.approx(3 - missed) and 2.4 < coverage < 2.6
     assert series(eight, "cells_per_step") == [(1, pytest.approx(3 - missed))]
 
 
@@ -88,8 +90,8 @@ def test_rarefaction_agrees_with_drawing() -> None:
     counts = np.array([[20, 7, 3, 1]])
     pool = np.repeat(np.arange(4), counts[0])
     generator = np.random.default_rng(0)
-    drawn = np.stack([generator.permutation(pool)[:12] for _ in range(20_000)])
-    seen = np.array([[(drawn == cell).any(axis=1).mean() for cell in range(4)]])
+    draws = np.stack([generator.permutation(pool)[:12] for _ in range(20_000)])
+    seen = np.array([[(draws == cell).any(axis=1).mean() for cell in range(4)]])
     np.testing.assert_allclose(1 - missed_cells(counts, 12), seen, atol=0.01)
     np.testing.assert_array_equal(missed_cells(counts, 31), 0.0)
 
@@ -105,9 +107,9 @@ def test_the_map_has_every_cell_and_the_task_that_filled_it(write: Write, tasks:
     run = write(tasks=tasks)
     first = placed_tasks(run).drop_duplicates("cell")
     assert list(first["step"]) == [1, 1, 4] and list(first["program"]) == [ADD, SORT, SHOUT]
-    found = problem_space(run, 4)
-    assert found["text"] == f"4 valid tasks fill 3 of {SPACE.cells:,} cells."
-    page = "".join(map(str, found["figures"]))
+    space_map = problem_space(run, 4)
+    assert space_map["text"] == f"4 valid tasks fill 3 of {SPACE.cells:,} cells."
+    page = "".join(map(str, space_map["figures"]))
     assert "text to text, 1 argument;" in page and "return s.upper()" in page
     assert "teacher_1" in page and "return n - 7" not in page
 
@@ -139,26 +141,26 @@ def test_the_cells_are_fixed(space: Space, wanted: str) -> None:
 
 
 def test_samples_are_possible_problems() -> None:
-    found = samples(3, 2000)
-    np.testing.assert_array_equal(found, samples(3, 2000))
+    points = samples(3, 2000)
+    np.testing.assert_array_equal(points, samples(3, 2000))
     names = [descriptor.name for descriptor in DESCRIPTORS]
-    np.testing.assert_allclose(found[:, names.index("arithmetic") :][:, :5].sum(axis=1), 1.0)
-    np.testing.assert_allclose(found[:, names.index("takes number") :][:, :3].sum(axis=1), 1.0)
-    np.testing.assert_allclose(found[:, names.index("gives number") :].sum(axis=1), 1.0)
-    assert set(found[:, names.index("arguments")]) == {1.0, 2.0, 3.0}
+    np.testing.assert_allclose(points[:, names.index("arithmetic") :][:, :5].sum(axis=1), 1.0)
+    np.testing.assert_allclose(points[:, names.index("takes number") :][:, :3].sum(axis=1), 1.0)
+    np.testing.assert_allclose(points[:, names.index("gives number") :].sum(axis=1), 1.0)
+    assert set(points[:, names.index("arguments")]) == {1.0, 2.0, 3.0}
     low, high = ([d[i] for d in DESCRIPTORS] for i in (1, 2))
-    assert (found >= low).all() and (found <= high).all()
+    assert (points >= low).all() and (points <= high).all()
 
 
 @pytest.mark.slow
 def test_the_shipped_centroids_come_from_the_command() -> None:
     """Up to rounding, which differs between builds of the clustering: the same cells."""
     needs.module("sklearn", "scikit-learn")
-    made, shipped = SPACE.make_archive(), np.load(SPACE.centroids)
+    computed, shipped = SPACE.make_archive(), np.load(SPACE.centroids)
     points = SPACE.scale(samples(SPACE.seed + 1, 5000))
     near = [
         np.linalg.norm(points[:, None] - cells[None], axis=2).argmin(axis=1)
-        for cells in (made.astype(np.float64), shipped.astype(np.float64))
+        for cells in (computed.astype(np.float64), shipped.astype(np.float64))
     ]
     assert (near[0] == near[1]).mean() > 0.9
 

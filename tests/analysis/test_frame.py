@@ -27,10 +27,10 @@ def write_run(folder, lines=LINES, seed=3):
 def test_whose_a_value_is():
     table = tidy(LINES[:2], "r", "a", 1)
     assert tuple(table.columns) == COLUMNS
-    found = {
+    owners = {
         (row.member, row.role, row.metric): row.value for row in table.itertuples() if row.step == 1
     }
-    assert found == {
+    assert owners == {
         (None, "teacher", "valid_frac"): 0.5,
         (None, "student", "solve_rate"): 0.25,
         (None, None, "eval/greedy"): 0.3,
@@ -122,7 +122,7 @@ def test_what_is_no_log(tmp_path, text):
 
 
 def test_metrics_are_declared_once():
-    known = all_metrics()
-    assert {"solve_rate", "eval/greedy", "ast_nodes"} <= set(known)
+    metrics = all_metrics()
+    assert {"solve_rate", "eval/greedy", "ast_nodes"} <= set(metrics)
     with pytest.raises(UserError):
         find_metric("solve_rat")

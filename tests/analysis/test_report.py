@@ -57,12 +57,12 @@ def test_the_page_needs_nothing_else(write_run: WriteRun) -> None:
     path = write_report(run)
     page = path.read_text(encoding="utf-8")
     assert path == run / "report.html"
-    found = Elements(page)
-    names = {name for _, attributes in found.tags for name in attributes}
+    elements = Elements(page)
+    names = {name for _, attributes in elements.tags for name in attributes}
     assert not names & {"src", "srcset", "data", "action"}
-    links = [attributes["href"] or "" for _, attributes in found.tags if "href" in attributes]
+    links = [attributes["href"] or "" for _, attributes in elements.tags if "href" in attributes]
     assert links and all(link.startswith("#") for link in links)
-    assert "link" not in {tag for tag, _ in found.tags}
+    assert "link" not in {tag for tag, _ in elements.tags}
     assert not re.search(r"@import|url\(|fetch\(|import\(", page)
     assert page.count("/* Vega */") == 1
     assert "Finished: 12 of 12 steps." in page
@@ -86,27 +86,31 @@ def test_programs_cannot_become_elements(write_run: WriteRun, made_up_run: MakeR
     folder = write_run(run)
     (folder / "config.yaml").write_text(f"population: {{name: {json.dumps(attack)}}}\n")
     (folder / "environment.json").write_text(json.dumps({attack: attack}))
-    found = Elements(write_report(folder).read_text(encoding="utf-8"))
-    names = [tag for tag, _ in found.tags]
-    inert = [a for tag, a in found.tags if tag == "script" and a.get("type") == "application/json"]
+    elements = Elements(write_report(folder).read_text(encoding="utf-8"))
+    names = [tag for tag, _ in elements.tags]
+    inert = [
+        a for tag, a in elements.tags if tag == "script" and a.get("type") == "application/json"
+    ]
     assert names.count("script") == len(inert) + 2
     assert "img" not in names
-    assert not [key for _, attributes in found.tags for key in attributes if key.startswith("on")]
+    assert not [
+        key for _, attributes in elements.tags for key in attributes if key.startswith("on")
+    ]
     # They are there all the same, as text.
-    assert "<img onerror=alert(1) src=x>" in found.text
-    assert attack in found.text
+    assert "<img onerror=alert(1) src=x>" in elements.text
+    assert attack in elements.text
 
 
 def test_only_the_pages_own_scripts_may_run(write_run: WriteRun) -> None:
-    found = Elements(write_report(write_run()).read_text(encoding="utf-8"))
+    elements = Elements(write_report(write_run()).read_text(encoding="utf-8"))
     (policy,) = [
         attributes["content"] or ""
-        for tag, attributes in found.tags
+        for tag, attributes in elements.tags
         if attributes.get("http-equiv") == "Content-Security-Policy"
     ]
     hashes = [
         base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        for script in found.scripts[-2:]
+        for script in elements.scripts[-2:]
     ]
     allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     assert f"script-src {allowed};" in policy and "default-src 'none'" in policy
@@ -126,10 +130,10 @@ def test_the_data_is_strict_json_even_with_nan(write_run: WriteRun, made_up_run:
         step["time/step"] = float("nan")
     run["matches"][0]["solve_rate"] = float("nan")
     run["lineage"][0]["fitness"]["victim"] = float("-inf")
-    found = Elements(write_report(write_run(run)).read_text(encoding="utf-8"))
-    for data in found.scripts[:-2]:
+    elements = Elements(write_report(write_run(run)).read_text(encoding="utf-8"))
+    for data in elements.scripts[:-2]:
         json.loads(data, parse_constant=pytest.fail)
-    assert len(found.scripts) > 5
+    assert len(elements.scripts) > 5
 
 
 @pytest.mark.parametrize("missing", ["metrics", "matches", "lineage", "tasks", "environment"])
@@ -144,9 +148,9 @@ def test_whatever_is_missing_the_rest_is_shown(write_run: WriteRun, missing: str
 def test_without_metrics_the_other_records_tell_how_far_it_got(write_run: WriteRun) -> None:
     run = write_run()
     (run / "metrics.jsonl").unlink()
-    found = Elements(write_report(run).read_text(encoding="utf-8"))
-    assert "No step of the run 4t4s is in its metrics.jsonl" in found.text
-    assert "not finished" not in found.text
+    elements = Elements(write_report(run).read_text(encoding="utf-8"))
+    assert "No step of the run 4t4s is in its metrics.jsonl" in elements.text
+    assert "not finished" not in elements.text
 
 
 def test_nobody_replaced_is_said_once_and_drawn_once(
@@ -194,8 +198,8 @@ def test_a_torn_line_and_a_repeated_step_do_no_harm(
     folder = write_run(run)
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"step": 13, "tea')
-    found = Elements(write_report(folder).read_text(encoding="utf-8"))
-    assert "played 12 of 12 steps in 2:26" in found.text
+    elements = Elements(write_report(folder).read_text(encoding="utf-8"))
+    assert "played 12 of 12 steps in 2:26" in elements.text
 
 
 @pytest.mark.parametrize("record", ["metrics", "matches", "lineage", "tasks"])
@@ -250,10 +254,12 @@ def test_a_run_without_a_valid_proposal_is_red_and_says_what_was_wrong(
         step |= {"reason/unparsable": 3, "reason/no_function": 1}
     folder = write_run({**run, "tasks": []})
     page = write_report(folder).read_text(encoding="utf-8")
-    told = "None of 8 proposals is a valid task, so nobody learned to solve: 6 unparsable (not in"
-    assert 'class="status failed"' in page and page.count(told) == 2
+    sentence = (
+        "None of 8 proposals is a valid task, so nobody learned to solve: 6 unparsable (not in"
+    )
+    assert 'class="status failed"' in page and page.count(sentence) == 2
     assert "What was proposed" in page and "all parts work together" not in page
-    assert closing(folder)["wrong"].startswith(told)
+    assert closing(folder)["wrong"].startswith(sentence)
 
 
 def test_the_terminal_says_what_the_page_says(write_run: WriteRun, made_up_run: MakeRun) -> None:
@@ -261,8 +267,8 @@ def test_the_terminal_says_what_the_page_says(write_run: WriteRun, made_up_run: 
     page = Elements(write_report(folder).read_text(encoding="utf-8"))
     words = closing(folder)["changed"]
     assert len(words) > 3 and words[1].startswith("Solve rate")
-    said = " ".join(page.text.split())
-    assert all(sentence in said for sentence in words)
+    text = " ".join(page.text.split())
+    assert all(sentence in text for sentence in words)
 
 
 def test_what_never_changes_is_a_sentence_and_no_chart(
@@ -271,9 +277,9 @@ def test_what_never_changes_is_a_sentence_and_no_chart(
     run = made_up_run()
     for step in run["metrics"]:
         step |= {key: 1.0 for key in step if key.endswith("/unique_frac")}
-    found = Elements(write_report(write_run(run)).read_text(encoding="utf-8"))
-    assert "Unique proposals" not in [a.get("aria-label") for _, a in found.tags]
-    assert "Unique proposals: 100% throughout." in found.text
+    elements = Elements(write_report(write_run(run)).read_text(encoding="utf-8"))
+    assert "Unique proposals" not in [a.get("aria-label") for _, a in elements.tags]
+    assert "Unique proposals: 100% throughout." in elements.text
 
 
 def test_the_configuration_is_read_once(
@@ -293,9 +299,9 @@ def test_a_rating_that_is_anchored_is_not_drawn_as_a_curve_nor_is_a_loss(
     run = made_up_run()
     for step in run["metrics"]:
         step["student/mu"] = 25.0 + step["step"] / 1e6
-    found = Elements(write_report(write_run(run)).read_text(encoding="utf-8"))
-    specs = [json.loads(text) for text in found.scripts[:-2] if '"datasets"' in text]
-    titles = [a["aria-label"] for _, a in found.tags if a.get("class") == "vega"]
+    elements = Elements(write_report(write_run(run)).read_text(encoding="utf-8"))
+    specs = [json.loads(text) for text in elements.scripts[:-2] if '"datasets"' in text]
+    titles = [a["aria-label"] for _, a in elements.tags if a.get("class") == "vega"]
     (rating,) = [s for s, title in zip(specs, titles, strict=False) if title == "Rating mu"]
     (lines,) = [d for d in rating["datasets"].values() if "series" in d]
     thick = {
@@ -321,6 +327,6 @@ def test_rates_that_evolve_are_shown_over_time(tmp_path: Path, apart: bool) -> N
         "metrics",
         [{"step": s, **{f"student_{i}/lr": v for i, v in enumerate(rates)}} for s in range(1, 5)],
     )
-    drawn = ReportFigures(read_run(run.path), [], 4)
-    drawn.add_hyperparameters()
-    assert len(drawn.figures.get("training", [])) == apart
+    report_figures = ReportFigures(read_run(run.path), [], 4)
+    report_figures.add_hyperparameters()
+    assert len(report_figures.figures.get("training", [])) == apart

@@ -95,19 +95,22 @@ def test_who_was_born_at_the_last_step_has_played_nothing() -> None:
 
 
 def test_totals_per_member() -> None:
-    one = {
+    expected = {
         "teacher_0/generated_tokens": 300, "teacher_0/trained_tokens": 300,
         "student_0/generated_tokens": 100, "student_0/trained_tokens": 50,
         "student_1/generated_tokens": 200, "student_1/trained_tokens": 50,
         "student_1/updates": 1, "student_1/trained_samples": 48,
     }  # fmt: skip
-    steps = [{"step": 1, "time/step": 6.0, "time/eval": 1.0, **one}, {"step": 2, "time/step": 5.0}]
-    used = run_tables.consumption(tidy([steps[0], {**steps[1], **one}]))
+    steps = [
+        {"step": 1, "time/step": 6.0, "time/eval": 1.0, **expected},
+        {"step": 2, "time/step": 5.0},
+    ]
+    used = run_tables.consumption(tidy([steps[0], {**steps[1], **expected}]))
     assert list(used.index) == ["student_0", "student_1", "teacher_0"]
-    found = used.loc["student_1"].to_dict()
+    totals = used.loc["student_1"].to_dict()
     # 250 of the 1000 tokens generated or trained on, of 10 seconds.
-    assert (found["seconds"], found["steps"], found["updates"]) == (2.5, 2, 2)
-    assert (found["role"], found["trained_samples"], found["rollouts"]) == ("student", 96, 0)
+    assert (totals["seconds"], totals["steps"], totals["updates"]) == (2.5, 2, 2)
+    assert (totals["role"], totals["trained_samples"], totals["rollouts"]) == ("student", 96, 0)
     assert used["seconds"].sum() == 10.0
     assert run_tables.consumption(tidy([{"step": 1, "agent_0/reward": 1.0}]))["seconds"].sum() == 0
 

@@ -31,14 +31,14 @@ def browser() -> Iterator[Any]:
     with sync.sync_playwright() as playwright:
         try:
             # Without its sandbox it also runs as root in a container; it opens our own files only.
-            one = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+            chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         except sync.Error as error:
             pytest.skip(
                 "needs Chromium: sudo apt-get install chromium, or playwright install chromium "
                 f"({str(error).splitlines()[0]})"
             )
-        yield one
-        one.close()
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture(scope="session")

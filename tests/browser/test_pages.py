@@ -17,10 +17,10 @@ DRAWN = ("8t8s", "single", "comparison")
 
 def figure(page: Any, title: str) -> Any:
     """The figure of that title, scrolled to and drawn."""
-    one = page.locator("figure", has=page.locator(f'[aria-label="{title}"]')).first
-    one.scroll_into_view_if_needed()
-    one.locator("svg.marks").wait_for()
-    return one
+    locator = page.locator("figure", has=page.locator(f'[aria-label="{title}"]')).first
+    locator.scroll_into_view_if_needed()
+    locator.locator("svg.marks").wait_for()
+    return locator
 
 
 def test_the_largest_page_is_small(pages: dict[str, Path]) -> None:
@@ -47,13 +47,13 @@ def test_nothing_is_wider_than_the_screen(
 
 @pytest.mark.parametrize("name", ["8t8s", "comparison"])
 def test_figures_can_be_saved(opened: Opened, name: str) -> None:
-    one = figure(opened(name), "Solve rate")
-    with one.page.expect_download() as drawn:
-        one.get_by_role("button", name="SVG").click()
-    text = " ".join(ElementTree.parse(drawn.value.path()).getroot().itertext())
+    chart = figure(opened(name), "Solve rate")
+    with chart.page.expect_download() as download:
+        chart.get_by_role("button", name="SVG").click()
+    text = " ".join(ElementTree.parse(download.value.path()).getroot().itertext())
     assert ("student" if name == "8t8s" else "4t4s") in text
-    with one.page.expect_download() as table:
-        one.get_by_role("button", name="CSV").click()
+    with chart.page.expect_download() as table:
+        chart.get_by_role("button", name="CSV").click()
     rows = list(csv.reader(table.value.path().read_text("utf-8").splitlines()))
     assert "step" in rows[0] and len(rows) > 15
     assert {len(row) for row in rows} == {len(rows[0])}
@@ -62,9 +62,9 @@ def test_figures_can_be_saved(opened: Opened, name: str) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["8t8s", "comparison"])
 def test_pointing_at_a_chart_shows_its_values(opened: Opened, name: str, width: int) -> None:
-    one = figure(opened(name, width), "Solve rate")
-    one.locator("svg.marks").hover()
-    tip = one.page.locator("#vg-tooltip-element.visible")
+    chart = figure(opened(name, width), "Solve rate")
+    chart.locator("svg.marks").hover()
+    tip = chart.page.locator("#vg-tooltip-element.visible")
     tip.wait_for()
     assert "step" in tip.inner_text() and "%" in tip.inner_text()
     box = tip.bounding_box()
@@ -73,8 +73,8 @@ def test_pointing_at_a_chart_shows_its_values(opened: Opened, name: str, width: 
 
 def test_a_picked_member_stands_out(opened: Opened) -> None:
     page = opened("8t8s")
-    one = figure(page, "Solve rate")
-    strong = one.locator("path[stroke-width='2.25']")
+    chart = figure(page, "Solve rate")
+    strong = chart.locator("path[stroke-width='2.25']")
     before = strong.count()
     page.get_by_role("button", name="student_3", exact=True).click()
     strong.nth(before).wait_for(state="attached")

@@ -38,9 +38,9 @@ def test_sampling_is_without_repeats_and_seeded_and_by_type_where_asked():
     buffer, generator = filled(20, 100), np.random.default_rng(1)
     for n in range(20):
         buffer.add(task(n, TaskType.CODE_I), generator)
-    one = buffer.sample(6, np.random.default_rng(3), TaskType.CODE_I)
-    assert len(set(one)) == 6 and all(t.type == TaskType.CODE_I for t in one)
-    assert one == buffer.sample(6, np.random.default_rng(3), TaskType.CODE_I)
+    first = buffer.sample(6, np.random.default_rng(3), TaskType.CODE_I)
+    assert len(set(first)) == 6 and all(t.type == TaskType.CODE_I for t in first)
+    assert first == buffer.sample(6, np.random.default_rng(3), TaskType.CODE_I)
     assert len(buffer.sample(99, np.random.default_rng(0), TaskType.CODE_O)) == 20
     assert len(buffer.sample(99, np.random.default_rng(0))) == 40
     assert buffer.sample(3, np.random.default_rng(0), TaskType.CODE_F) == []
@@ -49,7 +49,7 @@ def test_sampling_is_without_repeats_and_seeded_and_by_type_where_asked():
 def test_a_buffer_goes_on_after_a_round_trip_through_json():
     buffer, copy = filled(5, 3), TaskBuffer(capacity=3)
     copy.load_state(json.loads(json.dumps(buffer.state())))
-    for one in (buffer, copy):
+    for each in (buffer, copy):
         for n in range(9, 20):
-            one.add(task(n), np.random.default_rng(n))
+            each.add(task(n), np.random.default_rng(n))
     assert list(copy) == list(buffer) and copy.added == buffer.added

@@ -23,8 +23,12 @@ def test_a_domain_of_ones_own_is_played_recorded_and_shown(
     monkeypatch.syspath_prepend(str(EXAMPLES))
     run = tmp_path / "sums"
     settings = ["population=1t1s", "population.batch_size=24", "run.steps=2", f"run.dir={run}"]
-    own = ["task.domain=arithmetic.Arithmetic", "base.prompt_format=sums", "eval.tasks_per_type=4"]
-    assert main(["train", *settings, *own]) == 0
+    overrides = [
+        "task.domain=arithmetic.Arithmetic",
+        "base.prompt_format=sums",
+        "eval.tasks_per_type=4",
+    ]
+    assert main(["train", *settings, *overrides]) == 0
     tasks = [json.loads(line) for line in (run / "tasks.jsonl").read_text().splitlines()]
     assert tasks, "the base completes such programs"
     for task in tasks:

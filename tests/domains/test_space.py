@@ -11,16 +11,16 @@ SPACES = [space for entry in DOMAINS if (space := find_domain(entry.name).space)
 
 def test_samples_lie_within_bounds_and_are_the_same_again() -> None:
     for space in SPACES:
-        found = space.samples(3, 500)
-        np.testing.assert_array_equal(found, space.samples(3, 500))
+        points = space.samples(3, 500)
+        np.testing.assert_array_equal(points, space.samples(3, 500))
         low, high = ([d[i] for d in space.descriptors] for i in (1, 2))
-        assert (found >= low).all() and (found <= high).all()
-        assert len(set(space.place(found).tolist())) > 100
+        assert (points >= low).all() and (points <= high).all()
+        assert len(set(space.place(points).tolist())) > 100
 
 
 def test_axes_and_panels_are_descriptors() -> None:
     for space in SPACES:
-        assert {*space.axes, *space.panels} <= {one.name for one in space.descriptors}
+        assert {*space.axes, *space.panels} <= {descriptor.name for descriptor in space.descriptors}
 
 
 def puzzle_at(space: Space, program: str, witness: str) -> str:

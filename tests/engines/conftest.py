@@ -48,9 +48,9 @@ def make_engine(slots=3, generate_rows=512, chat=False, **learner):
         learner=LearnerConfig(**learner),
     )
     model, tokenizer = make_model(), make_tokenizer()
-    made = assemble(model, tokenizer, settings, [generator] * slots)
-    engine = TextEngine(made, tokenizer, chat)
-    engine.model, engine.bank = model, made.learner.bank
+    new_engine = assemble(model, tokenizer, settings, [generator] * slots)
+    engine = TextEngine(new_engine, tokenizer, chat)
+    engine.model, engine.bank = model, new_engine.learner.bank
     # B starts at zero, which would make all members alike.
     with torch.no_grad():
         for slot in range(slots):

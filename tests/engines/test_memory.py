@@ -36,9 +36,9 @@ def config(kind: str, **sizes: Any) -> Any:
 
 
 def architecture(sizes: dict[str, int] = QWEN_7B) -> Architecture:
-    found = Architecture.of(config("qwen2", **sizes))
-    assert found is not None
-    return found
+    shape = Architecture.of(config("qwen2", **sizes))
+    assert shape is not None
+    return shape
 
 
 @pytest.mark.parametrize("kind", ["qwen2", "qwen3", "llama"])
@@ -52,12 +52,12 @@ def test_weights_are_those_of_the_model(kind: str, tied: bool) -> None:
     )  # fmt: skip
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(described)
-    found = Architecture.of(described)
-    assert found is not None
-    assert found.weights == sum(p.numel() for p in model.parameters())
+    shape = Architecture.of(described)
+    assert shape is not None
+    assert shape.weights == sum(p.numel() for p in model.parameters())
     for targets in (("all-linear",), ("q_proj", "down_proj")):
         bank = Bank(model, LoraSpec(8, 16.0, targets), 1)
-        assert found.adapter(8, targets) == sum(p.numel() for p in bank.parameters_of(0))
+        assert shape.adapter(8, targets) == sum(p.numel() for p in bank.parameters_of(0))
 
 
 def test_what_these_sums_are_not_made_for_has_none() -> None:
@@ -108,29 +108,29 @@ def test_the_learner_takes_what_was_worked_out(
     ids, answer = (1,) * prompt, (1,) * response
     sample = TrainingSample(Completion(0, ids, answer, (0.0,) * response, True), 1.0)
     with Counted() as counted:
-        made = learner(sizes, checkpointing)
+        trained = learner(sizes, checkpointing)
         held = memory.phases(load, H100)["score"]
         assert counted.live == pytest.approx(held["base"] + held["members, float32"], rel=0.001)
         # Two rows, so that there is a sum of gradients beside the second one's work.
-        update = counted.of(lambda: made.update({0: [sample] * 2}, {0: Hyperparameters(1e-5)}))
-        score = counted.of(lambda: made.log_probs([ids], [answer], [0]))
-    told = {
+        update = counted.of(lambda: trained.update({0: [sample] * 2}, {0: Hyperparameters(1e-5)}))
+        score = counted.of(lambda: trained.log_probs([ids], [answer], [0]))
+    peaks = {
         "moments of a member": (update["kept"], held["AdamW's moments"] / 8),
         "update": (update["peak"], memory.update_peak(load)),
         "score": (score["peak"], memory.score_peak(load) + held["their copies"]),
     }
-    for name, (found, expected) in told.items():
-        print(f"{name}: counted {found / 1e9:.2f} GB, worked out {expected / 1e9:.2f}")
-    for found, expected in told.values():
-        assert found == pytest.approx(expected, rel=0.1)
+    for name, (measured, expected) in peaks.items():
+        print(f"{name}: counted {measured / 1e9:.2f} GB, worked out {expected / 1e9:.2f}")
+    for measured, expected in peaks.values():
+        assert measured == pytest.approx(expected, rel=0.1)
 
 
 def test_vllms_share_is_its_own_whatever_its_version_counts() -> None:
     """AZR's 0.4 holds a 7B base and 14 rows of full length; passed on as it is, the V1 engine of
     0.8.5 would find no room beside the learner."""
     load = Load(architecture(), 8, 32, 6144, 8096, share=0.4)
-    whole = memory.vllm_utilisation(load, H100, whole_process=True)
-    assert whole == pytest.approx(0.4 + (15.23e9 + 2.58e9) / H100, abs=0.001)
+    whole_process = memory.vllm_utilisation(load, H100, whole_process=True)
+    assert whole_process == pytest.approx(0.4 + (15.23e9 + 2.58e9) / H100, abs=0.001)
     assert memory.vllm_utilisation(load, H100, whole_process=False) == 0.4
     assert 10 < memory.cache_tokens(load, H100) / load.row < 20
     learners = memory.base_bytes(load) + 4 * load.slots * load.member
@@ -139,9 +139,9 @@ def test_vllms_share_is_its_own_whatever_its_version_counts() -> None:
 
 def test_what_is_kept_fits_beside_the_rest_and_more_room_keeps_more() -> None:
     load = Load(architecture(), 8, 32, 6144, 8096, products=2)
-    kept = [memory.kept_tokens(load, total) for total in (60e9, H100, 200e9)]
-    assert 0 == kept[0] < kept[1] < kept[2] == load.piece
-    keeping = replace(load, keep=kept[1])
+    tokens = [memory.kept_tokens(load, total) for total in (60e9, H100, 200e9)]
+    assert 0 == tokens[0] < tokens[1] < tokens[2] == load.piece
+    keeping = replace(load, keep=tokens[1])
     assert memory.update_peak(keeping) > memory.update_peak(load)
     assert sum(memory.phases(keeping, H100)["update"].values()) < 0.8 * H100
     assert memory.kept_tokens(replace(load, checkpointing=False), H100) == 0
@@ -150,9 +150,9 @@ def test_what_is_kept_fits_beside_the_rest_and_more_room_keeps_more() -> None:
 def test_a_sharded_base_and_a_parallel_vllm_take_their_part() -> None:
     load = Load(architecture(), 8, 32, 6144, 8096, ranks=8)
     assert memory.base_bytes(replace(load, shard=True)) == memory.base_bytes(load) / 8
-    one, two = (memory.vllm_bytes(replace(load, parallel=n)) for n in (1, 2))
-    assert two["vLLM: base"] == one["vLLM: base"] / 2
-    assert one["vLLM: slots"] / 2 < two["vLLM: slots"] < one["vLLM: slots"]
+    single, two = (memory.vllm_bytes(replace(load, parallel=n)) for n in (1, 2))
+    assert two["vLLM: base"] == single["vLLM: base"] / 2
+    assert single["vLLM: slots"] / 2 < two["vLLM: slots"] < single["vLLM: slots"]
     assert memory.cache_tokens(replace(load, parallel=2), H100) > 2 * memory.cache_tokens(
         load, H100
     )
@@ -177,26 +177,26 @@ def test_the_device_holds_what_the_dry_run_says_in_each_phase(
 
     monkeypatch.setattr(offload, "_on_host", elsewhere)
     with Counted() as counted:
-        made = learner(sizes, checkpointing=True, offload=offloaded)
+        trained = learner(sizes, checkpointing=True, offload=offloaded)
         samples = {slot: [sample] * 2 for slot in range(load.slots)}
         rates = dict.fromkeys(samples, Hyperparameters(1e-5))
-        made.update(samples, rates)  # moments come with the first
+        trained.update(samples, rates)  # moments come with the first
         resting = counted.live
         peaks = {}
         for name, run in {
-            "score": lambda: made.log_probs([prompt], [answer], [0]),
-            "update": lambda: made.update(samples, rates),
+            "score": lambda: trained.log_probs([prompt], [answer], [0]),
+            "update": lambda: trained.update(samples, rates),
         }.items():
             before = counted.live
             peaks[name] = before + counted.of(run)["peak"]
             assert counted.live - before <= memory.copies_bytes(load)
     parts = ("base", "members, float32", "AdamW's moments")
-    told = sum(expected["generate"][part] for part in parts)
-    assert resting == pytest.approx(told, rel=1e-3, abs=1e6)
-    for name, found in peaks.items():
-        told = sum(expected[name].values()) - expected[name]["CUDA, NCCL, graphs"]
-        print(f"{name}: counted {found / 1e9:.2f} GB, worked out {told / 1e9:.2f}")
-        assert found == pytest.approx(told, rel=0.1)
+    estimate = sum(expected["generate"][part] for part in parts)
+    assert resting == pytest.approx(estimate, rel=1e-3, abs=1e6)
+    for name, measured in peaks.items():
+        estimate = sum(expected[name].values()) - expected[name]["CUDA, NCCL, graphs"]
+        print(f"{name}: counted {measured / 1e9:.2f} GB, worked out {estimate / 1e9:.2f}")
+        assert measured == pytest.approx(estimate, rel=0.1)
 
 
 def test_an_offloaded_learner_gives_vllm_its_room() -> None:
@@ -206,7 +206,9 @@ def test_an_offloaded_learner_gives_vllm_its_room() -> None:
     assert memory.check_memory(replace(load, share=0.9), card)
     learner_held = sum(memory.learner_bytes(load).values())
     for phase in ("generate", "wake"):
-        kept, left = (sum(memory.phases(one, H100)[phase].values()) for one in (load, away))
-        assert kept - left >= learner_held
+        resident, left = (
+            sum(memory.phases(each_load, H100)[phase].values()) for each_load in (load, away)
+        )
+        assert resident - left >= learner_held
     assert memory.vllm_utilisation(away, H100, whole_process=True) == away.share
     assert memory.host_bytes(away) > memory.host_bytes(load) + learner_held - 1

@@ -38,24 +38,28 @@ def engine(offloaded: bool) -> LocalEngine:
 
 def play(made: LocalEngine) -> list[Any]:
     """What members draw and hold over three steps, with a child and a resume in between."""
-    drawn = []
+    draws = []
     for step in range(3):
         prompts, slots = [[5, 6, 7 + row] for row in range(6)], [0, 0, 1, 1, 2, 2]
         groups = made.generate(prompts, slots, Sampling(6), seed=step)
         samples: dict[int, list[TrainingSample]] = {}
-        for row, (one,) in enumerate(groups):
-            samples.setdefault(one.slot, []).append(TrainingSample(one, row % 2 - 0.5))
-        drawn += [one.token_ids for (one,) in groups]
-        drawn.append(made.log_probs(prompts, [one.token_ids for (one,) in groups], slots)[0])
+        for row, (completion,) in enumerate(groups):
+            samples.setdefault(completion.slot, []).append(
+                TrainingSample(completion, row % 2 - 0.5)
+            )
+        draws += [completion.token_ids for (completion,) in groups]
+        draws.append(
+            made.log_probs(prompts, [completion.token_ids for (completion,) in groups], slots)[0]
+        )
         updates = made.update(samples, dict.fromkeys(samples, Hyperparameters(1e-2)))
-        drawn.append(updates)
+        draws.append(updates)
         if step == 0:
             made.write(2, made.read(0))
         if step == 1:
             state = made.state_dict()
             made.update(samples, dict.fromkeys(samples, Hyperparameters(1e-2)))
             made.load_state_dict(state)
-    return [*drawn, made.learner.digest()]
+    return [*draws, made.learner.digest()]
 
 
 def test_members_are_the_same_to_the_bit() -> None:
@@ -65,8 +69,8 @@ def test_members_are_the_same_to_the_bit() -> None:
 
 
 def test_parameters_of_a_member_stay_parts_of_the_bank() -> None:
-    made = engine(True)
-    with made.learner._computing(), torch.no_grad():
-        made.learner.bank.parameters_of(1)[1].add_(1.0)
-    changed = next(iter(made.read(1).factors.values())).B
+    offloaded = engine(True)
+    with offloaded.learner._computing(), torch.no_grad():
+        offloaded.learner.bank.parameters_of(1)[1].add_(1.0)
+    changed = next(iter(offloaded.read(1).factors.values())).B
     assert torch.equal(changed, torch.ones_like(changed))

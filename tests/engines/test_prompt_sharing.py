@@ -59,7 +59,7 @@ def test_a_base_whose_layers_do_not_attend_through_ours_shares_nothing(model, mo
 def test_a_base_that_leaves_out_what_sharing_needs_is_found_out(model, argument):
     use_strided_attention(model)
     forward = model.model.forward
-    model.model.forward = lambda **given: forward(**{**given, argument: None})
+    model.model.forward = lambda **arguments: forward(**{**arguments, argument: None})
     assert not shares_prompts(model)
 
 
@@ -77,7 +77,7 @@ def sampled(engine, share, n=5):
         uniforms,
         share,
     )
-    return [one for group in groups for one in group]
+    return [completion for group in groups for completion in group]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -86,13 +86,15 @@ def test_what_is_sampled_is_what_is_sampled_without(another_engine, dtype):
     engine.model.to(dtype)
     alone, together = sampled(engine, False), sampled(engine, True)
     if dtype == torch.float32:
-        assert [one.token_ids for one in together] == [one.token_ids for one in alone]
+        assert [completion.token_ids for completion in together] == [
+            completion.token_ids for completion in alone
+        ]
         for ours, theirs in zip(together, alone, strict=True):
             assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
     firsts = [(a.logprobs[0], b.logprobs[0]) for a, b in zip(together, alone, strict=True)]
     assert all(ours == pytest.approx(theirs, abs=0.2) for ours, theirs in firsts)
     # Rows end at different times, so that the batch is compacted on the way.
-    assert len({len(one.token_ids) for one in together}) > 4
+    assert len({len(completion.token_ids) for completion in together}) > 4
 
 
 def test_completions_in_bfloat16_score_as_well_as_without(another_engine):
@@ -104,11 +106,11 @@ def test_completions_in_bfloat16_score_as_well_as_without(another_engine):
         written = sampled(engine, share, n=8)
         chosen, _ = engine.engine.log_probs(
             [prompt for prompt in ids for _ in range(8)],
-            [one.token_ids for one in written],
+            [completion.token_ids for completion in written],
             [slot for slot in SLOTS for _ in range(8)],
         )
-        told = [torch.tensor(one.logprobs) for one in written]
-        return float((torch.cat(chosen) - torch.cat(told)).abs().mean())
+        logprobs = [torch.tensor(completion.logprobs) for completion in written]
+        return float((torch.cat(chosen) - torch.cat(logprobs)).abs().mean())
 
     assert off(True) < 1.5 * off(False) + 1e-3
 
@@ -117,9 +119,9 @@ def test_an_update_is_the_one_without(another_engine):
     engines = [another_engine(share_prefix=share) for share in (False, True)]
     groups = engines[0].generate(PROMPTS[:2] * 3, [0] * 6, Sampling(12, n=4), 5)
     samples = [
-        TrainingSample(one, float(number % 3) - 1)
+        TrainingSample(completion, float(number % 3) - 1)
         for group in groups
-        for number, one in enumerate(group)
+        for number, completion in enumerate(group)
     ]
     plain, shared = (
         engine.update({0: samples}, {0: Hyperparameters(1e-3)})[0] for engine in engines
@@ -137,9 +139,10 @@ def test_an_update_shares_where_it_may_and_not_where_it_must_not(another_engine)
         layer = engine.model.model.layers[0].input_layernorm
         seen = rows[share] = []
         layer.register_forward_hook(
-            lambda module, given, told, seen=seen: seen.append(given[0].shape[:2].numel())
+            lambda module, arguments, shapes, seen=seen: seen.append(arguments[0].shape[:2].numel())
         )
         engine.update(
-            {0: [TrainingSample(replace(one), 1.0) for one in group]}, {0: Hyperparameters(1e-3)}
+            {0: [TrainingSample(replace(completion), 1.0) for completion in group]},
+            {0: Hyperparameters(1e-3)},
         )
     assert sum(rows[True]) < 0.5 * sum(rows[False])

@@ -32,9 +32,9 @@ def test_philox_gives_the_published_words():
 def test_a_row_draws_the_same_in_every_batch(probs):
     seeds = {row: 2**61 + row for row in range(len(probs))}
     together = BatchedDraws(unused)
-    whole, rows = generators(seeds), []
+    whole_batch, rows = generators(seeds), []
     for _ in range(20):
-        rows.append(together(probs.clone(), whole))
+        rows.append(together(probs.clone(), whole_batch))
     for row, seed in seeds.items():
         alone, mine = BatchedDraws(unused), generators({0: seed})
         tokens = [alone(probs[row : row + 1].clone(), mine).item() for _ in range(20)]

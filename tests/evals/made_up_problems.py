@@ -81,6 +81,6 @@ def adapter(folder, width=128, seed=0, rank=4):
     random = torch.Generator().manual_seed(seed)
     A, B = (torch.randn(shape, generator=random) for shape in ((rank, width), (width, rank)))
     layer = "model.layers.0.self_attn.q_proj"
-    made = Adapter(LoraSpec(rank, 2.0 * rank, ("q_proj",)), {layer: Factors(A, B)})
-    save_adapter(made, folder, str(nano_base_path()))
+    new_adapter = Adapter(LoraSpec(rank, 2.0 * rank, ("q_proj",)), {layer: Factors(A, B)})
+    save_adapter(new_adapter, folder, str(nano_base_path()))
     return folder

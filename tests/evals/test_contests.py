@@ -62,10 +62,10 @@ def test_methods(problems):
     right = head + "return sorted([a, b] for a, b in combinations(nums, 2) if a + b == target)"
     pairs = head + "return tuple([a, b] for a, b in combinations(nums, 2) if a + b == target)"
     inner = head + "return [(a, b) for a, b in combinations(nums, 2) if a + b == target]"
-    bare = "def pairs(nums, target):\n    return [[1, 3]] if nums else []"
+    program = "def pairs(nums, target):\n    return [[1, 3]] if nums else []"
     no_method = "class Solution:\n    pass"
     verdicts = judge_contests(
-        [(problems["own_pairs"], source) for source in (right, pairs, inner, bare, no_method)]
+        [(problems["own_pairs"], source) for source in (right, pairs, inner, program, no_method)]
     )
     # A tuple counts as a list, but not one inside, as in LiveCodeBench.
     assert [v.reason for v in verdicts] == ["passed", "passed", "wrong", "passed", "error"]

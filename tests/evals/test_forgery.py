@@ -84,8 +84,8 @@ def test_types_are_those_of_values_and_shapes_agree(right, output, passes):
 
 def test_a_value_is_the_same_however_it_is_told():
     text = repr(list(range(30)))
-    whole, hashed = SolutionOutput("text", text), SolutionOutput("hash", text_digest(text))
-    assert whole.same_text(hashed)
+    in_full, hashed = SolutionOutput("text", text), SolutionOutput("hash", text_digest(text))
+    assert in_full.same_text(hashed)
     assert not hashed.same_text(SolutionOutput("hash", text_digest(text + " ")))
 
 

@@ -25,8 +25,10 @@ WORD = problem(f"def f(x):\n    return {SECRET!r} * x\n", [[1]], [[2], [3]])
 
 @pytest.fixture(scope="module")
 def judge():
-    with FunctionJudge(workers=1, min_seconds=0.5) as made:
-        yield lambda asked, *solutions: made.judge([(asked, solution) for solution in solutions])
+    with FunctionJudge(workers=1, min_seconds=0.5) as function_judge:
+        yield lambda asked, *solutions: function_judge.judge(
+            [(asked, solution) for solution in solutions]
+        )
 
 
 def reasons(verdicts):

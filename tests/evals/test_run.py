@@ -59,14 +59,14 @@ def test_a_run_is_asked_in_one_batch_and_what_is_done_is_not_asked_again(
     monkeypatch.setattr(provider.SharedRollout, "generate", recorded)
     provider.shared_rollout.cache_clear()
     about = settings(data, prompts="cot", benchmarks="gsm8k,humaneval_plus", limit=2)
-    made = run_benchmarks([str(played)], about, tmp_path / "table.csv")
+    results = run_benchmarks([str(played)], about, tmp_path / "table.csv")
     assert sum(map(len, batches)) == 4 * 2 * 2
     assert any(len(set(batch)) > 1 for batch in batches)
-    assert set(made["column"]) == {"HumanEval+", "GSM8K", "all"}
-    assert list(made["model"].unique())[:2] == ["base", "student_0"]
-    assert set(made["role"]) == {"base", "model", "summary"}
-    assert made[made["role"] == "base"]["difference"].isna().all()
-    assert len(pd.read_csv(tmp_path / "table.csv")) == len(made) == 7 * 3
+    assert set(results["column"]) == {"HumanEval+", "GSM8K", "all"}
+    assert list(results["model"].unique())[:2] == ["base", "student_0"]
+    assert set(results["role"]) == {"base", "model", "summary"}
+    assert results[results["role"] == "base"]["difference"].isna().all()
+    assert len(pd.read_csv(tmp_path / "table.csv")) == len(results) == 7 * 3
     figures = json.loads((played / "evaluation/figures.json").read_text())
     assert figures["lines"][0]["role"] == "summary" and figures["temperature"] == 0
     batches.clear()
@@ -82,8 +82,8 @@ def test_a_run_is_asked_in_one_batch_and_what_is_done_is_not_asked_again(
 
 def test_the_base_of_two_runs_is_asked_once(data, played, tmp_path):
     other = adapter(tmp_path / "mine", seed=5)
-    made = run_benchmarks([str(played), str(other)], settings(data, members="best", limit=1))
-    assert len(made[made["model"] == "base"]) == 2
+    figures = run_benchmarks([str(played), str(other)], settings(data, members="best", limit=1))
+    assert len(figures[figures["model"] == "base"]) == 2
     asked = [log.eval.model for log in logs(played / "evaluation/logs")]
     asked += [log.eval.model for log in logs(tmp_path / "evaluations/mine/logs")]
     assert len(asked) == 3
@@ -133,8 +133,8 @@ def test_any_provider_can_be_asked(data):
     assert scores(log) == ["C", "I", "C"]
     programs = [f"```python\n{r['prompt']}{r['canonical_solution']}```" for r in HUMANEVAL_ROWS]
     task = TASKS["humaneval_plus"](data=data)
-    given = [programs[0], programs[0]]
-    (log,) = inspect_eval(task, model=mock(given), display="none", max_connections=1)
+    arguments = [programs[0], programs[0]]
+    (log,) = inspect_eval(task, model=mock(arguments), display="none", max_connections=1)
     assert scores(log) == ["C", "I"]
 
 
@@ -144,7 +144,7 @@ def test_a_domain_s_held_out_tasks_are_judged_by_its_referee(domain, data):
     held_out = scorers.find_domain(domain)
     format = held_out.format("chat")
     tasks = held_out.eval_tasks(2, 7, held_out.wanted(None))
-    right = [format.write_answer(one) for one in tasks]
+    right = [format.write_answer(drawn_task) for drawn_task in tasks]
     (log,) = inspect_eval(task, model=mock(right), display="none", max_connections=1)
     assert scores(log) == ["C"] * len(tasks)
     task = held_out_task(domain, 2, 7, "chat")

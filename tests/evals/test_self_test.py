@@ -27,10 +27,10 @@ def data(tmp_path):
 
 @pytest.fixture
 def graders(monkeypatch):
-    made = scorers.Graders(1)
-    monkeypatch.setattr(scorers, "graders", lambda: made)
-    yield made
-    made.close()
+    new_graders = scorers.Graders(1)
+    monkeypatch.setattr(scorers, "graders", lambda: new_graders)
+    yield new_graders
+    new_graders.close()
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def test_a_grader_that_works_is_silent(graders, data, name, prompt):
     [
         ("gsm8k", scorers, "grade_answers", lambda asked, _: [FAILS] * len(asked)),
         ("gsm8k", scorers, "grade_answers", lambda asked, _: [PASSES] * len(asked)),
-        ("humaneval_plus", functions, "_verdict", lambda *given: FAILS),
-        ("humaneval_plus", functions, "_verdict", lambda *given: PASSES),
-        ("livecodebench", contests, "_is_right", lambda *given: False),
-        ("livecodebench", contests, "_is_right", lambda *given: True),
+        ("humaneval_plus", functions, "_verdict", lambda *arguments: FAILS),
+        ("humaneval_plus", functions, "_verdict", lambda *arguments: PASSES),
+        ("livecodebench", contests, "_is_right", lambda *arguments: False),
+        ("livecodebench", contests, "_is_right", lambda *arguments: True),
     ],
 )
 def test_a_grader_that_says_the_same_of_all_is_refused(
@@ -61,7 +61,7 @@ def test_a_grader_that_says_the_same_of_all_is_refused(
 
 
 def test_a_fault_of_ours_is_not_a_verdict(graders, monkeypatch):
-    def at_fault(*given):
+    def at_fault(*arguments):
         raise AttributeError("no such rule")
 
     monkeypatch.setattr(rules, "_both", at_fault)

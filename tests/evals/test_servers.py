@@ -67,8 +67,8 @@ def data(tmp_path, monkeypatch):
 
 
 def ask(url, data, **more):
-    given = {"benchmarks": "gsm8k", "data": data, "display": "none", "timeout": 1, "retries": 0}
-    return run_benchmarks(["m"], BenchmarkSettings(**{**given, "server": url, **more}))
+    arguments = {"benchmarks": "gsm8k", "data": data, "display": "none", "timeout": 1, "retries": 0}
+    return run_benchmarks(["m"], BenchmarkSettings(**{**arguments, "server": url, **more}))
 
 
 BAD = {
@@ -89,8 +89,8 @@ def test_a_bad_server_is_an_error_and_not_a_wrong_answer(kind, data):
 
 def test_what_fails_for_a_moment_is_tried_again(data):
     with server((429, b"{}"), FINE) as (url, bodies):
-        made = ask(url, data, limit=1, retries=2, timeout=60)
-    assert made["value"].tolist() == [1.0]
+        result = ask(url, data, limit=1, retries=2, timeout=60)
+    assert result["value"].tolist() == [1.0]
     assert len(bodies) == 2
 
 

@@ -16,7 +16,7 @@ BASE = nano_base_path()
 
 
 def names(path, *more):
-    return [one.name for one in find_targets(path, *more)]
+    return [target.name for target in find_targets(path, *more)]
 
 
 def test_members_of_a_run(played):
@@ -24,7 +24,7 @@ def test_members_of_a_run(played):
     assert names(played, "students") == ["base", "student_0", "student_1"]
     assert names(played, "teachers") == ["base", "teacher_0"]
     assert names(played, "best") == ["base", "student_1"]
-    assert len({one.weights for one in find_targets(played)}) == 4
+    assert len({target.weights for target in find_targets(played)}) == 4
 
 
 def test_the_single_agent_is_teacher_and_student(tmp_path):
@@ -54,7 +54,7 @@ def test_what_cannot_be_asked(tmp_path, played):
         find_targets(tmp_path)
     (played / "members/student_1/adapter_model.safetensors").unlink()
     with refuses("student_1"):
-        [one.weights for one in find_targets(played)]
+        [target.weights for target in find_targets(played)]
     empty = tmp_path / "empty"
     empty.mkdir()
     (empty / "config.yaml").write_text("seed: 1\n")

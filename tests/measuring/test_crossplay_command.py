@@ -17,14 +17,14 @@ pytestmark = pytest.mark.integration
 
 def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run, capsys):
     assert main(["crossplay", str(stored_run), "--every", "2", "--tasks", "8"]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
-        "6 teachers of 8 proposals each, 6 students" in told
-        and "of the earliest teachers' tasks solved" in told
+        "6 teachers of 8 proposals each, 6 students" in output
+        and "of the earliest teachers' tasks solved" in output
     )
-    found = json.loads((stored_run / "crossplay.json").read_text())
-    assert found["students"][0]["member"] == "stored/student_0@2"
-    assert all(0 <= one["tasks"] <= 8 for one in found["teachers"])
+    content = json.loads((stored_run / "crossplay.json").read_text())
+    assert content["students"][0]["member"] == "stored/student_0@2"
+    assert all(0 <= teacher["tasks"] <= 8 for teacher in content["teachers"])
     with (stored_run / "crossplay.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 36
@@ -32,21 +32,23 @@ def test_everybody_meets_everybody_and_the_run_knows_its_slopes(stored_run, caps
     page = (stored_run / "crossplay.html").read_text()
     assert page.count('class="vega"') == 1 and "step 2, S0" in page
     slopes = curve(read_run(stored_run), "cross_play_slope", ("student",))
-    assert slopes.to_dict() == {5: found["slopes"]["student"]}
+    assert slopes.to_dict() == {5: content["slopes"]["student"]}
 
 
 def test_without_every_it_takes_the_snapshots_that_there_are(stored_run, tmp_path):
     # A copy: the run is shared by all tests.
     run = RunDirectory(shutil.copytree(stored_run, tmp_path / "stored"))
-    assert {one.step for one in stored_members(run, None)} == {2, 4, 5}
+    assert {stored_member.step for stored_member in stored_members(run, None)} == {2, 4, 5}
     with refuses("25"):
         stored_members(run, 25)
     snapshots = run.snapshots.rename(tmp_path / "away")
-    assert {one.step for one in stored_members(run, None)} == {5}  # the last members
+    assert {stored_member.step for stored_member in stored_members(run, None)} == {
+        5
+    }  # the last members
     snapshots.rename(run.snapshots)
     for step in range(6, 40):
         shutil.copytree(run.snapshots / "step_2", run.snapshots / f"step_{step}")
-    some = sorted({one.step for one in stored_members(run, None)})
+    some = sorted({stored_member.step for stored_member in stored_members(run, None)})
     assert len(some) in (8, 9) and some[0] == 2 and some[-1] == 39
 
 

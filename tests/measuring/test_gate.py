@@ -20,13 +20,13 @@ def test_gains_are_over_seeds_and_the_least_of_them_is_wanted(capsys, monkeypatc
     assert gains.missed(WANTED["rewards"]) == [] and gains.missed(WANTED["gold"]) == ["tail"]
     assert print_gate({"rewards": gains})
     assert not print_gate({"gold": gains, "rewards": gains})
-    told = capsys.readouterr().out
-    assert "+7.0" in told and "wanted +15" in told and "-1.0" in told
+    output = capsys.readouterr().out
+    assert "+7.0" in output and "wanted +15" in output and "-1.0" in output
 
 
 @pytest.mark.slow
 def test_both_arms_start_from_the_bare_base_and_learn():
-    found = gate(nano_base_path(), steps=2, seeds=(1, 2), tasks=12)
-    gold, rewards = found["gold"], found["rewards"]
+    gains = gate(nano_base_path(), steps=2, seeds=(1, 2), tasks=12)
+    gold, rewards = gains["gold"], gains["rewards"]
     assert gold.before == rewards.before and set(gold.before) >= {"whole", "tail", "core"}
     assert len(gold.after) == len(rewards.after) == 2

@@ -13,13 +13,13 @@ from azr_population.runs import RunDirectory
 
 def test_the_stored_members_score_what_they_scored_in_the_run(stored_run, capsys):
     assert main(["eval", str(stored_run), "--every", "2"]) == 0
-    told = capsys.readouterr().out
-    assert "6 tasks of eval seed 1121, greedy decoding" in told
-    found = json.loads((stored_run / "eval_1121.json").read_text())
-    assert found["types"] == ["code_o"] * 3 + ["code_i"] * 3
-    assert found["exact"] == [True] * 3 + [False] * 3
+    output = capsys.readouterr().out
+    assert "6 tasks of eval seed 1121, greedy decoding" in output
+    scores_file = json.loads((stored_run / "eval_1121.json").read_text())
+    assert scores_file["types"] == ["code_o"] * 3 + ["code_i"] * 3
+    assert scores_file["exact"] == [True] * 3 + [False] * 3
     in_run = {(row["step"], row["member"]): row for row in RunDirectory(stored_run).evals()}
-    after = {(row["step"], row["member"]): row for row in found["members"]}
+    after = {(row["step"], row["member"]): row for row in scores_file["members"]}
     assert list(after) == [
         (None, "base"),
         *((step, f"student_{n}") for step in (2, 4, 5) for n in (0, 1)),
@@ -35,16 +35,16 @@ def test_the_stored_members_score_what_they_scored_in_the_run(stored_run, capsys
         assert after[key]["gain_low"] <= after[key]["gain"] <= after[key]["gain_high"]
     with (stored_run / "eval_1121.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [float(row["mean"]) for row in rows] == [row["mean"] for row in found["members"]]
+    assert [float(row["mean"]) for row in rows] == [row["mean"] for row in scores_file["members"]]
 
 
 def test_another_eval_goes_where_it_is_told(stored_run, tmp_path, capsys):
     out = tmp_path / "other.json"
     typed = ["eval", str(stored_run), "--tasks", "2", "--samples", "1", "--seed", "7"]
     assert main([*typed, "--out", str(out)]) == 0
-    found = json.loads(out.read_text())
-    assert (found["seed"], found["attempts"], len(found["types"])) == (7, 1, 4)
-    assert [row["step"] for row in found["members"]] == [None, 5, 5]
+    content = json.loads(out.read_text())
+    assert (content["seed"], content["attempts"], len(content["types"])) == (7, 1, 4)
+    assert [row["step"] for row in content["members"]] == [None, 5, 5]
     capsys.readouterr()
     assert main([*typed, "--out", str(tmp_path / "other.txt")]) == 2
     assert "must end in .json" in capsys.readouterr().err
@@ -67,8 +67,8 @@ def test_a_base_that_is_not_made_yet_names_the_command(stored_run, tmp_path, mon
 
 def test_stored_members_have_the_ratings_of_their_step(stored_run):
     members = stored_members(RunDirectory(stored_run), 2)
-    assert len(members) == 12 and sum(one.solves for one in members) == 6
+    assert len(members) == 12 and sum(member.solves for member in members) == 6
     metrics = {row["step"]: row for row in RunDirectory(stored_run).metrics()}
-    for one in members:
-        assert one.rating.mu == metrics[one.step][f"{one.name}/mu"]
-        assert one.label == f"stored/{one.name}@{one.step}"
+    for member in members:
+        assert member.rating.mu == metrics[member.step][f"{member.name}/mu"]
+        assert member.label == f"stored/{member.name}@{member.step}"

@@ -85,14 +85,14 @@ class ScriptedEngine:
 
     def _solve(self, prompt, good):
         shown = re.search(r"a \+ (\d+)", prompt)
-        given = re.search(r"```input\n(\d+)", prompt)
+        match = re.search(r"```input\n(\d+)", prompt)
         output = re.search(r"```output\n(\d+)", prompt)
         wrong = 0 if good else 1
         if prompt.startswith("What"):
-            return f"```output\n{int(given[1]) + int(shown[1]) + wrong}\n```"
+            return f"```output\n{int(match[1]) + int(shown[1]) + wrong}\n```"
         if prompt.startswith("Find"):
             return f"```input\n{int(output[1]) - int(shown[1]) + wrong}\n```"
-        added = int(output[1]) - int(given[1]) + wrong
+        added = int(output[1]) - int(match[1]) + wrong
         return f"```python\ndef f(a):\n    return a + {added}\n```"
 
     def update(self, samples, hyperparameters):

@@ -46,8 +46,8 @@ def records(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 @pytest.mark.slow
 def test_a_killed_and_resumed_run_adapts_and_credits_as_a_whole_one(tmp_path: Path) -> None:
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert main(["train", *OVERRIDES, f"run.dir={whole}"]) == 0
+    uninterrupted, killed = tmp_path / "whole", tmp_path / "killed"
+    assert main(["train", *OVERRIDES, f"run.dir={uninterrupted}"]) == 0
     command = [sys.executable, "-m", "azr_population.cli", "train", *OVERRIDES]
     with subprocess.Popen([*command, f"run.dir={killed}"], stdout=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 200
@@ -58,14 +58,14 @@ def test_a_killed_and_resumed_run_adapts_and_credits_as_a_whole_one(tmp_path: Pa
         process.send_signal(signal.SIGKILL)
     assert len(records(killed)[0]) < 4, "the run was over before it was killed"
     assert main(["resume", str(killed)]) == 0
-    assert records(killed) == records(whole)
-    assert members_digest(killed / "members") == members_digest(whole / "members")
-    metrics, lineage = records(whole)
+    assert records(killed) == records(uninterrupted)
+    assert members_digest(killed / "members") == members_digest(uninterrupted / "members")
+    metrics, lineage = records(uninterrupted)
     assert len(lineage) == 8
     sizes = [size for birth in lineage for size in birth["step_sizes"].values()]
     assert sizes and not {0.1, 0.15} & set(sizes)
     credit = metrics[-1]["operators"]
-    assert sum(own["born"] for own in credit.values()) == 8
-    assert sum(own["judged"] for own in credit.values()) == 6
+    assert sum(figures["born"] for figures in credit.values()) == 8
+    assert sum(figures["judged"] for figures in credit.values()) == 6
     assert "component_masking+full_gaussian" in credit
     json.dumps(credit, allow_nan=False)

@@ -67,8 +67,8 @@ def test_a_line_says_who_wrote_what_and_what_came_of_it(roster, rows):
 
 
 def test_practice_is_kept_too_and_decoded_late(roster):
-    said = Completion(1, (72,), tuple(b"so 2"), (), False)
-    attempt = BufferAttempt(said, None, reward=-1.0, type="code_o")
+    output = Completion(1, (72,), tuple(b"so 2"), (), False)
+    attempt = BufferAttempt(output, None, reward=-1.0, type="code_o")
     (line,) = kept(roster, [], practice=[attempt])
     assert (line["completion"], line["prompt"], line["log_prob"]) == ("so 2", "H|", None)
     assert (line["opponent"], line["finished"], line["verdict"]) == (None, False, "failed")

@@ -42,14 +42,14 @@ class Nursery:
 
 
 def test_nobody_is_replaced_between_the_intervals():
-    one, nursery = evolution(), Nursery()
-    assert one.replace(1, rated(), nursery) == [] == nursery.asked
-    assert one.metrics(1, 0) == {"evolution/replaced": 0}
+    evolved, nursery = evolution(), Nursery()
+    assert evolved.replace(1, rated(), nursery) == [] == nursery.asked
+    assert evolved.metrics(1, 0) == {"evolution/replaced": 0}
 
 
 def test_the_recipe_holds_what_the_run_was_told():
-    one, nursery = evolution(options={"full_gaussian": {"eps": 0.1}}, adaptive=True), Nursery()
-    one.replace(2, rated(), nursery)
+    evolved, nursery = evolution(options={"full_gaussian": {"eps": 0.1}}, adaptive=True), Nursery()
+    evolved.replace(2, rated(), nursery)
     assert [victim for victim, _, _ in nursery.asked] == ["teacher_2", "student_2"]
     assert nursery.asked[0][1] == {
         "mix": {"full_gaussian": 1.0},
@@ -63,26 +63,26 @@ def test_the_recipe_holds_what_the_run_was_told():
 
 
 def test_step_sizes_go_from_parent_to_child_and_into_the_lineage():
-    one, nursery, roster = evolution(adaptive=True), Nursery(), rated()
-    births = one.replace(2, roster, nursery)
+    evolved, nursery, roster = evolution(adaptive=True), Nursery(), rated()
+    births = evolved.replace(2, roster, nursery)
     assert [birth["step_sizes"] for birth in births] == [{"full_gaussian.eps": 0.2}] * 2
     assert roster["teacher_2"].step_sizes == {"full_gaussian.eps": 0.2}
     assert roster["teacher_0"].step_sizes == {}
     roster["teacher_2"].rating = Rating(40.0, 1.0)
     roster["teacher_0"].rating = Rating(10.0, 1.0)
     assert roster.to_json() == Roster.from_json(json.loads(json.dumps(roster.to_json()))).to_json()
-    births = one.replace(4, roster, nursery)
+    births = evolved.replace(4, roster, nursery)
     heirs = [birth for birth in births if birth["parents"] == ["teacher_2"]]
     assert [heir["options"] for heir in heirs] == [{"eps": 0.4}]
 
 
 def test_credit_of_a_step_compares_child_victim_and_parent():
-    one, nursery, roster = evolution(), Nursery(), rated()
-    one.replace(2, roster, nursery)
+    evolved, nursery, roster = evolution(), Nursery(), rated()
+    evolved.replace(2, roster, nursery)
     roster["teacher_2"].rating = Rating(27.0, 1.0)  # its victim had 24, its parent less than 26
     roster["student_2"].rating = Rating(24.0, 1.0)
-    one.replace(4, roster, nursery)
-    metrics = one.metrics(4, 2)
+    evolved.replace(4, roster, nursery)
+    metrics = evolved.metrics(4, 2)
     credit = {
         key.rpartition("/")[2]: value
         for key, value in metrics.items()
@@ -94,9 +94,9 @@ def test_credit_of_a_step_compares_child_victim_and_parent():
 
 
 def test_births_leave_the_students_mean_where_it_began_and_change_no_odds():
-    one, roster = evolution(), rated()
+    evolved, roster = evolution(), rated()
     before = {member.name: member.rating.mu for member in roster}
-    births = one.replace(2, roster, Nursery())
+    births = evolved.replace(2, roster, Nursery())
     after = {member.name: member.rating.mu for member in roster}
     assert sum(student.rating.mu for student in roster.students) / 3 == pytest.approx(25.0)
     replaced = {birth["child"]: birth["mu"] for birth in births}
@@ -168,9 +168,9 @@ def test_nothing_is_said_of_what_nobody_knows() -> None:
 def test_it_survives_a_checkpoint() -> None:
     credit = lived()
     again = OperatorCredit(json.loads(json.dumps(credit.to_json(), allow_nan=False)))
-    for one in (credit, again):
-        one.score_children(20, {"a": 1.25, "b": 2.5, "c": 7.0})
-        one.birth(20, "svd_structured", "c", "b", 7.0)
+    for each in (credit, again):
+        each.score_children(20, {"a": 1.25, "b": 2.5, "c": 7.0})
+        each.birth(20, "svd_structured", "c", "b", 7.0)
     assert again.summary(25) == credit.summary(25)
     assert again.to_json() == credit.to_json()
 

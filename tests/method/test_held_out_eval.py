@@ -125,7 +125,7 @@ def test_the_headline_is_greedy_and_each_decoding_has_its_own_temperature(play, 
     assert asked == [(1.0, 8, 20), (0.0, 1, 20), (0.4, 8, 20)]
     scores = result.scores["student_0"]
     assert set(scores.greedy) <= {0.0, 1.0}
-    assert [one > 0 for one in scores.t1] == [one == 1.0 for one in scores.passed]
+    assert [score > 0 for score in scores.t1] == [score == 1.0 for score in scores.passed]
 
 
 def test_pass_at_k_is_without_bias():
@@ -281,11 +281,11 @@ def test_members_of_one_skill_have_no_reliability_and_those_that_differ_have() -
         [(generator.uniform(size=2000) < hard + shift).tolist() for shift in shifts]
         for shifts in ([0.0] * 4, [-0.06, -0.02, 0.02, 0.06])
     )
-    noisy, known = reliability(alike), reliability(unlike)
+    noisy, reliable = reliability(alike), reliability(unlike)
     assert noisy and noisy[0] < 0.6
-    assert known and known[0] > 0.85
+    assert reliable and reliable[0] > 0.85
     # The sample's sd of those shifts is .0516.
-    assert known[1] == pytest.approx(0.0516, abs=0.02)
+    assert reliable[1] == pytest.approx(0.0516, abs=0.02)
 
 
 def test_where_there_is_no_telling_there_is_no_number() -> None:

@@ -58,10 +58,10 @@ def exact_distribution(weights: np.ndarray) -> dict[tuple[tuple[int, int], ...],
 
 def distance(weights: np.ndarray, samples: list[list[tuple[int, int]]]) -> float:
     """Total variation distance between the samples' frequencies and the exact distribution."""
-    wanted = exact_distribution(weights)
+    expected = exact_distribution(weights)
     seen = Counter(tuple(sample) for sample in samples)
-    assert set(seen) <= set(wanted)
-    return 0.5 * sum(abs(seen[key] / len(samples) - p) for key, p in wanted.items())
+    assert set(seen) <= set(expected)
+    return 0.5 * sum(abs(seen[key] / len(samples) - p) for key, p in expected.items())
 
 
 @settings(max_examples=60, deadline=None)
@@ -103,13 +103,13 @@ def test_the_draw_has_the_probability_of_its_product(size: tuple[int, int]) -> N
 def test_unequal_populations_meet_as_often_as_the_weights_say(sample: Sampler) -> None:
     generator = np.random.default_rng(14)
     weights = matchmaking._normalised(generator.random((4, 6)) + 0.05)
-    wanted, met = np.zeros((4, 6)), np.zeros((4, 6))
+    expected, met = np.zeros((4, 6)), np.zeros((4, 6))
     for pairs, p in exact_distribution(weights).items():
-        wanted[tuple(zip(*pairs, strict=True))] += p
+        expected[tuple(zip(*pairs, strict=True))] += p
     for _ in range(600):
         met[tuple(zip(*sample(weights, generator), strict=True))] += 1 / 600
     # 24 frequencies with a standard error of at most 0.02 each.
-    np.testing.assert_allclose(met, wanted, atol=0.07)
+    np.testing.assert_allclose(met, expected, atol=0.07)
 
 
 def test_the_markov_chain_has_the_same_distribution() -> None:
@@ -136,11 +136,11 @@ def test_impossible_weights_still_give_a_complete_draw() -> None:
 
 def test_a_seed_repeats_the_draw() -> None:
     weights = np.random.default_rng(0).random((8, 8))
-    one, other = (
+    first, other = (
         [draw_pairs(weights, generator) for _ in range(5)]
         for generator in (np.random.default_rng(3), np.random.default_rng(3))
     )
-    assert one == other
+    assert first == other
 
 
 @pytest.mark.parametrize("weights", [[[np.nan]], [[-1.0]], [[np.inf]], [1.0], np.ones((0, 2))])
@@ -175,7 +175,7 @@ def rank_correlation(members: list[Member]) -> float:
 
 def test_a_few_steps_find_out_who_is_strong() -> None:
     # Each task has a difficulty of its own that its four attempts share, as real tasks do.
-    found = []
+    shares_met = []
     for seed in range(4):
         generator = np.random.default_rng(seed)
         roster, maker = Roster.make(4, 4), matchmaker()
@@ -190,8 +190,8 @@ def test_a_few_steps_find_out_who_is_strong() -> None:
                 match.teacher.rating, match.student.rating = maker.ratings.rate_match(
                     match.teacher.rating, match.student.rating, games
                 )
-        found += [rank_correlation(roster.teachers), rank_correlation(roster.students)]
-    assert np.mean(found) > 0.9
+        shares_met += [rank_correlation(roster.teachers), rank_correlation(roster.students)]
+    assert np.mean(shares_met) > 0.9
 
 
 def test_balanced_matchmaking_prefers_equals() -> None:
@@ -265,8 +265,8 @@ def test_a_weighting_sees_members_and_their_matches_so_far() -> None:
         )
     again = matchmaker(weighting=name)
     again.load_state(maker.state())
-    for one in (maker, again):
-        assert one.weights(roster.teachers, roster.students).tolist() == [[1, 9], [1, 1]]
+    for each in (maker, again):
+        assert each.weights(roster.teachers, roster.students).tolist() == [[1, 9], [1, 1]]
     roster["student_1"].born = 1
     assert maker.weights(roster.teachers, roster.students)[0, 1] == 6
 

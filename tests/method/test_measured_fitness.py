@@ -34,18 +34,18 @@ def test_a_validation_eval_replaces_who_scores_least_whatever_the_ratings(play, 
     game = play(
         [1.0] * 4 + [0.9, 0.1, 0.9, 0.9], validation=HeldOutEval(tasks(*range(2, 32)), 2, 5)
     )
-    found = victims(game)
-    assert found["student_1"]["victim"] < 0.4 and found["student_1"]["parents"][0] > 0.7
+    replaced = victims(game)
+    assert replaced["student_1"]["victim"] < 0.4 and replaced["student_1"]["parents"][0] > 0.7
     # Teachers have no eval: TrueSkill points.
-    (teacher,) = (fitness for name, fitness in found.items() if name.startswith("teacher"))
+    (teacher,) = (fitness for name, fitness in replaced.items() if name.startswith("teacher"))
     assert not 0 <= teacher["victim"] <= 1
 
 
 def test_cross_play_knows_teachers_whose_tasks_do_not_run(play, config, four):
     config.evolution.fitness = "crossplay"
-    found = victims(play([1.0, 1.0, 0.1, 1.0, 0.6, 0.6, 0.6, 0.05]))
-    assert set(found) == {"teacher_2", "student_3"}
-    assert found["student_3"]["victim"] < 0.3 and 0 <= found["teacher_2"]["victim"] < 0.3
+    replaced = victims(play([1.0, 1.0, 0.1, 1.0, 0.6, 0.6, 0.6, 0.05]))
+    assert set(replaced) == {"teacher_2", "student_3"}
+    assert replaced["student_3"]["victim"] < 0.3 and 0 <= replaced["teacher_2"]["victim"] < 0.3
 
 
 def test_the_validation_exam_shares_no_program_with_the_reported_one():
@@ -62,13 +62,13 @@ def test_its_programs_are_held_out_too(play, config, four):
 def test_it_is_told_how_reliable_measured_fitness_was(play, config, four):
     config.evolution.fitness = "validation_eval"
     validation = HeldOutEval(tasks(*range(2, 102)), 2, 5)
-    told = {}
+    recorded = {}
     for name, skill in (("unlike", [0.9, 0.1, 0.9, 0.9]), ("alike", [0.5] * 4)):
         game = play([1.0] * 4 + skill, validation=validation)
         assert "evolution/fitness_reliability" not in game.play_step().metrics
         step = game.play_step()
-        told[name] = step.metrics["evolution/fitness_reliability"], step.notes
-    (unlike, nothing), (alike, notes) = told["unlike"], told["alike"]
+        recorded[name] = step.metrics["evolution/fitness_reliability"], step.notes
+    (unlike, nothing), (alike, notes) = recorded["unlike"], recorded["alike"]
     assert unlike > 0.9 and not nothing
     # Scripted members of one skill draw alike by greedy decoding, so there is nothing to tell.
     assert alike == 0.0 and "which of them was replaced is chance" in notes[-1]

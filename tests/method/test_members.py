@@ -60,8 +60,8 @@ def test_drift_is_added_once_per_match_not_per_game() -> None:
     games = [WIN, LOSS, LOSS]
     moved = drifting.rate_match(start, start, games)
     expected = still.rate_match(widened, widened, games)
-    for got, wanted in zip(moved, expected, strict=True):
-        assert (got.mu, got.sigma) == pytest.approx((wanted.mu, wanted.sigma))
+    for got, target in zip(moved, expected, strict=True):
+        assert (got.mu, got.sigma) == pytest.approx((target.mu, target.sigma))
 
 
 def test_forfeits_count_against_the_teacher_unless_switched_off() -> None:
@@ -102,11 +102,11 @@ def test_win_probability_is_the_normal_of_the_difference() -> None:
     system = RatingSystem()
     assert system.win_probability(Rating(), Rating()) == 0.5
     # 10 / sqrt(2 (25/6)^2 + 1 + 4) = 1.5834...; Phi of it by tables.
-    one, other = Rating(30, 1), Rating(20, 2)
-    assert system.win_probability(one, other) == pytest.approx(0.94376, abs=2e-4)
-    assert system.win_probability(one, other) + system.win_probability(other, one) == pytest.approx(
-        1.0
-    )
+    first, other = Rating(30, 1), Rating(20, 2)
+    assert system.win_probability(first, other) == pytest.approx(0.94376, abs=2e-4)
+    assert system.win_probability(first, other) + system.win_probability(
+        other, first
+    ) == pytest.approx(1.0)
 
 
 def test_quality_is_trueskills() -> None:

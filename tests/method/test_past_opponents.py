@@ -74,8 +74,8 @@ def test_all_earlier_students_are_drawn(game, tmp_path):
     game.play_step()
     for step in (1, 2, 3):
         store(game, tmp_path, step)
-    drawn = {
+    opponents = {
         game.callbacks[-1].assign_past_opponent([], 4, np.random.default_rng(seed))
         for seed in range(40)
     }
-    assert drawn == {"student_1@1", "student_1@2", "student_1@3"}
+    assert opponents == {"student_1@1", "student_1@2", "student_1@3"}

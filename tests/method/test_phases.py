@@ -15,8 +15,8 @@ from azr_population.referee import Referee, RefereeSettings
 
 
 def credited(rows, config):
-    drawn = attempts(rows, [], config.population, np.random.default_rng(0))
-    return samples([*proposals(rows), *drawn], config.population)
+    trained = attempts(rows, [], config.population, np.random.default_rng(0))
+    return samples([*proposals(rows), *trained], config.population)
 
 
 def played(play, config, skill, teachers, students):
@@ -48,13 +48,13 @@ def test_every_member_has_the_same_number_of_rows(play, config, teachers, studen
         return
     assert set(proposed.values()) == {12}
     # Everything is solved here, so no advantage is left; the drawn attempts are counted instead.
-    drawn = Counter()
+    counts = Counter()
     for match in {id(row.match): row.match for row in rows}.values():
-        own = [row for row in rows if row.match is match]
+        of_match = [row for row in rows if row.match is match]
         share = 12 * students // len({id(row.match) for row in rows})
-        chosen = choose_attempts(own, every(own), share, np.random.default_rng(0))
-        drawn[match.student.name] += len(chosen)
-    assert set(drawn.values()) == {12} and len(drawn) == students
+        chosen = choose_attempts(of_match, every(of_match), share, np.random.default_rng(0))
+        counts[match.student.name] += len(chosen)
+    assert set(counts.values()) == {12} and len(counts) == students
     assert set(samples) == set(range(teachers + students))
 
 
@@ -121,8 +121,8 @@ def test_the_single_agent_has_separate_baselines_for_both_roles(play, config):
     samples = credited(rows, config)[0]
     proposals = {id(row.completion) for row in rows}
     for kind in (True, False):
-        own = [s.advantage for s in samples if (id(s.completion) in proposals) is kind]
-        assert own and sum(own) == pytest.approx(0, abs=1e-9)
+        advantages_of = [s.advantage for s in samples if (id(s.completion) in proposals) is kind]
+        assert advantages_of and sum(advantages_of) == pytest.approx(0, abs=1e-9)
 
 
 def test_a_baseline_per_task_leaves_out_tasks_on_which_all_attempts_agree(play, config):

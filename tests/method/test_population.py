@@ -33,7 +33,7 @@ def population(teachers: int = 2, students: int = 2) -> Population:
 
 def rows(of: Population, solved: dict[str, bool]) -> list[Proposal]:
     """Two proposals per match, which the student solves or not; rewarded."""
-    made = []
+    proposals = []
     for match in of.matches:
         for number in range(2):
             program = f"def f(a):\n    return a + {number}"
@@ -42,9 +42,9 @@ def rows(of: Population, solved: dict[str, bool]) -> list[Proposal]:
             )
             row.task = Task(TaskType.CODE_O, program, ("1",), (str(number + 1),))
             row.attempts = [Attempt(WRITTEN, "1", solved[match.student.name])]
-            made.append(row)
-    of.reward(made)
-    return made
+            proposals.append(row)
+    of.reward(proposals)
+    return proposals
 
 
 def finish(
@@ -73,87 +73,87 @@ class Nursery:
 
 
 def test_the_single_agent_meets_itself_and_is_not_rated() -> None:
-    one = population(0, 0)
-    one.begin_step(1)
-    assert [match.student.slot for match in one.assign_matches([0, 0])] == [0, 0]
-    agent = one.roster["agent_0"]
+    pop = population(0, 0)
+    pop.begin_step(1)
+    assert [match.student.slot for match in pop.assign_matches([0, 0])] == [0, 0]
+    agent = pop.roster["agent_0"]
     before = agent.rating
-    records = finish(one, rows(one, {"agent_0": True}), {}, Nursery())
+    records = finish(pop, rows(pop, {"agent_0": True}), {}, Nursery())
     assert agent.rating == before and records.matches[0]["proposed"] == 2
     assert "agent_0/mu" not in records.metrics
-    assert rates(one) == {0: 1e-3}
+    assert rates(pop) == {0: 1e-3}
 
 
 def test_ratings_follow_the_games_and_the_best_student_is_known() -> None:
-    one = population()
-    one.begin_step(1)
-    finish(one, rows(one, {"student_0": False, "student_1": True}), {}, Nursery())
-    assert one.best_student().name == "student_1"
-    assert one.roster["student_0"].rating.mu < 25 < one.roster["student_1"].rating.mu
-    assert rates(one) == {0: 1.5e-4, 1: 1.5e-4, 2: 1e-3, 3: 1e-3}
+    pop = population()
+    pop.begin_step(1)
+    finish(pop, rows(pop, {"student_0": False, "student_1": True}), {}, Nursery())
+    assert pop.best_student().name == "student_1"
+    assert pop.roster["student_0"].rating.mu < 25 < pop.roster["student_1"].rating.mu
+    assert rates(pop) == {0: 1.5e-4, 1: 1.5e-4, 2: 1e-3, 3: 1e-3}
 
 
 def test_forfeits_cost_the_teacher_and_move_no_student() -> None:
-    one = population(1, 1)
+    pop = population(1, 1)
     for step in range(1, 6):
-        one.begin_step(step)
-        refused = [Proposal(match, TaskType.CODE_O, WRITTEN, None) for match in one.matches * 3]
-        one.reward(refused)
-        finish(one, refused, {}, Nursery())
-    assert one.roster["student_0"].rating.mu == 25
-    assert one.roster["teacher_0"].rating.mu < 20
+        pop.begin_step(step)
+        refused = [Proposal(match, TaskType.CODE_O, WRITTEN, None) for match in pop.matches * 3]
+        pop.reward(refused)
+        finish(pop, refused, {}, Nursery())
+    assert pop.roster["student_0"].rating.mu == 25
+    assert pop.roster["teacher_0"].rating.mu < 20
 
 
 def test_the_students_mean_is_the_same_after_every_step() -> None:
-    one = population(3, 3)
+    pop = population(3, 3)
     for step in range(1, 9):
-        one.begin_step(step)
-        solved = {student.name: student.slot != 3 for student in one.roster.students}
-        finish(one, rows(one, solved), {}, Nursery())
-        mus = [student.rating.mu for student in one.roster.students]
+        pop.begin_step(step)
+        solved = {student.name: student.slot != 3 for student in pop.roster.students}
+        finish(pop, rows(pop, solved), {}, Nursery())
+        mus = [student.rating.mu for student in pop.roster.students]
         assert sum(mus) / 3 == pytest.approx(25.0) and max(mus) - min(mus) > 1
 
 
 def test_the_worst_of_each_role_are_replaced_at_the_interval() -> None:
-    one, nursery = population(), Nursery()
-    one.begin_step(1)
-    first = finish(one, rows(one, {"student_0": False, "student_1": True}), {}, nursery)
+    pop, nursery = population(), Nursery()
+    pop.begin_step(1)
+    first = finish(pop, rows(pop, {"student_0": False, "student_1": True}), {}, nursery)
     assert first.lineage == [] == nursery.asked and first.metrics["evolution/replaced"] == 0
-    one.begin_step(2)
-    second = finish(one, rows(one, {"student_0": False, "student_1": True}), {}, nursery)
+    pop.begin_step(2)
+    second = finish(pop, rows(pop, {"student_0": False, "student_1": True}), {}, nursery)
     assert [birth["child"] for birth in second.lineage][-1] == "student_0"
     assert len(second.lineage) == 2 and nursery.asked[-1][:2] == ("student_0", ["student_1"])
     assert second.lineage[-1]["parents"] == ["student_1"]
     assert second.lineage[-1]["seed"] == nursery.asked[-1][2]
-    assert one.roster["student_0"].generation == 1 and one.roster["student_0"].born == 2
+    assert pop.roster["student_0"].generation == 1 and pop.roster["student_0"].born == 2
     assert second.metrics["student_0/generation"] == 1
-    assert second.metrics["student_0/mu"] == one.roster["student_0"].rating.mu
+    assert second.metrics["student_0/mu"] == pop.roster["student_0"].rating.mu
     assert (
         second.metrics["evolution/full_gaussian/born"] == 2 == second.metrics["evolution/replaced"]
     )
 
 
 def test_copies_are_counted_within_the_step_and_against_earlier_ones() -> None:
-    one = population(1, 1)
+    pop = population(1, 1)
     for step, copies in ((1, 1), (2, 2)):
-        one.begin_step(step)
-        same = [rows(one, {"student_0": False})[0] for _ in range(2)]
-        one.reward(same)
+        pop.begin_step(step)
+        same = [rows(pop, {"student_0": False})[0] for _ in range(2)]
+        pop.reward(same)
         assert [row.copies for row in same] == [copies, copies]
         assert [row.reward for row in same] == pytest.approx([1.0 - 0.3 * copies] * 2)
-        metrics = finish(one, same, {}, Nursery()).metrics
+        metrics = finish(pop, same, {}, Nursery()).metrics
         assert metrics["type/code_o/unique_frac"] == 0.0
 
 
 def test_practice_counts_as_written_and_not_as_played() -> None:
-    one = population(1, 1)
-    one.begin_step(1)
-    played = rows(one, {"student_0": False})
+    pop = population(1, 1)
+    pop.begin_step(1)
+    played = rows(pop, {"student_0": False})
     practice = [
         BufferAttempt(replace(WRITTEN, slot=1), None, solved, reason, reward, type="code_o")
         for solved, reason, reward in ((True, "solved", 1.0), (False, "wrong", -0.5))
     ]
-    metrics = finish(one, played, {1: {"rows": 2.0, "tokens": 4.0}}, Nursery(), practice).metrics
+    metrics = finish(pop, played, {1: {"rows": 2.0, "tokens": 4.0}}, Nursery(), practice).metrics
     student, teacher = (metrics_of_members(metrics)[name] for name in ("student_0", "teacher_0"))
     assert (student["rollouts"], student["generated_tokens"]) == (4, 8)
     assert (student["trained_samples"], student["trained_tokens"]) == (2.0, 4.0)
@@ -164,33 +164,33 @@ def test_practice_counts_as_written_and_not_as_played() -> None:
 
 
 def test_a_state_brings_back_ratings_and_draws_go_on() -> None:
-    one, other = population(4, 4), population(4, 4)
-    one.begin_step(1)
-    finish(one, rows(one, {f"student_{n}": n < 2 for n in range(4)}), {}, Nursery())
-    other.load_state(json.loads(json.dumps(one.state())))
-    one.begin_step(2)
+    first, other = population(4, 4), population(4, 4)
+    first.begin_step(1)
+    finish(first, rows(first, {f"student_{n}": n < 2 for n in range(4)}), {}, Nursery())
+    other.load_state(json.loads(json.dumps(first.state())))
+    first.begin_step(2)
     other.begin_step(2)
-    drawn = [[(m.teacher.name, m.student.name) for m in p.matches] for p in (one, other)]
-    assert drawn[0] == drawn[1] and other.state() == one.state()
+    pairs = [[(m.teacher.name, m.student.name) for m in p.matches] for p in (first, other)]
+    assert pairs[0] == pairs[1] and other.state() == first.state()
     with pytest.raises(UserError, match="resume with the same population"):
-        population(2, 2).load_state(one.state())
+        population(2, 2).load_state(first.state())
 
 
 def test_a_step_without_a_valid_proposal_says_so_with_an_example() -> None:
-    one = population()
-    one.begin_step(1)
-    made = rows(one, {"student_0": True, "student_1": True})
-    assert finish(one, made, {}, Nursery()).notes == []
-    one.begin_step(2)
+    pop = population()
+    pop.begin_step(1)
+    proposals = rows(pop, {"student_0": True, "student_1": True})
+    assert finish(pop, proposals, {}, Nursery()).notes == []
+    pop.begin_step(2)
     texts = ["deff(a):returna", "deff(b)", "def f(a):\n return " + "a" * 300, ""]
     broken = [
         Proposal(row.match, row.type, Completion(0, (), (1,), (), True, text), None)
-        for row, text in zip(made, texts, strict=True)
+        for row, text in zip(proposals, texts, strict=True)
     ]
     broken[0].reason = "error"
-    one.matches = [row.match for row in made[::2]]
-    one.reward(broken)
-    (note,) = finish(one, broken, {}, Nursery()).notes
+    pop.matches = [row.match for row in proposals[::2]]
+    pop.reward(broken)
+    (note,) = finish(pop, broken, {}, Nursery()).notes
     writer = broken[1].match.teacher.name
     assert note == (
         "no valid proposal in this step (3 unparsable, 1 error); "
@@ -212,19 +212,19 @@ def test_a_teachers_rate_follows_the_solve_rate_of_its_tasks(
 
 
 def test_only_the_teacher_whose_tasks_are_unsolved_stands_still() -> None:
-    one, other = population(), population()
-    one.config.teacher_target_solve_rate = other.config.teacher_target_solve_rate = [0.2, 0.8]
+    first, other = population(), population()
+    first.config.teacher_target_solve_rate = other.config.teacher_target_solve_rate = [0.2, 0.8]
     for step in range(1, 13):
-        one.begin_step(step)
-        made = rows(one, {"student_0": True, "student_1": True})
-        for row, solved in zip(made, (False, True, False, False), strict=True):
+        first.begin_step(step)
+        proposals = rows(first, {"student_0": True, "student_1": True})
+        for row, solved in zip(proposals, (False, True, False, False), strict=True):
             row.attempts[0].solved = solved
-        finish(one, made, {}, Nursery())
-    halves, unsolved = (made[i].match.teacher for i in (0, 2))
-    assert len(one.solve_rates[halves.name]) == WINDOW
-    assert rates(one)[unsolved.slot] == 0 and rates(one)[halves.slot] == pytest.approx(1.5e-4)
-    other.load_state(json.loads(json.dumps(one.state())))
-    assert rates(other) == rates(one)
+        finish(first, proposals, {}, Nursery())
+    halves, unsolved = (proposals[i].match.teacher for i in (0, 2))
+    assert len(first.solve_rates[halves.name]) == WINDOW
+    assert rates(first)[unsolved.slot] == 0 and rates(first)[halves.slot] == pytest.approx(1.5e-4)
+    other.load_state(json.loads(json.dumps(first.state())))
+    assert rates(other) == rates(first)
 
 
 @pytest.mark.parametrize("interval", [[0.5], [0.7, 0.3], [0.1, 1.5]])
@@ -243,24 +243,24 @@ def hyper(teachers: int, students: int, **how: Any) -> Population:
 
 
 def test_founders_rates_are_log_uniform_and_teachers_keep_the_runs() -> None:
-    one = hyper(2, 100)
-    settings = [one.hyperparameters()[member.slot] for member in one.roster.students]
+    pop = hyper(2, 100)
+    settings = [pop.hyperparameters()[member.slot] for member in pop.roster.students]
     logs = np.log10([of_member.lr for of_member in settings])
     assert logs.min() >= -5 and logs.max() <= -2
     assert np.quantile(logs, [0.25, 0.5, 0.75]) == pytest.approx([-4.25, -3.5, -2.75], abs=0.3)
     assert [of_member.weight_decay for of_member in settings] == pytest.approx([0.1] * 100)
-    assert rates(one)[0] == 1.5e-4 and one.hyperparameters()[0].weight_decay is None
-    assert rates(hyper(2, 100)) == rates(one)
+    assert rates(pop)[0] == 1.5e-4 and pop.hyperparameters()[0].weight_decay is None
+    assert rates(hyper(2, 100)) == rates(pop)
 
 
 def test_without_inheritance_weights_alone_evolve() -> None:
-    one = hyper(2, 4, inherit=False)
-    before = rates(one)
+    pop = hyper(2, 4, inherit=False)
+    before = rates(pop)
     for step in (1, 2):
-        one.begin_step(step)
-        solved = {student.name: False for student in one.roster.students}
-        births = finish(one, rows(one, solved), {}, Nursery()).lineage
-    assert births and rates(one) == before
+        pop.begin_step(step)
+        solved = {student.name: False for student in pop.roster.students}
+        births = finish(pop, rows(pop, solved), {}, Nursery()).lineage
+    assert births and rates(pop) == before
 
 
 @pytest.mark.parametrize(
@@ -269,13 +269,13 @@ def test_without_inheritance_weights_alone_evolve() -> None:
 def test_a_child_has_its_first_parents_rate_perturbed_or_drawn_anew(
     resample: float, roles: list[str]
 ) -> None:
-    one = hyper(2, 4, resample=resample, roles=roles)
-    before = {member.name: member.hyperparameters.get("lr") for member in one.roster}
-    one.begin_step(1)
-    finish(one, rows(one, {m.name: True for m in one.roster.students}), {}, Nursery())
-    one.begin_step(2)
-    solved = {member.name: number > 1 for number, member in enumerate(one.roster.students)}
-    births = finish(one, rows(one, solved), {}, Nursery()).lineage
+    pop = hyper(2, 4, resample=resample, roles=roles)
+    before = {member.name: member.hyperparameters.get("lr") for member in pop.roster}
+    pop.begin_step(1)
+    finish(pop, rows(pop, {m.name: True for m in pop.roster.students}), {}, Nursery())
+    pop.begin_step(2)
+    solved = {member.name: number > 1 for number, member in enumerate(pop.roster.students)}
+    births = finish(pop, rows(pop, solved), {}, Nursery()).lineage
     born = {birth["child"]: birth for birth in births}
     assert any(name.startswith("student") for name in born)
     for name, birth in born.items():
@@ -284,12 +284,12 @@ def test_a_child_has_its_first_parents_rate_perturbed_or_drawn_anew(
             assert "hyperparameters" not in birth
             continue
         lr = birth["hyperparameters"]["lr"]
-        assert lr == one.roster[name].hyperparameters["lr"] == rates(one)[one.roster[name].slot]
-        kept = any(lr == pytest.approx(parent * factor) for factor in (0.8, 1.25))
-        assert kept if resample == 0 else not kept and 1e-5 <= lr <= 1e-2
+        assert lr == pop.roster[name].hyperparameters["lr"] == rates(pop)[pop.roster[name].slot]
+        perturbed = any(lr == pytest.approx(parent * factor) for factor in (0.8, 1.25))
+        assert perturbed if resample == 0 else not perturbed and 1e-5 <= lr <= 1e-2
     other = hyper(2, 4, resample=resample, roles=roles)
-    other.load_state(json.loads(json.dumps(one.state())))
-    assert rates(other) == rates(one)
+    other.load_state(json.loads(json.dumps(pop.state())))
+    assert rates(other) == rates(pop)
 
 
 @pytest.mark.parametrize(

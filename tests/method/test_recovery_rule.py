@@ -26,8 +26,8 @@ def recovery() -> ModuleType:
 
 def exam(seed: int, loss: float, tasks: int = 400) -> list[float]:
     """A parent's chances, of mean 0.4, less `loss` and an independent noise of 0.1 a task."""
-    own, shared = random.Random(seed), random.Random("parent")
-    return [shared.random() * 0.8 - loss + own.gauss(0, 0.1) * (seed > 0) for _ in range(tasks)]
+    of_seed, shared = random.Random(seed), random.Random("parent")
+    return [shared.random() * 0.8 - loss + of_seed.gauss(0, 0.1) * (seed > 0) for _ in range(tasks)]
 
 
 def unit(recovery: ModuleType, losses: list[float], seed: int = 1):
@@ -36,10 +36,10 @@ def unit(recovery: ModuleType, losses: list[float], seed: int = 1):
 
 
 def test_a_paired_interval_covers_the_truth_about_95_times_of_100(recovery: ModuleType) -> None:
-    found = [recovery.paired(exam(n + 1, 0.03), exam(0, 0.0)) for n in range(300)]
-    covered = sum(abs(one.mean + 0.03) <= one.half for one in found)
+    estimates = [recovery.paired(exam(n + 1, 0.03), exam(0, 0.0)) for n in range(300)]
+    covered = sum(abs(estimate.mean + 0.03) <= estimate.half for estimate in estimates)
     assert 270 <= covered <= 298
-    assert found[0].half == pytest.approx(1.96 * 0.1 / 20, rel=0.15)
+    assert estimates[0].half == pytest.approx(1.96 * 0.1 / 20, rel=0.15)
 
 
 def test_a_child_recovers_when_a_loss_is_ruled_out(recovery: ModuleType) -> None:
@@ -83,7 +83,7 @@ def test_the_margin_is_a_part_of_what_was_learned(recovery: ModuleType) -> None:
 def test_only_who_lost_something_can_be_back(recovery: ModuleType) -> None:
     def verdict(birth: float, end: float, spread: float = 0.001) -> str:
         luck = [spread * sign for sign in (-1, 0, 0, 0, 1)]
-        births, ends = ([value + one for one in luck] for value in (birth, end))
+        births, ends = ([value + noise for noise in luck] for value in (birth, end))
         return recovery.verdict(births, ends, 0.01)
 
     assert verdict(0.0, 0.0) == verdict(-0.005, -0.05) == "nothing lost"

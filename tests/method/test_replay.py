@@ -47,11 +47,11 @@ def test_teachers_are_paid_and_rated_for_this_steps_tasks_alone(game):
 
 
 def test_a_resumed_run_replays_the_same_tasks(game):
-    whole, resumed = game(0.5), game(0.5)
-    whole.play_step()
+    uninterrupted, resumed = game(0.5), game(0.5)
+    uninterrupted.play_step()
     resumed.play_step()
     state = resumed.population.state()
     again = game(0.5)
     again.population.load_state(state)
-    assert again.play_step().metrics.keys() == whole.play_step().metrics.keys()
-    assert list(again.population.buffer) == list(whole.population.buffer)
+    assert again.play_step().metrics.keys() == uninterrupted.play_step().metrics.keys()
+    assert list(again.population.buffer) == list(uninterrupted.population.buffer)

@@ -65,16 +65,16 @@ def test_a_copy_is_the_same_program_whoever_wrote_it_and_with_whatever_input():
 
     rows = [row(matches[0], 1, "1"), row(matches[1], 1, "1"), row(matches[1], 1, "2")]
     rows += [row(matches[0], 2, "1"), row(matches[0], 3, "1")]
-    known = TaskBuffer(10)
-    known.add(rows[4].task, np.random.default_rng(0))
-    count_copies(rows, known)
+    buffer = TaskBuffer(10)
+    buffer.add(rows[4].task, np.random.default_rng(0))
+    count_copies(rows, buffer)
     assert [row.copies for row in rows] == [2, 2, 2, 0, 1]
 
 
 def fewest_solved(proposal, attempts, buffer):
     """A teacher's reward of a user's own that sees what happened."""
-    known = proposal.task in buffer
-    return sum(not attempt.solved for attempt in attempts) / len(attempts) - 10.0 * known
+    seen = proposal.task in buffer
+    return sum(not attempt.solved for attempt in attempts) / len(attempts) - 10.0 * seen
 
 
 def test_a_teachers_reward_may_see_the_proposal_the_attempts_and_the_buffer():

@@ -71,8 +71,8 @@ def whole_and_resumed(play):
 
     That both games end in the same state is checked here.
     """
-    whole = play(SKILLS)
-    expected = [whole.play_step() for _ in range(6)]
+    uninterrupted = play(SKILLS)
+    expected = [uninterrupted.play_step() for _ in range(6)]
     first = play(SKILLS)
     for _ in range(4):
         first.play_step()
@@ -82,15 +82,19 @@ def whole_and_resumed(play):
     second.population.load_state(saved)
     second.context.engine.load_state_dict(weights)
     again = [second.play_step() for _ in range(2)]
-    assert whole.context.engine.digest() == second.context.engine.digest()
-    assert whole.population.state() == second.population.state()
+    assert uninterrupted.context.engine.digest() == second.context.engine.digest()
+    assert uninterrupted.population.state() == second.population.state()
     return expected, again
 
 
 def test_going_on_from_a_saved_state_gives_the_same_run(play, config, population):
     expected, again = whole_and_resumed(play)
-    for one, other in zip(expected[4:], again, strict=True):
-        assert (one.matches, one.lineage, one.tasks) == (other.matches, other.lineage, other.tasks)
+    for first, other in zip(expected[4:], again, strict=True):
+        assert (first.matches, first.lineage, first.tasks) == (
+            other.matches,
+            other.lineage,
+            other.tasks,
+        )
 
 
 def test_without_an_interval_nobody_is_replaced(play, config, population):

@@ -108,8 +108,8 @@ def test_azr_s_executor_evaluates_no_answer_any_more(executor_module, monkeypatc
     assert os.environ.pop(mark) == "1"
     assert executor.eval_output_prediction(twice, "'a'", equal) == 1.0
     assert executor.eval_input_prediction(twice, "14", multiplies) == 1.0
-    own = [entry for entry in EVALS if "python_executor" in entry.symbol]
-    assert len(apply(own)) == 5
+    entries = [entry for entry in EVALS if "python_executor" in entry.symbol]
+    assert len(apply(entries)) == 5
     try:
         assert executor.eval_output_prediction(twice, "4", sets) == 0.0
         assert mark not in os.environ
@@ -129,7 +129,7 @@ def test_azr_s_executor_evaluates_no_answer_any_more(executor_module, monkeypatc
         assert not executor.eval_input_prediction(lies, "14", "1")
         assert not os.path.exists("/tmp/azr-was-here")
     finally:
-        undo(own)
+        undo(entries)
         executor.cleanup()
 
 
@@ -142,13 +142,13 @@ def test_azr_s_reward_code_evaluates_no_answer_any_more(module, monkeypatch):
     mark = "AZR_POPULATION_WAS_HERE"
     monkeypatch.delenv(mark, raising=False)
     sets = f"[__import__('os').environ.__setitem__('{mark}', '1'), 4][1]"
-    own = [entry for entry in EVALS if module in entry.symbol]
-    assert len(apply(own)) == 1
+    entries = [entry for entry in EVALS if module in entry.symbol]
+    assert len(apply(entries)) == 1
     try:
         if module == "code_reward":
             counts = {"list": {"[1]": 2}, "str": {"'a'": 1}}
-            known = upstream.get_type_counts_reward("[1]", counts, hierarchical=True)
-            assert known < upstream.get_type_counts_reward("[2]", counts, hierarchical=True)
+            rewarded = upstream.get_type_counts_reward("[1]", counts, hierarchical=True)
+            assert rewarded < upstream.get_type_counts_reward("[2]", counts, hierarchical=True)
             upstream.get_type_counts_reward(sets, counts, hierarchical=True)
         else:
             reward = upstream.get_gt_reward
@@ -157,4 +157,4 @@ def test_azr_s_reward_code_evaluates_no_answer_any_more(module, monkeypatch):
                 assert reward(text, "[1, 2]", "answer", "code_eval") == score
         assert mark not in os.environ
     finally:
-        undo(own)
+        undo(entries)

@@ -220,11 +220,11 @@ def test_hidden_inputs_are_evaluated_with_the_teacher_s_program(referee):
     (judged,) = referee.judge([question])
     assert judged.execution.inputs == ("[0, 1, 2]", "4, 'a', 'b'", "-1, é=1j", "x={1, 2}", "'#'")
     assert [grade.accuracy for grade in judged.grades] == [1.0, 0.0]
-    given = replace(question, outputs=judged.execution.outputs)
-    assert referee.grade([given])[0] == judged.grades
+    with_outputs = replace(question, outputs=judged.execution.outputs)
+    assert referee.grade([with_outputs])[0] == judged.grades
     # Without the teacher's program only what needs none can be evaluated.
     alone = replace(
-        given, program="", inputs=("[0] + [1]", "2"), outputs=("2", "2"), answers=("f=len",)
+        with_outputs, program="", inputs=("[0] + [1]", "2"), outputs=("2", "2"), answers=("f=len",)
     )
     assert [grade.reason for grade in referee.grade([alone])[0]] == [Reason.ERROR]
     alone = replace(alone, inputs=("g(3)", "2"))

@@ -35,8 +35,8 @@ def test_the_right_answer_is_right_or_the_program_is_no_task(referee, family, wr
         Question("code_i", program, (text,), (), (*wrong, right))
         for program, text, right in programs.values()
     )
-    found = zip(programs, judged, strict=True)
-    assert not [name for name, j in found if j.execution.valid and not j.grades[-1].solved]
+    pairs = zip(programs, judged, strict=True)
+    assert not [name for name, j in pairs if j.execution.valid and not j.grades[-1].solved]
 
 
 @pytest.mark.slow

@@ -110,8 +110,10 @@ def test_the_referee_says():
     questions = [Question(c.kind, c.program, (c.input,), (), (c.answer,)) for c in CASES.values()]
     with Referee(RefereeSettings(workers=1, timeout=30.0)) as referee:
         judged = referee.judge(questions)
-    said = [j.grades[0].solved if j.execution.valid else INVALID for j in judged]
-    assert dict(zip(CASES, said, strict=True)) == {name: case.ours for name, case in CASES.items()}
+    verdicts = [j.grades[0].solved if j.execution.valid else INVALID for j in judged]
+    assert dict(zip(CASES, verdicts, strict=True)) == {
+        name: case.ours for name, case in CASES.items()
+    }
 
 
 def test_each_difference_is_in_the_table():

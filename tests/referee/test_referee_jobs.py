@@ -39,42 +39,42 @@ def waiting(*tasks: PendingWork, workers: int = 1, **settings) -> WorkSchedule:
 
 def test_alone_the_first_call_goes_ahead_and_those_at_the_gate_before_the_rest():
     answers = (Call(wire.LITERAL, "3"), Call(wire.LITERAL, "4"))
-    one = task(calls=BOTH + answers, alone=True)
-    assert one.next_calls(HERE) == [0]
-    one.in_flight.add(0)
-    assert one.next_calls(HERE) == []
-    one.book(0, OK)
+    work = task(calls=BOTH + answers, alone=True)
+    assert work.next_calls(HERE) == [0]
+    work.in_flight.add(0)
+    assert work.next_calls(HERE) == []
+    work.book(0, OK)
     for call in (1, 2, 3):
-        assert one.next_calls(HERE) == [call]
-        one.in_flight.add(call)
-    assert one.next_calls(HERE) == []
+        assert work.next_calls(HERE) == [call]
+        work.in_flight.add(call)
+    assert work.next_calls(HERE) == []
     for call in (2, 1, 3):
-        one.book(call, OK)
-    assert one.next_calls(HERE) == [4]
+        work.book(call, OK)
+    assert work.next_calls(HERE) == [4]
 
 
 @pytest.mark.parametrize("order", [(2, 1), (1, 2)])
 def test_of_two_failures_the_first_in_order_counts(order):
-    one = task()
-    one.in_flight = {1, 2}
-    one.book(0, OK)
+    work = task()
+    work.in_flight = {1, 2}
+    work.book(0, OK)
     failures = {1: ERROR, 2: CallOutcome(Reason.TIMEOUT)}
     for call in order:
-        one.book(call, failures[call])
-    assert one.outcomes[:2] == [OK, ERROR] and one.done
-    assert next(o for o in one.outcomes if o is not OK) == ERROR
+        work.book(call, failures[call])
+    assert work.outcomes[:2] == [OK, ERROR] and work.done
+    assert next(o for o in work.outcomes if o is not OK) == ERROR
 
 
 def test_a_failure_beyond_the_gate_settles_nothing_else():
-    one = task(required=2)
+    work = task(required=2)
     for call, outcome in ((0, OK), (1, OK), (2, ERROR)):
-        one.book(call, outcome)
-    assert one.outcomes == [OK, OK, ERROR, None]
+        work.book(call, outcome)
+    assert work.outcomes == [OK, OK, ERROR, None]
 
 
 def test_a_second_run_goes_to_another_worker_where_addresses_are_random():
-    one = task(two_workers=True)
-    queue = waiting(one, workers=2)
+    work = task(two_workers=True)
+    queue = waiting(work, workers=2)
     first = queue.next(HERE)
     assert [call for _, call in first.order] == [0, 1]
     assert queue.next(HERE) is None
@@ -120,13 +120,13 @@ def test_what_did_not_end_in_company_is_made_again():
     [frames(0, 0, 0), b"x", wire.FRAME.pack(1, 0, 1) + b"1", frames(0) + frames(0)],
 )
 def test_frames_that_are_not_ours_make_no_outcome(data):
-    one = task(calls=CHECK)
-    job = Job([(one, [0, 1])], HERE, resident=True)
+    work = task(calls=CHECK)
+    job = Job([(work, [0, 1])], HERE, resident=True)
     assert not job.take(Report(wire.END_DONE, 0, 1, data))
-    assert one.alone and one.outcomes == [None, None] and not one.in_flight
-    single = Job([(one, [0])], HERE, resident=False)
+    assert work.alone and work.outcomes == [None, None] and not work.in_flight
+    single = Job([(work, [0])], HERE, resident=False)
     assert not single.take(Report(wire.END_DONE, 0, 1, data))
-    assert one.outcomes[0].reason is Reason.TAMPERED
+    assert work.outcomes[0].reason is Reason.TAMPERED
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,6 @@ def test_frames_that_are_not_ours_make_no_outcome(data):
     ],
 )
 def test_why_a_call_made_alone_has_no_frame(end, code, reason):
-    one = task(calls=CHECK[:1], required=1)
-    assert Job([(one, [0])], HERE, resident=False).take(report(end=end, code=code))
-    assert one.results() == [CallOutcome(reason)]
+    work = task(calls=CHECK[:1], required=1)
+    assert Job([(work, [0])], HERE, resident=False).take(report(end=end, code=code))
+    assert work.results() == [CallOutcome(reason)]

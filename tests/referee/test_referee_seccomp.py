@@ -106,8 +106,10 @@ def test_the_program_is_small_and_its_numbers_distinct():
         lines = seccomp.program(machine)
         assert len(lines) < 200
         assert len(seccomp.assemble(lines)) == 8 * len(lines)
-        known = [numbers[column] for numbers in NUMBERS.values() if numbers[column] is not None]
-        assert len(known) == len(set(known))
+        numbers_used = [
+            numbers[column] for numbers in NUMBERS.values() if numbers[column] is not None
+        ]
+        assert len(numbers_used) == len(set(numbers_used))
 
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="Landlock is Linux's")

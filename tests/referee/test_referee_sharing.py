@@ -129,8 +129,8 @@ def test_sharing_changes_no_verdict():
     with Referee(RefereeSettings(workers=2, timeout=1.0, memory_mb=128)) as strict:
         expected = strict.judge(quick)
     with Referee(RefereeSettings(workers=2, timeout=1.0, memory_mb=128, share=16)) as sharing:
-        found = sharing.judge(quick)
-    for question, left, right in zip(quick, expected, found, strict=True):
+        verdicts = sharing.judge(quick)
+    for question, left, right in zip(quick, expected, verdicts, strict=True):
         if Reason.TIMEOUT in (left.execution.reason, right.execution.reason):
             continue
         assert (left.execution.reason, left.execution.outputs) == (

@@ -265,5 +265,9 @@ def _metrics(
     if step % 4 == 0:
         groups["eval"] = {"greedy": min(0.8, 0.2 + 0.01 * step), "best": 0.85, "worst": 0.1}
         groups[names[-1]]["eval/greedy"] = 0.3
-    line = {f"{group}/{key}": value for group, own in groups.items() for key, value in own.items()}
+    line = {
+        f"{group}/{key}": value
+        for group, metrics in groups.items()
+        for key, value in metrics.items()
+    }
     return {"step": step, **line}

@@ -24,9 +24,9 @@ def save(folder, step, keep=2):
 def test_the_newest_comes_back_and_only_so_many_are_kept(tmp_path):
     for step in (0, 5, 10):
         save(tmp_path, step)
-    found = load_latest(tmp_path)
-    assert (found.step, found.plain, found.skipped) == (10, {"n": 10}, ())
-    assert torch.equal(found.tensors["w"], torch.full((3,), 10.0))
+    checkpoint = load_latest(tmp_path)
+    assert (checkpoint.step, checkpoint.plain, checkpoint.skipped) == (10, {"n": 10}, ())
+    assert torch.equal(checkpoint.tensors["w"], torch.full((3,), 10.0))
     assert [step for step, _ in steps(tmp_path)] == [5, 10]
 
 
@@ -35,9 +35,9 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, name):
     save(tmp_path, 5)
     path = save(tmp_path, 10) / name
     path.write_bytes(path.read_bytes()[:-5])
-    found = load_latest(tmp_path)
-    assert found.step == 5
-    assert found.skipped[0].startswith("step_10 (")
+    checkpoint = load_latest(tmp_path)
+    assert checkpoint.step == 5
+    assert checkpoint.skipped[0].startswith("step_10 (")
 
 
 def test_who_found_it_sound_hashes_it_for_all(tmp_path, monkeypatch):
@@ -70,10 +70,10 @@ def test_the_digest_sees_every_byte_and_the_names(tmp_path):
         (folder / "adapter_model.safetensors").write_bytes(content)
         return members_digest(tmp_path)
 
-    one = digest("teacher_0", b"abc")
-    assert digest("teacher_0", b"abd") != one
-    assert digest("teacher_0", b"abc") == one
-    assert digest("student_0", b"abc") != one
+    first = digest("teacher_0", b"abc")
+    assert digest("teacher_0", b"abd") != first
+    assert digest("teacher_0", b"abc") == first
+    assert digest("student_0", b"abc") != first
 
 
 @pytest.mark.parametrize(

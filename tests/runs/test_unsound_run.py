@@ -53,9 +53,9 @@ def contents(folder):
 def resume_refused(run, capsys, *arguments):
     """What `resume` says when it refuses in one line and writes nothing."""
     before = contents(run)
-    said = refused(capsys, "resume", run, "run.steps=3", *arguments)
+    message = refused(capsys, "resume", run, "run.steps=3", *arguments)
     assert contents(run) == before
-    return said
+    return message
 
 
 def sign(folder, name):
@@ -126,8 +126,8 @@ def test_pipes_are_not_waited_for(run, capsys, name):
 )
 def test_lines_of_another_shape_hurt_nobody(run, record, change):
     file = run / f"{record}.jsonl"
-    whole = {"step": 2, "child": "student_0", "operator": "dare", "parents": []}
-    line = json.loads(file.read_text().splitlines()[-1]) if record != "lineage" else whole
+    complete = {"step": 2, "child": "student_0", "operator": "dare", "parents": []}
+    line = json.loads(file.read_text().splitlines()[-1]) if record != "lineage" else complete
     file.write_text(file.read_text() + json.dumps({**line, **change}) + "\n")
     assert main(["report", str(run)]) == 0
 
@@ -156,8 +156,8 @@ def test_a_stored_configuration_looks_nothing_up(run, capsys, monkeypatch):
     monkeypatch.setenv("SECRET", "hunter2")
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("name: 1t1s", "name: ${oc.env:SECRET}"))
-    said = resume_refused(run, capsys)
-    assert "population.name=${oc.env:SECRET}" in said and "hunter2" not in said
+    message = resume_refused(run, capsys)
+    assert "population.name=${oc.env:SECRET}" in message and "hunter2" not in message
     assert main(["report", str(run)]) == 0
     assert "hunter2" not in (run / "report.html").read_text()
 
@@ -217,9 +217,9 @@ def test_a_missing_file_elsewhere_is_told_by_its_name(run, monkeypatch, capsys):
         os.stat("/nowhere/page.html")
 
     monkeypatch.setattr("azr_population.analysis.report.write_report", gone)
-    told = refused(capsys, "resume", run, "run.steps=3")
-    assert "azr-population: /nowhere/page.html: No such file or directory; " in told
-    assert "cannot be written" not in told
+    message = refused(capsys, "resume", run, "run.steps=3")
+    assert "azr-population: /nowhere/page.html: No such file or directory; " in message
+    assert "cannot be written" not in message
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to read-only folders")
@@ -310,8 +310,8 @@ def test_rewards_that_are_no_table(run, capsys, rewards):
 def test_a_folder_where_a_file_belongs(run, capsys, name):
     (run / name).unlink(missing_ok=True)
     (run / name).mkdir()
-    said = refused(capsys, "resume", run, "run.steps=3")
-    assert name in said and ("is a folder" in said or "not a regular file" in said)
+    message = refused(capsys, "resume", run, "run.steps=3")
+    assert name in message and ("is a folder" in message or "not a regular file" in message)
 
 
 @pytest.mark.parametrize("name", ["checkpoints", "members", "snapshots"])
@@ -361,8 +361,8 @@ def test_a_setting_without_end(run, tmp_path, capsys):
 
 def test_json_that_is_nested_too_deep_for_compare(tmp_path, capsys):
     (tmp_path / "deep.json").write_text("[" * 200_000)
-    said = refused(capsys, "compare", tmp_path / "deep.json", "--out", tmp_path / "page.html")
-    assert "deep.json" in said
+    message = refused(capsys, "compare", tmp_path / "deep.json", "--out", tmp_path / "page.html")
+    assert "deep.json" in message
     (tmp_path / "figures.json").write_text('{"lines": ' + "[" * 200_000)
     assert read_figures(tmp_path / "figures.json") == {}
 
@@ -429,8 +429,10 @@ def test_a_number_that_no_machine_could_serve(run, capsys, override):
 def test_members_that_the_memory_cannot_hold_are_refused(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("azr_population.hosts.local.run_engine.room_on", lambda device: 10**9)
     typed = ["population.teachers=128", "population.students=128", "base.lora.rank=64"]
-    said = refused(capsys, "train", *typed, "eval.every=0", f"run.dir={tmp_path / 'run'}")
-    assert "1.0 GB of memory, and the run takes up to" in said and not (tmp_path / "run").exists()
+    message = refused(capsys, "train", *typed, "eval.every=0", f"run.dir={tmp_path / 'run'}")
+    assert (
+        "1.0 GB of memory, and the run takes up to" in message and not (tmp_path / "run").exists()
+    )
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/tty", "."])
@@ -465,8 +467,8 @@ def test_a_strangers_run_on_a_ray_that_is_not_there(run, capsys, monkeypatch):
     assert text.count("  name: torch\n") == 1
     (run / "config.yaml").write_text(text.replace("  name: torch\n", "  name: ray\n"))
     monkeypatch.setattr("azr_population.engines.assembly.installed", lambda package: None)
-    said = refused(capsys, "resume", run, "run.steps=3")
-    assert "engine=ray needs ray and verl; install" in said
+    message = refused(capsys, "resume", run, "run.steps=3")
+    assert "engine=ray needs ray and verl; install" in message
 
 
 @pytest.mark.parametrize("fault", ["init", "import"])
@@ -501,12 +503,12 @@ def test_a_member_that_blows_up_in_its_run(tmp_path, capsys, monkeypatch, role):
     update = TorchLearner.update
 
     def blown(self, samples, hyperparameters):
-        made = update(self, samples, hyperparameters)
+        result = update(self, samples, hyperparameters)
         with torch.no_grad():
             for factor in self.bank.parameters_of({"teacher": 0, "student": 1}[role]):
                 factor.fill_(float("nan"))
-        return made
+        return result
 
     monkeypatch.setattr(TorchLearner, "update", blown)
-    said = refused(capsys, "train", *SMALL, "run.steps=3", f"run.dir={tmp_path / 'run'}")
-    assert "its logits are NaN or Inf, so its weights have blown up" in said
+    message = refused(capsys, "train", *SMALL, "run.steps=3", f"run.dir={tmp_path / 'run'}")
+    assert "its logits are NaN or Inf, so its weights have blown up" in message

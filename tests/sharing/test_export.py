@@ -59,10 +59,10 @@ def test_figures_are_a_long_table(run, tmp_path):
 
 def test_nothing_is_overwritten_and_nothing_half_written_stays(run, tmp_path, capsys):
     (tmp_path / "there").mkdir()
-    for out, told in (("there", "is there already"), ("9 lives", "a package needs a name")):
+    for out, expected in (("there", "is there already"), ("9 lives", "a package needs a name")):
         asked = ["export", str(run.path), "--to", "verifiers", "--out", str(tmp_path / out)]
         assert main(asked) == 2
-        assert told in capsys.readouterr().err
+        assert expected in capsys.readouterr().err
     assert not (tmp_path / "9 lives").exists()
 
 

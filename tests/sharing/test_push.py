@@ -48,8 +48,8 @@ class Hub:
             return 403, {"error": "no right to write"}
         if path.endswith("/preupload/main"):
             files = json.loads(body)["files"]
-            kept = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
-            return 200, {"files": [{"path": f["path"], **kept} for f in files]}
+            saved = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
+            return 200, {"files": [{"path": f["path"], **saved} for f in files]}
         url = f"{self.address}/me/mine"
         done = {"url": url, "commitUrl": f"{url}/commit/1", "commitOid": "1", "name": "x"}
         return 200, {**done, "id": "me/mine"}

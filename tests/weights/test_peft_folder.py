@@ -143,9 +143,9 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     save_adapter(adapter_of(), folder, "base")
     weights = folder / "adapter_model.safetensors"
-    whole = weights.read_bytes()
-    for length in (0, 4, 100, len(whole) - 1):
-        weights.write_bytes(whole[:length])
+    content = weights.read_bytes()
+    for length in (0, 4, 100, len(content) - 1):
+        weights.write_bytes(content[:length])
         with pytest.raises(UserError, match="damaged or cut short"):
             load_adapter(folder)
     weights.unlink()

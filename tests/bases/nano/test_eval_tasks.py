@@ -44,6 +44,6 @@ def test_a_small_eval_has_every_part_of_the_tail():
 
 
 def test_a_type_has_the_same_tasks_whichever_others_there_are():
-    whole = exam(5, seed=3)
-    assert exam(5, 3, ["code_i", "code_o"]) == whole[:10]
-    assert exam(5, 3, ["code_f"]) == whole[10:]
+    all_types = exam(5, seed=3)
+    assert exam(5, 3, ["code_i", "code_o"]) == all_types[:10]
+    assert exam(5, 3, ["code_f"]) == all_types[10:]

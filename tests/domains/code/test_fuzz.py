@@ -99,7 +99,7 @@ def test_no_program_raises_where_the_trainer_reads_it(program, given_, output, k
         place = domain.space.point(record)
         assert place is None or all(isinstance(value, float) for value in map(float, place))
         domain.parts(record)
-    assert all(isinstance(one, str) for one in candidates(program))
+    assert all(isinstance(candidate, str) for candidate in candidates(program))
     assert json.loads(json.dumps(record)) == record
     assert len(digest(program)) == 12 and isinstance(is_finite(given_), bool)
     naming(program, ["import re"])

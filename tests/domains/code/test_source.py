@@ -53,7 +53,7 @@ def test_an_odd_program_is_read_by_all(program):
     readable = read_program(program)
     assert (readable.tree is None) == bool(readable.reason)
     assert held_out.is_copy(program) == held_out.is_near_copy(program) == (not readable.reason)
-    assert {*complexity.measures(program)} <= {one.name for one in complexity.MEASURES}
+    assert {*complexity.measures(program)} <= {measure.name for measure in complexity.MEASURES}
     values = complexity.point({"program": program, "inputs": [program, "1"], "outputs": [program]})
     assert values is None or len(values) == len(complexity.DESCRIPTORS)
     assert {type(value) for value in measures.measure(program).values()} <= {float}
@@ -71,9 +71,9 @@ def test_the_reason_is_given(text, reason):
 
 
 def test_fingerprints_are_of_the_tree():
-    one = fingerprint("def f(x):\n    return f'{x} apples' + 'a'")
-    assert one == fingerprint("def f( x ): # apples\n  return (f'{x} apples'\n +'a')")
-    assert one != fingerprint("def f(x):\n    return f'{x} pears' + 'a'")
+    first = fingerprint("def f(x):\n    return f'{x} apples' + 'a'")
+    assert first == fingerprint("def f( x ): # apples\n  return (f'{x} apples'\n +'a')")
+    assert first != fingerprint("def f(x):\n    return f'{x} pears' + 'a'")
     assert fingerprint("a(1)") != fingerprint("a(1.0)") != fingerprint("a(True)")
     assert fingerprint("a(1)", False) == fingerprint("a('b')", False)
     assert fingerprint("[[a], b]") != fingerprint("[[a, b]]")
@@ -81,6 +81,10 @@ def test_fingerprints_are_of_the_tree():
 
 
 def test_literals_and_arguments():
-    assert [literal(one) for one in arguments("[1,2], key='a', *b")] == ["[1, 2]", None, "'a'"]
+    assert [literal(argument) for argument in arguments("[1,2], key='a', *b")] == [
+        "[1, 2]",
+        None,
+        "'a'",
+    ]
     assert arguments("1) + f(2") == [] and arguments("(") == []
     assert literal(ast.parse("0x" + "f" * 5000, mode="eval").body) is None

@@ -74,8 +74,8 @@ def test_an_input_with_an_infinite_number_is_no_answer_and_no_task():
     task = Task(TaskType.CODE_I, program, ("1e301",), ("True",))
     answers = ("1e999", "1e301", "[-1e999]", "1e999 - 1e999", "0", "float('nan')")
     with Referee(RefereeSettings(workers=1, allow_unsandboxed=True)) as referee:
-        (told,) = Code().grade([(task, answers)], referee)
-    assert [one.reason for one in told] == [
+        (verdicts,) = Code().grade([(task, answers)], referee)
+    assert [verdict.reason for verdict in verdicts] == [
         *(NOT_FINITE, "solved", NOT_FINITE, NOT_FINITE, "wrong", "not_literal"),
     ]
 

@@ -79,7 +79,7 @@ def test_names_are_compared_as_azr_compares_them(referee: Referee) -> None:
     task = Task("code_e", "def f(n): return 1 // n", ("0",), ("ZeroDivisionError",))
     answers = ["ZeroDivisionError", "zerodivisionerror: division", "ZeroDivisionError by", "Zero"]
     ((*verdicts,),) = CodeE().grade([(task, [*answers, "", " ZeroDivisionError"])], referee)
-    assert [one.solved for one in verdicts] == [True, True, True, False, False, False]
+    assert [verdict.solved for verdict in verdicts] == [True, True, True, False, False, False]
     assert same_name("NoError", "noerror")
 
 
@@ -96,7 +96,7 @@ def test_all_four_types_in_one_batch(referee: Referee) -> None:
         *("[7, 3]", "TypeError", "[8, 4]")
     ]
     asked = [(task, [domain.answer(task)]) for task in tasks if isinstance(task, Task)]
-    assert all(one.solved for told in domain.grade(asked, referee) for one in told)
+    assert all(verdict.solved for verdicts in domain.grade(asked, referee) for verdict in verdicts)
     others = [proposals[0], proposals[2]]
     assert Code().judge(others, referee, RULES) == [tasks[0], tasks[2]]
 

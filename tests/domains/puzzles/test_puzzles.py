@@ -31,14 +31,14 @@ def judged(referee: Referee, program: str, witness: str) -> Task | str:
 def graded(referee: Referee, program: str, *answers: str, witness: str = "[13, 17]") -> list[str]:
     task = Task("puzzle", program, (witness,), ("True",))
     ((*verdicts,),) = Puzzles().grade([(task, answers)], referee)
-    assert all(one.solved == (one.reason == "solved") for one in verdicts)
-    return [one.reason for one in verdicts]
+    assert all(verdict.solved == (verdict.reason == "solved") for verdict in verdicts)
+    return [verdict.reason for verdict in verdicts]
 
 
 def test_a_puzzle_and_its_answers(referee: Referee) -> None:
     assert judged(referee, PRODUCT, "[13, 17]") == Task("puzzle", PRODUCT, ("[13, 17]",), ("True",))
-    told = graded(referee, PRODUCT, "[13, 17]", " (13,17)", "[17, 13]", "221", "13, 17", "x=1")
-    assert told == ["solved", "solved", "wrong", "error", "error", "error"]
+    reasons = graded(referee, PRODUCT, "[13, 17]", " (13,17)", "[17, 13]", "221", "13, 17", "x=1")
+    assert reasons == ["solved", "solved", "wrong", "error", "error", "error"]
 
 
 def test_asked_by_hand_a_puzzle_needs_no_witness(referee: Referee) -> None:
@@ -48,9 +48,9 @@ def test_asked_by_hand_a_puzzle_needs_no_witness(referee: Referee) -> None:
     task = asked(PRODUCT)
     assert isinstance(task, Task) and Puzzles().answer(task) == ""
     ((*verdicts,),) = Puzzles().grade([(task, ["[13, 17]", "[17, 13]"])], referee)
-    assert [one.reason for one in verdicts] == ["solved", "wrong"]
-    known = asked(PRODUCT, "[13, 17]")
-    assert isinstance(known, Task) and Puzzles().answer(known) == "[13, 17]"
+    assert [verdict.reason for verdict in verdicts] == ["solved", "wrong"]
+    with_witness = asked(PRODUCT, "[13, 17]")
+    assert isinstance(with_witness, Task) and Puzzles().answer(with_witness) == "[13, 17]"
     assert asked(PRODUCT, "[17, 13]") == "unsolved"
     assert asked("def f(x):\n    return x") == "no_function"
 
@@ -149,9 +149,9 @@ def test_drawn_puzzles_are_puzzles(referee: Referee) -> None:
     assert domain.judge(proposals, referee, RULES) == tasks
     assert not any(is_held_out(task.program) for task in tasks)
     asked = [(task, [domain.answer(task), "None"]) for task in tasks]
-    assert [[one.solved for one in told] for told in domain.grade(asked, referee)] == [
-        [True, False]
-    ] * len(tasks)
+    assert [
+        [verdict.solved for verdict in verdicts] for verdicts in domain.grade(asked, referee)
+    ] == [[True, False]] * len(tasks)
 
 
 def test_the_eval_is_the_same_again_and_held_out() -> None:

@@ -47,13 +47,13 @@ def prompts(rows: int, width: int = 9) -> DataProto:
 def batch(group: PopulationGroup, slots: Sequence[int]) -> DataProto:
     """Generated and scored, with advantages that differ: ready for `update_actor`."""
     with group.routed(slots):
-        whole = group.generate_sequences(prompts(len(slots)))
-    whole.non_tensor_batch["member"] = np.array(slots, dtype=object)
-    whole = whole.union(group.compute_log_prob(whole))
+        full_batch = group.generate_sequences(prompts(len(slots)))
+    full_batch.non_tensor_batch["member"] = np.array(slots, dtype=object)
+    full_batch = full_batch.union(group.compute_log_prob(full_batch))
     worth = torch.tensor([1.0 if row % 3 else -1.5 for row in range(len(slots))])
-    width = whole.batch["responses"].shape[1]
-    whole.batch["advantages"] = worth.unsqueeze(1).expand(-1, width).clone()
-    return whole
+    width = full_batch.batch["responses"].shape[1]
+    full_batch.batch["advantages"] = worth.unsqueeze(1).expand(-1, width).clone()
+    return full_batch
 
 
 def digests(group: PopulationGroup) -> list[str]:

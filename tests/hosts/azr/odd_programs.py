@@ -52,9 +52,9 @@ def mutated(program: str, draw: random.Random) -> str:
         line = draw.randrange(len(lines))
         kind = draw.random()
         if kind < 0.6:
-            found = list(re.finditer(r"\b\d+\b|'\w*'|(?<=return ).+|(?<== ).+", program))
-            if found:
-                start, end = draw.choice(found).span()
+            matches = list(re.finditer(r"\b\d+\b|'\w*'|(?<=return ).+|(?<== ).+", program))
+            if matches:
+                start, end = draw.choice(matches).span()
                 program = program[:start] + draw.choice(VALUES) + program[end:]
             continue
         if kind < 0.8:

@@ -19,14 +19,14 @@ class OddWorker(ScriptedWorker):
         """A proposal or an answer."""
         if luck.random() < 0.2:
             return super().answer(prompt, luck)
-        program, given = luck.choice(seeds())
+        program, inputs_given = luck.choice(seeds())
         program, value = mutated(program, luck), luck.choice([*VALUES, *WORDS, "1", "[1, 2]"])
         if "with one Matching In" in prompt:
-            given = given if luck.random() < 0.7 else value
-            text = f"```python\n{program}\n```\n```input\n{given}\n```"
+            inputs_given = inputs_given if luck.random() < 0.7 else value
+            text = f"```python\n{program}\n```\n```input\n{inputs_given}\n```"
         elif "Inputs that can be plugged" in prompt:
-            inputs = [luck.choice(["1", "'a', 2", given, value]) for _ in range(4)]
-            blocks = "".join(f"```input\n{one}\n```\n" for one in inputs)
+            inputs = [luck.choice(["1", "'a', 2", inputs_given, value]) for _ in range(4)]
+            blocks = "".join(f"```input\n{input}\n```\n" for input in inputs)
             text = f"{blocks}```message\n{value}\n```"
         elif "```message" in prompt:
             text = f"```python\n{program}\n```"

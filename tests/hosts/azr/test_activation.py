@@ -66,13 +66,13 @@ def test_other_applications_do_not_see_the_group(host: Path, tmp_path: Path) -> 
 
 
 def test_an_arm_of_ones_own_starts_from_the_same_defaults(host: Path, tmp_path: Path) -> None:
-    own = tmp_path / "own" / "population"
-    own.mkdir(parents=True)
-    (own / "5t5s.yaml").write_text(
+    folder = tmp_path / "own" / "population"
+    folder.mkdir(parents=True)
+    (folder / "5t5s.yaml").write_text(
         "# @package _global_\ndefaults:\n  - /population_defaults/inside_azr\n  - _self_\n"
         "population: {name: 5t5s, teachers: 5, students: 5}\n"
     )
-    path = f"hydra.searchpath=[file://{own.parent}]"
+    path = f"hydra.searchpath=[file://{folder.parent}]"
     config = composed(host, [path, "+population=5t5s", "population.seed=3"])
     settings = read_settings(config.population)
     assert (settings.teachers, settings.seed, settings.evolution.interval) == (5, 3, 5)
@@ -206,9 +206,9 @@ def test_elsewhere_than_in_azr_the_process_ends(
 ) -> None:
     with pytest.raises(SystemExit) as caught:
         ActivatePopulation().on_run_start(composed(host, ["+population=4t4s"]))
-    told = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert caught.value.code == 1
-    assert told.count("\n") == 1 and "absolute_zero_reasoner.main_azr_ppo" in told
+    assert message.count("\n") == 1 and "absolute_zero_reasoner.main_azr_ppo" in message
 
 
 def test_a_host_without_a_method_that_is_replaced_is_refused(

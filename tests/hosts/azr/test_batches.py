@@ -28,7 +28,7 @@ def test_loaders_are_joined_and_shared_out_by_member() -> None:
     joined = list(
         one_after_the_other([(2, [rows(0, 2), rows(10, 2)]), (3, [rows(5, 2), rows(15, 2)])])
     )
-    assert [one["input_ids"].flatten().tolist() for one in joined] == [
+    assert [batch["input_ids"].flatten().tolist() for batch in joined] == [
         [0, 1, 5, 6],
         [10, 11, 15, 16],
     ]
@@ -60,10 +60,10 @@ def test_left_padding_is_trimmed() -> None:
 
 
 def test_responses_are_padded_cut_and_found_again() -> None:
-    made = with_responses(PROMPTS, [[11], [12, 13, 14, 15]], width=3, pad=0)
-    assert made["responses"].tolist() == [[11, 0, 0], [12, 13, 14]]
-    assert made["input_ids"][0].tolist() == [0, 0, 5, 6, 11, 0, 0]
-    assert made["attention_mask"].tolist() == [[0, 0, 1, 1, 1, 0, 0], [1] * 7]
-    assert made["position_ids"].tolist() == [[0, 0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6]]
-    found = response_rows(made["responses"], made["attention_mask"])
-    assert found == [[11], [12, 13, 14]]
+    batch = with_responses(PROMPTS, [[11], [12, 13, 14, 15]], width=3, pad=0)
+    assert batch["responses"].tolist() == [[11, 0, 0], [12, 13, 14]]
+    assert batch["input_ids"][0].tolist() == [0, 0, 5, 6, 11, 0, 0]
+    assert batch["attention_mask"].tolist() == [[0, 0, 1, 1, 1, 0, 0], [1] * 7]
+    assert batch["position_ids"].tolist() == [[0, 0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6]]
+    rows_read = response_rows(batch["responses"], batch["attention_mask"])
+    assert rows_read == [[11], [12, 13, 14]]

@@ -57,6 +57,8 @@ def test_the_plugin_ends_azrs_command_and_no_other(
     azr.append("main", "pkg://absolute_zero_reasoner.configs")
     with pytest.raises(SystemExit) as caught:
         AzrPopulationSearchPath().manipulate_search_path(azr)
-    told = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert caught.value.code == 1
-    assert told.count("\n") == 1 and told.startswith("azr-population: +population=5t5s is unknown")
+    assert message.count("\n") == 1 and message.startswith(
+        "azr-population: +population=5t5s is unknown"
+    )

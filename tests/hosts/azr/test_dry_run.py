@@ -74,29 +74,29 @@ def test_it_tells_who_plays_what_it_takes_and_what_is_not_used(
     tmp_path: Path, all_there: None
 ) -> None:
     lines, ready = dry_run(*command(base(tmp_path)))
-    told = "\n".join(lines)
-    assert ready and "teacher_3, student_0" in told and "every 5 steps 1 of 4 teachers" in told
-    assert "384 rows a member, 3,072 in all, 384 on each of 8 GPUs, of up to 14,240" in told
-    assert "teachers 1.5e-06, students 1e-05" in told
+    text = "\n".join(lines)
+    assert ready and "teacher_3, student_0" in text and "every 5 steps 1 of 4 teachers" in text
+    assert "384 rows a member, 3,072 in all, 384 on each of 8 GPUs, of up to 14,240" in text
+    assert "teachers 1.5e-06, students 1e-05" in text
     for phase in ("generate", "score", "update", "wake"):
-        assert phase in told
+        assert phase in text
     rows = {
         line[:20].strip(): [float(x) for x in re.findall(r"-?[\d.]+", line[20:])]
         for line in lines
         if re.match(r"  \S.* \d+\.\d$", line)
     }
     assert rows["base"] == [15.2] * 4 and rows["AdamW's moments"] == [5.2] * 4
-    for left, whole in zip(rows["left"], rows["in all"], strict=True):
-        assert left + whole == pytest.approx(84.9, abs=0.11)
-    assert "set and not used: actor.use_torch_compile (the learner is not compiled)" in told
+    for left, in_all in zip(rows["left"], rows["in all"], strict=True):
+        assert left + in_all == pytest.approx(84.9, abs=0.11)
+    assert "set and not used: actor.use_torch_compile (the learner is not compiled)" in text
     assert "leave out population.dry_run to play" in lines[-1]
 
 
 def test_more_members_take_more_and_the_single_agent_less(tmp_path: Path, all_there: None) -> None:
-    one = ["population.name=single", "population.teachers=0", "population.students=0"]
+    single = ["population.name=single", "population.teachers=0", "population.students=0"]
     eight = ["population.teachers=8", "population.students=8"]
     sums = []
-    for dots in (one, [], eight):
+    for dots in (single, [], eight):
         lines, _ = dry_run(*command(base(tmp_path), *dots))
         line = next(line for line in lines if line.startswith("  in all"))
         sums.append(float(line.split()[2]))
@@ -109,12 +109,12 @@ def test_what_cannot_fit_is_refused_with_the_setting_that_mends_it(
     config, settings = command(base(tmp_path, QWEN_14B))
     with pytest.raises(UserError, match=r"vLLM's share of 0\.40.*; set ") as caught:
         fitting.fit(config, settings)
-    told = str(caught.value)
-    assert "\n" not in told
+    message = str(caught.value)
+    assert "\n" not in message
     lines, ready = dry_run(config, settings)
-    assert not ready and f"refused: {told}" in lines
+    assert not ready and f"refused: {message}" in lines
     # The way out is one.
-    dots = re.findall(r"[\w.]+=[\w.]+", told.rpartition("; set ")[2])
+    dots = re.findall(r"[\w.]+=[\w.]+", message.rpartition("; set ")[2])
     mended = command(base(tmp_path, QWEN_14B), *dots)
     fitting.fit(*mended)
     assert dry_run(*mended)[1]
@@ -200,16 +200,16 @@ def test_what_is_missing_is_told_line_by_line(
     monkeypatch.setattr(environment, "_there", lambda *modules: False)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     config, settings = command(base(tmp_path), "data.val_files=no/such.parquet")
-    told = list(environment.missing(config, settings))
-    assert [line.split("=")[0].split(" ")[0] for line in told] == [
+    missing = list(environment.missing(config, settings))
+    assert [line.split("=")[0].split(" ")[0] for line in missing] == [
         "actor_rollout_ref.model.path", "trainer.n_gpus_per_node", "AZR", "data.val_files",
     ]  # fmt: skip
-    assert "no tokenizer, no weights" in told[0] and "torch sees 2 GPUs here" in told[1]
-    assert "rollout.name=hf" in told[2]
+    assert "no tokenizer, no weights" in missing[0] and "torch sees 2 GPUs here" in missing[1]
+    assert "rollout.name=hf" in missing[2]
     # Asked for by name, torch samples; then nobody needs vLLM.
     cured = ["population.rollout=torch", "actor_rollout_ref.rollout.name=hf"]
-    kept = list(environment.missing(*command(base(tmp_path), *cured)))
-    assert [line for line in kept if "vLLM" in line] == []
+    still_missing = list(environment.missing(*command(base(tmp_path), *cured)))
+    assert [line for line in still_missing if "vLLM" in line] == []
     # On CPUs there are no GPUs to want.
     assert (
         len(list(environment.missing(*command(base(tmp_path), *cured, "trainer.device=cpu")))) == 1
@@ -227,8 +227,8 @@ def test_a_lost_hub_is_one_line_with_the_way_out(
 
     monkeypatch.setattr(HfApi, "model_info", lost)
     config, settings = command("nobody/has-this-base")
-    told = next(environment.missing(config, settings))
-    assert "cannot be downloaded (OSError)" in told and "hf download" in told
+    message = next(environment.missing(config, settings))
+    assert "cannot be downloaded (OSError)" in message and "hf download" in message
     with refuses("nobody/has-this-base"):
         environment.describe("nobody/has-this-base")
     lines, ready = dry_run(config, settings)
@@ -242,19 +242,19 @@ def test_a_base_is_shared_out_where_only_that_makes_it_fit(
     config, settings = command(base(tmp_path, QWEN_14B), share)
     lines, ready = dry_run(config, settings)
     assert ready and any(
-        "population.shard_base: the learner's base cut over 8" in one for one in lines
+        "population.shard_base: the learner's base cut over 8" in line for line in lines
     )
     fitting.fit(config, settings)
     assert config.population.shard_base is True and settings.shard_base
     assert "population.shard_base=true" in capsys.readouterr().out
     # Whoever says no is not overruled: the learner is offloaded, or the way out is named.
-    whole = [share, "population.shard_base=false"]
-    config, settings = command(base(tmp_path, QWEN_14B), *whole)
+    unsharded = [share, "population.shard_base=false"]
+    config, settings = command(base(tmp_path, QWEN_14B), *unsharded)
     fitting.fit(config, settings)
     assert settings.offload is config.population.offload is True
     assert settings.shard_base is False
     with refuses("population.shard_base"):
-        fitting.fit(*command(base(tmp_path, QWEN_14B), *whole, "population.offload=false"))
+        fitting.fit(*command(base(tmp_path, QWEN_14B), *unsharded, "population.offload=false"))
     # A 7B base stays whole, and the learner on its GPU, unless AZR's own keys say otherwise.
     config, settings = command(base(tmp_path))
     fitting.fit(config, settings)
@@ -291,7 +291,9 @@ def test_a_vllm_that_cannot_cut_the_heads_is_refused_with_one_that_can(
 ) -> None:
     key = "actor_rollout_ref.rollout.tensor_model_parallel_size"
     lines, ready = dry_run(*command(base(tmp_path), f"{key}=8"))
-    assert not ready and any("28 attention heads" in one and f"set {key}=" in one for one in lines)
+    assert not ready and any(
+        "28 attention heads" in line and f"set {key}=" in line for line in lines
+    )
 
 
 def test_activations_that_are_kept_though_they_do_not_fit_are_recomputed(
@@ -306,9 +308,9 @@ def test_a_start_that_leaves_too_little_is_refused(tmp_path: Path) -> None:
     architecture = Architecture.of(OmegaConf.create(QWEN_7B))
     assert architecture is not None
     load = Load(architecture, 8, 32, 6144, 8096, vllm=False, generate_tokens=1)
-    taken = max(sum(parts.values()) for parts in phases(load, H100).values())
-    assert check_memory(load, taken + 1e9)
-    assert check_memory(load, taken + 2e9) is None
+    peak = max(sum(parts.values()) for parts in phases(load, H100).values())
+    assert check_memory(load, peak + 1e9)
+    assert check_memory(load, peak + 2e9) is None
 
 
 def test_memory_that_stays_free_is_offered_to_vllm(tmp_path: Path, all_there: None) -> None:

@@ -46,12 +46,12 @@ Members = list[dict[str, torch.Tensor]]
 @pytest.fixture(scope="module")
 def make(ray_session: None, tiny_base: Path) -> Make:
     """Groups by placement, workers and whether they share the base; each is made once."""
-    made: dict[tuple[str, int, bool], PopulationGroup] = {}
+    cache: dict[tuple[str, int, bool], PopulationGroup] = {}
 
     def make_group(
         placement: str = "colocated", workers: int = 1, shard: bool = False
     ) -> PopulationGroup:
-        if (placement, workers, shard) not in made:
+        if (placement, workers, shard) not in cache:
             settings = WorkerSettings(
                 base=str(tiny_base),
                 names=NAMES,
@@ -67,8 +67,8 @@ def make(ray_session: None, tiny_base: Path) -> Make:
                 threads=1,
             )
             groups = start_groups(placement, settings, 2, 2, [workers], PopulationWorker, ROOM)
-            made[placement, workers, shard] = facade(groups, settings, WIDTH)
-        return made[placement, workers, shard]
+            cache[placement, workers, shard] = facade(groups, settings, WIDTH)
+        return cache[placement, workers, shard]
 
     return make_group
 
@@ -84,8 +84,8 @@ def moved(
 ) -> list[float]:
     """The largest change of each member."""
     return [
-        max(float((one[name] - other[name]).abs().max()) for name in one)
-        for one, other in zip(ours, theirs, strict=True)
+        max(float((first[name] - other[name]).abs().max()) for name in first)
+        for first, other in zip(ours, theirs, strict=True)
     ]
 
 
@@ -94,60 +94,60 @@ def test_members_are_drawn_from_the_runs_streams(
     make: Make, tiny_base: Path, placement: str, workers: int
 ) -> None:
     model, _ = load_base(str(tiny_base), "float32", "cpu")
-    drawn = [Streams(1).torch(f"adapter {slot}") for slot in range(MEMBERS)]
-    bank = make_bank(model, LoraSpec(4, 8.0, ("all-linear",)), drawn)
+    generators = [Streams(1).torch(f"adapter {slot}") for slot in range(MEMBERS)]
+    bank = make_bank(model, LoraSpec(4, 8.0, ("all-linear",)), generators)
     group = make(placement, workers)
     for slot in range(MEMBERS):
-        expected, found = bank.read(slot).factors, group.read_member(slot).factors
-        assert all(torch.equal(expected[name].A, found[name].A) for name in expected)
+        expected, factors = bank.read(slot).factors, group.read_member(slot).factors
+        assert all(torch.equal(expected[name].A, factors[name].A) for name in expected)
 
 
 def test_generation_keeps_the_rows_order_and_stops_at_the_end(make: Make) -> None:
     group = make()
-    given = prompts(7)
+    prompt_batch = prompts(7)
     with group.routed([3, 0, 1, 2, 0, 3, 1]):
-        output = group.generate_sequences(given)
-    assert torch.equal(output.batch["prompts"], given.batch["input_ids"])
+        output = group.generate_sequences(prompt_batch)
+    assert torch.equal(output.batch["prompts"], prompt_batch.batch["input_ids"])
     assert output.batch["input_ids"].shape == (7, 9 + WIDTH)
-    assert torch.equal(output.batch["attention_mask"][:, :9], given.batch["attention_mask"])
+    assert torch.equal(output.batch["attention_mask"][:, :9], prompt_batch.batch["attention_mask"])
 
 
 def test_log_probs_are_those_of_the_rows_own_member(make: Make) -> None:
     group = make()
     slots = [2, 0, 1, 2, 3]
-    whole = batch(group, slots)
+    full_batch = batch(group, slots)
     one_by_one = []
     for row, slot in enumerate(slots):
-        single = whole.select_idxs(torch.tensor([row]))
+        single = full_batch.select_idxs(torch.tensor([row]))
         single.non_tensor_batch["member"] = np.array([slot], dtype=object)
         one_by_one.append(group.compute_log_prob(single).batch["old_log_probs"])
-    assert torch.allclose(whole.batch["old_log_probs"], torch.cat(one_by_one), atol=1e-5)
+    assert torch.allclose(full_batch.batch["old_log_probs"], torch.cat(one_by_one), atol=1e-5)
 
 
 @pytest.mark.parametrize("shard", [False, True])
 def test_two_ranks_end_with_the_members_of_one_rank(make: Make, shard: bool) -> None:
     """Also where each has half of the base."""
-    one, two = make("colocated", 1), make("colocated", 2, shard)
+    single, two = make("colocated", 1), make("colocated", 2, shard)
     for slot in range(MEMBERS):
-        two.write_member(slot, one.read_member(slot))
-        one.write_member(slot, one.read_member(slot))
+        two.write_member(slot, single.read_member(slot))
+        single.write_member(slot, single.read_member(slot))
     # 11 rows do not split over 2 ranks, member 3 has a single row, member 1 none.
-    whole = batch(one, [0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 3])
-    before = members(one)
+    full_batch = batch(single, [0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 3])
+    before = members(single)
     for _ in range(3):
-        ours = one.update_actor(whole).meta_info["metrics"]
-        theirs = two.update_actor(whole).meta_info["metrics"]
+        ours = single.update_actor(full_batch).meta_info["metrics"]
+        theirs = two.update_actor(full_batch).meta_info["metrics"]
     assert ours.keys() == theirs.keys() and ours["0"] == pytest.approx(theirs["0"], abs=1e-5)
-    assert largest_difference(one, two) < 1e-6
-    assert [change > 1e-4 for change in moved(before, members(one))] == [True, False, True, True]
+    assert largest_difference(single, two) < 1e-6
+    assert [change > 1e-4 for change in moved(before, members(single))] == [True, False, True, True]
     assert len(digests(two)) == 2 and len(set(digests(two))) == 1
     # Tokens, of rows that are uneven too, and log-probabilities.
-    given = prompts(5)
-    with one.routed([0, 1, 2, 3, 0]), two.routed([0, 1, 2, 3, 0]):
-        one.begin_step(9), two.begin_step(9)
-        ours, theirs = one.generate_sequences(given), two.generate_sequences(given)
+    prompt_batch = prompts(5)
+    with single.routed([0, 1, 2, 3, 0]), two.routed([0, 1, 2, 3, 0]):
+        single.begin_step(9), two.begin_step(9)
+        ours, theirs = single.generate_sequences(prompt_batch), two.generate_sequences(prompt_batch)
     assert torch.equal(ours.batch["responses"], theirs.batch["responses"])
-    ours, theirs = one.compute_log_prob(whole), two.compute_log_prob(whole)
+    ours, theirs = single.compute_log_prob(full_batch), two.compute_log_prob(full_batch)
     assert torch.allclose(ours.batch["old_log_probs"], theirs.batch["old_log_probs"], atol=1e-5)
 
 
@@ -164,36 +164,36 @@ def test_a_child_is_the_same_on_all_ranks(make: Make) -> None:
 
 
 def test_split_groups_learn_what_one_group_learns(make: Make) -> None:
-    one, split = make("colocated", 1), make("split", 2)
+    single, split = make("colocated", 1), make("split", 2)
     assert [(g.name, g.first, g.count) for g in split.groups] == [
         ("proposers", 0, 2),
         ("solvers", 2, 2),
     ]
     for slot in range(MEMBERS):
-        split.write_member(slot, one.read_member(slot))
-        one.write_member(slot, one.read_member(slot))
-    whole = batch(one, [0, 1, 2, 3, 3, 0])
+        split.write_member(slot, single.read_member(slot))
+        single.write_member(slot, single.read_member(slot))
+    full_batch = batch(single, [0, 1, 2, 3, 3, 0])
     assert torch.allclose(
-        split.compute_log_prob(whole).batch["old_log_probs"],
-        whole.batch["old_log_probs"],
+        split.compute_log_prob(full_batch).batch["old_log_probs"],
+        full_batch.batch["old_log_probs"],
         atol=1e-5,
     )
-    one.update_actor(whole)
-    split.update_actor(whole)
-    assert largest_difference(one, split) < 1e-6
+    single.update_actor(full_batch)
+    split.update_actor(full_batch)
+    assert largest_difference(single, split) < 1e-6
 
 
 def test_a_checkpoint_brings_back_members_and_optimizers(make: Make, tmp_path: Path) -> None:
     group = make("colocated", 2)
-    whole = batch(group, [0, 1, 2, 3, 0, 1])
-    group.update_actor(whole)
+    full_batch = batch(group, [0, 1, 2, 3, 0, 1])
+    group.update_actor(full_batch)
     path = tmp_path / "global_step_1" / "actor"
     group.save_checkpoint(str(path), None, 1, max_ckpt_to_keep=1)
-    group.update_actor(whole)
+    group.update_actor(full_batch)
     after = members(group)
     group.load_checkpoint(str(path))
     assert max(moved(members(group), after)) > 1e-5
-    group.update_actor(whole)
+    group.update_actor(full_batch)
     assert max(moved(members(group), after)) == 0.0
     group.save_checkpoint(str(tmp_path / "global_step_2" / "actor"), None, 2, max_ckpt_to_keep=1)
     assert not (path / "population").exists()
@@ -211,10 +211,10 @@ def test_a_rank_that_died_is_named_while_the_others_wait_for_it(make: Make) -> N
     import ray
 
     group = make("colocated", 2)
-    whole = batch(group, [0, 1, 2, 3])
+    full_batch = batch(group, [0, 1, 2, 3])
     ray.kill(group.groups[0].workers.workers[1])
     with refuses("rank 1 of 2"):
-        group.update_actor(whole)
+        group.update_actor(full_batch)
 
 
 def test_each_worker_has_a_gpu_of_its_own_and_each_role_its_half(

@@ -34,12 +34,12 @@ def learner(dtype: torch.dtype, checkpointing: bool = False) -> TorchLearner:
     generator = torch.Generator().manual_seed(1)
     bank = make_bank(model, LoraSpec(4, 8.0), [generator] * 2)
     learns = LearnerConfig(micro_batch_tokens=64, gradient_checkpointing=checkpointing)
-    made = TorchLearner(model, bank, learns, parallel=True)
+    new_learner = TorchLearner(model, bank, learns, parallel=True)
     with torch.no_grad():
         for slot in range(2):
-            for parameter in made.bank.parameters_of(slot):
+            for parameter in new_learner.bank.parameters_of(slot):
                 parameter.normal_(0, 0.05, generator=generator)
-    return made
+    return new_learner
 
 
 def written(made: TorchLearner) -> dict[int, list[TrainingSample]]:
@@ -47,33 +47,33 @@ def written(made: TorchLearner) -> dict[int, list[TrainingSample]]:
     slots = [0, 0, 0, 1, 1, 1]
     prompts = [[5, 6, 7][: 1 + row % 3] for row in range(6)]
     rollout = TorchRollout(made.model, made.bank, frozenset({1}))
-    written = [one for (one,) in rollout.generate(prompts, slots, Sampling(12), 3)]
-    chosen, _ = made.log_probs(prompts, [one.token_ids for one in written], slots)
+    written = [sampled for (sampled,) in rollout.generate(prompts, slots, Sampling(12), 3)]
+    chosen, _ = made.log_probs(prompts, [sampled.token_ids for sampled in written], slots)
     samples: dict[int, list[TrainingSample]] = {0: [], 1: []}
-    for row, one in enumerate(written):
+    for row, sampled in enumerate(written):
         # The decoder's own, from its cache, are the same within bfloat16's rounding.
-        assert torch.allclose(chosen[row], torch.tensor(one.logprobs), atol=0.15)
-        completion = replace(one, logprobs=tuple(chosen[row].tolist()))
-        samples[one.slot].append(TrainingSample(completion, 1.0 if row % 2 else -1.0))
+        assert torch.allclose(chosen[row], torch.tensor(sampled.logprobs), atol=0.15)
+        completion = replace(sampled, logprobs=tuple(chosen[row].tolist()))
+        samples[sampled.slot].append(TrainingSample(completion, 1.0 if row % 2 else -1.0))
     return samples
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_members_learn_in_float32_on_a_bfloat16_base(checkpointing: bool) -> None:
-    made = learner(torch.bfloat16, checkpointing)
-    samples = written(made)
-    before = copy.deepcopy(made.bank.read(0).factors)
-    updates = made.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
+    trained = learner(torch.bfloat16, checkpointing)
+    samples = written(trained)
+    before = copy.deepcopy(trained.bank.read(0).factors)
+    updates = trained.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
     for figures in updates.values():
         assert figures["updates"] == 1.0 and 0 < figures["grad_norm"] < 100
         # On-policy: the ratio is 1 but for rounding, whatever the batches' shapes.
         assert abs(figures["approx_kl"]) < 1e-2 and figures["clip_frac"] < 0.1
-    assert {p.dtype for p in made.model.parameters()} == {torch.bfloat16}
+    assert {p.dtype for p in trained.model.parameters()} == {torch.bfloat16}
     for slot in range(2):
-        assert {p.dtype for p in made.bank.parameters_of(slot)} == {torch.float32}
+        assert {p.dtype for p in trained.bank.parameters_of(slot)} == {torch.float32}
     moved = [
         float((pair.A - before[name].A).abs().max())
-        for name, pair in made.bank.read(0).factors.items()
+        for name, pair in trained.bank.read(0).factors.items()
     ]
     # AdamW's first step is the learning rate; in bfloat16 most of it would be rounded away.
     assert max(moved) == pytest.approx(1e-3, rel=0.01)
@@ -83,10 +83,10 @@ def test_the_gradient_on_a_bfloat16_base_is_that_of_float32_within_its_rounding(
     exact, rounded = learner(torch.float32), learner(torch.bfloat16)
     samples = written(exact)
     norms = [
-        one.update(copy.deepcopy(samples), {0: Hyperparameters(0.0), 1: Hyperparameters(0.0)})[0][
+        each.update(copy.deepcopy(samples), {0: Hyperparameters(0.0), 1: Hyperparameters(0.0)})[0][
             "grad_norm"
         ]
-        for one in (exact, rounded)
+        for each in (exact, rounded)
     ]
     assert norms[1] == pytest.approx(norms[0], rel=0.1)
 
@@ -97,26 +97,26 @@ def test_products_in_bfloat16_teach_float32_masters_the_same_within_their_roundi
     rounded = learner(torch.bfloat16)
     rounded._products = torch.bfloat16
     norms = [
-        one.update(copy.deepcopy(samples), {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})[0][
-            "grad_norm"
-        ]
-        for one in (exact, rounded)
+        each.update(copy.deepcopy(samples), {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})[
+            0
+        ]["grad_norm"]
+        for each in (exact, rounded)
     ]
     assert norms[0] != norms[1] == pytest.approx(norms[0], rel=0.05)
     assert {p.dtype for p in rounded.bank.parameters_of(0)} == {torch.float32}
 
 
 def test_a_checkpoint_is_apart_from_the_live_members_and_on_the_cpu() -> None:
-    made = learner(torch.float32)
-    samples = written(made)
-    made.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
-    state, digest = made.state_dict(), made.digest()
-    made.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
-    after = made.digest()
-    made.load_state_dict(state)
-    assert made.digest() == digest
-    made.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
-    assert made.digest() == after != digest
+    trained = learner(torch.float32)
+    samples = written(trained)
+    trained.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
+    state, digest = trained.state_dict(), trained.digest()
+    trained.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
+    after = trained.digest()
+    trained.load_state_dict(state)
+    assert trained.digest() == digest
+    trained.update(samples, {0: Hyperparameters(1e-3), 1: Hyperparameters(1e-3)})
+    assert trained.digest() == after != digest
     for pairs in state["adapters"].values():
         assert all(factor.device.type == "cpu" for pair in pairs.values() for factor in pair)
 

@@ -36,8 +36,8 @@ def test_azrs_own_commands_pass(name: str, arm: str, monkeypatch: pytest.MonkeyP
     text = script.read_text()
     defaults = dict(re.findall(r"^(\w+)=\$\{\w+:-(.*)\}$", text, re.MULTILINE))
     overrides = re.findall(r"^ +(\+?[\w.]+=\S+)", text, re.MULTILINE)
-    overrides = [re.sub(r"\$(\w+)", lambda m: defaults[m[1]], one) for one in overrides]
-    overrides = [one.replace("'", "") for one in overrides]
+    overrides = [re.sub(r"\$(\w+)", lambda m: defaults[m[1]], override) for override in overrides]
+    overrides = [override.replace("'", "") for override in overrides]
     folder = str(Path(AZR_HOME) / "absolute_zero_reasoner" / "configs")
     with initialize_config_dir(folder, version_base=None):
         config = compose("azr_ppo_trainer", [*overrides, f"+population={arm}"])
@@ -108,8 +108,8 @@ def test_every_override_of_our_examples_is_one_of_azrs(
     for overrides, arm in zip(commands, arms, strict=True):
         assert set(arguments[-1:]) <= set(overrides) and override_error(overrides) is None
         # Hydra refuses a key that AZR's configuration does not have, unless it is added by a plus.
-        added = [one for one in overrides if one.startswith("+")]
-        assert {one.split("=")[0] for one in added} <= ADDED
+        added = [override for override in overrides if override.startswith("+")]
+        assert {override.split("=")[0] for override in added} <= ADDED
         with initialize_config_dir(folder, version_base=None):
             config = compose("azr_ppo_trainer", overrides)
         assert ("population" in config) == (arm is not None)

@@ -50,17 +50,19 @@ class Odd:
 
     def _write(self, prompt: str) -> str:
         draw = self.draw
-        program, given = draw.choice(self.seeds)
+        program, inputs_given = draw.choice(self.seeds)
         program = mutated(program, draw)
         value = draw.choice([*VALUES, *WORDS, "1", "[1, 2]", "'a', 2"])
         if prompt.startswith("Design"):
             self.written += 1
             count = 6 if "6 different inputs" in prompt else 1
             inputs = [
-                given if draw.random() < 0.8 and count == 1 else draw.choice(["1", "2", *VALUES])
+                inputs_given
+                if draw.random() < 0.8 and count == 1
+                else draw.choice(["1", "2", *VALUES])
                 for _ in range(count)
             ]
-            blocks = "".join(f"```input\n{one}\n```\n" for one in inputs)
+            blocks = "".join(f"```input\n{input}\n```\n" for input in inputs)
             return f"```python\n{program}\n```\n{blocks}```message\n{value}\n```"
         if prompt.startswith(("What", "Find")):
             kind = "output" if prompt.startswith("What") else "input"
@@ -92,8 +94,8 @@ def test_odd_programs_end_no_run(referee: Referee, tmp_path: Path, caplog: Any) 
     population = population_of(settings_of(config, teacher_reward="adversarial"), 1e-6)
     inside = Step(population, [CompletionLog(10, azr_stand_in.Bytes())])
     runs = {name: RunDirectory(tmp_path / name) for name in ("local", "azr")}
-    told = io.StringIO()
-    views = [PlainView(Console(file=told)), LiveView(Console(file=told)), StepLines()]
+    output = io.StringIO()
+    views = [PlainView(Console(file=output)), LiveView(Console(file=output)), StepLines()]
     for run in runs.values():
         run.create(to_yaml(config), {"command": ["train"]})
     for view in views:
@@ -104,10 +106,10 @@ def test_odd_programs_end_no_run(referee: Referee, tmp_path: Path, caplog: Any) 
         records["azr"], _ = play_in_azr(inside, local, config)
         reasons |= {row.reason for row in local.rows}
         for name, run in runs.items():
-            one = records[name]
-            one.append_to(run)
+            record = records[name]
+            record.append_to(run)
             for view in views:
-                show_step(view, one.metrics, one.matches, one.lineage, one.notes)
+                show_step(view, record.metrics, record.matches, record.lineage, record.notes)
     for view in views:
         view.on_end({"status": "finished", "dir": "x"})
     assert {"ok", "syntax_error", "error"} <= reasons

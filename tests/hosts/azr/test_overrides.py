@@ -31,14 +31,14 @@ def leaves(node: object, path: str = "") -> list[str]:
 @pytest.mark.azr
 @needs.azr_checkout
 def test_every_key_of_azrs_scripts_and_of_its_configuration_is_known() -> None:
-    found: dict[str, set[str]] = {}
+    keys_by_script: dict[str, set[str]] = {}
     for script in sorted((AZR_HOME / "scripts").glob("s*/*.sh")):
         for key in re.findall(r"^ +\+?([\w.]+)=", script.read_text(), re.MULTILINE):
-            found.setdefault(key, set()).add(script.name)
-    assert len(found) > 80
+            keys_by_script.setdefault(key, set()).add(script.name)
+    assert len(keys_by_script) > 80
     folder = AZR_HOME / "absolute_zero_reasoner" / "configs"
     configured = leaves(OmegaConf.to_container(OmegaConf.load(folder / "azr_ppo_trainer.yaml")))
-    assert UNKNOWN not in overrides.unused([*found, *configured])
+    assert UNKNOWN not in overrides.unused([*keys_by_script, *configured])
     # By name, or as one of a few that share a beginning: never because all of a group is passed on.
     assert not set(map(overrides.full_key, overrides.USED.split())) & set(THEIRS)
 
@@ -59,8 +59,8 @@ def test_the_keys_that_are_ours_or_refused_are_there() -> None:
 
 def test_the_longest_beginning_counts() -> None:
     keys = ["optim.lr", "optim.lr_warmup_steps", "fsdp_config"]
-    found = overrides.unused([f"actor_rollout_ref.actor.{key}" for key in keys])
-    assert list(found.values()) == [[f"actor_rollout_ref.actor.{key}"] for key in keys[1:]]
+    unused = overrides.unused([f"actor_rollout_ref.actor.{key}" for key in keys])
+    assert list(unused.values()) == [[f"actor_rollout_ref.actor.{key}"] for key in keys[1:]]
     assert not overrides.unused(["trainer.logger"])
 
 
@@ -75,8 +75,8 @@ def test_what_is_set_and_not_used_is_told_with_its_reason() -> None:
         "actor_rollout_ref.actor.use_torch_compile=False",
     ]
     config = OmegaConf.create({"hydra": {"overrides": {"task": task}}})
-    told = overrides.unused(overrides.given(config))
-    assert told == {
+    unused = overrides.unused(overrides.given(config))
+    assert unused == {
         UNKNOWN: ["actor_rollout_ref.rollout.new_option"],
         "the learner is not compiled": ["actor_rollout_ref.actor.use_torch_compile"],
     }

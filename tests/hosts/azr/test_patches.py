@@ -76,8 +76,8 @@ def test_the_training_loader_gets_a_state(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(AttributeError):
         loader().state_dict()
     apply(DATALOADER_STATE)
-    made = loader()
-    assert made.state_dict() == {} and made.load_state_dict({}) is None
+    new_loader = loader()
+    assert new_loader.state_dict() == {} and new_loader.load_state_dict({}) is None
 
 
 def manager(folder: Path, **more: Any) -> Any:
@@ -165,13 +165,13 @@ def row(tokenizer: Any, prompt: str, response: str) -> Any:
     import numpy as np
     import torch
 
-    given, written = tokenizer(prompt)["input_ids"], tokenizer(response)["input_ids"]
+    prompt_ids, written = tokenizer(prompt)["input_ids"], tokenizer(response)["input_ids"]
     references = [{"snippet": "def f(a):\n    return a", "imports": []}]
     return SimpleNamespace(
         batch={
-            "prompts": torch.tensor(given),
+            "prompts": torch.tensor(prompt_ids),
             "responses": torch.tensor(written),
-            "attention_mask": torch.ones(len(given) + len(written), dtype=torch.long),
+            "attention_mask": torch.ones(len(prompt_ids) + len(written), dtype=torch.long),
         },
         non_tensor_batch={
             "reward_model": {"ground_truth": ""},
@@ -197,10 +197,10 @@ def test_an_overlong_task_is_invalid_and_not_unsolved(tmp_path: Path, tokenizer:
     item = row(tokenizer, "User: go\nAssistant: <think>", RESPONSE)
 
     def validity(limit: int) -> tuple[bool, float]:
-        found = manager(tmp_path, tokenizer=tokenizer, max_prompt_length=limit)._get_data_dict(
+        judged = manager(tmp_path, tokenizer=tokenizer, max_prompt_length=limit)._get_data_dict(
             item, "gen_code_o", Executor(), [], "one", []
         )
-        return found["code_validity"], found["format_score"]
+        return judged["code_validity"], judged["format_score"]
 
     # Upstream's estimate would filter it out, take its accuracy for 0 and crash on an empty batch.
     assert validity(20) == (True, 1.0)
@@ -236,20 +236,20 @@ def test_prompts_that_never_fit_end_the_run(
     class Endless(Exception): ...
 
     tried: list[int] = []
-    made = constructor.get_code_problem_generator_prompt
+    make_prompt = constructor.get_code_problem_generator_prompt
 
     def prompt(**kwargs: Any) -> str:
         tried.append(1)
         if len(tried) > 2 * TRIES:
             raise Endless
-        return str(made(**kwargs))
+        return str(make_prompt(**kwargs))
 
     monkeypatch.setattr(constructor, "get_code_problem_generator_prompt", prompt)
-    one = {"snippet": "def f(a):\n    return a", "input": "1", "output": "1", "imports": []}
+    task = {"snippet": "def f(a):\n    return a", "input": "1", "output": "1", "imports": []}
 
     def build() -> None:
         module.get_gen_code_io_data(
-            io_data=[one], target_data_len=1, problem_type="code_o", instruction_type="answer",
+            io_data=[task], target_data_len=1, problem_type="code_o", instruction_type="answer",
             content_max_length=10, io_n=1, output_path=str(tmp_path / "p"), split="train",
             tokenizer=tokenizer, banned_keywords=[], banned_assertion_keywords=[],
         )  # fmt: skip

@@ -46,8 +46,8 @@ def test_what_would_serve_another_base_than_the_learners_is_not_taken() -> None:
 
 
 def test_a_length_that_was_given_is_the_context_and_engine_kwargs_are_the_last() -> None:
-    given = command("cpu", max_model_len=2048, engine_kwargs={"vllm": {"max_num_seqs": 8}})
-    options = vllm_options(given, "cpu")
+    config = command("cpu", max_model_len=2048, engine_kwargs={"vllm": {"max_num_seqs": 8}})
+    options = vllm_options(config, "cpu")
     assert options["max_model_len"] == 2048 and options["max_num_seqs"] == 8
 
 
@@ -55,12 +55,12 @@ def test_azrs_tensor_parallelism_is_ours_on_gpus() -> None:
     settings = PopulationSettings(rollout="vllm")
     assert rollout_settings(command("cuda"), settings).together == 2
     assert rollout_settings(command("cuda", tensor_model_parallel_size=1), settings).together == 1
-    given = command("cuda", engine_kwargs={"vllm": {"tensor_parallel_size": 4}})
-    assert rollout_settings(given, settings).together == 4
+    config = command("cuda", engine_kwargs={"vllm": {"tensor_parallel_size": 4}})
+    assert rollout_settings(config, settings).together == 4
     assert rollout_settings(command("cpu"), settings).together == 1
 
 
 def test_torch_needs_none_of_them() -> None:
     settings = PopulationSettings(rollout="torch", generate_batch_size=7)
-    told = rollout_settings(command("cpu"), settings)
-    assert (told.name, told.rows, dict(told.vllm)) == ("torch", 7, {})
+    rollout = rollout_settings(command("cpu"), settings)
+    assert (rollout.name, rollout.rows, dict(rollout.vllm)) == ("torch", 7, {})

@@ -58,43 +58,45 @@ def test_a_teachers_rows_meet_its_matches_and_other_rows_meet_nobody(step: Step)
 
 
 def test_advantages_are_normalised_over_the_members_own_tokens(step: Step) -> None:
-    made = batch()
-    step.credit(made, "pred_code_o")  # type: ignore[arg-type]
-    values = made.batch["advantages"]
+    new_batch = batch()
+    step.credit(new_batch, "pred_code_o")  # type: ignore[arg-type]
+    values = new_batch.batch["advantages"]
     # Member 1: -0.5 on 5 tokens, -1 on 3: mean -0.6875, sample variance 0.0669643.
     expected = [0.1875 / math.sqrt(0.0669643), -0.3125 / math.sqrt(0.0669643)]
     assert [float(values[1, 0]), float(values[3, 0])] == pytest.approx(expected, rel=1e-5)
     assert values[5].abs().max() == 0.0, "one row has nothing to compare with"
-    assert torch.equal(values != 0, made.batch["response_mask"].bool() & (values[:, :1] != 0))
-    assert made.batch["returns"][2].tolist() == [0.5, 0, 0, 0, 0, 0]
+    assert torch.equal(values != 0, new_batch.batch["response_mask"].bool() & (values[:, :1] != 0))
+    assert new_batch.batch["returns"][2].tolist() == [0.5, 0, 0, 0, 0, 0]
 
 
 def test_what_is_known_late_is_noted_on_what_was_judged(step: Step) -> None:
-    made = batch()
-    made.batch["old_log_probs"] = -torch.arange(36.0).reshape(6, 6) - 1
+    new_batch = batch()
+    new_batch.batch["old_log_probs"] = -torch.arange(36.0).reshape(6, 6) - 1
     step.practice = [
         BufferAttempt(replace(done, text="kept"), None, True, "solved", 1.0, type="code_o")
-        for done in completions(made)  # type: ignore[arg-type]
+        for done in completions(new_batch)  # type: ignore[arg-type]
     ]
-    step.credit(made, "pred_code_o")  # type: ignore[arg-type]
+    step.credit(new_batch, "pred_code_o")  # type: ignore[arg-type]
     assert [attempt.advantage for attempt in step.practice] == pytest.approx(
-        [value if value else None for value in made.batch["advantages"][:, 0].tolist()]
+        [value if value else None for value in new_batch.batch["advantages"][:, 0].tolist()]
     )
     assert step.practice[1].completion.logprobs == (-7.0, -8.0, -9.0, -10.0, -11.0)
     assert step.practice[3].completion.text == "kept"
 
 
 def test_equal_prompts_are_held_once_and_padding_not_at_all() -> None:
-    made = batch()
-    made.batch["prompts"] = torch.tensor([[8, 9]] * 6)
-    made.batch["attention_mask"][2, 0] = 0
-    read = completions(made)  # type: ignore[arg-type]
+    new_batch = batch()
+    new_batch.batch["prompts"] = torch.tensor([[8, 9]] * 6)
+    new_batch.batch["attention_mask"][2, 0] = 0
+    read = completions(new_batch)  # type: ignore[arg-type]
     assert read[0].prompt_ids is read[1].prompt_ids and read[0].prompt_ids == (8, 9)
     assert read[2].prompt_ids == (9,)
-    assert [one.finished for one in read] == [True] * 6
-    made.batch["responses"] = made.batch["responses"][:, :5]
-    made.batch["attention_mask"] = made.batch["attention_mask"][:, :7]
-    assert [one.finished for one in completions(made)] == [length < 5 for length in LENGTHS]  # type: ignore[arg-type]
+    assert [completion.finished for completion in read] == [True] * 6
+    new_batch.batch["responses"] = new_batch.batch["responses"][:, :5]
+    new_batch.batch["attention_mask"] = new_batch.batch["attention_mask"][:, :7]
+    assert [completion.finished for completion in completions(new_batch)] == [
+        length < 5 for length in LENGTHS
+    ]  # type: ignore[arg-type]
 
 
 def test_they_are_verls(step: Step) -> None:
@@ -104,12 +106,12 @@ def test_they_are_verls(step: Step) -> None:
     from verl.trainer.ppo.ray_trainer import compute_advantage
 
     config = OmegaConf.create({"adv_estimator": "reinforce_plus_plus", "gamma": 1.0, "lam": 1.0})
-    made = batch()
-    step.credit(made, "pred_code_o")  # type: ignore[arg-type]
+    new_batch = batch()
+    step.credit(new_batch, "pred_code_o")  # type: ignore[arg-type]
     for slot in (1, 3):
         rows = torch.tensor([row for row, other in enumerate(SLOTS) if other == slot])
         names = ("token_level_rewards", "response_mask")
-        alone = DataProto.from_dict(tensors={name: made.batch[name][rows] for name in names})
+        alone = DataProto.from_dict(tensors={name: new_batch.batch[name][rows] for name in names})
         alone = compute_advantage(alone, "reinforce_plus_plus", config=config)
         for name in ("advantages", "returns"):
-            assert torch.allclose(made.batch[name][rows], alone.batch[name], atol=1e-5), name
+            assert torch.allclose(new_batch.batch[name][rows], alone.batch[name], atol=1e-5), name

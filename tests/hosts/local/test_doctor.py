@@ -5,11 +5,11 @@ from azr_population.hosts.local.doctor import azr_home
 def test_doctor_says_what_is_here_and_what_is_missing(capsys, monkeypatch):
     monkeypatch.delenv("AZR_HOME", raising=False)
     code = main(["doctor"])
-    said = capsys.readouterr().out
-    assert "torch" in said and "sandbox: seccomp" in said
-    assert ("works  local runs" in said) == (code == 0)
+    output = capsys.readouterr().out
+    assert "torch" in output and "sandbox: seccomp" in output
+    assert ("works  local runs" in output) == (code == 0)
     # Without a checkout the plugin cannot run, whatever is installed.
-    assert "no     runs inside AZR: +population=4t4s (needs AZR_HOME" in said
+    assert "no     runs inside AZR: +population=4t4s (needs AZR_HOME" in output
 
 
 def test_azr_home_must_hold_azr(tmp_path, monkeypatch):

@@ -14,9 +14,13 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(scope="module")
 def parent(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "parent"
-    kept = ["run.save_total_limit=1", "run.permanent_checkpoint_every=2", "run.snapshot_every=2"]
-    kept.append("run.snapshot_steps=[0,1,9]")
-    assert train(path, "run.steps=4", *kept) == 0
+    overrides = [
+        "run.save_total_limit=1",
+        "run.permanent_checkpoint_every=2",
+        "run.snapshot_every=2",
+    ]
+    overrides.append("run.snapshot_steps=[0,1,9]")
+    assert train(path, "run.steps=4", *overrides) == 0
     return path
 
 
@@ -55,8 +59,8 @@ def test_a_fork_shares_the_past_and_goes_its_own_way(parent, tmp_path, capsys):
     path = tmp_path / "other"
     changed = ["population.teacher_lr=0", "seed=4", "run.steps=3", "population.batch_size=24"]
     assert train(path, f"run.init_from={parent}@2", *changed) == 0
-    told = capsys.readouterr().out
-    assert "seed 4, not 3: other draws" in told and "population.teacher_lr=0" in told
+    output = capsys.readouterr().out
+    assert "seed 4, not 3: other draws" in output and "population.teacher_lr=0" in output
     ours, theirs = records(path), records(parent)
     assert [row["step"] for row in ours[0]] == [1, 2, 3]
     assert ours[0][:2] == theirs[0][:2] and ours[0][2] != theirs[0][2]
@@ -65,7 +69,9 @@ def test_a_fork_shares_the_past_and_goes_its_own_way(parent, tmp_path, capsys):
         dict(steps(folder))[2 + n]
         for n, folder in enumerate((parent / "checkpoints", path / "checkpoints"))
     )
-    before, after = (torch.load(one / "state.pt", weights_only=True) for one in (at_2, at_3))
+    before, after = (
+        torch.load(checkpoint / "state.pt", weights_only=True) for checkpoint in (at_2, at_3)
+    )
     same = [
         all(
             torch.equal(old, new)
@@ -81,17 +87,17 @@ PAST = ["matchmaking.past_opponent_fraction=0.5", "run.snapshot_every=1"]
 
 
 def test_past_opponents_come_again_on_resume_and_a_fork_may_do_without_them(tmp_path):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert train(whole, *PAST, "run.steps=4") == 0
+    uninterrupted, parts = tmp_path / "whole", tmp_path / "parts"
+    assert train(uninterrupted, *PAST, "run.steps=4") == 0
     assert train(parts, *PAST, "run.steps=2") == 0
     assert main(["resume", str(parts), "run.steps=4"]) == 0
-    assert records(parts) == records(whole)
-    guests = [row.get("past/student", "") for row in RunDirectory(whole).metrics()]
+    assert records(parts) == records(uninterrupted)
+    guests = [row.get("past/student", "") for row in RunDirectory(uninterrupted).metrics()]
     assert guests[0] == "" and all("@" in name for name in guests[1:])
     assert (
         train(
             tmp_path / "fork",
-            f"run.init_from={whole}@3",
+            f"run.init_from={uninterrupted}@3",
             "run.steps=4",
             "matchmaking.past_opponent_fraction=0",
         )

@@ -59,13 +59,19 @@ def records(path):
 
 def test_a_run_leaves_everything_that_the_design_promises(finished):
     names = {path.name for path in finished.iterdir()}
-    wanted = {"config.yaml", "environment.json", "metrics.jsonl", "matches.jsonl", "lineage.jsonl"}
-    assert wanted | {"tasks.jsonl", "members", "checkpoints", "report.html"} <= names
+    expected = {
+        "config.yaml",
+        "environment.json",
+        "metrics.jsonl",
+        "matches.jsonl",
+        "lineage.jsonl",
+    }
+    assert expected | {"tasks.jsonl", "members", "checkpoints", "report.html"} <= names
     metrics, matches, lineage, tasks, completions = records(finished)
     assert [row["step"] for row in metrics] == [1, 2, 3, 4]
     assert len(matches) == 8 and len(lineage) == 4 and tasks
-    kept = Counter(row["step"] for row in completions)
-    assert kept[1] > 20 and kept[2] == kept[3] == kept[4] == 16
+    per_step = Counter(row["step"] for row in completions)
+    assert per_step[1] > 20 and per_step[2] == per_step[3] == per_step[4] == 16
     assert {row["verdict"] for row in completions} == {"valid", "refused", "solved", "failed"}
     members = {"teacher_0", "teacher_1", "student_0", "student_1"}
     assert {path.name for path in (finished / "members").iterdir()} == members
@@ -140,8 +146,8 @@ def test_a_damaged_checkpoint_is_passed_over_and_named(finished, tmp_path, capsy
     state = path / "checkpoints" / "step_3" / "state.pt"
     state.write_bytes(state.read_bytes()[:1000])
     assert main(["resume", str(path), "run.steps=4"]) == 0
-    said = capsys.readouterr().out
-    assert "checkpoint step_3 (state.pt does not match its checksum) is damaged" in said
+    output = capsys.readouterr().out
+    assert "checkpoint step_3 (state.pt does not match its checksum) is damaged" in output
     assert members_digest(path / "members") == members_digest(finished / "members")
 
 
@@ -254,8 +260,8 @@ def test_the_first_signal_finishes_the_step_and_the_run_can_go_on(
     waiting, finished, tmp_path, number
 ):
     waiting.send_signal(number)
-    said = read_until(waiting, "finishing step 2, then stopping")
-    assert f"came after the last checkpoint: Ctrl-C again, or kill {waiting.pid}" in said
+    output = read_until(waiting, "finishing step 2, then stopping")
+    assert f"came after the last checkpoint: Ctrl-C again, or kill {waiting.pid}" in output
     print(file=waiting.stdin, flush=True)
     read_until(waiting, "step 2/")
     assert f"azr-population resume {tmp_path / 'run'}" in waiting.stdout.read()
@@ -295,9 +301,9 @@ def test_a_base_that_writes_nothing_valid_is_told_of_at_every_step(tmp_path, cap
     weights["model.norm.weight"].zero_()  # every token is equally likely then
     save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
     assert train(tmp_path / "run", f"base.path={base}", "run.steps=2") == 0
-    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("no valid")]
-    assert len(said) == 2
-    assert re.match(r"no valid proposal in this step \(12 \w+\); teacher_\d wrote, for a", said[0])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("no valid")]
+    assert len(lines) == 2
+    assert re.match(r"no valid proposal in this step \(12 \w+\); teacher_\d wrote, for a", lines[0])
 
 
 def test_any_hugging_face_folder_can_be_the_base(tmp_path):
@@ -372,15 +378,20 @@ def test_resuming_what_is_no_run(tmp_path, capsys):
 
 def test_the_untrained_teachers_eval_is_kept_and_taken_up_again(tmp_path):
     path = tmp_path / "run"
-    own = ["eval.every=1", "eval.tasks_per_type=6", "eval.samples=1", "eval.self_proposed_tasks=6"]
-    assert train(path, *own, "run.steps=1") == 0
-    kept = (path / "self_proposed_eval.jsonl").read_text()
-    assert [json.loads(line)["type"] for line in kept.splitlines()] == [
+    overrides = [
+        "eval.every=1",
+        "eval.tasks_per_type=6",
+        "eval.samples=1",
+        "eval.self_proposed_tasks=6",
+    ]
+    assert train(path, *overrides, "run.steps=1") == 0
+    text = (path / "self_proposed_eval.jsonl").read_text()
+    assert [json.loads(line)["type"] for line in text.splitlines()] == [
         *("code_o",) * 2,
         *("code_i",) * 2,
         *("code_f",) * 2,
     ]
     assert main(["resume", str(path), "run.steps=2"]) == 0
-    assert (path / "self_proposed_eval.jsonl").read_text() == kept
+    assert (path / "self_proposed_eval.jsonl").read_text() == text
     assert all(len(row["self_proposed"]) == 6 for row in RunDirectory(path).evals())
     assert main(["resume", str(path), "eval.self_proposed_tasks=0"]) == 2

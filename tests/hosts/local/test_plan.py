@@ -33,8 +33,8 @@ def test_it_tells_as_many_rows_as_a_step_trains_on(tmp_path):
     for arm, proposals in (("1t1s", 4), ("single", 2)):
         run = RunDirectory(tmp_path / arm)
         overrides = [f"population={arm}", *small, "run.steps=1", f"run.dir={run.path}"]
-        told = next(line for line in plan(load_config(overrides)) if line.startswith("a step"))
-        assert f"{proposals} proposals, at most {2 * proposals} attempts" in told
+        step_line = next(line for line in plan(load_config(overrides)) if line.startswith("a step"))
+        assert f"{proposals} proposals, at most {2 * proposals} attempts" in step_line
         assert main(["train", *overrides]) == 0
         (step,) = run.metrics()
         rollouts = {name: member["rollouts"] for name, member in metrics_of_members(step).items()}
@@ -114,13 +114,13 @@ def test_references_that_may_be_too_long_are_told_and_not_refused(tmp_path, monk
         ["base=hf", f"base.path={nano_base_path()}", f"run.dir={tmp_path / 'run'}"]
     )
     tokenizer = load_tokenizer(nano_base_path())
-    for references, told in [(0, True), (config.task.example_tasks, False)]:
+    for references, warned in [(0, True), (config.task.example_tasks, False)]:
         context = longest_row(config, tokenizer, references)
         for module in ("plan", "run_engine"):
             monkeypatch.setattr(
                 f"azr_population.hosts.local.{module}.context_of", lambda model, c=context: c
             )
-        assert any("task.example_tasks are safer" in line for line in plan(config)) == told
+        assert any("task.example_tasks are safer" in line for line in plan(config)) == warned
 
 
 def test_the_defaults_for_a_larger_base_fit_the_context_of_qwen():

@@ -58,16 +58,16 @@ def test_a_logger_that_fails_at_every_step_stops_nothing(digest, tmp_path, monke
 def test_a_run_gone_on_with_by_train_takes_the_logger_that_is_typed(tmp_path, monkeypatch):
     needs.module("tensorboard", "tensorboard")
     (tmp_path / "config.yaml").write_text(to_yaml(load_config(SMALL)))
-    taken = []
+    logged = []
 
     def resume(path, overrides, view):
-        taken.extend(overrides)
+        logged.extend(overrides)
         return Run(path)
 
     monkeypatch.setattr(local, "resume", resume)
     again = [*SMALL, f"run.dir={tmp_path}", "run.resume=true", "logger=tensorboard"]
     assert main(["train", *again]) == 0
-    assert "logger=tensorboard" in taken and "engine.threads=1" not in taken
+    assert "logger=tensorboard" in logged and "engine.threads=1" not in logged
 
 
 def test_a_missing_package_is_told_before_anything_is_made(tmp_path, monkeypatch, capsys):

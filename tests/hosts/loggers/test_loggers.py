@@ -41,8 +41,8 @@ class FullDisk(Kept):
 
 
 def test_a_failing_logger_is_told_of_once_and_the_others_go_on():
-    notes, full, kept = [], FullDisk(), Kept()
-    all_of_them = Loggers({"full": full, "kept": kept}, notes.append)
+    notes, full, working = [], FullDisk(), Kept()
+    all_of_them = Loggers({"full": full, "kept": working}, notes.append)
     for step in (1, 2):
         all_of_them.log(step, {"a": 1.0})
     all_of_them.close()
@@ -51,7 +51,7 @@ def test_a_failing_logger_is_told_of_once_and_the_others_go_on():
         "the run goes on without it"
     ]
     assert full.steps == [(1, {"a": 1.0})]
-    assert kept.steps == [(1, {"a": 1.0}), (2, {"a": 1.0}), "closed"]
+    assert working.steps == [(1, {"a": 1.0}), (2, {"a": 1.0}), "closed"]
 
 
 def test_a_logger_that_cannot_be_opened_is_told_of_and_left_out(monkeypatch, tmp_path):

@@ -49,7 +49,9 @@ def wandb_records(folder):
 
 def wandb(folder):
     lines = [
-        one.history for one in wandb_records(folder) if one.WhichOneof("record_type") == "history"
+        record.history
+        for record in wandb_records(folder)
+        if record.WhichOneof("record_type") == "history"
     ]
     return [
         (line.step.num, json.loads(item.value_json))
@@ -105,7 +107,11 @@ def test_a_resumed_run_is_one_run_with_every_step_once(play, tmp_path, read):
 def test_a_run_of_wandb_has_the_name_and_the_group_of_the_population(play, tmp_path):
     for resumed in (0, 1):
         play("wandb", {resumed + 1: 1.0}, resumed)
-    runs = [one.run for one in wandb_records(tmp_path) if one.WhichOneof("record_type") == "run"]
+    runs = [
+        record.run
+        for record in wandb_records(tmp_path)
+        if record.WhichOneof("record_type") == "run"
+    ]
     state = json.loads((tmp_path / "wandb.json").read_text())
     assert {run.run_id for run in runs} == {state["id"]} and state["step"] == 2
     assert {(run.display_name, run.run_group) for run in runs} == {("2t2s seed 4", "2t2s")}

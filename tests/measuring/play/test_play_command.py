@@ -55,9 +55,9 @@ def test_a_puzzle_is_asked_without_an_input(run, capsys, tmp_path):
     rows = records(capsys, *ask)
     assert len(rows) == 2 and all("right" not in row for row in rows)
     assert all("def sat(x, n=5)" in row["prompt"] for row in rows)
-    known = records(capsys, *ask, "--input", "25")
-    assert any(row["verdict"] == "failed" for row in known)
-    assert all(row["right"] == "25" for row in known if row["verdict"] == "failed")
+    values = records(capsys, *ask, "--input", "25")
+    assert any(row["verdict"] == "failed" for row in values)
+    assert all(row["right"] == "25" for row in values if row["verdict"] == "failed")
 
 
 def test_a_proposal_comes_with_its_verdict_and_what_it_gives(run, capsys):
@@ -145,8 +145,8 @@ def test_a_base_is_asked_as_its_warm_up_says(capsys, tmp_path):
 
 
 def test_what_cannot_be_played_is_told_in_one_line(run, capsys, tmp_path):
-    said = refused(capsys, "sample", run, "techer_0", "--prompt", "x")
-    assert "techer_0" in said and f"{run} has base, student_0, tea" in said
+    message = refused(capsys, "sample", run, "techer_0", "--prompt", "x")
+    assert "techer_0" in message and f"{run} has base, student_0, tea" in message
     assert "name one of the members" in refused(capsys, "sample", run)
     assert "is not a run (config.yaml), a PEFT folder" in refused(
         capsys, "sample", tmp_path / "none", "x"

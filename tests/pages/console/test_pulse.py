@@ -20,7 +20,9 @@ def alarm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(signal, "getsignal", lambda number: held["handler"])
     monkeypatch.setattr(signal, "signal", lambda number, to: held.update(handler=to))
     monkeypatch.setattr(signal, "siginterrupt", lambda number, flag: None)
-    monkeypatch.setattr(signal, "setitimer", lambda which, *given: held["timers"].append(given))
+    monkeypatch.setattr(
+        signal, "setitimer", lambda which, *arguments: held["timers"].append(arguments)
+    )
     return held
 
 
@@ -33,9 +35,9 @@ def test_it_beats_while_inside_and_gives_the_alarm_back(alarm: dict[str, Any]) -
 
 
 def test_an_alarm_of_somebody_else_is_left_alone(alarm: dict[str, Any]) -> None:
-    alarm["handler"] = own = object()
+    alarm["handler"] = handler = object()
     with pulse.beating(lambda: None, 60.0):
-        assert alarm["handler"] is own
+        assert alarm["handler"] is handler
     alarm["handler"] = signal.SIG_DFL
     thread = threading.Thread(target=lambda: pulse.beating(lambda: None, 1.0).__enter__())
     thread.start()

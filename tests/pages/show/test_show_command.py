@@ -42,8 +42,8 @@ def test_a_chat_is_folded_to_what_was_asked(write, capsys):
     text = shown(capsys, run)
     assert "helpful" not in text and "im_end" not in text and "What is f(3)?" in text
     assert "[... 26 lines; --full shows them ...]" in text and len(text.splitlines()) < 32
-    whole = shown(capsys, run, "--full")
-    assert "helpful" in whole and "b = 20" in whole
+    complete = shown(capsys, run, "--full")
+    assert "helpful" in complete and "b = 20" in complete
 
 
 def test_filters_and_limit(write, capsys):
@@ -56,7 +56,7 @@ def test_filters_and_limit(write, capsys):
     )
     rows = [json.loads(text) for text in shown(capsys, run, "--json").splitlines()]
     assert len(rows) == 5 and rows[0] == line(1, member="teacher_1")
-    for given, places in (
+    for item, places in (
         (["--refused"], [0, 2]),
         (["--solved", "--failed"], [1, 4]),
         (["--step", 2, "--valid"], [3]),
@@ -64,8 +64,8 @@ def test_filters_and_limit(write, capsys):
         (["--type", "code_i"], [2]),
         (["--limit", 2], [3, 4]),
     ):
-        found = shown(capsys, run, "--json", *given).splitlines()
-        assert [json.loads(text) for text in found] == [rows[i] for i in places], given
+        result = shown(capsys, run, "--json", *item).splitlines()
+        assert [json.loads(text) for text in result] == [rows[i] for i in places], item
     assert "the newest 1 of 2; --limit 0 shows all" in shown(capsys, run, "--refused", "--limit", 1)
     assert main(["show", str(run), "--solved", "--step", "2"]) == 0
     assert capsys.readouterr().out == ""
@@ -73,8 +73,8 @@ def test_filters_and_limit(write, capsys):
 
 def test_what_is_not_there_is_told_with_the_way_out(write, capsys, tmp_path):
     run = write(line(2), line(4))
-    said = refused(capsys, "show", run, "--member", "techer_0")
-    assert "techer_0" in said and f"{run} has teacher_0" in said
+    message = refused(capsys, "show", run, "--member", "techer_0")
+    assert "techer_0" in message and f"{run} has teacher_0" in message
     assert f"--step 3: {run} has completions of steps 2 to 4" in refused(
         capsys, "show", run, "--step", 3
     )
@@ -83,9 +83,9 @@ def test_what_is_not_there_is_told_with_the_way_out(write, capsys, tmp_path):
         capsys, "show", run, "--type", "code_x"
     )
     (run / "completions.jsonl").unlink()
-    said = refused(capsys, "show", run)
-    assert "has no completions.jsonl" in said
-    assert f"azr-population resume {run} run.log_completions=16" in said
+    message = refused(capsys, "show", run)
+    assert "has no completions.jsonl" in message
+    assert f"azr-population resume {run} run.log_completions=16" in message
     assert "there is no config.yaml" in refused(capsys, "show", tmp_path / "nowhere")
 
 
