@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from azr_population.config.schema import Config
 from azr_population.domains.format import read_proposal
+from azr_population.domains.known import find_domain
 from azr_population.domains.task import Task
 from azr_population.engines.engine import Sampling
 from azr_population.errors import UserError
 from azr_population.measuring.crossplay import CrossPlay
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
 from azr_population.method.held_out_eval import HeldOutEval
-from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
+from azr_population.method.step_context import StepContext, format_of, open_referee
 from azr_population.pages.console.pulse import sign_of_life
 from azr_population.runs import RunDirectory
 from azr_population.runs.streams import Streams
@@ -38,10 +39,10 @@ def play(
     teachers = [one for one in members if one.proposes]
     students = [one for one in members if one.solves]
     config, streams = configs[0], Streams(seed)
-    domain, format = domain_of(config), format_of(config)
+    domain, format = find_domain(config.task.domain), format_of(config.task, config.base)
     with (
         sign_of_life("cross-play") as begin,
-        open_referee(config) as referee,
+        open_referee(config.referee) as referee,
         engine_for(config, runs[0]) as engine,
     ):
         tools = StepContext(engine, referee, domain, format)

@@ -28,12 +28,13 @@ from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.load import load_config
 from azr_population.domains.code.task_types import Task, TaskType
 from azr_population.domains.format import Format
+from azr_population.domains.known import find_domain
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.text import TextEngine
 from azr_population.hosts.local.run_engine import open_engine
 from azr_population.method.held_out_eval import HeldOutEval, held_out_eval
 from azr_population.method.step import SelfPlay
-from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
+from azr_population.method.step_context import StepContext, format_of, open_referee
 
 WHOLE, TAIL = "whole", "tail"
 WANTED = {
@@ -114,8 +115,10 @@ def _opened(
     )
     held_out = held_out_eval(config.eval, config.task)
     torch.set_num_threads(config.engine.threads)
-    with open_referee(config) as referee, open_engine(config) as engine:
-        tools = StepContext(engine, referee, domain_of(config), format_of(config))
+    with open_referee(config.referee) as referee, open_engine(config) as engine:
+        tools = StepContext(
+            engine, referee, find_domain(config.task.domain), format_of(config.task, config.base)
+        )
         yield SelfPlay(config, tools, held_out.tasks), held_out
 
 

@@ -13,12 +13,13 @@ from azr_population.analysis.statistics import (
     interval_text,
     or_none,
 )
+from azr_population.domains.known import find_domain
 from azr_population.errors import UserError
 from azr_population.files import write_atomically, writing
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
 from azr_population.method.held_out_eval import EvalScores, held_out_eval
 from azr_population.method.members import Member, Role
-from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
+from azr_population.method.step_context import StepContext, format_of, open_referee
 from azr_population.pages.console.pulse import sign_of_life
 from azr_population.printable import csv_text
 from azr_population.runs import RunDirectory
@@ -83,13 +84,13 @@ def examine(
     folder = RunDirectory(path)
     config = stored_config(folder, overrides)
     members = [one for one in stored_members(folder, every) if one.solves]
-    held_out, format = held_out_eval(config.eval, config.task), format_of(config)
+    held_out, format = held_out_eval(config.eval, config.task), format_of(config.task, config.base)
     with (
         sign_of_life("eval") as begin,
-        open_referee(config) as referee,
+        open_referee(config.referee) as referee,
         engine_for(config, folder) as engine,
     ):
-        tools = StepContext(engine, referee, domain_of(config), format)
+        tools = StepContext(engine, referee, find_domain(config.task.domain), format)
 
         def evaluate(member: Member, step: int) -> EvalScores:
             begin(f"{member.name} at step {step}, {len(held_out.tasks)} tasks")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from azr_population.config.schema import Config
+from azr_population.config.schema import BaseConfig, RefereeConfig, TaskConfig
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format
 from azr_population.domains.known import find_domain
@@ -21,16 +21,11 @@ class StepContext:
     format: Format
 
 
-def domain_of(config: Config) -> Domain:
-    """What the run's tasks are about. Raises UserError."""
-    return find_domain(config.task.domain)
-
-
-def format_of(config: Config) -> Format:
+def format_of(task: TaskConfig, base: BaseConfig) -> Format:
     """How the run's members are asked. Raises UserError."""
-    return domain_of(config).format(config.base.prompt_format)
+    return find_domain(task.domain).format(base.prompt_format)
 
 
-def open_referee(config: Config) -> Referee:
+def open_referee(limits: RefereeConfig) -> Referee:
     """The sandbox with the run's limits; a context manager."""
-    return Referee(RefereeSettings(**config.referee.model_dump()))
+    return Referee(RefereeSettings(**limits.model_dump()))

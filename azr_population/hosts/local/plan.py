@@ -1,6 +1,7 @@
 """What a local run is going to be, told before anything is started: `train --dry-run`."""
 
 from azr_population.config.schema import Config
+from azr_population.domains.known import find_domain
 from azr_population.engines.base_folder import context_of
 from azr_population.engines.memory import size
 from azr_population.errors import UserError
@@ -15,7 +16,6 @@ from azr_population.hosts.local.run_engine import (
 from azr_population.method.config_check import turnover_line
 from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
-from azr_population.method.step_context import domain_of
 from azr_population.runs.directory import RunDirectory, next_folder
 
 
@@ -43,7 +43,7 @@ def plan(config: Config) -> list[str]:
         ),
     ]
     if evals.every:
-        kinds = len(domain_of(config).wanted(config.task.types))
+        kinds = len(find_domain(config.task.domain).wanted(config.task.types))
         lines.append(
             f"eval: {evals.tasks_per_type * kinds} tasks for each of {len(roster.students)} "
             f"members after the first step, every {evals.every}, after the last"

@@ -18,6 +18,7 @@ import torch
 from azr_population.config.effects import RESUMABLE, differences, touches_only
 from azr_population.config.load import config_from_file, to_yaml
 from azr_population.config.schema import Config
+from azr_population.domains.known import find_domain
 from azr_population.engines.base_model import fingerprint
 from azr_population.errors import UserError
 from azr_population.files import write_atomically
@@ -38,7 +39,7 @@ from azr_population.method.measured_fitness import MeasureFitness, validation_ev
 from azr_population.method.past_opponents import PastOpponents
 from azr_population.method.replacement import MEASURED
 from azr_population.method.step import SelfPlay
-from azr_population.method.step_context import StepContext, domain_of, format_of, open_referee
+from azr_population.method.step_context import StepContext, format_of, open_referee
 from azr_population.pages.console.stopping import stop_requests
 from azr_population.pages.console.view import VIEWS, View, show_step
 from azr_population.registry import trust
@@ -183,8 +184,10 @@ def _self_play(config: Config) -> Iterator[tuple[SelfPlay, HeldOutEval | None]]:
     torch.set_num_threads(config.engine.threads or torch.get_num_threads())
     held_out = held_out_eval(config.eval, config.task) if config.eval.every else None
     validation = validation_eval(config.evolution, config.task, held_out)
-    with open_referee(config) as referee, open_engine(config) as engine:
-        context = StepContext(engine, referee, domain_of(config), format_of(config))
+    with open_referee(config.referee) as referee, open_engine(config) as engine:
+        context = StepContext(
+            engine, referee, find_domain(config.task.domain), format_of(config.task, config.base)
+        )
         reported = tasks_of(held_out, validation)
         self_proposed = self_proposed_eval(config, context, reported) if held_out else None
         play = SelfPlay(config, context, [*reported, *tasks_of(self_proposed)])
@@ -204,7 +207,7 @@ def make_callbacks(
         CompletionLog(config.run.log_completions, context.engine.tokenizer)
     ]
     if fraction := config.matchmaking.past_opponent_fraction:
-        slot = len(slot_names(config)) - 1
+        slot = len(slot_names(config.population, config.matchmaking)) - 1
         callbacks.append(PastOpponents(run.snapshots, slot, fraction, context.engine))
     if config.evolution.fitness in MEASURED:
         callbacks.append(MeasureFitness(context, validation, config.seed))

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.config.schema import BaseConfig, Config, LoraConfig, PopulationConfig
+from azr_population.config.schema import (
+    BaseConfig,
+    Config,
+    EngineConfig,
+    LoraConfig,
+    MatchmakingConfig,
+    MembersConfig,
+    PopulationConfig,
+)
+from azr_population.domains.format import Format
+from azr_population.domains.known import find_domain
 from azr_population.domains.task import Task
 from azr_population.engines import torch_rollout
 from azr_population.engines.assembly import EngineSettings, text_engine
@@ -22,7 +32,7 @@ from azr_population.engines.text import TextEngine, encode
 from azr_population.errors import UserError, first_line
 from azr_population.method.config_check import check_made
 from azr_population.method.members import Roster
-from azr_population.method.step_context import domain_of, format_of
+from azr_population.method.step_context import format_of
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import LoraSpec
 from azr_population.weights.bank import target_layers
@@ -35,7 +45,7 @@ if TYPE_CHECKING:
 def open_engine(config: Config) -> Iterator[TextEngine]:
     """The engine of the run; with it end the processes that it started. Raises UserError: the base
     does not load, or something cannot serve or hold it."""
-    chat = format_of(config).chat
+    chat = format_of(config.task, config.base).chat
     _, tokenizer = check_base(config)
     if config.engine.name == "ray":
         # Imported late: Ray and veRL take seconds and are not installed everywhere.
@@ -90,15 +100,15 @@ def longest_row(config: Config, tokenizer: Any, references: int | None = None) -
     """Tokens of the longest row: a prompt that proposes and the proposal, or a prompt that holds a
     proposal and what is written in answer. The chat template counts, and so do `references`
     (`task.example_tasks` of them), as what they can be at most: far more than they mostly are."""
-    format = format_of(config)
+    format = format_of(config.task, config.base)
     references = config.task.example_tasks if references is None else references
 
     def tokens(prompt: str) -> int:
         return len(encode(tokenizer, [prompt], format.chat)[0])
 
     longest = 0
-    for kind in domain_of(config).wanted(config.task.types):
-        proposal, answer = row_limits(config, kind)
+    for kind in find_domain(config.task.domain).wanted(config.task.types):
+        proposal, answer = row_limits(config.engine, format, kind)
         bare = format.propose_prompt(kind)
         shown = format.propose_prompt(kind, [Task(kind, "", (), ())] * references)
         program = config.task.max_program_chars
@@ -126,13 +136,15 @@ def memory(config: Config, model: Any, longest: int) -> dict[str, float]:
     architecture = Architecture.of(model.config)
     if architecture is None:
         return {}
-    types = domain_of(config).wanted(config.task.types)
-    written = max(max(row_limits(config, kind)) for kind in types)
+    format = format_of(config.task, config.base)
+    types = find_domain(config.task.domain).wanted(config.task.types)
+    written = max(max(row_limits(engine, format, kind)) for kind in types)
     rows = min(engine.generate_batch_size, attempts(config.population))
     on_gpu = engine.device.startswith("cuda")
+    slots = len(slot_names(config.population, config.matchmaking))
     load = Load(
         architecture,
-        len(slot_names(config)),
+        slots,
         lora.rank,
         longest - written,
         written,
@@ -145,7 +157,7 @@ def memory(config: Config, model: Any, longest: int) -> dict[str, float]:
         share=float(engine.vllm.get("gpu_memory_utilization", 0.9)),
         generate_tokens=min(rows * longest, torch_rollout.TOKENS),
         on_gpu=on_gpu,
-        past=len(slot_names(config)) - config.population.members,
+        past=slots - config.population.members,
         nf4=config.base.quantization == "nf4",
     )
     return max(phases(load, room_on(engine.device)).values(), key=lambda one: sum(one.values()))
@@ -185,21 +197,19 @@ def room_on(device: str) -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def row_limits(config: Config, kind: str) -> tuple[int, int]:
+def row_limits(engine: EngineConfig, format: Format, kind: str) -> tuple[int, int]:
     """Tokens of the longest proposal of such a task, and of the longest answer to it."""
-    format, engine = format_of(config), config.engine
     return (
         engine.max_proposal_tokens or format.max_new_tokens(kind, "propose"),
         engine.max_answer_tokens or format.max_new_tokens(kind, "solve"),
     )
 
 
-def slot_names(config: Config) -> list[str]:
+def slot_names(population: MembersConfig, matchmaking: MatchmakingConfig) -> list[str]:
     """Of the slots: the members, and behind them the place of past opponents if there are any."""
-    roster = Roster.make(config.population.teachers, config.population.students)
-    return [member.name for member in roster] + ["past"] * (
-        config.matchmaking.past_opponent_fraction > 0
-    )
+    roster = Roster.make(population.teachers, population.students)
+    past = ["past"] if matchmaking.past_opponent_fraction > 0 else []
+    return [member.name for member in roster] + past
 
 
 def lora_of(lora: LoraConfig) -> LoraSpec:
@@ -221,7 +231,7 @@ def _engine_settings(config: Config) -> EngineSettings:
     engine = config.engine
     return EngineSettings(
         base=base_of(config.base),
-        names=tuple(slot_names(config)),
+        names=tuple(slot_names(config.population, config.matchmaking)),
         lora=lora_of(config.base.lora),
         device=engine.device,
         dtype=config.base.dtype,

@@ -18,6 +18,7 @@ import torch
 from azr_population.config.effects import differences, replay_settings
 from azr_population.config.load import config_from_file
 from azr_population.config.schema import Config, RunConfig
+from azr_population.domains.known import find_domain
 from azr_population.domains.task import ParsedProposal
 from azr_population.errors import UserError
 from azr_population.hosts.local.run_engine import base_of
@@ -26,7 +27,6 @@ from azr_population.method.member_folders import export_members, keep_best, writ
 from azr_population.method.phases import seed_tasks
 from azr_population.method.record import StepRecords
 from azr_population.method.step import SelfPlay
-from azr_population.method.step_context import domain_of
 from azr_population.pages.console.view import View
 from azr_population.runs import RunDirectory
 from azr_population.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -68,7 +68,7 @@ class Beginning:
 def beginning_of(config: Config, base: str) -> Beginning:
     """Seed tasks and the run to start from, if there are any; `base` is the base's hash."""
     file = config.task.seed_file
-    seeds = domain_of(config).read_seeds(file) if file else []
+    seeds = find_domain(config.task.domain).read_seeds(file) if file else []
     return Beginning(seeds, open_fork(config, base) if config.run.init_from else None)
 
 

@@ -11,12 +11,13 @@ from azr_population.config.schema import Config
 from azr_population.domains.code.formats import base_format
 from azr_population.domains.domain import Domain
 from azr_population.domains.format import Format, read_answer, read_proposal
+from azr_population.domains.known import find_domain
 from azr_population.domains.task import ParsedProposal, Task
 from azr_population.engines.engine import Completion, Engine, Sampling
 from azr_population.engines.text import TextEngine
 from azr_population.errors import UserError
 from azr_population.evals.targets import EvalTarget, find_targets, load_rollout
-from azr_population.method.step_context import domain_of, open_referee
+from azr_population.method.step_context import open_referee
 from azr_population.pages.show.select import no_member
 from azr_population.referee import Referee
 from azr_population.runs import RunDirectory
@@ -161,9 +162,9 @@ def open_player(
     config = config_from_file(run.config_file) if stored else Config()
     config.referee.workers = 1
     loaded = load_rollout([target], config.base.dtype)
-    domain = domain_of(config)
+    domain = find_domain(config.task.domain)
     used = domain.format(format or stored or base_format(target.base, loaded.tokenizer))
-    with open_referee(config) as referee:
+    with open_referee(config.referee) as referee:
         # Its own warning of a long prompt would stand beside ours.
         loaded.tokenizer.model_max_length = 1 << 40
         # A rollout is enough: nobody trains here.
