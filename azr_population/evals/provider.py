@@ -103,7 +103,7 @@ class SharedRollout:
                 self._loaded.rollout.close()
                 self._loaded = None
             spec = self._spec(targets)
-            together = [name for name, shape in self.specs.items() if shape in (spec, None)]
+            together = [target for target, shape in self.specs.items() if shape in (spec, None)]
             self._loaded = load_rollout(together, self.dtype, self.device, self.settings)
         return self._loaded
 

@@ -133,14 +133,16 @@ def _base_of(adapter: Path, given: Path | None) -> Path:
 def _best(members: Sequence[EvalTarget]) -> list[EvalTarget]:
     """The solver with the best mu - 3 sigma; the first where nobody is rated."""
     solvers = [target for target in members if target.role != "teacher"]
-    return sorted(solvers, key=lambda one: -one.rating.conservative if one.rating else 0.0)[:1]
+    return sorted(
+        solvers, key=lambda target: -target.rating.conservative if target.rating else 0.0
+    )[:1]
 
 
 MEMBERS: dict[str, Callable[[Sequence[EvalTarget]], list[EvalTarget]]] = {
     "all": list,
     "best": _best,
-    "teachers": lambda members: [one for one in members if one.role != "student"],
-    "students": lambda members: [one for one in members if one.role != "teacher"],
+    "teachers": lambda members: [target for target in members if target.role != "student"],
+    "students": lambda members: [target for target in members if target.role != "teacher"],
 }
 """Which members of a run: the single agent counts as teacher and as student."""
 

@@ -40,8 +40,8 @@ def ask() -> Solver:
         user = state.messages[-1]
         about = user.metadata or {}
         user.metadata = {**about, "sample": str(state.sample_id), "epoch": state.epoch}
-        if state.model.api == "azrpop" and (begun := about.get("answer_begins")):
-            state.messages.append(ChatMessageAssistant(content=begun, metadata=user.metadata))
+        if state.model.api == "azrpop" and (beginning := about.get("answer_begins")):
+            state.messages.append(ChatMessageAssistant(content=beginning, metadata=user.metadata))
         stops = about.get("stops") or []
         if state.model.api != "azrpop":
             stops = stops[:_STOPS]
@@ -117,26 +117,29 @@ def held_out_task(domain: str, tasks_per_type: int, seed: int, prompt_format: st
         seed: of the tasks.
         prompt_format: of the domain; `chat` for any instruction-tuned model.
     """
-    made = find_domain(domain)
-    format = made.format(prompt_format)
+    held_out_domain = find_domain(domain)
+    format = held_out_domain.format(prompt_format)
+    types = held_out_domain.wanted(None)
     tasks = {
-        f"{one.type}/{number}": one
-        for number, one in enumerate(made.eval_tasks(tasks_per_type, seed, made.wanted(None)))
+        f"{task.type}/{number}": task
+        for number, task in enumerate(
+            held_out_domain.eval_tasks(tasks_per_type, seed, held_out_domain.wanted(None))
+        )
     }
     samples = [
         Sample(
             id=name,
             input=[
                 ChatMessageUser(
-                    content=format.solve_prompt(one),
+                    content=format.solve_prompt(task),
                     metadata={} if format.chat else {"raw": True},
                 )
             ],
-            metadata={"type": one.type},
+            metadata={"type": task.type},
         )
-        for name, one in tasks.items()
+        for name, task in tasks.items()
     ]
-    longest = max(format.max_new_tokens(one.type, "solve") for one in tasks.values())
+    longest = max(format.max_new_tokens(task.type, "solve") for task in tasks.values())
     return InspectTask(
         dataset=MemoryDataset(samples, name=domain),
         solver=ask(),

@@ -121,7 +121,8 @@ def _write_eval_results(run: RunDirectory, member: str, folder: Path) -> None:
     has a data set there."""
     file = run.path / "evaluation/figures.json"
     figures = read_json(file) if file.is_file() else {}
-    lines = [one for one in figures.get("lines", ()) if (one["model"], one["k"]) == (member, 1)]
+    rows = figures.get("lines", ())
+    lines = [row for row in rows if (row["model"], row["k"]) == (member, 1)]
     for about in figures.get("benchmarks", ()) if lines else ():
         benchmark = BENCHMARKS.get(about["name"])
         if benchmark is None or not benchmark.hub or about["limit"]:
