@@ -122,9 +122,7 @@ def held_out_task(domain: str, tasks_per_type: int, seed: int, prompt_format: st
     types = held_out_domain.wanted(None)
     tasks = {
         f"{task.type}/{number}": task
-        for number, task in enumerate(
-            held_out_domain.eval_tasks(tasks_per_type, seed, held_out_domain.wanted(None))
-        )
+        for number, task in enumerate(held_out_domain.eval_tasks(tasks_per_type, seed, types))
     }
     samples = [
         Sample(
