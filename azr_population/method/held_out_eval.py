@@ -240,7 +240,7 @@ def _read(path: Path) -> list[Task]:
         return [task_from_dict(json.loads(line)) for line in read_text(path).splitlines()]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"{path} is damaged ({error!r:.200}); move it away, and the same tasks are drawn anew"
+            f"{path} is damaged ({error!r:.200}); move it away, and the same tasks are drawn again"
         ) from error
 
 

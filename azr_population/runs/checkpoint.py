@@ -96,7 +96,7 @@ def load_checkpoint(folder: Path, step: int) -> Checkpoint:
         steps_there = ", ".join(map(str, available)) or "no step"
         raise UserError(
             f"{folder} has no checkpoint of step {step}, but of {steps_there}; "
-            "a run keeps those of every N steps by run.permanent_checkpoint_every=N"
+            "a run keeps those of every N steps with run.permanent_checkpoint_every=N"
         )
     try:
         return _read(step, available[step], [])

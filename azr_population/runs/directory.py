@@ -91,7 +91,7 @@ class RunDirectory:
         """Raises `UserError` when the folder holds something already."""
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             is_run = (self.path / "config.yaml").is_file()
-            way_out = f"go on with it by: azr-population resume {self.path}, or " if is_run else ""
+            way_out = f"continue it with: azr-population resume {self.path}, or " if is_run else ""
             raise UserError(
                 f"run.dir={self.path} is not empty; {way_out}choose another run.dir", key="run.dir"
             )
@@ -193,7 +193,7 @@ class RunDirectory:
         recorded = self.environment().get("base")
         if recorded and recorded != weights:
             raise UserError(
-                f"{named or self.path} was played on a base with the hash {recorded}, and this one "
+                f"{named or self.path} was made on a base with the hash {recorded}, and this one "
                 f"has {weights}{mend}"
             )
 

@@ -167,7 +167,7 @@ def _base(path: str, name: str | None) -> str | None:
         return name
     if ON_THE_HUB.fullmatch(path) and not Path(path).exists():
         return path
-    raise UserError("the members' base is a folder of this machine; name it by --base OWNER/NAME")
+    raise UserError("the members' base is a folder of this machine; name it with --base OWNER/NAME")
 
 
 def _set_header(file: Path, base: str | None, license: str | None) -> None:

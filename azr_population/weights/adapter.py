@@ -43,8 +43,7 @@ class Adapter:
 
 
 LARGEST = 1e4
-"""Values of a factor beyond this come from no training; what a base makes of them is soon no number
-at all."""
+"""Values of a factor above this do not come from training, and the base's outputs overflow."""
 
 
 def is_finite(adapter: Adapter) -> bool:

@@ -175,4 +175,4 @@ def test_without_a_format_a_base_is_asked_in_its_own(base_folder, monkeypatch, c
             (base_folder / "warmup.json").write_text(json.dumps({"settings": {"format": log}}))
         main(["base", "validate", str(base_folder)])
     assert asked == ["chat", "short"]
-    assert "name one by --prompt-format" in capsys.readouterr().err
+    assert "name one with --prompt-format" in capsys.readouterr().err

@@ -258,6 +258,6 @@ def base_format(folder: str | Path, tokenizer: Any) -> str:
     if name not in names:
         raise UserError(
             f"{log}: the base was warmed up on the format {name!r}, which is unknown here; name "
-            f"one by --prompt-format: {', '.join(names)}"
+            f"one with --prompt-format: {', '.join(names)}"
         )
     return str(name)

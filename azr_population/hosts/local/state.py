@@ -190,7 +190,7 @@ def _put_in_place(play: SelfPlay, checkpoint: Checkpoint, directory: RunDirector
         play.population.load_state(checkpoint.plain)
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise UserError(
-            f"{where} is damaged ({error!r:.200}); move it away to go on from the one before"
+            f"{where} is damaged ({error!r:.200}); move it away to continue from the one before"
         ) from error
 
 
@@ -223,7 +223,7 @@ def open_fork(config: Config, base: str) -> Fork:
     checkpoint = load_checkpoint(run.checkpoints, int(step))
     if config.run.steps <= checkpoint.step:
         raise UserError(
-            f"run.steps={config.run.steps} leaves nothing to play after step {step} of "
+            f"run.steps={config.run.steps} leaves no steps after step {step} of "
             "run.init_from; give more",
             key="run.steps",
         )

@@ -82,7 +82,7 @@ class Player:
         proposal = ParsedProposal(type, program, tuple(inputs))
         task = self.domain.asked_by_hand(proposal, self.referee, rules)
         if not isinstance(task, Task):
-            raise UserError(f"this is no {type} task ({task}): {meaning(task)}")
+            raise UserError(f"this is not a {type} task ({task}): {meaning(task)}")
         limit = self.format.max_new_tokens(type, "solve")
         prompt = self.format.solve_prompt(task)
         return [

@@ -83,7 +83,7 @@ def _short(value: Any) -> str:
 
 
 def end_lines(result: Record, done: int, steps: int) -> list[str]:
-    """What a view says at the end: how the run ended and where its files are; see `View.on_end`."""
+    """A view's last lines: how the run ended and where its files are; see `View.on_end`."""
     lines = [f"{result.get('status', 'finished')} after step {done} of {steps}"]
     if result.get("wrong"):
         lines = [f"{lines[0]}, without a valid proposal", str(result["wrong"])]
@@ -92,7 +92,7 @@ def end_lines(result: Record, done: int, steps: int) -> list[str]:
         ("run directory", "dir"),
         ("members (PEFT folders)", "members"),
         ("report", "report"),
-        ("go on with", "resume"),
+        ("continue with", "resume"),
     ):
         if result.get(key):
             lines.append(f"{label}: {result[key]}")

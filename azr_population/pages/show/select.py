@@ -62,9 +62,9 @@ def select(run: RunDirectory, filters: Wanted) -> Selection:
             total += 1
     if not steps:
         raise UserError(
-            f"{path} has no completions.jsonl: it has not finished a step, was run with "
-            f"run.log_completions=0, or before completions were kept; the next steps keep theirs "
-            f"by: azr-population resume {path} run.log_completions=16 run.steps=N"
+            f"{path} has no completions.jsonl: it has not finished a step, or was run with "
+            f"run.log_completions=0 or by an older version; to keep those of the next steps: "
+            f"azr-population resume {path} run.log_completions=16 run.steps=N"
         )
     if filters.step is not None and filters.step not in steps:
         span = f"steps {min(steps)} to {max(steps)}" if len(steps) > 1 else f"step {min(steps)}"

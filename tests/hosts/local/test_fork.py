@@ -119,7 +119,7 @@ def test_past_opponents_need_snapshots_and_students(tmp_path, capsys):
     [
         (["run.init_from={parent}"], "names no step"),
         (["run.init_from={parent}@3"], "has no checkpoint of step 3, but of 2, 4"),
-        (["run.init_from={parent}@4", "run.steps=4"], "leaves nothing to play after step 4"),
+        (["run.init_from={parent}@4", "run.steps=4"], "leaves no steps after step 4"),
         (["run.init_from={parent}@2", "population=1t1s"], "population.teachers=1 does not fit"),
         (["run.init_from={parent}@2", "base.lora.rank=4"], "base.lora.rank=4 does not fit"),
     ],

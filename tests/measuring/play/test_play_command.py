@@ -140,7 +140,7 @@ def test_a_peft_folder_needs_no_name(run, capsys):
 def test_a_base_is_asked_as_its_warm_up_says(capsys, tmp_path):
     base = shutil.copytree(BASE, tmp_path / "base")
     (base / "warmup.json").write_text(json.dumps({"settings": {"format": "azr"}}))
-    assert "name one by --prompt-format" in refused(capsys, "sample", base, "--propose", "code_o")
+    assert "name one with --prompt-format" in refused(capsys, "sample", base, "--propose", "code_o")
     assert records(capsys, base, "--propose", "code_o", "--prompt-format", "nano")
 
 

@@ -160,7 +160,7 @@ def test_earlier_replacements_are_known_after_a_resume(made_up_run: MakeRun) -> 
     view.on_end({"status": "interrupted", "resume": "azr-population resume runs/demo"})
     assert "steps 12 to 12" in written(out)
     assert "svd_subspace" in written(out)
-    assert "go on with: azr-population resume runs/demo" in written(out)
+    assert "continue with: azr-population resume runs/demo" in written(out)
 
 
 def test_who_was_born_at_the_last_step_is_marked(made_up_run: MakeRun) -> None:
