@@ -187,8 +187,8 @@ def _compared(arms: Sequence[ComparedArm], metric: Metric, step: int) -> Compare
         ]
         samples = [{k: v for k, v in of.items() if not math.isnan(v)} for of in reduced]
     missing = [
-        "" if sample else f"no value at step {at}" if known else _why(arm, metric)
-        for arm, sample, known in zip(arms, samples, recorded, strict=True)
+        "" if sample else f"no value at step {at}" if has_values else _why(arm, metric)
+        for arm, sample, has_values in zip(arms, samples, recorded, strict=True)
     ]
     return ComparedMetric(metric, metric.reduce, at, samples, missing)
 

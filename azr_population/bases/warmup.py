@@ -84,7 +84,7 @@ def warm_up(
     out: Path,
     settings: SftSettings,
     tasks: Sequence[Task] = (),
-    known: Collection[str] = (),
+    seen_programs: Collection[str] = (),
     stopping: Callable[[], bool] = lambda: False,
     log: Callable[[str], None] = print,
 ) -> SftProgress:
@@ -103,7 +103,7 @@ def warm_up(
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=0.0, betas=(0.9, 0.95), weight_decay=0.0, fused=True
     )
-    progress, seen = _restore(model, optimizer, out, settings, known)
+    progress, seen = _restore(model, optimizer, out, settings, seen_programs)
     if progress.steps:
         share = progress.share(settings.minutes, settings.tokens)
         log(f"going on at {share:.0%}, step {progress.steps}")
@@ -190,12 +190,12 @@ def _restore(
     optimizer: torch.optim.Optimizer,
     out: Path,
     settings: SftSettings,
-    known: Collection[str],
+    seen_programs: Collection[str],
 ) -> tuple[SftProgress, set[str]]:
     """The progress and the programs of an earlier sitting, or of a start."""
     path = out / STATE
     if not path.exists():
-        return SftProgress(), set(known)
+        return SftProgress(), set(seen_programs)
     try:
         state = torch.load(path, weights_only=True)
         facts = dict(state["facts"])

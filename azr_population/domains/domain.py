@@ -159,13 +159,13 @@ class Domain(ABC):
     def parts(self, task: Mapping[str, Any]) -> list[Part]:
         """A record of `tasks.jsonl` as people read it."""
         pairs = zip(texts_in(task.get("inputs")), texts_in(task.get("outputs")), strict=False)
-        calls = "\n".join(self.call(given, output) for given, output in pairs)
+        calls = "\n".join(self.call(input, output) for input, output in pairs)
         texts = ("program", task.get("program")), ("calls", calls), ("message", task.get("message"))
         return [Part(kind, str(text)) for kind, text in texts if text]
 
-    def call(self, given: str, output: str) -> str:
+    def call(self, input: str, output: str) -> str:
         """A pair of a task as people read it."""
-        return f"{given} -> {output}" if given else output
+        return f"{input} -> {output}" if input else output
 
     def format(self, name: str) -> Format:
         """The format that `base.prompt_format` names. Raises UserError."""

@@ -164,7 +164,7 @@ def check_base_placement(
     with a `UserError`."""
     own_weights = ROLLOUTS.find(rollout.name).function.own_weights
     needs_weights = {"shard_base": config.shard_base, "offload": config.offload}
-    for key in (key for key, wanted in needs_weights.items() if wanted and not own_weights):
+    for key in (key for key, needed in needs_weights.items() if needed and not own_weights):
         raise UserError(
             f"{key}=true needs a sampler with weights of its own, and rollout={rollout.name} "
             f"samples from the learner's; use rollout=vllm, or {key}=false",
@@ -190,14 +190,14 @@ def check_base_placement(
     raise UserError(f"{key}={quantization}: the base {reason}, or leave it out", key=key)
 
 
-def importance_sampling_cap(wanted: float | None, rollout: str, dtype: str = "float32") -> float:
+def importance_sampling_cap(cap: float | None, rollout: str, dtype: str = "float32") -> float:
     """The cap of the importance weights; empty is 2 where the sampler's log-probabilities are not
     the learner's: one with weights of its own, or a base of another `dtype` than the members'
     float32. Otherwise 0: off.
 
     `dtype` is for hosts that learn from the sampler's log-probabilities; AZR's computes them anew.
     """
-    if wanted is not None:
-        return wanted
+    if cap is not None:
+        return cap
     apart = ROLLOUTS.find(rollout).function.own_weights or dtype != "float32"
     return IMPORTANCE_CAP if apart else 0.0

@@ -116,12 +116,12 @@ def _member(folder: Path, base: Path, figures: dict[str, Any]) -> EvalTarget:
     return EvalTarget(folder.name, folder.name.partition("_")[0], base, folder, rating)
 
 
-def _base_of(adapter: Path, given: Path | None) -> Path:
+def _base_of(adapter: Path, base: Path | None) -> Path:
     """The folder of the base that an adapter names, or the given one."""
     named = str(read_config(adapter).get("base_model_name_or_path") or "")
-    path = given or Path(named).expanduser()
+    path = base or Path(named).expanduser()
     # The embedded base lies elsewhere on every machine.
-    if not given and not path.is_dir() and named.endswith(NANO):
+    if not base and not path.is_dir() and named.endswith(NANO):
         path = Path(nano_base_path())
     if not path.is_dir():
         raise UserError(
@@ -205,5 +205,5 @@ def _complete(adapter: Adapter, bank: Bank) -> Adapter:
         name: Factors(torch.zeros_like(pair.A), torch.zeros_like(pair.B))
         for name, pair in bank.read(0).factors.items()
     }
-    given = {n: Factors(pair.A.float(), pair.B.float()) for n, pair in adapter.factors.items()}
-    return Adapter(adapter.spec, {**factors, **given})
+    present = {n: Factors(pair.A.float(), pair.B.float()) for n, pair in adapter.factors.items()}
+    return Adapter(adapter.spec, {**factors, **present})

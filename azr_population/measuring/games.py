@@ -35,9 +35,9 @@ def play(
     runs = [RunDirectory(path) for path in paths]
     configs = [stored_config(run, []) for run in runs]
     _refuse_strangers(runs, configs)
-    members = [one for run in runs for one in stored_members(run, every)]
-    teachers = [one for one in members if one.proposes]
-    students = [one for one in members if one.solves]
+    members = [stored for run in runs for stored in stored_members(run, every)]
+    teachers = [stored for stored in members if stored.proposes]
+    students = [stored for stored in members if stored.solves]
     config, streams = configs[0], Streams(seed)
     domain, format = find_domain(config.task.domain), format_of(config.task, config.base)
     with (
@@ -47,9 +47,9 @@ def play(
     ):
         tools = StepContext(engine, referee, domain, format)
         proposed = []
-        for n, one in enumerate(teachers, 1):
-            begin(f"{one.label} proposes, {n} of {len(teachers)} teachers")
-            proposed.append(_proposals(tools, config, one, tasks, streams))
+        for n, stored in enumerate(teachers, 1):
+            begin(f"{stored.label} proposes, {n} of {len(teachers)} teachers")
+            proposed.append(_proposals(tools, config, stored, tasks, streams))
         asked = [task for batch in proposed for task in batch]
         asked_eval = HeldOutEval(asked, attempts, seed)
         rates: list[NDArray[np.float64]] = []
@@ -101,5 +101,7 @@ def _proposals(
         read_proposal(format, kind, completion)
         for kind, (completion,) in zip(kinds, written, strict=True)
     ]
-    verdicts = tools.domain.judge([one for one in parsed if one], tools.referee, config.task)
+    verdicts = tools.domain.judge(
+        [proposal for proposal in parsed if proposal], tools.referee, config.task
+    )
     return [verdict for verdict in verdicts if isinstance(verdict, Task)]

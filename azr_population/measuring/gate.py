@@ -64,9 +64,9 @@ class Gains:
         """Mean over seeds with a 95% interval (Student's t)."""
         return interval([scores[part] - self.before[part] for scores in self.after])
 
-    def missed(self, wanted: Mapping[str, float]) -> list[str]:
+    def missed(self, targets: Mapping[str, float]) -> list[str]:
         """The parts whose mean gain is too small."""
-        return [part for part, least in wanted.items() if self.gain(part).mean < least]
+        return [part for part, least in targets.items() if self.gain(part).mean < least]
 
 
 def gate(
@@ -80,7 +80,7 @@ def gate(
     many tasks."""
     arms = {arm: [(arm, path, seed, steps, tasks) for seed in seeds] for arm in WANTED}
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        plays = {arm: [pool.submit(_before_and_after, *one) for one in arms[arm]] for arm in arms}
+        plays = {arm: [pool.submit(_before_and_after, *job) for job in arms[arm]] for arm in arms}
         scores = {arm: [play.result() for play in plays[arm]] for arm in arms}
     return {
         arm: Gains(before=pairs[0][0], after=tuple(after for _, after in pairs))
@@ -133,11 +133,12 @@ def _learn_gold(game: SelfPlay, steps: int) -> None:
     budget = game.config.population
     (student,) = game.population.roster.students
     for _ in range(steps):
-        drawn = rng.choices(
+        strata = rng.choices(
             (CORE, *BANDS), (GOLD_CORE, *[(1 - GOLD_CORE) / 3] * 3), k=budget.batch_size
         )
         tasks = [
-            draw_task(grammar, TaskType.CODE_O, stratum, rng.randrange(60), 60) for stratum in drawn
+            draw_task(grammar, TaskType.CODE_O, stratum, rng.randrange(60), 60)
+            for stratum in strata
         ]
         rows = right_answers(game.context.engine, game.context.format, tasks, student.slot)
         hyperparameters = {student.slot: Hyperparameters(budget.student_lr)}
@@ -172,20 +173,20 @@ def _score(game: SelfPlay, held_out: HeldOutEval) -> Scores:
     return {part: sum(values) / len(values) for part, values in parts.items()}
 
 
-def print_gate(found: Mapping[str, Gains]) -> bool:
+def print_gate(gains_by_arm: Mapping[str, Gains]) -> bool:
     """The table on the terminal; whether all that is wanted was reached."""
     from rich.console import Console
     from rich.table import Table
 
-    first = next(iter(found.values()))
+    first = next(iter(gains_by_arm.values()))
     table = Table(title="greedy eval, points of 100: base, and gains over seeds (95% intervals)")
     table.add_column("part")
     table.add_column("base", justify="right")
-    for arm, gains in found.items():
+    for arm, gains in gains_by_arm.items():
         table.add_column(f"{arm} (n={len(gains.after)})", justify="right")
     for part in first.before:
         cells = []
-        for arm, gains in found.items():
+        for arm, gains in gains_by_arm.items():
             gain, least = gains.gain(part), WANTED[arm].get(part)
             text = f"{100 * gain.mean:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]"
             if least is not None:
@@ -194,4 +195,4 @@ def print_gate(found: Mapping[str, Gains]) -> bool:
             cells.append(text)
         table.add_row(part, f"{100 * first.before[part]:.1f}", *cells)
     Console().print(table)
-    return not any(gains.missed(WANTED[arm]) for arm, gains in found.items())
+    return not any(gains.missed(WANTED[arm]) for arm, gains in gains_by_arm.items())

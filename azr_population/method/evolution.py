@@ -61,23 +61,23 @@ class OperatorCredit:
         `fitness` holds all members that take part in it, by name, before anyone is replaced (-inf:
         unknown). Call before this step's births.
         """
-        known = {name: value for name, value in fitness.items() if math.isfinite(value)}
+        finite = {name: value for name, value in fitness.items() if math.isfinite(value)}
         for child in self._children:
             young = step - child.born < grace_period
             if child.judged is not None or young or child.child not in fitness:
                 continue
-            child.judged, child.fitness = step, known.get(child.child)
+            child.judged, child.fitness = step, finite.get(child.child)
             if child.fitness is None:
                 continue
-            others = [value for name, value in known.items() if name != child.child]
+            others = [value for name, value in finite.items() if name != child.child]
             child.rank = mean((v < child.fitness) + 0.5 * (v == child.fitness) for v in others)
             if child.victim_fitness is not None:
                 child.gain_over_victim = child.fitness - child.victim_fitness
             parent_lives = all(
                 c.child != child.parent or c.born <= child.born for c in self._children
             )
-            if parent_lives and child.parent in known:
-                child.gain_over_parent = child.fitness - known[child.parent]
+            if parent_lives and child.parent in finite:
+                child.gain_over_parent = child.fitness - finite[child.parent]
 
     def birth(self, step: int, operator: str, child: str, parent: str, victim: float) -> None:
         """Notes a child in the place of `child`, whose fitness was `victim`, by `operator` from the
@@ -190,27 +190,29 @@ class Evolution:
             "adapt": self.config.adaptive_tau if self.config.adaptive else 0.0,
             "inherited": dict(first.step_sizes),
         }
-        made = make(replacement, recipe, seed)
-        parents = replacement.parents[: get_operator(made.operator).parents]
+        breeding = make(replacement, recipe, seed)
+        parents = replacement.parents[: get_operator(breeding.operator).parents]
         ratings = [parent.rating for parent in parents]
         child.rating = self._training.inherited_rating(ratings, self._initial)
         child.generation += 1
         child.born = step
-        child.step_sizes = {**first.step_sizes, **made.step_sizes}
+        child.step_sizes = {**first.step_sizes, **breeding.step_sizes}
         child.hyperparameters = {
             name: self._inherited(child, name, first.hyperparameters[name], step)
             for name in child.hyperparameters
         }
-        self.credit.birth(step, made.operator, child.name, first.name, replacement.victim_fitness)
+        self.credit.birth(
+            step, breeding.operator, child.name, first.name, replacement.victim_fitness
+        )
         evolved = {"hyperparameters": dict(child.hyperparameters)} if child.hyperparameters else {}
         return {
             "step": step,
             "child": child.name,
             "generation": child.generation,
             "parents": [parent.name for parent in parents],
-            "operator": made.operator,
-            "options": made.options,
-            "step_sizes": made.step_sizes,
+            "operator": breeding.operator,
+            "options": breeding.options,
+            "step_sizes": breeding.step_sizes,
             **evolved,
             "seed": seed,
             "fitness": {

@@ -192,18 +192,18 @@ def _swap_chain(weights: Weights, generator: np.random.Generator) -> list[Pair]:
         for t in range(teachers)
         for i in range(per_teacher)
     ]
-    taken = set(pairs)
+    paired = set(pairs)
     tries = SWEEPS * len(pairs)
     picks = generator.integers(len(pairs), size=(tries, 2))
     chances = generator.random(tries)
     for (i, j), chance in zip(picks, chances, strict=True):
         (a, x), (b, y) = pairs[i], pairs[j]
-        if (a, y) in taken or (b, x) in taken:
+        if (a, y) in paired or (b, x) in paired:
             continue
         if chance * weights[a, x] * weights[b, y] < weights[a, y] * weights[b, x]:
-            taken -= {pairs[i], pairs[j]}
+            paired -= {pairs[i], pairs[j]}
             pairs[i], pairs[j] = (a, y), (b, x)
-            taken |= {pairs[i], pairs[j]}
+            paired |= {pairs[i], pairs[j]}
     return pairs
 
 

@@ -29,8 +29,8 @@ def validation_eval(
     if evolution.fitness != "validation_eval":
         return None
     domain, seed = find_domain(tasks.domain), evolution.validation_seed
-    drawn = domain.eval_tasks(evolution.validation_tasks, seed, domain.wanted(tasks.types))
-    return without_reported(drawn, seed, reported)
+    eval_tasks = domain.eval_tasks(evolution.validation_tasks, seed, domain.wanted(tasks.types))
+    return without_reported(eval_tasks, seed, reported)
 
 
 def without_reported(tasks: Sequence[Task], seed: int, reported: HeldOutEval | None) -> HeldOutEval:

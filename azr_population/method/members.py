@@ -159,22 +159,22 @@ class RatingSystem:
             solver = solver if game is Outcome.FORFEIT else rated_solver
         return Rating(proposer.mu, proposer.sigma), Rating(solver.mu, solver.sigma)
 
-    def win_probability(self, one: Rating, other: Rating) -> float:
+    def win_probability(self, first: Rating, other: Rating) -> float:
         """The chance in [0, 1] that `one` performs better than `other` in a game, draws set aside.
 
         Phi((mu1 - mu2) / sqrt(2 beta^2 + sigma1^2 + sigma2^2)).
         """
-        return NormalDist().cdf(math.copysign(self._gap(one, other), one.mu - other.mu))
+        return NormalDist().cdf(math.copysign(self._gap(first, other), first.mu - other.mu))
 
-    def quality(self, one: Rating, other: Rating) -> float:
+    def quality(self, first: Rating, other: Rating) -> float:
         """TrueSkill's match quality in [0, 1]: the chance of a draw relative to a perfect match."""
-        ratings = [self._trueskill.create_rating(r.mu, r.sigma) for r in (one, other)]
+        ratings = [self._trueskill.create_rating(r.mu, r.sigma) for r in (first, other)]
         return trueskill.quality_1vs1(*ratings, env=self._trueskill)
 
-    def _gap(self, one: Any, other: Any) -> float:
+    def _gap(self, first: Any, other: Any) -> float:
         """|mu1 - mu2| in standard deviations of the difference of two performances."""
-        variance = 2.0 * self._trueskill.beta**2 + one.sigma**2 + other.sigma**2
-        return abs(one.mu - other.mu) / math.sqrt(variance)
+        variance = 2.0 * self._trueskill.beta**2 + first.sigma**2 + other.sigma**2
+        return abs(first.mu - other.mu) / math.sqrt(variance)
 
     def _before_match(self, rating: Rating) -> trueskill.Rating:
         return self._trueskill.create_rating(rating.mu, math.hypot(rating.sigma, self.tau))

@@ -89,14 +89,14 @@ def teacher_reward(
     return max(UNPARSABLE, reward(solve_rate) - duplicate_penalty * copies)
 
 
-def count_copies(rows: Sequence[Proposal], known: Container[Task]) -> None:
+def count_copies(rows: Sequence[Proposal], earlier: Container[Task]) -> None:
     """Sets `copies`: other proposals of the same program in these rows, whoever wrote them and with
     whatever input, and one if the very task is known."""
     counts = Counter((row.task.type, row.task.program) for row in rows if row.task is not None)
     for row in rows:
         if row.task is not None:
             others = counts[row.task.type, row.task.program] - 1
-            row.copies = others + (row.task in known)
+            row.copies = others + (row.task in earlier)
 
 
 def teacher_reward_of(config: MembersConfig) -> Callable[..., float]:

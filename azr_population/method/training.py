@@ -159,10 +159,10 @@ def advantage(
     """What each member learns from in a local step, by slot. Past opponents learn nothing."""
     generator = population.streams.numpy("attempts", population.step)
     matched = [row for row in rows if row.match in population.matches]
-    drawn = attempts(matched, replays, population.config, generator)
+    trained = attempts(matched, replays, population.config, generator)
     settings = population.hyperparameters().items()
     held = [slot for slot, of_member in settings if of_member.kl_loss_coef]
-    return samples([*proposals(rows), *drawn], population.config, held)
+    return samples([*proposals(rows), *trained], population.config, held)
 
 
 def update(

@@ -37,8 +37,8 @@ MEANINGS = {
 def meaning(reason: str, finished: object = True) -> str:
     """What a reason says; empty for a word that nobody knows. `finished` is False where the limit
     of tokens cut a completion off, which is then why it has no form."""
-    said = MEANINGS.get(reason, "")
-    return f"{said} (cut off by the limit of tokens)" if said and finished is False else said
+    text = MEANINGS.get(reason, "")
+    return f"{text} (cut off by the limit of tokens)" if text and finished is False else text
 
 
 def verdict_words(verdict: str, reason: str) -> str:

@@ -38,13 +38,13 @@ class Episode:
     """
 
     def __init__(
-        self, type: str, text: str, finished: bool = True, known: Container[Task] = ()
+        self, type: str, text: str, finished: bool = True, earlier: Container[Task] = ()
     ) -> None:
         completion = _completion(text, finished)
         proposal = read_proposal(judge().format, type, completion)
         self.row = Proposal(Match(*Roster.make(1, 1)), type, completion, proposal)
         verify([self.row], judge(), Config().task)
-        count_copies([self.row], known)
+        count_copies([self.row], earlier)
 
     def attempt(self, text: str, finished: bool = True) -> None:
         """Adds an attempt at the task; `reward` grades it."""

@@ -139,5 +139,5 @@ class Code(ProgramDomain):
     def read_seeds(self, path: str | Path) -> list[ParsedProposal]:
         return read_seed_file(path)
 
-    def call(self, given: str, output: str) -> str:
-        return f"f({given}) -> {output}"
+    def call(self, input: str, output: str) -> str:
+        return f"f({input}) -> {output}"

@@ -49,7 +49,9 @@ class CodeE(Code):
         self, asked: Sequence[tuple[Task, Sequence[str]]], referee: Referee
     ) -> list[list[Verdict]]:
         """Names are compared as AZR compares them; nothing runs for that."""
-        graded = iter(super().grade([one for one in asked if one[0].type != CODE_E], referee))
+        graded = iter(
+            super().grade([question for question in asked if question[0].type != CODE_E], referee)
+        )
         return [
             [_verdict(answer, task) for answer in answers] if task.type == CODE_E else next(graded)
             for task, answers in asked

@@ -40,7 +40,7 @@ def make(rng: Random) -> Task | None:
     exec(program, space)  # of our own grammar
     if not _solves(space["sat"], witness):
         return None
-    if any(_solves(space["sat"], ast.literal_eval(one)) for one in candidates(program)):
+    if any(_solves(space["sat"], ast.literal_eval(candidate)) for candidate in candidates(program)):
         return None
     return puzzle_task(program, repr(witness))
 

@@ -72,11 +72,11 @@ def text_digest(text: str) -> str:
 
 def chunked_digest(value: Any) -> str:
     """The hash of a list or tuple whose text would fill the memory."""
-    whole = hashlib.sha256(type(value).__name__.encode())
+    sha256 = hashlib.sha256(type(value).__name__.encode())
     for start in range(0, len(value), 10_000):
         text = repr(value[start : start + 10_000])
-        whole.update(text.encode("utf-8", "backslashreplace"))
-    return whole.hexdigest()[:24]
+        sha256.update(text.encode("utf-8", "backslashreplace"))
+    return sha256.hexdigest()[:24]
 
 
 def written(value: Any, depth: int = 0) -> str:
@@ -147,9 +147,9 @@ def outputs_of(
     error = ""
     try:
         run = start()
-        for given in inputs:
+        for input in inputs:
             time_part(True)
-            value = run(given)
+            value = run(input)
             time_part(False)
             lines.append(line_of(value))
     except BaseException as raised:

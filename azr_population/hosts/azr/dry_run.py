@@ -48,8 +48,8 @@ def dry_run(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]
             lines += _time(_work(config, settings), load, machine, settings)
     for reason, keys in overrides.unused(overrides.given(config)).items():
         lines.append(f"set and not used: {', '.join(map(_short, keys))} ({reason})")
-    lines += [f"missing: {one}" for one in missing]
-    lines += [f"refused: {one}" for one in refused]
+    lines += [f"missing: {line}" for line in missing]
+    lines += [f"refused: {line}" for line in refused]
     ready = not missing and not refused
     lines.append(
         "nothing was started; leave out population.dry_run to play"
@@ -125,7 +125,7 @@ def _memory(load: Load, machine: Machine) -> Iterator[str]:
         yield _cells(name, [_gigabytes(parts.get(name)) for parts in phases.values()])
     sums = [sum(parts.values()) for parts in phases.values()]
     yield _cells("in all", map(_gigabytes, sums))
-    yield _cells("left", [_gigabytes(total - one) for one in sums])
+    yield _cells("left", [_gigabytes(total - used) for used in sums])
     tokens = memory.cache_tokens(load, total)
     if tokens > 0:
         yield (
@@ -171,8 +171,8 @@ def _time(work: Work, load: Load, machine: Machine, settings: PopulationSettings
     table, ratios = {}, {}
     for name, longest in tails.items():
         table[name] = step_seconds(load, replace(work, longest=longest), total, device)
-        one = step_seconds(alone, replace(alone_work, longest=longest), total, device)
-        ratios[name] = sum(table[name].values()) / sum(one.values())
+        phases_alone = step_seconds(alone, replace(alone_work, longest=longest), total, device)
+        ratios[name] = sum(table[name].values()) / sum(phases_alone.values())
     yield (
         f"seconds a step, estimated for {device.name}: bfloat16 at {device.computing:.0%} of "
         f"{device.flops / 1e12:.0f} TFLOPS, memory at {device.reading:.0%} of "
@@ -184,7 +184,9 @@ def _time(work: Work, load: Load, machine: Machine, settings: PopulationSettings
     yield _cells("seconds", [*table["short"], "in all", "to single"])
     for name, parts in table.items():
         seconds = [*parts.values(), sum(parts.values())]
-        yield _cells(name, [*(f"{one:.0f}" for one in seconds), f"{ratios[name]:.2f}"])
+        yield _cells(
+            name, [*(f"{phases_alone:.0f}" for phases_alone in seconds), f"{ratios[name]:.2f}"]
+        )
     if offer := faster(load, total, lambda it: sum(step_seconds(it, work, total, device).values())):
         settings_line, better, now = offer
         yield f"memory stays free: {settings_line}: {better:,.0f} s in place of {now:,.0f} (long)"

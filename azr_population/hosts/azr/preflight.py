@@ -200,12 +200,12 @@ def _check_ray(config: Any) -> None:
 def _check_seeds(config: Any, rows: int) -> None:
     """AZR draws a batch of tasks to solve without repeats, so a seed file has to hold as many."""
     needed = rows * config.azr.data_selection_strategy.update_iteration
-    wanted = {
+    types_by_key = {
         "azr.seed_dataset": ("code_i", "code_o"),
         "azr.error_seed_dataset": ("code_e",),
         "azr.code_f_seed_dataset": ("code_f",),
     }
-    for key, problem_types in wanted.items():
+    for key, problem_types in types_by_key.items():
         path = OmegaConf.select(config, key)
         if path is None or not set(problem_types) & set(config.azr.problem_types):
             continue

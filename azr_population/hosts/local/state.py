@@ -228,10 +228,10 @@ def open_fork(config: Config, base: str) -> Fork:
             key="run.steps",
         )
     changed = differences(parent, config)
-    for key, theirs, wanted in changed:
+    for key, theirs, ours in changed:
         if key.startswith(_SHAPES):
             raise UserError(
-                f"{key}={wanted} does not fit run.init_from={config.run.init_from}, which has "
+                f"{key}={ours} does not fit run.init_from={config.run.init_from}, which has "
                 f"{key}={theirs}",
                 key=key,
             )
@@ -243,8 +243,8 @@ def open_fork(config: Config, base: str) -> Fork:
 
 def _line(config: Config, parent: Config, changed: list[tuple[str, object, object]]) -> str:
     settings = [
-        f"{key}={wanted} ({theirs} there)"
-        for key, theirs, wanted in changed
+        f"{key}={ours} ({theirs} there)"
+        for key, theirs, ours in changed
         if key not in ("run.init_from", "seed")
     ]
     draws = (
