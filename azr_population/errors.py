@@ -1,8 +1,14 @@
 """The one exception that is meant for the person at the keyboard."""
 
+from __future__ import annotations
+
 import difflib
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class UserError(Exception):
@@ -25,6 +31,12 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
     """` (did you mean X?)` for the nearest of the known names; empty where none is near."""
     near = difflib.get_close_matches(str(name), names, n=1)
     return f" (did you mean {near[0]}?)" if near else ""
+
+
+def first_problem(error: ValidationError) -> str:
+    """`inputs.0: Input should be a valid string`: the first of what pydantic found wrong."""
+    problem = error.errors()[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
 
 
 def first_line(error: BaseException) -> str:

@@ -108,10 +108,10 @@ def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> 
     def killer() -> None:
         draw = random.Random(seed + 1)
         while not done.wait(draw.expovariate(1 / kill_every)):
-            seat = draw.choice(pool._seats)
-            if seat.starts > 3:  # a busy machine may need longer for a start than we grant it
+            worker = draw.choice(pool._workers)
+            if worker.starts > 3:  # a busy machine may need longer for a start than we grant it
                 continue
-            zygote = seat.worker.process
+            zygote = worker.process
             children = _children(zygote.pid)
             if children and draw.random() < 0.5:
                 kills["children"] += _kill_child(children[0], zygote.pid)
@@ -152,7 +152,7 @@ def soak(count: int, workers: int, kill_every: float, seed: int, share: int) -> 
     early, late = marks[2] if len(marks) > 3 else marks[0], marks[-1]
     half = [mark for mark in marks if 2 * mark.tasks >= count]
     slope = statistics.linear_regression([m.tasks for m in half], [m.private for m in half]).slope
-    pids = [seat.worker.process.pid for seat in pool._seats]
+    pids = [worker.process.pid for worker in pool._workers]
     referee.close()
     return {
         "tasks": count,
@@ -222,7 +222,7 @@ def _private() -> int:
 
 def _zygote_memory(pool: object) -> float:
     """Mean resident bytes of the live workers."""
-    sizes = [_memory(seat.worker.process.pid) for seat in pool._seats]  # type: ignore[attr-defined]
+    sizes = [_memory(worker.process.pid) for worker in pool._workers]  # type: ignore[attr-defined]
     warm = [size for size in sizes if size > 8 << 20]
     return sum(warm) / max(len(warm), 1)
 

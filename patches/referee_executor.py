@@ -18,10 +18,13 @@ child. Results are remembered by (program, imports, input), since a program that
 is deterministic. Whoever can batch should use `Referee` itself.
 """
 
+import ast
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
+from azr_population.domains.code.source import read_program
 from azr_population.referee import Reason, Referee, RefereeSettings
 from azr_population.referee.jobs import CallOutcome
 from azr_population.referee.sandbox import literal, wire
@@ -94,16 +97,12 @@ class RefereeExecutor:
         name, or `NoError`.
         """
         runs = (False, True) if check_determinism else (False,)
-        calls = (Call(wire.SCREEN, ""), *(Call(wire.LITERAL, inputs, again) for again in runs))
-        work = SandboxWork(
-            code,
-            calls,
-            tuple(_list(imports)),
-            tuple(_list(banned_keywords)),
-            tuple(_list(banned_keywords_for_errors_and_exceptions)) if check_error else (),
-            required_calls=1,
-        )
-        outcomes = self._run([work])[0][1:]
+        statements = _list(banned_keywords_for_errors_and_exceptions) if check_error else ()
+        if _is_banned(_with_imports(code, imports), _list(banned_keywords), statements):
+            return False, None
+        calls = tuple(Call(wire.LITERAL, inputs, again) for again in runs)
+        work = SandboxWork(code, calls, tuple(_list(imports)))
+        outcomes = self._run([work])[0]
         first, last = outcomes[0], outcomes[-1]
         if first.reason is Reason.BANNED:
             return False, None
@@ -203,6 +202,31 @@ class RefereeExecutor:
         self._remembered[key] = outcome
         while len(self._remembered) > _REMEMBERED:
             self._remembered.popitem(last=False)
+
+
+_STATEMENTS = {
+    ast.Assert: "assert",
+    ast.Raise: "raise",
+    ast.Try: "try",
+    ast.ExceptHandler: "except",
+}
+
+
+def _is_banned(source: str, modules: Sequence[str], statements: Sequence[str]) -> bool:
+    """Whether the source imports a module with such a component in its dotted name, or has such a
+    statement. It is a matter of taste in tasks, not of safety: text can hide anything. A source
+    that does not parse is searched for the modules' names."""
+    tree = read_program(source).tree
+    if tree is None:
+        return any(re.search(rf"\b{re.escape(name)}\b", source) for name in modules)
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            dotted = [alias.name for alias in node.names]
+            dotted.append(getattr(node, "module", None) or "")
+            names.update(part for name in dotted for part in name.split("."))
+        names.add("statement " + _STATEMENTS.get(type(node), ""))
+    return not names.isdisjoint([*modules, *(f"statement {kind}" for kind in statements)])
 
 
 _NOT_LITERAL = object()

@@ -8,9 +8,8 @@ How it is built, what it holds against and what not: README.md in this folder.
 """
 
 from .limits import RefereeSettings
-from .referee import Referee
+from .referee import Referee, SandboxLayer, confinement
 from .verdicts import Execution, Grade, Judgement, Program, Question, Reason
-from .zygote_handle import SandboxLayer, confinement
 
 __all__ = [
     "Execution",

@@ -110,7 +110,7 @@ class PendingWork:
     def size(self) -> int:
         """No less than the bytes that it takes in a job."""
         work = self.work
-        texts = (work.source, *work.imports, *work.banned, *work.statements)
+        texts = (work.source, *work.imports)
         calls = sum(len(call.arguments) for call in work.calls)
         return 4 * (sum(map(len, texts)) + calls) + 64 * (len(texts) + len(work.calls) + 1)
 
@@ -319,8 +319,6 @@ def _bare(work: wire.SandboxWork) -> wire.SandboxWork:
         written = canonical(call.arguments)
         if written is not None:
             call = call._replace(kind=wire.LITERAL, arguments=written)
-    if call.kind != wire.SCREEN:
-        work = work._replace(banned=(), statements=())
     return work._replace(calls=(call,), required_calls=0)
 
 

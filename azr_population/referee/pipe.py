@@ -11,19 +11,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NoReturn, Protocol, TextIO
 
-from azr_population.errors import UserError
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from azr_population.errors import UserError, first_problem
 
 from .limits import RefereeSettings
 from .referee import Referee
 from .verdicts import Judgement, Question, Reason
 
-_ONE_INPUT = frozenset(("id", "type", "program", "input", "answers", "imports"))
-_KEYS = {
-    "code_o": _ONE_INPUT,
-    "code_i": _ONE_INPUT,
-    "code_f": frozenset(("id", "type", "program", "inputs", "outputs", "answers", "imports")),
-}
-"""What a line of each type may hold."""
+_TYPES = ("code_o", "code_i", "code_f")
+_OF_FUNCTIONS = {"inputs", "outputs"}
 MAX_LINE_BYTES = 2 << 20
 MAX_EXECUTIONS = 4096
 _LINES_AHEAD = 8
@@ -42,6 +39,21 @@ class OtherType(Protocol):
     def verdict(self, question: Question, judgement: Judgement) -> dict[str, Any]:
         """What the line's verdict says, from the judgement on the question asked instead."""
         ...
+
+
+class _Record(BaseModel):
+    """What a line may hold: of code_f `inputs` and `outputs`, of every other type `input`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: Any = None
+    type: str
+    program: str = ""
+    input: str = ""
+    inputs: list[str] = []
+    outputs: list[str] = []
+    answers: list[str] = []
+    imports: list[str] = []
 
 
 @dataclass
@@ -164,29 +176,22 @@ def _parsed(text: bytes, number: int, types: Mapping[str, OtherType]) -> tuple[_
 
 def _question(record: dict[str, Any], types: Mapping[str, OtherType]) -> Question:
     """The question in a line's object. Raises ValueError."""
-    kind = record.get("type")
-    if not isinstance(kind, str) or not (kind in _KEYS or kind in types):
-        raise ValueError(f"type {repr(kind)[:80]}: one of {', '.join((*_KEYS, *types))}")
-    keys = _KEYS.get(kind, _ONE_INPUT)
-    if unknown := record.keys() - keys:
-        raise ValueError(f"{', '.join(sorted(unknown))[:80]}: {kind} has {', '.join(sorted(keys))}")
-    outputs: tuple[str, ...] = ()
-    if kind == "code_f":
-        inputs, program = _texts(record, "inputs"), record.get("program", "")
-        outputs = _texts(record, "outputs") if not program else ()
-        if not program and len(outputs) != len(inputs):
-            raise ValueError(f"{len(inputs)} inputs but {len(outputs)} outputs")
-    else:
-        text, program = record.get("input"), record.get("program")
-        if not isinstance(text, str):
-            raise ValueError("input: a string is needed")
-        inputs = (text,)
-    if not inputs:
-        raise ValueError("inputs: at least one is needed")
-    if not isinstance(program, str):
-        raise ValueError("program: a string is needed")
-    answers, imports = _texts(record, "answers", ()), _texts(record, "imports", ())
-    return Question(kind, program, inputs, outputs, answers, imports)
+    try:
+        line = _Record.model_validate(record)
+    except ValidationError as error:
+        raise ValueError(first_problem(error)) from None
+    if line.type not in _TYPES and line.type not in types:
+        raise ValueError(f"type {line.type[:80]!r}: one of {', '.join((*_TYPES, *types))}")
+    functions, present = line.type == "code_f", line.model_fields_set
+    needed, other = ({"inputs"}, {"input"}) if functions else ({"input", "program"}, _OF_FUNCTIONS)
+    if not needed <= present or other & present:
+        raise ValueError(f"{line.type} needs {', '.join(needed)} and has no {', '.join(other)}")
+    inputs = tuple(line.inputs) if functions else (line.input,)
+    outputs = () if line.program else tuple(line.outputs)
+    if functions and not (inputs and (line.program or len(outputs) == len(inputs))):
+        raise ValueError(f"inputs, outputs: {len(inputs)} inputs but {len(outputs)} outputs")
+    answers, imports = tuple(line.answers), tuple(line.imports)
+    return Question(line.type, line.program, inputs, outputs, answers, imports)
 
 
 def _executions(question: Question) -> int:
@@ -201,15 +206,6 @@ def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON")
 
 
-def _texts(
-    record: dict[str, Any], name: str, default: tuple[str, ...] | None = None
-) -> tuple[str, ...]:
-    values = record.get(name, default)
-    if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
-        raise ValueError(f"{name}: a list of strings is needed")
-    return tuple(values)
-
-
 def _verdict(line: _Line, judgement: Judgement, types: Mapping[str, OtherType]) -> dict[str, Any]:
     execution, kind = judgement.execution, line.question.kind
     if not execution.valid:
@@ -219,11 +215,9 @@ def _verdict(line: _Line, judgement: Judgement, types: Mapping[str, OtherType]) 
         return {**verdict, **line.malformed}
     if kind in types:
         return types[kind].verdict(line.question, judgement)
-    grades = judgement.grades
-    if kind == "code_f":
-        verdict = {"valid": True, "outputs": list(execution.outputs)}
-    else:
-        verdict = {"valid": True, "output": execution.outputs[0]}
+    grades, outputs = judgement.grades, list(execution.outputs)
+    verdict = {"valid": True}
+    verdict |= {"outputs": outputs} if kind == "code_f" else {"output": outputs[0]}
     verdict["solved"] = [grade.solved for grade in grades]
     verdict["reasons"] = [str(grade.reason) for grade in grades]
     if kind == "code_f":

@@ -265,34 +265,25 @@ def _with_literals(program: Program) -> Plan[tuple[Program, Execution | None]]:
 
 def _validation(program: Program) -> SandboxWork:
     """What validates a program: both rounds, the second in the other order."""
-    screens = [Call(wire.SCREEN, "")] if program.banned or program.statements else []
     kinds = {text: wire.LITERAL if is_literal(text) else wire.EXPRESSION for text in program.inputs}
     first = [Call(kinds[text], text) for text in program.inputs]
     second = [call._replace(again=True) for call in reversed(first)]
-    calls = (*screens, *first, *second)
-    return SandboxWork(
-        program.source,
-        calls,
-        tuple(program.imports),
-        program.banned,
-        program.statements,
-        required_calls=len(calls),
-    )
+    calls = (*first, *second)
+    return SandboxWork(program.source, calls, tuple(program.imports), required_calls=len(calls))
 
 
 def _execution(program: Program, outcomes: Sequence[CallOutcome]) -> tuple[Execution, list[Gold]]:
     """Read a validation; also what it makes the gold outputs, if it is valid."""
     count = len(program.inputs)
-    rounds = outcomes[-2 * count :]  # a screening that failed has failed them all
     gold: list[Gold] = []
 
     def invalid(reason: Reason, detail: str = "") -> tuple[Execution, list[Gold]]:
         return Execution(False, reason, detail=detail), []
 
-    for outcome in rounds[:count]:
+    for outcome in outcomes[:count]:
         if outcome.reason is not Reason.OK:
             return invalid(outcome.reason, outcome.text)
-    for first, second in zip(rounds[:count], reversed(rounds[count:]), strict=True):
+    for first, second in zip(outcomes[:count], reversed(outcomes[count:]), strict=True):
         if second.reason in (Reason.TIMEOUT, Reason.LOST):
             return invalid(second.reason)
         if second.reason is not Reason.OK:

@@ -4,18 +4,18 @@ It spreads jobs over them, brings results back in order, and outlives lost worke
 """
 
 import os
+import platform
 import selectors
+import sys
 import threading
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from azr_population.errors import UserError
 
 from . import plans
-from .jobs import CallOutcome, Job, Plan, WorkSchedule
+from .jobs import CallOutcome, Plan, WorkSchedule
 from .limits import RefereeSettings
 from .sandbox import wire
 from .sandbox.wire import SandboxWork
@@ -25,24 +25,19 @@ from .zygote_handle import START_SECONDS, Worker, cannot_start, now
 _QUEUED_PER_WORKER = 2  # one runs, one waits in the socket, so that a zygote never idles
 _WINDOW_PER_WORKER = 256  # how far results may run ahead of the slowest task
 _GRACE_SECONDS = 5.0  # beyond the deadline, before a silent zygote counts as hung
-_TRIES = 10  # of one task, or of starting one worker anew
+_TRIES = 10  # of one task
 _KILLS = 30  # of one task
-_STARTS = 3  # of each of the first workers
+_STARTS = 10  # of one worker
 
 _Answer = TypeVar("_Answer")
 
 
-@dataclass
-class _Seat:
-    """A worker's place: it stays when the worker in it is replaced."""
+class SandboxLayer(NamedTuple):
+    """One layer of confinement, as tried in a worker."""
 
-    worker: Worker
-    jobs: deque[Job] = field(default_factory=deque)
-    since: float = 0.0
-    """When its first job became the first, or when its worker was started."""
-    ready: bool = False
-    watched: bool = False
-    starts: int = 0
+    name: str
+    available: bool
+    detail: str
 
 
 class Referee(AbstractContextManager["Referee"]):
@@ -55,11 +50,11 @@ class Referee(AbstractContextManager["Referee"]):
 
     def __init__(self, settings: RefereeSettings | None = None) -> None:
         self.settings = settings or RefereeSettings()
-        self.layers: list[tuple[str, bool, str]] = []
-        """The layers of confinement in the workers: (name, in force, detail)."""
+        self.layers: list[SandboxLayer] = []
+        """The layers of confinement in the workers."""
         self._lock = threading.Lock()
         self._owner = os.getpid()
-        self._seats: list[_Seat] = []
+        self._workers: list[Worker] = []
         self._start()
 
     def __exit__(self, *exception: object) -> None:
@@ -105,14 +100,11 @@ class Referee(AbstractContextManager["Referee"]):
             self._selector = selectors.DefaultSelector()
         except OSError as error:
             raise cannot_start(error) from error
-        self._seats = []
+        self._workers = []
         try:
-            for _ in range(self.settings.worker_count):
-                self._seats.append(_Seat(Worker(self.settings)))
-            self._greet(self._seats)
-            if self._two_workers and len(self._seats) == 1:
-                self._seats.append(_Seat(Worker(self.settings)))
-                self._greet(self._seats[1:])
+            self._add_workers(self.settings.worker_count)
+            if self._two_workers and len(self._workers) == 1:
+                self._add_workers(1)
         except BaseException:
             self.close()
             raise
@@ -122,41 +114,32 @@ class Referee(AbstractContextManager["Referee"]):
         """Whether a second run needs another worker, to be at other addresses."""
         return not any(name == "fixed addresses" and on for name, on, _ in self.layers)
 
-    def _greet(self, seats: Sequence[_Seat]) -> None:
-        """Wait until each worker is warm; one that has died meanwhile is tried again."""
-        for seat in seats:
-            for tries_left in reversed(range(_STARTS)):
-                try:
-                    self._admit(seat, seat.worker.greet())
-                    break
-                except UserError:
-                    if not tries_left:
-                        raise
-                    seat.worker = Worker(self.settings)
-            self._watch(seat)
+    def _add_workers(self, count: int) -> None:
+        """Start workers and wait until all are warm."""
+        for _ in range(count):
+            worker = Worker(self.settings)
+            self._workers.append(worker)
+            self._selector.register(worker.sock, selectors.EVENT_READ, worker)
+        nothing = WorkSchedule(self.settings, count)
+        while not all(worker.ready for worker in self._workers):
+            self._collect(nothing)
 
-    def _watch(self, seat: _Seat) -> None:
-        self._selector.register(seat.worker.sock, selectors.EVENT_READ, seat)
-        seat.watched = True
-
-    def _admit(self, seat: _Seat, hello: dict[str, Any]) -> None:
-        """Let a worker that has said what confines it take tasks."""
-        self.layers = [tuple(layer) for layer in hello["layers"]]
-        confined = any(name == "seccomp" and in_force for name, in_force, _ in self.layers)
-        if not confined and not self.settings.allow_unsandboxed:
-            detail = next((d for name, _, d in self.layers if name == "seccomp"), "no seccomp")
+    def _admit(self, hello: dict[str, Any]) -> None:
+        """Look at what confines a worker that has greeted."""
+        self.layers = [SandboxLayer(*layer) for layer in hello["layers"]]
+        seccomp = next(layer for layer in self.layers if layer.name == "seccomp")
+        if not seccomp.available and not self.settings.allow_unsandboxed:
             raise UserError(
-                f"referee: this platform cannot confine programs ({detail}); "
+                f"referee: this platform cannot confine programs ({seccomp.detail}); "
                 "referee.allow_unsandboxed=true runs model-written code as you, at your own risk"
             )
-        seat.ready, seat.starts = True, 0
 
     def close(self) -> None:
         """Kill all workers. Idempotent."""
         if os.getpid() == self._owner:
-            for seat in self._seats:
-                seat.worker.close()
-        self._seats = []
+            for worker in self._workers:
+                worker.close()
+        self._workers = []
         self._selector.close()
 
     def _stream(self, plans: Iterable[Plan[_Answer] | None]) -> Iterator[_Answer]:
@@ -167,19 +150,19 @@ class Referee(AbstractContextManager["Referee"]):
         """
         if os.getpid() != self._owner:  # forked: those workers are the parent's
             self._owner, self._lock = os.getpid(), threading.Lock()
-            for seat in self._seats:
-                seat.worker.sock.close()
+            for worker in self._workers:
+                worker.sock.close()
             self._start()
         with self._lock:
-            if not self._seats:
+            if not self._workers:
                 raise ValueError("the referee is closed")
             yield from self._answers(iter(plans))
 
     def _answers(self, plans: Iterator[Plan[_Answer] | None]) -> Iterator[_Answer]:
-        schedule = WorkSchedule(self.settings, len(self._seats), self._two_workers)
+        schedule = WorkSchedule(self.settings, len(self._workers), self._two_workers)
         sent = 0
-        window = _WINDOW_PER_WORKER * len(self._seats)
-        ahead = _QUEUED_PER_WORKER * len(self._seats) * (self.settings.share + 1)
+        window = _WINDOW_PER_WORKER * len(self._workers)
+        ahead = _QUEUED_PER_WORKER * len(self._workers) * (self.settings.share + 1)
         exhausted = False
         try:
             while True:
@@ -200,66 +183,65 @@ class Referee(AbstractContextManager["Referee"]):
                 self._feed(schedule)
                 self._collect(schedule)
         finally:
-            for seat in self._seats:  # an abandoned stream leaves no half-done work behind
-                if seat.jobs:
-                    self._replace(seat)
-                    seat.jobs.clear()
+            for worker in list(self._workers):  # an abandoned stream leaves no half-done work
+                if worker.jobs:
+                    self._replace(worker)
 
     def _feed(self, schedule: WorkSchedule) -> None:
         # Who calls with one task at a time meets another worker each time, whose next child has
         # been forked meanwhile.
-        self._seats = [*self._seats[1:], self._seats[0]]
+        self._workers = [*self._workers[1:], self._workers[0]]
         for depth in range(_QUEUED_PER_WORKER):
-            for seat in self._seats:
-                job = schedule.next(seat) if seat.ready and len(seat.jobs) <= depth else None
+            for worker in self._workers:
+                free = worker.ready and len(worker.jobs) <= depth
+                job = schedule.next(worker) if free else None
                 if job is not None:
-                    if not seat.jobs:
-                        seat.since = now()
-                    seat.jobs.append(job)
-                    seat.worker.send(job.packed(self.settings))
+                    if not worker.jobs:
+                        worker.since = now()
+                    worker.jobs.append(job)
+                    worker.send(job.packed(self.settings))
 
     def _collect(self, schedule: WorkSchedule) -> None:
         """Wait for reports (or for a hung worker) and book them."""
-        busy = [seat for seat in self._seats if seat.jobs or not seat.ready]
+        busy = [worker for worker in self._workers if worker.jobs or not worker.ready]
         if not busy:
             return
-        backlog = False
-        for seat in busy:
-            if seat.worker.outgoing:
-                seat.worker.push()
-                backlog = backlog or bool(seat.worker.outgoing)
-        patience = min(seat.since + self._limit(seat) for seat in busy) - now()
-        for key, _ in self._selector.select(0.001 if backlog else max(patience, 0)):
+        for worker in busy:
+            worker.push()
+        patience = min(worker.since + self._limit(worker) for worker in busy) - now()
+        if any(worker.outgoing for worker in busy):
+            patience = min(patience, 0.001)
+        for key, _ in self._selector.select(max(patience, 0)):
             self._read(key.data, schedule)
-        for seat in self._seats:
-            if (seat.jobs or not seat.ready) and now() - seat.since > self._limit(seat):
-                self._recover(seat, schedule)
+        for worker in list(self._workers):
+            waits = worker.jobs or not worker.ready
+            if waits and now() - worker.since > self._limit(worker):
+                self._recover(worker, schedule)
 
-    def _limit(self, seat: _Seat) -> float:
+    def _limit(self, worker: Worker) -> float:
         """Seconds after which a silent worker counts as hung."""
-        return self.settings.timeout + _GRACE_SECONDS if seat.ready else START_SECONDS
+        return self.settings.timeout + _GRACE_SECONDS if worker.ready else START_SECONDS
 
-    def _read(self, seat: _Seat, schedule: WorkSchedule) -> None:
-        if not seat.ready:
+    def _read(self, worker: Worker, schedule: WorkSchedule) -> None:
+        if not worker.ready:
             try:
-                hello = seat.worker.hello()
+                hello = worker.hello()
                 if hello is not None:
-                    self._admit(seat, hello)
-            except UserError:  # it, or a probe of its, was killed meanwhile, perhaps
-                if seat.starts >= _TRIES:
-                    raise
-                self._replace(seat)
+                    self._admit(hello)
+                    worker.ready, worker.starts = True, 0
+            except UserError as error:  # it, or a probe of its, was killed meanwhile, perhaps
+                self._replace(worker, error)
             return
-        reports = seat.worker.pull()
+        reports = worker.pull()
         sound = reports is not None
         for report in reports or ():
-            if not seat.jobs:
+            if not worker.jobs:
                 continue
             if report.end == wire.END_LOST:
                 sound = False
                 break
-            job = seat.jobs.popleft()
-            seat.since = now()
+            job = worker.jobs.popleft()
+            worker.since = now()
             if report.end == wire.END_KILLED and job.tasks[0].tries < _KILLS:
                 job.tasks[0].tries += 1
                 job.give_up()
@@ -270,29 +252,38 @@ class Referee(AbstractContextManager["Referee"]):
             for task in job.tasks:
                 schedule.add(task)
         if not sound:
-            self._recover(seat, schedule)
+            self._recover(worker, schedule)
 
-    def _recover(self, seat: _Seat, schedule: WorkSchedule) -> None:
-        """A worker is dead, hung or out of step: a new one takes its seat, its tasks go again."""
-        jobs, seat.jobs = seat.jobs, deque()
-        if jobs:
-            first = jobs[0].tasks[0]
+    def _recover(self, worker: Worker, schedule: WorkSchedule) -> None:
+        """A worker is dead, hung or out of step: a new one takes its place, its tasks go again."""
+        if worker.jobs:
+            first = worker.jobs[0].tasks[0]
             first.tries += 1
             if first.tries >= _TRIES:
                 first.fill(CallOutcome(Reason.LOST))
-        for job in jobs:
+        for job in worker.jobs:
             job.give_up()
             for task in job.tasks:
                 schedule.add(task)
-        self._replace(seat)
+        self._replace(worker)
 
-    def _replace(self, seat: _Seat) -> None:
-        """Start a new worker in a seat; it takes tasks once it has greeted."""
-        if seat.watched:
-            self._selector.unregister(seat.worker.sock)
-        seat.watched = seat.ready = False
-        seat.worker.close()
-        seat.worker = Worker(self.settings)
-        seat.starts += 1
-        seat.since = now()
-        self._watch(seat)
+    def _replace(self, worker: Worker, error: UserError | None = None) -> None:
+        """Start a new worker in the place of one; it takes jobs once it has greeted."""
+        if worker.starts >= _STARTS:
+            raise error or UserError(f"referee: a worker did not start in {START_SECONDS:.0f} s")
+        self._selector.unregister(worker.sock)
+        worker.close()
+        successor = Worker(self.settings, worker.starts + 1)
+        self._workers[self._workers.index(worker)] = successor
+        self._selector.register(successor.sock, selectors.EVENT_READ, successor)
+
+
+def confinement() -> list[SandboxLayer]:
+    """Start a worker, put every layer in force, see which ones bite, and say so."""
+    if not sys.platform.startswith("linux"):
+        return [SandboxLayer("seccomp", False, f"{platform.system()} has none")]
+    try:
+        with Referee(RefereeSettings(workers=1, allow_unsandboxed=True)) as referee:
+            return referee.layers
+    except UserError as error:
+        return [SandboxLayer("seccomp", False, str(error))]

@@ -37,14 +37,12 @@ class Program:
     """A program that defines `f`, and inputs to run it on.
 
     `inputs` are argument lists as source text, e.g. `"[1, 2], 'a'"`. `imports` are import
-    statements put before the source. `banned` and `statements`: see `sandbox.program.screen`.
+    statements put before the source.
     """
 
     source: str
     inputs: tuple[str, ...]
     imports: tuple[str, ...] = ()
-    banned: tuple[str, ...] = ()
-    statements: tuple[str, ...] = ()
     literal_inputs: bool = False
     """Whether each input must come to literals, as those of a code_f task must, so that another
     program can be given the same."""

@@ -1,21 +1,24 @@
 """The trainer's handle on one zygote: start it, send jobs, take reports, kill it."""
 
+from __future__ import annotations
+
 import json
 import os
-import platform
-import select
 import socket
 import subprocess
 import sys
 import time
 from collections import deque
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from azr_population.errors import UserError
 
 from .limits import RefereeSettings
 from .sandbox import wire
+
+if TYPE_CHECKING:
+    from .jobs import Job
 
 _SANDBOX = Path(__file__).parent / "sandbox"
 _BOOT = """
@@ -48,13 +51,19 @@ class Report(NamedTuple):
 
 
 class Worker:
-    """One zygote process. It is started at once and answers once `greet` returns.
+    """One zygote process: started at once, ready for jobs when it has sent its greeting.
 
     A fresh interpreter is executed, so the trainer itself is never forked: that stays cheap and
     safe however much memory and however many threads the trainer has.
     """
 
-    def __init__(self, settings: RefereeSettings) -> None:
+    def __init__(self, settings: RefereeSettings, starts: int = 1) -> None:
+        self.starts = starts
+        """How often a worker in this place has been started since one was ready."""
+        self.ready = False
+        self.jobs: deque[Job] = deque()
+        self.since = now()
+        """When its first job became the first, or when it was started."""
         try:
             self.sock, theirs = socket.socketpair()
             with theirs:
@@ -74,43 +83,27 @@ class Worker:
         # One buffer for all reads: `recv` would cut a large block down to what has come each time,
         # and so strew the trainer's heap with splinters that never make room for a large one again.
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
-        self.greeted = False
         self.sock.sendall(json.dumps(_options(settings)).encode() + b"\n")
         self.sock.setblocking(False)
 
-    def greet(self) -> dict[str, Any]:
-        """Wait until the zygote is warm; returns its greeting: Python version, layers in force."""
-        until = now() + START_SECONDS
-        while True:
-            hello = self.hello()
-            if hello is not None:
-                return hello
-            if not select.select([self.sock], [], [], max(until - now(), 0))[0]:
-                self.close()
-                raise UserError(f"referee: a worker did not start in {START_SECONDS:.0f} s")
-
     def hello(self) -> dict[str, Any] | None:
-        """The greeting if it has come, None if not yet. Does not wait. Raises UserError, and
-        closes, where the zygote died or failed while starting."""
+        """The greeting if it has come, None if not yet. Raises UserError where the zygote died or
+        failed while starting."""
         reports = self.pull()
-        end = self.incoming.find(b"\n")
-        if end >= 0:
-            hello: dict[str, Any] = json.loads(self.incoming[:end])
-            del self.incoming[: end + 1]
-            if "error" not in hello:
-                self.greeted = True
-                if self.process.stderr:
-                    self.process.stderr.close()
-                return hello
-            self.close()
-            raise UserError(f"referee: a worker did not start: {hello['error']}")
-        if reports is not None:
+        line, end, rest = self.incoming.partition(b"\n")
+        if not end and reports is not None:
             return None
-        stderr = self.process.stderr
+        hello: dict[str, Any] = json.loads(line) if end else {"error": self._last_words()}
+        if "error" in hello:
+            raise UserError(f"referee: a worker did not start: {hello['error']}")
+        self.incoming = rest
+        return hello
+
+    def _last_words(self) -> str:
         self.process.kill()
+        stderr = self.process.stderr
         lines = (stderr.read() if stderr else b"").decode("utf-8", "replace").strip().splitlines()
-        self.close()
-        raise UserError(f"referee: a worker did not start: {lines[-1] if lines else 'it died'}")
+        return lines[-1] if lines else "it died"
 
     def send(self, job: bytes) -> None:
         """Queue a job and push what the socket takes now."""
@@ -148,7 +141,7 @@ class Worker:
             gone = True
         reports: list[Report] = []
         size = wire.REPORT.size
-        while self.greeted and len(self.incoming) >= size:
+        while self.ready and len(self.incoming) >= size:
             *head, length = wire.REPORT.unpack_from(self.incoming)
             if len(self.incoming) < size + length:
                 break
@@ -165,27 +158,6 @@ class Worker:
         self.process.wait()
         if self.process.stderr:
             self.process.stderr.close()
-
-
-class SandboxLayer(NamedTuple):
-    """One layer of confinement, as tried in a worker started for the purpose."""
-
-    name: str
-    available: bool
-    detail: str
-
-
-def confinement() -> list[SandboxLayer]:
-    """Start a worker, put every layer in force, see which ones bite, and say so."""
-    if not sys.platform.startswith("linux"):
-        return [SandboxLayer("seccomp", False, f"{platform.system()} has none")]
-    worker = Worker(RefereeSettings(workers=1, allow_unsandboxed=True))
-    try:
-        return [SandboxLayer(*layer) for layer in worker.greet()["layers"]]
-    except UserError as error:
-        return [SandboxLayer("seccomp", False, str(error))]
-    finally:
-        worker.close()
 
 
 def cannot_start(error: OSError) -> UserError:

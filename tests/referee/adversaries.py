@@ -74,8 +74,8 @@ TELLS = {
         "int('3')",
         "3",
     ),
-    "frames: modules' banned": (
-        _FRAMES + "def f(x):\n    return [len(w.banned) for ws in local('works') for w in ws]",
+    "frames: work's imports": (
+        _FRAMES + "def f(x):\n    return [len(w.imports) for ws in local('works') for w in ws]",
         "3",
         "3",
     ),

@@ -84,14 +84,8 @@ def test_to_validate_and_to_judge_takes_the_same_bytes():
         ("", " "),
         ("(1,)", "(1,),"),
     ]:
-        validation = SandboxWork(
-            program,
-            (Call(wire.LITERAL, gold), Call(wire.LITERAL, gold, True), Call(wire.SCREEN, "")),
-            (),
-            ("os",),
-            ("try",),
-            required_calls=3,
-        )
+        calls = (Call(wire.LITERAL, gold), Call(wire.LITERAL, gold, True))
+        validation = SandboxWork(program, calls, required_calls=2)
         attempt = SandboxWork(program, (Call(wire.LITERAL, "5"), Call(wire.LITERAL, answer)))
         jobs = [
             Job([(PendingWork(0, work), [call])], None, resident=False)

@@ -44,8 +44,8 @@ def constant(n: int) -> Program:
 def residents(referee: Referee) -> set[int]:
     """The children of the workers that have done something."""
     found = set()
-    for seat in referee._seats:
-        pid = seat.worker.process.pid
+    for worker in referee._workers:
+        pid = worker.process.pid
         with open(f"/proc/{pid}/task/{pid}/children") as file:
             found |= {int(number) for number in file.read().split()}
     return found

@@ -59,13 +59,12 @@ def children_of(pid: int) -> list[int]:
 def test_killed_workers_and_children_lose_nothing():
     programs = [Program("def f(x): return sum(range(9000)) * 0 + x", (str(n),)) for n in range(400)]
     with Referee(RefereeSettings(workers=2, timeout=5.0)) as referee:
-        seats = referee._seats
         done = threading.Event()
         killed = []
 
         def kill() -> None:
             while len(killed) < 8 and not done.wait(0.03):
-                zygote = seats[len(killed) % 2].worker.process
+                zygote = referee._workers[len(killed) % 2].process
                 children = children_of(zygote.pid)
                 if not children or len(killed) % 4 < 2:
                     zygote.kill()
@@ -102,7 +101,7 @@ def test_an_abandoned_stream_leaves_a_working_referee():
 def test_closing_ends_every_process_and_descriptor():
     before = set(os.listdir("/proc/self/fd"))
     referee = Referee(RefereeSettings(workers=2))
-    pids = [seat.worker.process.pid for seat in referee._seats]
+    pids = [worker.process.pid for worker in referee._workers]
     assert plus_one(referee).valid
     referee.close()
     referee.close()
@@ -159,7 +158,7 @@ def test_workers_end_with_the_trainer():
     script = (
         "import os, time\nfrom azr_population.referee import *\n"
         "referee = Referee(RefereeSettings(workers=2, timeout=60.0))\n"
-        "print(*[seat.worker.process.pid for seat in referee._seats], flush=True)\n"
+        "print(*[worker.process.pid for worker in referee._workers], flush=True)\n"
         "referee.check([Program('def f(x):\\n while True: pass', ('1',))])"
     )
     trainer = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
@@ -198,7 +197,7 @@ def test_a_signal_from_outside_changes_no_verdict(name):
     sent: list[int] = []
 
     def interfere() -> None:
-        worker = referee._seats[0].worker.process.pid
+        worker = referee._workers[0].process.pid
         while not sent and not done.is_set():
             for child in children_of(worker):
                 if computes(child):

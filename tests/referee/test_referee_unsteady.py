@@ -79,7 +79,7 @@ def test_random_addresses_differ_between_the_two_runs():
     for _ in range(5):
         with Referee(SETTINGS["addresses at random"]) as referee:
             found = reasons(referee, FIXED)
-            assert len(referee._seats) == 2
+            assert len(referee._workers) == 2
         hashes.append(found["hash of a builtin"])
         # The others are of the interpreter's own data, which lies still unless it is built to move.
         assert set(found.values()) <= {Reason.NONDETERMINISTIC, Reason.OK}

@@ -1,40 +1,37 @@
 """Seed tasks in the format of AZR's `data/*_seed_io.jsonl` and `*_code_f_seed_io.jsonl` files."""
 
-import json
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, model_validator
 
 from azr_population.domains.code.task_types import ParsedProposal, TaskType
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_problem
 from azr_population.files import read_text
 
 
-class _CallRow(BaseModel):
-    """A program and one input: a code_o and a code_i proposal."""
+class _Row(BaseModel):
+    """A program with one input: a code_o and a code_i proposal; or with several: one of code_f."""
 
     snippet: str
     imports: tuple[str, ...] | None = ()
-    input: str
-
-    def proposals(self) -> list[ParsedProposal]:
-        types = TaskType.CODE_O, TaskType.CODE_I
-        return [
-            ParsedProposal(t, self.snippet, (self.input,), "", self.imports or ()) for t in types
-        ]
-
-
-class _FunctionRow(BaseModel):
-    """A program and several inputs: a code_f proposal."""
-
-    snippet: str
-    imports: tuple[str, ...] | None = ()
-    inputs: tuple[str, ...]
+    input: str | None = None
+    inputs: tuple[str, ...] = ()
     message: str = ""
 
+    @model_validator(mode="after")
+    def _has_an_input(self) -> "_Row":
+        if self.input is None and not self.inputs:
+            raise ValueError("a row needs input or inputs")
+        return self
+
     def proposals(self) -> list[ParsedProposal]:
-        about = self.snippet, self.inputs, self.message, self.imports or ()
-        return [ParsedProposal(TaskType.CODE_F, *about)]
+        imports = self.imports or ()
+        if self.input is None:
+            return [
+                ParsedProposal(TaskType.CODE_F, self.snippet, self.inputs, self.message, imports)
+            ]
+        types = TaskType.CODE_O, TaskType.CODE_I
+        return [ParsedProposal(t, self.snippet, (self.input,), "", imports) for t in types]
 
 
 def read_seed_file(path: str | Path) -> list[ParsedProposal]:
@@ -45,21 +42,13 @@ def read_seed_file(path: str | Path) -> list[ParsedProposal]:
 
     Raises UserError: the file is missing, or a line is broken (named by its number).
     """
-    lines = read_text(Path(path)).splitlines()
     proposals: list[ParsedProposal] = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            model = _FunctionRow if isinstance(row, dict) and "inputs" in row else _CallRow
-            proposals += model.model_validate(row).proposals()
-        except ValueError as error:
-            detail = str(error)
-            if isinstance(error, ValidationError):
-                first = error.errors()[0]
-                detail = f"field {'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise UserError(
-                f"seed file {path}, line {number}: {detail}; fix or remove the line"
-            ) from error
+    for number, line in enumerate(read_text(Path(path)).splitlines(), start=1):
+        if line.strip():
+            try:
+                proposals += _Row.model_validate_json(line).proposals()
+            except ValidationError as error:
+                raise UserError(
+                    f"seed file {path}, line {number}: {first_problem(error)}; fix or remove it"
+                ) from error
     return proposals

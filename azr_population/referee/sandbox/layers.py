@@ -148,20 +148,11 @@ def descriptor_lines() -> list[Line]:
     fixed = kernel.fixed_addresses()
     return [
         ("rlimits", True, "address space, CPU, processes 0, files 0, descriptors 0"),
-        ("descriptors", True, "none open in a child; results through shared memory"),
+        ("descriptors", True, "none to read or write in a child; results through shared memory"),
         ("environment", True, "empty; hash seed 0"),
         (kernel.FIXED, fixed, _FIXED if fixed else _RANDOM),
-        ("deadline", True, "wall clock, " + ("killed through pidfd" if has_pidfd() else "kill")),
+        ("deadline", True, "wall clock"),
     ]
-
-
-def has_pidfd() -> bool:
-    """Whether this Python and this kernel (5.3 and later) have descriptors of processes."""
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except (AttributeError, OSError):
-        return False
-    return True
 
 
 def _be_first_to_go() -> None:

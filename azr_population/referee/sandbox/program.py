@@ -2,7 +2,6 @@
 
 import ast
 import marshal
-import re
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -11,12 +10,6 @@ from .sharing import Shareability, batchable, names, shareability
 
 CAPTURE = "(arguments)"  # no program can name it
 _NOT_SHAREABLE = Shareability(False)
-_STATEMENTS = {
-    ast.Assert: "assert",
-    ast.Raise: "raise",
-    ast.Try: "try",
-    ast.ExceptHandler: "except",
-}
 
 
 class Compiled(NamedTuple):
@@ -44,13 +37,9 @@ class Arguments(NamedTuple):
 
 
 def compiled(work: wire.SandboxWork, banned_names: frozenset[str]) -> Compiled:
-    """Compile a work's program, screen it, and see whether it is shareable."""
+    """Compile a work's program and see whether it is shareable."""
     source = "\n".join((*work.imports, work.source)) if work.imports else work.source
     try:
-        if work.banned or work.statements:
-            reason = screen(source, work.banned, work.statements)
-            if reason:
-                return Compiled(wire.BANNED, reason)
         code = compile(source, "<program>", "exec", dont_inherit=True)
     except MemoryError:
         return Compiled(wire.MEMORY)
@@ -126,32 +115,3 @@ def _last_expression(text: str) -> Arguments:
     except Exception as error:
         return Arguments(wire.ERROR, describe(error))
     return Arguments(wire.OK, code=code, shareable=shareability(code).shareable)
-
-
-def screen(source: str, banned: tuple[str, ...], statements: tuple[str, ...]) -> str:
-    """What is banned in the source: the first such thing, '' where there is none. It is a matter of
-    taste in tasks (a hash is a one-way function nobody can invert), not of safety: text can hide
-    anything.
-
-    `banned` are components of dotted module names, e.g. `os`, `random`. A source that does not
-    parse is searched for the words themselves.
-    """
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        for word in banned:
-            if re.search(rf"\b{re.escape(word)}\b", source):
-                return word
-        return ""
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            parts = {part for alias in node.names for part in alias.name.split(".")}
-            if isinstance(node, ast.ImportFrom) and node.module:
-                parts.update(node.module.split("."))
-            for word in banned:
-                if word in parts:
-                    return word
-        kind = _STATEMENTS.get(type(node))
-        if kind in statements:
-            return str(kind)
-    return ""

@@ -1,7 +1,7 @@
 """A system call filter as a classic BPF program, assembled by hand and installed through ctypes.
 
-A child needs memory and its own end, and nothing else: it holds no descriptor, and its
-results go into memory that it shares with the zygote. Three answers:
+A child needs memory and its own end, and nothing else: its results go into memory that it shares
+with the zygote, and its one descriptor is there to close when it ends. Three answers:
 
 - ALLOWED calls run. mmap and mprotect run unless they ask for executable pages.
 - REFUSED calls fail with EPERM: those that an honest program may make (`open`, `stat`, `sleep`), so
@@ -60,7 +60,7 @@ def number(name: str, machine: str) -> int | None:
 
 ALLOWED = (
     "mmap", "munmap", "brk", "futex", "madvise", "mremap", "mprotect", "exit_group",
-    "rt_sigreturn", "sched_yield", "exit", "rt_sigprocmask", "sigaltstack", "close",
+    "rt_sigreturn", "sched_yield", "exit", "rt_sigprocmask", "sigaltstack",
 )  # fmt: skip
 CLOCKS = ("clock_gettime", "gettimeofday", "time", "clock_getres")
 """Refused, but where the parts of a program are timed."""
@@ -73,7 +73,7 @@ REFUSED = (
     "getppid", "getgroups", "gettid", "sched_getaffinity", "getdents64", "clock_nanosleep",
     "openat", "mkdirat", "newfstatat", "unlinkat", "renameat", "readlinkat", "faccessat",
     "pselect6", "ppoll", "close_range", "dup3", "pipe2", "renameat2", "statx", "openat2",
-    "faccessat2", "getrandom",
+    "faccessat2", "getrandom", "close",
 )  # fmt: skip
 _NO_EXECUTABLE_PAGES = ("mmap", "mprotect")
 _PROT_EXEC = 4

@@ -47,8 +47,8 @@ LAST_STATUS = ALONE
 # LITERAL: one of literals only; ARGUMENTS: as EXPRESSION, but `f` is not called and the output is
 # the argument list itself, written as literals. SCRIPT: the program is no function; the text is a
 # last expression whose `str` is the output, or '' for what the script printed. A script's output is
-# opaque text, not a literal. SCREEN: nothing is executed; the program is compiled and screened.
-EXPRESSION, LITERAL, ARGUMENTS, SCRIPT, SCREEN = range(5)
+# opaque text, not a literal.
+EXPRESSION, LITERAL, ARGUMENTS, SCRIPT = range(4)
 
 
 class Call(NamedTuple):
@@ -65,9 +65,7 @@ class Call(NamedTuple):
 class SandboxWork(NamedTuple):
     """A program and the calls of its `f` to make, each in a namespace of its own.
 
-    `banned` and `statements` are for a call that is SCREEN: module names that its import statements
-    may not name (in addition to what the referee does not allow anyway), and statement kinds that
-    it may not hold: `assert`, `raise`, `try`, `except`. `isolated`: it shares a child with no other
+    `isolated`: it shares a child with no other
     work, however shareable it is. `alone`: nor do its calls with each other. `required_calls`: if
     one of that many first calls fails, those behind it are not made and fail alike.
     """
@@ -75,8 +73,6 @@ class SandboxWork(NamedTuple):
     source: str
     calls: tuple[Call, ...]
     imports: tuple[str, ...] = ()
-    banned: tuple[str, ...] = ()
-    statements: tuple[str, ...] = ()
     isolated: bool = False
     alone: bool = False
     required_calls: int = 0
@@ -92,8 +88,6 @@ def pack(
                 work.source,
                 [tuple(call) for call in work.calls],
                 tuple(work.imports),
-                tuple(work.banned),
-                tuple(work.statements),
                 work.required_calls,
             )
             for work in works
@@ -111,11 +105,9 @@ def unpack(body: bytes | memoryview) -> list[SandboxWork]:
             source,
             tuple(Call(*call) for call in calls),
             imports,
-            banned,
-            statements,
             required_calls=required,
         )
-        for source, calls, imports, banned, statements, required in marshal.loads(body)
+        for source, calls, imports, required in marshal.loads(body)
     ]
 
 

@@ -12,15 +12,17 @@ import importlib
 import json
 import os
 import platform
+import select
 import signal
 import socket
 import sys
-from time import monotonic_ns
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import clock_gettime_ns, monotonic_ns
 from typing import Any, NamedTuple
 
 from . import chance, child, kernel, layers, wire
 from .region import Region
-from .watch import Watch
 
 _ENCODINGS = (
     "ascii", "latin_1", "utf_8", "utf_8_sig", "utf_16", "utf_16_le", "utf_16_be", "utf_32",
@@ -28,6 +30,8 @@ _ENCODINGS = (
     "rot_13", "punycode", "idna",
 )  # fmt: skip
 _DESCRIPTORS = 64  # a zygote's are all below
+_HAS_JOB = b"!"
+_CPUCLOCK_SCHED = 2  # of the kernel's clock numbers: the processor time of a whole process
 # What a confined program can do to itself: by a fault, by a call that is not allowed, or by using
 # up its processor time. Any other signal was sent from outside.
 _FAULTS = (
@@ -55,9 +59,9 @@ def main() -> None:
         stop_clocks, clocks = layers.clock_layer([layers.CLOCKS] if timed else options["leave_out"])
         spare = options["memory_bytes"] + 2 * options["region_bytes"] + wire.INBOX_BYTES
         lines = layers.confine_zygote(spare, options["leave_out"])
-        fresh_filter, resident_filter, line = layers.seccomp_layer(options["leave_out"], timed)
+        *filters, line = layers.seccomp_layer(options["leave_out"], timed)
         hello["layers"] = [line, *lines, clocks, *layers.descriptor_lines()]
-        zygote = Zygote(sock, options, runner, fresh_filter, resident_filter, stop_clocks)
+        zygote = Zygote(sock, options, runner, filters, stop_clocks)
     except Exception as error:
         hello["error"] = f"{type(error).__name__}: {error}"
         sock.sendall(json.dumps(hello).encode() + b"\n")
@@ -127,18 +131,52 @@ class JobHeader(NamedTuple):
     microseconds: int
 
 
-class Resident(NamedTuple):
-    """The child that stays, and how to talk to it."""
+class ForkedChild:
+    """A child, the memory that we share with it, and the pipes by which it starts and says that it
+    is done. It cannot close its end of the second one, so that pipe ends when the child ends."""
 
-    watch: Watch
-    region: Region
-    go: int
-    done: int
+    def __init__(self, pid: int, region: Region, start: int, done: int, trainer: int) -> None:
+        self.pid = pid
+        self.region = region
+        self.start = start
+        self.done = done
+        self.poller = select.poll()
+        self.poller.register(trainer, select.POLLRDHUP)
+        self.poller.register(done, select.POLLIN)
 
-    def close(self) -> None:
-        self.region.close()
-        os.close(self.go)
+    def word(self, nanoseconds: int) -> bytes | None:
+        """What the child says within that time: b'' that it has ended; None: nothing. Where the
+        trainer has gone meanwhile, all ends here."""
+        ready = [number for number, _ in self.poller.poll(nanoseconds // 1_000_000 + 1)]
+        if self.done in ready:
+            return os.read(self.done, 1)
+        if ready:
+            os._exit(0)
+        return None
+
+    def processor_time(self) -> int:
+        """Nanoseconds that the child has computed, from outside of it; 0 where no clock says so."""
+        try:
+            return clock_gettime_ns(~self.pid << 3 | _CPUCLOCK_SCHED)
+        except OSError:
+            return 0
+
+    def was_stopped(self) -> bool:
+        """Whether somebody has stopped the child, going on again or not."""
+        try:
+            how = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
+            return os.waitid(os.P_PID, self.pid, how) is not None
+        except ChildProcessError:
+            return False
+
+    def end(self) -> int:
+        """End the child, if it has not ended, and close all: its exit code, negative for a signal.
+        It is not reaped yet, so its number is still its own."""
+        os.kill(self.pid, signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self.start)
         os.close(self.done)
+        return code
 
 
 class Zygote:
@@ -152,8 +190,7 @@ class Zygote:
         sock: socket.socket,
         options: dict[str, Any],
         runner: child.Runner,
-        fresh_filter: layers.Install | None,
-        resident_filter: layers.Install | None,
+        filters: Sequence[layers.Install | None],
         stop_clocks: layers.Install | None,
     ) -> None:
         self.sock = sock
@@ -161,17 +198,12 @@ class Zygote:
         self.part = int(options["part_seconds"] * 1e9)
         self.region_bytes = options["region_bytes"]
         self.runner = runner
-        self.fresh_filter = fresh_filter
-        self.resident_filter = resident_filter
+        self.fresh_filter, self.resident_filter = filters
         self.stop_clocks = stop_clocks
         self.pid = os.getpid()
-        self.resident: Resident | None = None
-        self.has_pidfd = layers.has_pidfd()
-        self.start_read, self.start_write = os.pipe()
-        self.taken_read, self.taken_write = os.pipe()
-        os.set_blocking(self.taken_read, False)
+        self.resident: ForkedChild | None = None
         runner.warm_up()
-        if fresh_filter is not None:
+        if self.fresh_filter is not None:
             kernel.warm_up()
         kernel.forget_random_bytes()
         gc.collect()
@@ -181,55 +213,41 @@ class Zygote:
 
     def serve(self) -> None:
         """Take jobs until the socket closes; all children die with this process."""
-        self.resident = resident = self._fork_resident()
-        fresh = self._fork_fresh()
+        self.resident = resident = self._fork(self._take_many, wire.INBOX_BYTES)
+        fresh = self._fork(self._take_one)
         while job := self._next_job():
             if job.resident:
-                if not self._serve_resident(resident, job):
-                    resident.close()
-                    self.resident = resident = self._fork_resident()
+                if not self._serve(resident, job):
+                    resident.region.close()
+                    self.resident = resident = self._fork(self._take_many, wire.INBOX_BYTES)
             else:
-                self._serve_fresh(*fresh, job)
+                self._serve(fresh, job)
+                fresh.region.close()
                 # The next is not even to know that there was a region, or what the job was like.
                 del fresh, job
-                fresh = self._fork_fresh()
+                fresh = self._fork(self._take_one)
 
     def _next_job(self) -> JobHeader | None:
         header = self.sock.recv(wire.JOB.size, socket.MSG_PEEK | socket.MSG_WAITALL)
         return JobHeader(*wire.JOB.unpack(header)) if len(header) == wire.JOB.size else None
 
-    def _serve_fresh(self, pid: int, region: Region, job: JobHeader) -> None:
-        os.write(self.start_write, b"!")
-        watch = Watch(pid, self.sock.fileno(), self.has_pidfd)
-        end, used = self._wait(watch, region, job)
-        code = watch.reap()
-        end = self._end(code, end, used) if self._taken() else wire.END_LOST
-        self._report(end, code, used, region)
-        region.close()
-
-    def _serve_resident(self, resident: Resident, job: JobHeader) -> bool:
-        """Whether the child is there for another job."""
-        watch, region = resident.watch, resident.region
-        region.reset()
-        self.sock.recv(wire.JOB.size, socket.MSG_WAITALL)
-        _receive_into(self.sock, region.inbox[: job.length])
-        try:
-            os.write(resident.go, job.length.to_bytes(4, "little"))
-        except BrokenPipeError:  # somebody has killed it
-            self._report(wire.END_KILLED, watch.reap(), 0, region)
-            return False
-        end, used = self._wait(watch, region, job)
-        word = os.read(resident.done, 1) if end == wire.END_DONE else b""
-        if word:
-            self._report(wire.END_DONE, 0, used, region)
-            if word == b"+":
-                return True
-            watch.kill()
-            watch.reap()
-            return False
-        code = watch.reap()
-        self._report(self._end(code, end, used), code, used, region)
-        return False
+    def _serve(self, child: ForkedChild, job: JobHeader) -> bool:
+        """Start a child on a job and report what it leaves; whether it is there for another job."""
+        if job.resident:
+            child.region.reset()
+            self.sock.recv(wire.JOB.size, socket.MSG_WAITALL)
+            _receive_into(self.sock, child.region.inbox[: job.length])
+        with suppress(BrokenPipeError):  # somebody has killed it
+            os.write(child.start, job.length.to_bytes(4, "little"))
+        began = monotonic_ns()
+        word, end = self._wait(child, job, began)
+        used = min((monotonic_ns() - began) // 1000, 0xFFFFFFFF)
+        stays = job.resident and word == b"+"
+        code = 0 if stays else child.end()
+        if not (job.resident and word):
+            end = self._end(code, end, used)
+        self._report(end, code, used, child.region)
+        return stays
 
     def _report(self, end: int, code: int, used: int, region: Region) -> None:
         frames = region.frames()
@@ -238,6 +256,8 @@ class Zygote:
 
     def _end(self, code: int, end: int, used: int) -> int:
         """How a child ended, from its exit code and what `_wait` says."""
+        if end == wire.END_LOST:
+            return end
         if code >= 0:
             return wire.END_SIGNAL if code else wire.END_DONE
         if -code == signal.SIGKILL and end != wire.END_DONE:
@@ -247,75 +267,62 @@ class Zygote:
             return wire.END_SIGNAL
         return wire.END_KILLED
 
-    def _wait(self, watch: Watch, region: Region, job: JobHeader) -> tuple[int, int]:
-        """Wait for a child's end or word; past its time, kill it. (END_*, microseconds used);
-        END_KILLED where somebody has stopped it meanwhile, which it cannot do itself.
+    def _wait(self, child: ForkedChild, job: JobHeader, began: int) -> tuple[bytes, int]:
+        """Wait for a child's last word, or for the end of its time: (word, END_*); END_KILLED where
+        somebody has stopped it meanwhile, which it cannot do itself, and END_LOST where it ended
+        before it had read its whole job.
 
         The child says which call is in flight; one that was not at the last look has its whole time
         from now. By lying it gains no more than the time that all calls have together. So it is
         with the parts of a call, whose time is that of the processor.
         """
-        began = monotonic_ns()
         end = began + job.microseconds * 1000
         per_call = job.call_microseconds * 1000
-        limit, why = min(end, began + per_call, began + (self.part or per_call)), wire.END_DONE
         call, call_end = 0, began + per_call
-        while not watch.within(limit - monotonic_ns()):
+        has_job = job.resident
+        now = began
+        limit = min(end, call_end, began + (self.part or per_call))
+        while now < limit:
+            word = child.word(limit - now)
+            if word == _HAS_JOB and not has_job:
+                has_job = True
+            elif word is not None:
+                return word, wire.END_DONE if has_job else wire.END_LOST
             now = monotonic_ns()
-            if region.in_flight() > call:
-                call, call_end = region.in_flight(), now + per_call
+            if child.region.in_flight() > call:
+                call, call_end = child.region.in_flight(), now + per_call
             limit = min(end, call_end)
             if self.part:
-                limit = min(limit, now + self._part_left(watch, region))
-            if now >= limit:
-                why = wire.END_KILLED if watch.was_stopped() else wire.END_TIMEOUT
-                watch.kill()
-                break
-        return why, min((monotonic_ns() - began) // 1000, 0xFFFFFFFF)
+                limit = min(limit, now + self._part_left(child))
+        return b"", wire.END_KILLED if child.was_stopped() else wire.END_TIMEOUT
 
-    def _part_left(self, watch: Watch, region: Region) -> int:
+    def _part_left(self, child: ForkedChild) -> int:
         """Nanoseconds that the present part has left; where there is none, those of a whole one."""
-        began = region.part()
-        return self.part - max(watch.processor_time() - began, 0) if began >= 0 else self.part
+        began = child.region.part()
+        return self.part - max(child.processor_time() - began, 0) if began >= 0 else self.part
 
-    def _taken(self) -> bool:
-        """Whether the child had read its whole job: its program could not unsay it."""
-        try:
-            return os.read(self.taken_read, 1) == b"!"
-        except BlockingIOError:
-            return False
-
-    def _fork_fresh(self) -> tuple[int, Region]:
-        region = Region(self.region_bytes)
-        pid = os.fork()
-        if pid == 0:
-            self._live(self._take_one, region)
-        region.hide()
-        return pid, region
-
-    def _fork_resident(self) -> Resident:
-        region = Region(self.region_bytes, wire.INBOX_BYTES)
-        go_read, go_write = os.pipe()
+    def _fork(self, take: Callable[[Region], None], inbox: int = 0) -> ForkedChild:
+        region = Region(self.region_bytes, inbox)
+        start_read, start_write = os.pipe()
         done_read, done_write = os.pipe()
         pid = os.fork()
         if pid == 0:
-            os.dup2(go_read, 0)
+            os.dup2(start_read, 0)
             os.dup2(done_write, 1)
-            self._live(self._take_many, region)
+            self._live(take, region)
         region.hide()
-        os.close(go_read)
+        os.close(start_read)
         os.close(done_write)
-        watch = Watch(pid, self.sock.fileno(), self.has_pidfd, done_read)
-        return Resident(watch, region, go_write, done_read)
+        return ForkedChild(pid, region, start_write, done_read, self.sock.fileno())
 
-    def _live(self, take: Any, region: Region) -> None:
+    def _live(self, take: Callable[[Region], None], region: Region) -> None:
         """The child's whole life; it never returns. Up to `run` it runs our code only."""
         code = 1
         try:
             layers.die_with(self.pid)
             self.pid = 0
             if self.resident is not None:
-                self.resident.watch.forget()
+                self.resident.pid = 0  # chance has given it: not for another child to see
             take(region)
             code = 0
         except MemoryError:
@@ -325,12 +332,13 @@ class Zygote:
             os._exit(code)
 
     def _take_one(self, region: Region) -> None:
-        if os.read(self.start_read, 1) != b"!":
+        if not os.read(0, 4):
             os._exit(1)
         job = JobHeader(*wire.JOB.unpack(_receive(self.sock, wire.JOB.size)))
         body = _receive(self.sock, job.length)
-        os.write(self.taken_write, b"!")
-        os.closerange(0, _DESCRIPTORS)
+        os.write(1, _HAS_JOB)
+        os.close(0)
+        os.closerange(2, _DESCRIPTORS)
         layers.limit_child(job.microseconds // 1_000_000 + 2)
         if self.stop_clocks is not None:
             self.stop_clocks()
