@@ -49,7 +49,8 @@ OTHERWISE = {
 }
 """Metrics that a stock log measures differently."""
 
-_KNOWN = re.compile("|".join(pattern for _, pattern in KEYS.values()))
+_LOGGED = re.compile("|".join(pattern for _, pattern in KEYS.values()))
+_TRAINING = re.compile("|".join(p for name, (_, p) in KEYS.items() if name != "validation"))
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _RAY_PREFIX = re.compile(r"^\(\w+ pid=\d+[^)\n]*\) ?", re.MULTILINE)
 _STEP = re.compile(r"\bstep:(\d+) - (.*)")
@@ -68,7 +69,7 @@ SETTINGS = {
 
 
 def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
-    """All steps of a log, and those settings that console output tells. Raises UserError: the file
+    """All steps of a log, and those settings that console output prints. Raises UserError: the file
     cannot be read, or has no step, or nothing that AZR logs."""
     refuse_irregular(path)
     try:
@@ -76,29 +77,23 @@ def read_azr_log(path: Path) -> tuple[Rows, dict[str, str]]:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     settings: dict[str, str] = {}
-    rows: Rows = {}
-    is_csv = path.suffix.lower() == ".csv"
-    if is_csv:
-        rows = _from_table(path, _csv_table(path, text))
-    elif text.lstrip()[:1] in ("{", "["):
-        rows = _from_table(path, _json_table(path, text))
+    rows = _from_table(path, _table(path, text))
     # A console may begin like JSON too: with the configuration, `[2025-06-01 ...` or `[rank0]`.
-    if not rows and not is_csv:
+    if not rows:
         rows = from_console(text)
         plain = _RAY_PREFIX.sub("", _ANSI.sub("", text))
-        for key, pattern in SETTINGS.items():
-            if match := re.search(pattern, plain):
-                settings[key] = match.group(1)
+        matches = {key: re.search(pattern, plain) for key, pattern in SETTINGS.items()}
+        settings = {key: match.group(1) for key, match in matches.items() if match}
     if not rows:
         raise UserError(
             f"{path} holds no step of an AZR run: neither lines such as `step:1 - actor/entropy:0.3"
             " - ...` nor a table with a column `_step`"
         )
-    if not any(_KNOWN.fullmatch(key) for values in rows.values() for key in values):
-        some = ", ".join(sorted({key for values in rows.values() for key in values})[:3])
+    keys = {key for values in rows.values() for key in values}
+    if not any(map(_LOGGED.fullmatch, keys)):
         raise UserError(
             f"{path} holds steps, but nothing that AZR logs (such as pred_code_o/accuracy or "
-            f"{VALIDATION}...): {some}"
+            f"{VALIDATION}...): {', '.join(sorted(keys)[:3])}"
         )
     return rows, settings
 
@@ -125,8 +120,8 @@ def from_console(text: str) -> Rows:
 def last_step(rows: Rows) -> int:
     """The last step that was played; 0 before the first. The validation at a run's end has the
     number of a step that is not."""
-    played = re.compile("|".join(p for name, (_, p) in KEYS.items() if name != "validation"))
-    return max((step for step in rows if any(map(played.fullmatch, rows[step]))), default=0)
+    trained = (step for step, values in rows.items() if any(map(_TRAINING.fullmatch, values)))
+    return max(trained, default=0)
 
 
 def flat_lines(rows: Rows) -> list[dict[str, Any]]:
@@ -137,10 +132,7 @@ def flat_lines(rows: Rows) -> list[dict[str, Any]]:
     lines: dict[int, dict[str, Any]] = {}
     for step in sorted(rows):
         for name, (role, pattern) in KEYS.items():
-            found = re.compile(pattern)
-            values = [
-                v for key, v in rows[step].items() if found.fullmatch(key) and math.isfinite(v)
-            ]
+            values = [value for key, value in rows[step].items() if re.fullmatch(pattern, key)]
             if name == "lines":
                 values = [value for value in values if value > 0]  # 0 where nothing is valid
             if values:
@@ -158,15 +150,13 @@ def sources(rows: Rows) -> frozenset[str]:
 
 def _from_table(path: Path, table: pd.DataFrame) -> Rows:
     """The steps of a table with a column for the step; `data` may hold the values (veRL's own)."""
+    if "data" in table.columns:
+        data = [row if isinstance(row, dict) else {} for row in table["data"]]
+        table = pd.DataFrame(data).assign(**{"step": table.get("step")})
     table.columns = [str(name).strip() for name in table.columns]
     step = next((name for name in table.columns if name.lower() in _STEP_COLUMNS), None)
     if step is None:
         return {}
-    if "data" in table.columns:
-        data = [row if isinstance(row, dict) else {} for row in table["data"]]
-        table = pd.concat(
-            [table[[step]], pd.DataFrame(data).drop(columns=step, errors="ignore")], axis=1
-        )
     keys = [name for name in table.columns if not name.endswith(("__MIN", "__MAX", "__STEP"))]
     runs = sorted({name.rpartition(" - ")[0] for name in keys} - {""})
     if len(runs) > 1:
@@ -174,54 +164,37 @@ def _from_table(path: Path, table: pd.DataFrame) -> Rows:
             f"{path} holds {len(runs)} runs ({', '.join(runs[:4])}): export one run per "
             "file and pass them as NAME=FILE"
         )
-    numbers = table[keys].apply(lambda column: column.map(_number))
-    numbers = numbers.rename(columns=lambda name: name.rpartition(" - ")[2]).dropna(subset=[step])
+    numbers = table[keys].apply(pd.to_numeric, errors="coerce")
+    numbers = numbers.replace([math.inf, -math.inf], math.nan).dropna(subset=[step])
     rows: Rows = {}
     for row in numbers.to_dict("records"):
-        known = {str(key): value for key, value in row.items() if not math.isnan(value)}
-        rows.setdefault(int(row[step]), {}).update(known)
+        values = {str(k).rpartition(" - ")[2]: v for k, v in row.items() if not math.isnan(v)}
+        rows.setdefault(int(row[step]), {}).update(values)
     return rows
 
 
-def _csv_table(path: Path, text: str) -> pd.DataFrame:
-    try:
-        return pd.read_csv(io.StringIO(text))
-    except (ValueError, pd.errors.ParserError) as error:
-        raise UserError(f"{path} is not a CSV file: {first_line(error)}") from error
-
-
-def _json_table(path: Path, text: str) -> pd.DataFrame:
-    """An export in any of its forms: a list, a table by column, an object per line."""
+def _table(path: Path, text: str) -> pd.DataFrame:
+    """An export in any of its forms: CSV, JSON by row or by column, an object per line. Empty for
+    anything else."""
+    if path.suffix.lower() == ".csv":
+        try:
+            return pd.read_csv(io.StringIO(text))
+        except ValueError as error:
+            raise UserError(f"{path} is not a CSV file: {first_line(error)}") from error
+    if text.lstrip()[:1] not in ("{", "["):
+        return pd.DataFrame()
+    content: Any = []
     try:
         content = json.loads(text)
     except RecursionError as error:
         raise UserError(f"{path} is nested too deep to be read") from error
     except ValueError:
-        content = []
         for line in text.splitlines():
-            # A torn last line of a run that goes on, or one that nests without end.
-            with suppress(ValueError, RecursionError):
+            with suppress(ValueError, RecursionError):  # the last one may still be being written
                 content.append(json.loads(line))
-    columns = content.get("columns") if isinstance(content, dict) else None
-    if isinstance(content, dict):
-        content = next((content[k] for k in ("history", "rows", "data") if k in content), content)
     if isinstance(content, list):
-        kind = list if isinstance(columns, list) else dict
-        return pd.DataFrame([row for row in content if isinstance(row, kind)], columns=columns)
-    if not isinstance(content, dict):
-        return pd.DataFrame()
-    by_column = {key: value for key, value in content.items() if isinstance(value, (list, dict))}
-    return (
-        pd.DataFrame({k: pd.Series(v) for k, v in by_column.items()})
-        if by_column
-        else pd.DataFrame([content])
-    )
-
-
-def _number(value: Any) -> float:
-    """NaN for what is not a finite number."""
+        return pd.DataFrame([row for row in content if isinstance(row, dict)])
     try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-    return number if math.isfinite(number) else math.nan
+        return pd.DataFrame(**content) if "columns" in content else pd.DataFrame(content)
+    except (ValueError, TypeError):
+        return pd.DataFrame()

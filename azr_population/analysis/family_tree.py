@@ -4,6 +4,8 @@ A member is named after its slot; an individual is what held the slot between tw
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -11,178 +13,80 @@ from markupsafe import Markup
 
 from azr_population.analysis import charts
 from azr_population.analysis.html import embed, figure
-from azr_population.runs.records import Record, number
+from azr_population.runs.records import Record
 
 MAX_INDIVIDUALS = 260
-"""Individuals drawn per role; beyond that, the oldest without heirs are left out."""
+"""Individuals drawn per role; beyond that, the oldest without children are left out."""
 
 
-def replacements(children: Iterable[Record]) -> list[dict[str, Any]]:
+def replacements(lineage: Iterable[Record]) -> list[dict[str, Any]]:
     """The run's replacements with what the family tree and the table need."""
     return [
         {
-            "step": int(child["step"]),
-            "child": str(child["child"]),
-            "generation": child.get("generation"),
+            "step": child["step"],
+            "child": child["child"],
+            "generation": child.get("generation") or 0,
             "parents": [str(name) for name in child.get("parents") or ()],
-            "operator": str(child.get("operator", "?")),
-            "options": {str(k): str(v) for k, v in (child.get("options") or {}).items()},
-            "victim": number((child.get("fitness") or {}).get("victim")),
+            "operator": child.get("operator") or "?",
+            "options": ", ".join(f"{k}={v}" for k, v in (child.get("options") or {}).items()),
+            "victim": (child.get("fitness") or {}).get("victim"),
         }
-        for child in children
-        if number(child.get("step")) is not None and "child" in child
+        for child in lineage
+        if child.get("child")
     ]
 
 
-def family_trees(lineage: Sequence[Record], roles: Mapping[str, str], last: int) -> list[Markup]:
-    """A figure for each role that has a replacement."""
-    members = [{"name": name, "role": role} for name, role in roles.items()]
-    return [_figure(tree, last) for tree in family(lineage, members)]
+@dataclass
+class Individual:
+    """Somebody in the tree; parents and founder by their ids."""
+
+    id: int
+    name: str
+    founder: int
+    """The first ancestor along first parents."""
+    born: int = 0
+    parents: tuple[int, ...] = ()
+    generation: int = 0
+    operator: str = "start"
+    options: str = ""
+    children: int = 0
+    died: int | None = None
+    """The step at which it was replaced; None while it lives."""
+    fitness: float | None = None
+    """When it was replaced."""
 
 
-def _figure(tree: Mapping[str, Any], last: int) -> Markup:
-    people = {person["id"]: person for person in tree["people"]}
-    parents = {id: [p for p in person["parents"] if p in people] for id, person in people.items()}
-    kin = {id: {id} for id in people}
-    for id in sorted(people):  # parents are older: their ids are smaller
-        for parent in parents[id]:
-            kin[id] |= {one for one in kin[parent] if one <= parent}
-    for id in people:
-        for ancestor in [one for one in kin[id] if one < id]:
-            kin[ancestor] = kin[ancestor] | {id}
-
-    def near(id: int) -> str:
-        return f",{','.join(map(str, sorted(kin[id])))},"
-
-    rows, links = [], []
-    for id, person in people.items():
-        alive, born = person["died"] is None, person["born"]
-        fate = "alive" if alive else f"replaced at step {person['died']}"
-        if person["fitness"] is not None:
-            fate += f", fitness {figure(person['fitness'], 'number')}"
-        rows.append(
-            {
-                "id": id,
-                "row": person["row"],
-                "name": person["name"],
-                "generation": person["generation"] or 0,
-                "born": born,
-                "end": last if alive else person["died"],
-                "alive": alive,
-                "operator": person["operator"],
-                "options": ", ".join(f"{k}={v}" for k, v in person["options"].items()),
-                "parents": " and ".join(people[p]["name"] for p in parents[id]),
-                "founder": people[person["founder"]]["name"]
-                if person["founder"] in people
-                else "?",
-                "children": person["heirs"],
-                "fate": "alive, has not played yet" if alive and born == last and last else fate,
-                "kind": ("founder", "one parent", "two parents")[min(2, len(parents[id]))],
-                "kin": near(id),
-            }
-        )
-        links += [
-            {"born": born, "row": person["row"], "from_row": people[parent]["row"]}
-            | {"kin": near(id), "second": place > 0}
-            for place, parent in enumerate(parents[id])
-        ]
-    for row, place in zip(rows, _label_rows(rows), strict=True):
-        row["label_row"] = place
-    living = [person for person in people.values() if person["died"] is None]
-    founders = len({person["founder"] for person in living})
-    note = f"{len(people) + tree['left_out']} individuals; the {len(living)} alive descend from "
-    note += f"{founders} founder{'s' if founders > 1 else ''}"
-    if tree["left_out"]:
-        note += f"; {tree['left_out']} replaced without children are not drawn"
-    chart = charts.family_tree(pd.DataFrame(rows), pd.DataFrame(links), last)
-    return embed(chart, f"{tree['role'].capitalize()}s", note, "wide")
-
-
-def _label_rows(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Where the names of the living stand, in rows: below each other without overlap."""
-    gap = 12 * len(rows) / charts.tree_height(len(rows))
-    places = {at: float(rows[at]["row"]) for at in range(len(rows))}
-    living = sorted((at for at in places if rows[at]["alive"]), key=places.__getitem__)
-    lowest = len(rows) - 1.0
-    for at in reversed(living):  # up from the end, so that none falls below the plot
-        places[at] = min(places[at], lowest)
-        lowest = places[at] - gap
-    highest = -0.5
-    for at in living:
-        places[at] = max(places[at], highest)
-        highest = places[at] + gap
-    return [places[at] for at in range(len(rows))]
-
-
-def family(
-    lineage: Sequence[Record], members: Sequence[Mapping[str, str]], limit: int = MAX_INDIVIDUALS
-) -> list[dict[str, Any]]:
-    """One tree per role that has a replacement: `{"role", "left_out", "people"}`.
-
-    Args:
-        lineage: the replacements as `replacements` gives them.
-        members: `{"name", "role"}` of every slot.
-
-    A person is `{"id", "name", "generation", "born", "died", "operator", "options", "parents",
-    "founder", "heirs", "fitness", "row"}`: `died` is null while it lives, `parents` are ids,
-    `founder` is the id of the first ancestor along first parents, `heirs` counts direct children,
-    `fitness` is its fitness when it was replaced, `row` its place in the drawing.
-    """
-    trees = []
-    for role in dict.fromkeys(member["role"] for member in members):
-        people = _individuals(
-            lineage, [member["name"] for member in members if member["role"] == role]
-        )
-        if all(person["operator"] == "start" for person in people):
-            continue
-        kept = _pruned(people, limit)
-        for row, id in enumerate(_rows(kept)):
-            people[id]["row"] = row
-        trees.append({"role": role, "left_out": len(people) - len(kept), "people": kept})
-    return trees
-
-
-def _individuals(lineage: Sequence[Record], names: Sequence[str]) -> list[dict[str, Any]]:
-    """All individuals of a role; a person's id is its index in the list."""
-    people = [_person(i, name) for i, name in enumerate(names)]
-    living = {name: i for i, name in enumerate(names)}
-    by_step: dict[int, list[Record]] = {}
-    for row in lineage:
-        if row["child"] in living:
-            by_step.setdefault(row["step"], []).append(row)
-    for step in sorted(by_step):
+def individuals(born: Iterable[Mapping[str, Any]], names: Sequence[str]) -> list[Individual]:
+    """All individuals of a role, the founders `names` first; the id is the place in the list."""
+    people = [Individual(i, name, i) for i, name in enumerate(names)]
+    living = dict(zip(names, people, strict=True))
+    rows = sorted((row for row in born if row["child"] in living), key=lambda row: row["step"])
+    for step, of_step in groupby(rows, key=lambda row: row["step"]):
         # Parents lived before the step, even if they are replaced in it themselves.
         before = dict(living)
-        for row in by_step[step]:
-            parents = list(dict.fromkeys(before[name] for name in row["parents"] if name in before))
-            told = {key: row[key] for key in ("generation", "operator", "options")}
-            child = _person(len(people), row["child"], born=step, parents=parents, **told)
-            if parents:
-                child["founder"] = people[parents[0]]["founder"]
+        for row in of_step:
+            parents = [before[name] for name in dict.fromkeys(row["parents"]) if name in before]
+            made = {key: row[key] for key in ("generation", "operator", "options")}
+            id = len(people)
+            founder = parents[0].founder if parents else id
+            ids = tuple(parent.id for parent in parents)
             for parent in parents:
-                people[parent]["heirs"] += 1
-            victim = people[living[row["child"]]]
-            victim["died"], victim["fitness"] = step, row["victim"]
-            living[row["child"]] = child["id"]
-            people.append(child)
+                parent.children += 1
+            victim = living[row["child"]]
+            victim.died, victim.fitness = step, row["victim"]
+            living[victim.name] = Individual(id, victim.name, founder, step, ids, **made)
+            people.append(living[victim.name])
     return people
 
 
-def _person(id: int, name: str, **known: Any) -> dict[str, Any]:
-    """A founder, but for what is known of somebody else."""
-    founder = {"id": id, "name": name, "generation": 0, "born": 0, "died": None}
-    founder |= {"operator": "start", "options": {}, "parents": [], "founder": id}
-    return {**founder, "heirs": 0, "fitness": None, "row": 0, **known}
+def prune(people: Sequence[Individual], limit: int) -> list[Individual]:
+    """At most `limit` people; the living, founders and those with children go last."""
+    spare = [p.id for p in people if p.died is not None and not p.children and p.parents]
+    removed = set(spare[: max(0, len(people) - limit)])
+    return [person for person in people if person.id not in removed]
 
 
-def _pruned(people: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    """At most `limit` people; the living, founders and those with heirs go last."""
-    spare = [p for p in people if p["died"] is not None and not p["heirs"] and p["parents"]]
-    gone = {person["id"] for person in spare[: max(0, len(people) - limit)]}
-    return [person for person in people if person["id"] not in gone]
-
-
-def _rows(people: Sequence[Record]) -> list[int]:
+def drawing_order(people: Sequence[Individual]) -> list[int]:
     """Ids from top to bottom: children around their first parent, the latest born nearest to it.
 
     The line from a parent to a child is drawn at the child's birth, so it crosses no older row.
@@ -190,7 +94,7 @@ def _rows(people: Sequence[Record]) -> list[int]:
     """
     children: dict[int | None, list[int]] = {}
     for person in people:
-        children.setdefault(next(iter(person["parents"]), None), []).append(person["id"])
+        children.setdefault(next(iter(person.parents), None), []).append(person.id)
     order: list[int] = []
     # No recursion: a long run's tree is deeper than Python's stack.
     pending = [(id, False) for id in reversed(children.get(None, []))]
@@ -204,3 +108,86 @@ def _rows(people: Sequence[Record]) -> list[int]:
         around = [*((c, False) for c in above), (id, True), *((c, False) for c in below)]
         pending += reversed(around)
     return order
+
+
+def family_trees(
+    born: Sequence[Mapping[str, Any]], roles: Mapping[str, str], last: int
+) -> list[Markup]:
+    """A figure for each role that has a replacement."""
+    figures = []
+    for role in dict.fromkeys(roles.values()):
+        names = [name for name in roles if roles[name] == role]
+        people = individuals(born, names)
+        if len(people) > len(names):
+            figures.append(_figure(role, people, prune(people, MAX_INDIVIDUALS), last))
+    return figures
+
+
+def _figure(
+    role: str, people: Sequence[Individual], shown: Sequence[Individual], last: int
+) -> Markup:
+    rows = {id: row for row, id in enumerate(drawing_order(shown))}
+    kin = _kin(shown)
+    lines = pd.DataFrame(
+        {
+            **asdict(person),
+            "row": rows[person.id],
+            "end": last if person.died is None else person.died,
+            "alive": person.died is None,
+            "parents": " and ".join(people[id].name for id in person.parents),
+            "founder": people[person.founder].name,
+            "fate": _fate(person, last),
+            "kind": ("founder", "one parent", "two parents")[min(2, len(person.parents))],
+            "kin": kin[person.id],
+        }
+        for person in shown
+    )
+    lines["label_row"] = _label_rows(lines)
+    links = [
+        {"born": person.born, "row": rows[person.id], "from_row": rows[parent]}
+        | {"kin": kin[person.id], "second": place > 0}
+        for person in shown
+        for place, parent in enumerate(person.parents)
+    ]
+    living = [person for person in people if person.died is None]
+    founders = len({person.founder for person in living})
+    note = f"{len(people)} individuals; the {len(living)} alive descend from "
+    note += f"{founders} founder{'s' if founders > 1 else ''}"
+    if hidden := len(people) - len(shown):
+        note += f"; {hidden} replaced without children are not drawn"
+    chart = charts.family_tree(lines, pd.DataFrame(links), last)
+    return embed(chart, f"{role.capitalize()}s", note, "wide")
+
+
+def _kin(people: Sequence[Individual]) -> dict[int, str]:
+    """By id: the ids of it, its ancestors and its descendants, between commas."""
+    kin = {person.id: {person.id} for person in people}
+    for person in people:  # parents are older: they come first
+        for parent in person.parents:
+            kin[person.id] |= kin[parent]
+    for id, ancestors in [(id, set(ids)) for id, ids in kin.items()]:
+        for ancestor in ancestors:
+            kin[ancestor].add(id)
+    return {id: f",{','.join(map(str, sorted(ids)))}," for id, ids in kin.items()}
+
+
+def _fate(person: Individual, last: int) -> str:
+    if person.died is None:
+        return "alive, has not played yet" if person.born == last and last else "alive"
+    fitness = "" if person.fitness is None else f", fitness {figure(person.fitness, 'number')}"
+    return f"replaced at step {person.died}{fitness}"
+
+
+def _label_rows(lines: pd.DataFrame) -> pd.Series:
+    """Where the names of the living stand, in rows: below each other without overlap."""
+    gap = 12 * len(lines) / charts.tree_height(len(lines))
+    places = lines["row"].astype(float)
+    living = places[lines["alive"]].sort_values().index
+    lowest, highest = len(lines) - 1.0, -0.5
+    for at in reversed(living):  # up from the end, so that none falls below the plot
+        places[at] = min(places[at], lowest)
+        lowest = places[at] - gap
+    for at in living:
+        places[at] = max(places[at], highest)
+        highest = places[at] + gap
+    return places

@@ -21,15 +21,19 @@ from typing import Any
 
 import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
+from pygments.lexers.python import PythonLexer
+from pygments.token import Comment, Keyword, Number, Operator, String
 
 from azr_population.analysis.charts import DARK, THEME, Chart, specification
-from azr_population.analysis.syntax import highlighted
 from azr_population.files import write_atomically
 from azr_population.printable import duration, printable, shareable
 from azr_population.runs.records import show
 
 _PAGES = Path(__file__).parent / "pages"
+_PYTHON = PythonLexer(stripnl=False, ensurenl=False)
+_COLOURS = {Keyword: "k", Operator.Word: "k", String: "s", Number: "n", Comment: "c"}
+"""Kind of token -> a class of the page's style."""
 MAX_TEXT = 3000
 """How many characters of a program, an answer or a setting are shown."""
 
@@ -118,6 +122,17 @@ def table(
     return render("table.html.j2", heads=heads, rows=rows, style=style, label=label or heads[0])
 
 
+def highlighted(source: str) -> Markup:
+    """A program with its syntax coloured; if it is not Python, only the colours are wrong."""
+    parts = []
+    for kind, text in _PYTHON.get_tokens(cut(source)):
+        style = next((_COLOURS[group] for group in _COLOURS if kind in group), "")
+        parts.append(
+            Markup('<span class="{}">{}</span>').format(style, text) if style else escape(text)
+        )
+    return Markup("").join(parts)
+
+
 def paragraph(text: str, style: str = "note") -> Markup:
     """A line of text; `empty` is the style of what stands in place of something."""
     return Markup('<p class="{}">{}</p>').format(style, text)
@@ -189,7 +204,7 @@ def _templates() -> Environment:
     )
     environment.filters |= {"show": show, "duration": duration}
     environment.filters["percent"] = lambda value: figure(value, "percent")
-    environment.filters["code"] = lambda source: Markup(highlighted(cut(source)))
+    environment.filters["code"] = highlighted
     return environment
 
 

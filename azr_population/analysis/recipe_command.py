@@ -1,267 +1,214 @@
-"""`azr-population recipe`: lists the recipes, or plays what is missing of one and draws it."""
+"""`azr-population recipe`: lists the recipes, or plays what is missing of one and draws it.
+
+A run is a process in a session of its own, so that Ctrl-C reaches it through us alone: the first
+lets every run finish its step and save, the second ends them at once. Either way it can be resumed.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+import rich_click as click
+
+from azr_population.analysis.recipe_plan import (
+    PlannedRun,
+    RecipeOptions,
+    RecipePlan,
+    azr_script,
+    check_runs,
+    command,
+    save_results,
+)
+from azr_population.analysis.recipes import (
+    Arms,
+    Recipe,
+    read_arms,
+    read_recipe,
+    recipe_names,
+    recipes_folder,
+    seed_numbers,
+)
+from azr_population.config.load import to_yaml
 from azr_population.errors import UserError
+from azr_population.files import write_atomically
 
-if TYPE_CHECKING:
-    from azr_population.analysis.recipes import Arms, Recipe
-
+CLI = (sys.executable, "-m", "azr_population.cli")
 _LONG = 300.0
 """Seconds of one core that are played without a question."""
 
 
-@dataclass(frozen=True)
-class RecipeOptions:
-    """What is asked of a recipe, as `azr-population recipe --help` has it; where a field is None it
-    is the recipe's own."""
-
-    name: str
-    from_results: bool = False
-    plot_only: bool = False
-    resume: bool = False
-    dry_run: bool = False
-    yes: bool = False
-    seeds: str | None = None
-    steps: int | None = None
-    arms: str | None = None
-    override: Sequence[str] = ()
-    scale: str = "nano"
-    out: Path | None = None
-    results: Path | None = None
-    save_results: bool = False
-    jobs: int = 1
-
-
-def run_recipe(arguments: RecipeOptions) -> int:
+def run_recipe(options: RecipeOptions) -> int:
     """Returns the exit code: 0, or 128 + the signal that stopped the runs."""
-    from azr_population.analysis.recipes import (
-        read_arms,
-        read_recipe,
-        recipes_folder,
-        seed_numbers,
-    )
-
     arms = read_arms()
+    recipe = read_recipe(options.name, arms)
+    if options.scale not in recipe.scales:
+        raise UserError(f"{recipe.name} has no {options.scale} scale")
     try:
-        seed_numbers(arguments.seeds or "1")
+        plan = RecipePlan(recipe, arms, options)
     except ValueError:
-        raise UserError(f"--seeds {arguments.seeds} is not a number of seeds, nor A-B") from None
-    recipe = read_recipe(arguments.name, arms)
-    if arguments.scale not in recipe.scales:
-        raise UserError(f"{recipe.name} has no {arguments.scale} scale")
-    if arguments.override:
-        if arguments.from_results or arguments.save_results or arguments.scale != "nano":
+        raise UserError(f"--seeds {options.seeds} is not a number of seeds, nor A-B") from None
+    check_options(plan)
+    if recipe.scripts:
+        _run_scripts(plan)
+        return 0
+    if options.plot_only and not any(run.started for run in plan.runs):
+        raise UserError(
+            f"there is no run of {recipe.name} in {plan.out}; leave out --plot-only to play them, "
+            "or take the committed results by --from-results"
+        )
+    if not options.plot_only:
+        code = (_write_script if plan.in_azr else _play_missing)(plan)
+        if code is not None:
+            return code
+    from azr_population.analysis.recipe_results import draw
+
+    if options.save_results and not recipe.own_runs:
+        save_results(plan)
+    say(f"results: {draw(plan)}")
+    return 0
+
+
+def check_options(plan: RecipePlan) -> None:
+    """Raises UserError: options that exclude each other."""
+    options, recipe = plan.options, plan.recipe
+    if recipe.own_runs and options.jobs > 1:
+        raise UserError(f"{recipe.name} measures time, so its runs go one by one: --jobs 1")
+    if options.override:
+        if options.from_results or options.save_results or options.scale != "nano":
             raise UserError("--override makes separate runs: leave out --from-results, "
                             "--save-results and --scale")  # fmt: skip
-        if arguments.out is None or recipe.scripts:
+        if options.out is None or recipe.scripts:
             raise UserError("--override needs --out, a folder for these runs alone")
-        recipe = recipe.model_copy(update={"overrides": (*recipe.overrides, *arguments.override)})
-    if arguments.save_results:
+    if options.save_results:
         if not (recipes_folder().resolve().parent / "pyproject.toml").is_file():
             raise UserError("--save-results writes into a checkout, and this is none; leave it out")
-        if not is_whole(recipe, arms, arguments):
+        if not is_whole(plan):
             raise UserError(
                 "--save-results is for the whole recipe, or for the seeds of a planned test; leave "
                 "out --results, --steps, --seeds and --arms"
             )
-    if recipe.scripts:
-        return _run_scripts(recipe, arguments)
-    return (_run_7b if arguments.scale == "7b" else _run_nano)(recipe, arms, arguments)
 
 
-def _run_nano(recipe: Recipe, arms: Arms, arguments: RecipeOptions) -> int:
-    from azr_population.analysis.recipe_results import draw
-    from azr_population.analysis.recipe_runner import build_base, play, play_each_other
-    from azr_population.analysis.recipe_runs import check_runs, plan_runs, save_results
+def is_whole(plan: RecipePlan) -> bool:
+    """Whether the whole recipe is asked for, or its first seeds, as many as every hypothesis has a
+    planned test at."""
+    options, recipe = plan.options, plan.recipe
+    if options.results or options.steps or options.arms:
+        return False
+    whole = seed_numbers(recipe.seeds or plan.scale.seeds)
+    planned = recipe.hypotheses and all(len(plan.seeds) in h.looks for h in recipe.hypotheses)
+    return plan.seeds == (whole[: len(plan.seeds)] if planned else whole)
 
-    out = arguments.out or Path("runs/recipes/nano")
-    scale = arms.scales[recipe.settings]
-    steps = arguments.steps or recipe.steps or scale.steps
-    seeds = arguments.seeds or recipe.seeds or scale.seeds
-    names = chosen_arms(recipe, arms, arguments.arms)
-    committed = arguments.from_results
-    planned = plan_runs(recipe, arms, names, seeds, steps, out, committed)
-    lengths = {name: steps * arms.find(name).times for name in names}
-    results = results_folder(recipe, arguments, out)
-    todo = [one for one in planned if not one.finished]
-    if not arguments.plot_only:
-        if recipe.own_runs and arguments.jobs > 1:
-            raise UserError(f"{recipe.name} measures time, so its runs go one by one: --jobs 1")
-        check_runs(planned, arguments.resume)
-        left = estimate(one.seconds_left for one in todo)
-        if committed and todo:
-            some = ", ".join(one.name for one in todo[:4]) + ", ..." * (len(todo) > 4)
-            raise UserError(
-                f"{len(todo)} runs of {recipe.name} are not among the committed results ({some}); "
-                f"leave out --from-results to play them ({left} of one core), or draw what there "
-                "is by --plot-only"
-            )
-        say(
-            f"{recipe.name}: {len(planned)} runs of {steps} steps, {len(planned) - len(todo)} "
-            f"finished, {sum(one.directory.results_only for one in planned)} of them committed; "
-            f"about {left} of one core to go"
-        )
-        bases = {one.arm.base: one.base for one in todo if one.arm.base and one.base}
-        if arguments.dry_run:
-            for one in todo:
-                say(f"would play {one.name} to step {one.steps} in {one.path}")
-            say(f"results would be in {results}; nothing was started")
-            return 0
-        for one in {one.arm_name: one for one in todo}.values():
-            one.check()
-        missing = [name for name, path in bases.items() if not path.exists()]
-        seconds = sum(one.seconds_left for one in todo)
-        seconds += sum(60.0 * arms.bases[name].minutes for name in missing)
-        confirm(recipe.name, seconds, arguments)
-        for name, path in bases.items():
-            build_base(path, arms.bases[name], say)
-        for forked in (False, True):
-            batch = [one for one in todo if bool(one.arm.fork) is forked]
-            if code := play(batch, arguments.jobs, say):
-                say(f"go on with: {resume_command(arguments)}")
-                return code
-        for one in planned if recipe.crossplay else ():
-            play_each_other(one, recipe.crossplay, say)
-    elif not any(one.started for one in planned):
+
+def _play_missing(plan: RecipePlan) -> int | None:
+    """Plays what is missing; an exit code where that was stopped, or only printed."""
+    options, recipe = plan.options, plan.recipe
+    runs = [*plan.origins, *plan.runs]
+    missing = [run for run in runs if not run.finished]
+    check_runs(runs, options.resume)
+    bases = {run.arm.base: run.base for run in missing if run.arm.base and run.base}
+    bases = {name: path for name, path in bases.items() if not (path / "build.json").is_file()}
+    seconds = sum(run.seconds_left for run in missing)
+    seconds += sum(60.0 * plan.arms.bases[name].minutes for name in bases)
+    if options.from_results and missing:
+        names = ", ".join(run.name for run in missing[:4]) + ", ..." * (len(missing) > 4)
         raise UserError(
-            f"there is no run of {recipe.name} in {out}; leave out --plot-only to play them, or "
-            "take the committed results by --from-results"
+            f"{len(missing)} runs of {recipe.name} are not among the committed results ({names}); "
+            f"leave out --from-results to play them ({estimate(seconds)} of one core), or draw "
+            "what there is by --plot-only"
         )
-    if arguments.save_results and not recipe.own_runs:
-        save_results(planned, recipe)
-    say(f"results: {draw(recipe, arms, planned, lengths, 'nano', results)}")
+    stored = sum(run.directory.results_only for run in runs)
+    say(
+        f"{recipe.name}: {len(runs)} runs, {len(runs) - len(missing)} finished, {stored} of them "
+        f"committed; about {estimate(seconds)} of one core to go"
+    )
+    if options.dry_run:
+        for run in missing:
+            say(f"would play {run.name} to step {run.steps} in {run.path}")
+        say(f"results would be in {plan.results}; nothing was started")
+        return 0
+    confirm(recipe.name, seconds, options)
+    for name, path in bases.items():
+        base = plan.arms.bases[name]
+        say(f"making the nano base {path}: {base.minutes:g} minutes")
+        typed = f"--minutes {base.minutes:g} --seed {base.seed} --threads 1"
+        call([*CLI, "base", "build", str(path), *typed.split()])
+    for forked in (False, True):
+        batch = [run for run in missing if bool(run.arm.fork) is forked]
+        if code := play(batch, options.jobs):
+            say(f"continue with: {command()} --resume --yes")
+            return code
+    for run in plan.runs if recipe.crossplay else ():
+        if not run.directory.results_only and not (run.path / "crossplay.json").is_file():
+            say(f"{run.name}: cross-play of the snapshots of every {recipe.crossplay} steps")
+            call([*CLI, "crossplay", str(run.path), "--every", str(recipe.crossplay)])
+    return None
+
+
+def _write_script(plan: RecipePlan) -> int | None:
+    """Writes and prints AZR's commands for what is missing; None where nothing is."""
+    missing = [run for run in plan.runs if not run.finished]
+    if plan.options.dry_run:
+        say(f"{len(missing)} of {len(plan.runs)} runs are missing in {plan.out}; nothing written")
+        return 0
+    if not missing:
+        return None
+    path, text = plan.out / f"{plan.recipe.name}.sh", azr_script(plan, missing)
+    plan.out.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    print(text, end="")
+    say(
+        f"{len(missing)} runs are missing in {plan.out}; nothing was run, because 7B needs an AZR "
+        f"checkout and GPUs: AZR_HOME=... bash {path}"
+    )
     return 0
 
 
-def _run_7b(recipe: Recipe, arms: Arms, arguments: RecipeOptions) -> int:
-    from azr_population.analysis.recipe_results import draw
-    from azr_population.analysis.recipe_runs import azr_script, plan_azr_runs
-
-    out = arguments.out or Path("runs/recipes/7b")
-    names = chosen_arms(recipe, arms, arguments.arms)
-    seeds = arguments.seeds or arms.scales["7b"].seeds
-    planned = plan_azr_runs(recipe, arms, names, seeds, arguments.steps, out)
-    missing = [one for one in planned if not one.finished]
-    if arguments.dry_run:
-        say(f"{len(missing)} of {len(planned)} runs are missing in {out}; nothing was written")
-        return 0
-    if missing and not arguments.plot_only:
-        out.mkdir(parents=True, exist_ok=True)
-        script = out / f"{recipe.name}.sh"
-        text = azr_script(recipe, arms, missing, out)
-        script.write_text(text, encoding="utf-8")
-        print(text, end="")
-        say(
-            f"{len(missing)} runs are missing in {out}; nothing was run, because 7B needs an AZR "
-            f"checkout and GPUs: AZR_HOME=... bash {script}"
-        )
-        return 0
-    shortest = min(one.steps for one in planned)
-    lengths = dict.fromkeys(names, shortest)  # compared at a step that all arms have
-    results = results_folder(recipe, arguments, out)
-    say(f"results: {draw(recipe, arms, planned, lengths, '7b', results)}")
-    return 0
-
-
-def _run_scripts(recipe: Recipe, arguments: RecipeOptions) -> int:
-    """A recipe with programs of its own: its command lines, one after another; of them the last
-    one draws."""
-    results = results_folder(recipe, arguments, arguments.out or Path("runs/recipes/nano"))
-    lines = recipe.scripts
-    if arguments.from_results or arguments.plot_only:
-        lines = lines[-1:]
-        if arguments.from_results:
-            results = recipe.folder / "results"
-    if arguments.dry_run:
+def _run_scripts(plan: RecipePlan) -> None:
+    """The command lines of a recipe with programs of its own; the last one draws."""
+    options, recipe = plan.options, plan.recipe
+    results = recipe.folder / "results" if options.from_results else plan.results
+    only_drawn = options.from_results or options.plot_only
+    lines = recipe.scripts[-1:] if only_drawn else recipe.scripts
+    if options.dry_run:
         for line in lines:
             say(f"would run {line.format(results=results)}")
         say(f"about {recipe.minutes:.0f} min; nothing was started")
-        return 0
-    if lines == recipe.scripts:
-        confirm(recipe.name, 60.0 * recipe.minutes, arguments)
+        return
+    if not only_drawn:
+        confirm(recipe.name, 60.0 * recipe.minutes, options)
     results.mkdir(parents=True, exist_ok=True)
     for line in lines:
-        typed = [part.format(results=results.absolute()) for part in shlex.split(line)]
-        say(f"{recipe.name}: {shlex.join(typed)}")
-        program = [sys.executable, str(recipe.folder / typed[0]), *typed[1:]]
-        environment = {"OMP_NUM_THREADS": "1", **os.environ}
-        if code := subprocess.run(program, env=environment, check=False).returncode:
-            raise UserError(f"{typed[0]} of {recipe.name} failed (exit code {code})")
+        script, *typed = [part.format(results=results.absolute()) for part in shlex.split(line)]
+        call([sys.executable, str(recipe.folder / script), *typed])
     say(f"results: {results}")
-    return 0
 
 
-def chosen_arms(recipe: Recipe, arms: Arms, wanted: str | None) -> tuple[str, ...]:
-    """The recipe's arms, or those that `--arms` names."""
-    names = tuple(name.strip() for name in wanted.split(",")) if wanted else recipe.arms
-    for name in names:
-        arms.find(name)
-    return names
-
-
-def results_folder(recipe: Recipe, arguments: RecipeOptions, out: Path) -> Path:
-    """Where the results go: never into what is committed, unless `--save-results` asks for it."""
-    if arguments.results:
-        return Path(arguments.results)
-    if arguments.save_results:
-        return recipe.folder.resolve() / "results" / arguments.scale
-    return out / "results" / recipe.name
-
-
-def is_whole(recipe: Recipe, arms: Arms, arguments: RecipeOptions) -> bool:
-    """Whether the whole recipe is asked for, or its first seeds, as many as every hypothesis has a
-    planned test at."""
-    from azr_population.analysis.recipes import seed_numbers
-
-    if arguments.results or arguments.steps or arguments.arms:
-        return False
-    if not arguments.seeds:
-        return True
-    asked = list(seed_numbers(arguments.seeds))
-    whole = list(seed_numbers(recipe.seeds or arms.scales[recipe.settings].seeds))
-    planned = recipe.hypotheses and all(len(asked) in one.looks for one in recipe.hypotheses)
-    return bool(planned) and asked == whole[: len(asked)]
-
-
-def confirm(name: str, seconds: float, arguments: RecipeOptions) -> None:
+def confirm(name: str, seconds: float, options: RecipeOptions) -> None:
     """Asks before the recipe plays for more than some minutes. Raises UserError: the answer is no,
     or nobody is there to be asked and `--yes` is not given."""
-    if seconds <= _LONG or arguments.yes:
+    if seconds <= _LONG or options.yes:
         return
-    question = f"{name} plays for about {estimate([seconds])} of one core"
+    question = f"{name} plays for about {estimate(seconds)} of one core"
     if not sys.stdin.isatty():
         raise UserError(f"{question}; add --yes to play it, or --dry-run to see what it plays")
-    if input(f"{question}. Play it? [y/N] ").strip().lower() not in ("y", "yes"):
+    if not click.confirm(f"{question}. Play it?"):
         raise UserError(f"{name} was not started; --from-results draws the committed runs")
-
-
-def resume_command(arguments: RecipeOptions) -> str:
-    """The same command with --resume."""
-    typed = ["azr-population", "recipe", arguments.name]
-    typed += [word for pair in arguments.override for word in ("--override", pair)]
-    for option in ("seeds", "steps", "arms", "out", "results"):
-        if getattr(arguments, option) is not None:
-            typed += [f"--{option}", str(getattr(arguments, option))]
-    typed += ["--save-results"] * arguments.save_results
-    return shlex.join([*typed, "--jobs", str(arguments.jobs), "--resume", "--yes"])
 
 
 def print_list() -> None:
     """All recipes as a table."""
     from rich.console import Console
     from rich.table import Table
-
-    from azr_population.analysis.recipes import read_arms, read_recipe, recipe_names
 
     arms = read_arms()
     table = Table(box=None, pad_edge=False)
@@ -279,25 +226,104 @@ def print_list() -> None:
 
 def recipe_time(recipe: Recipe, arms: Arms) -> str:
     """How long the recipe takes from nothing."""
-    from azr_population.analysis.recipes import seed_numbers
-
     if "nano" not in recipe.scales:
         return "-"
-    scale = arms.scales[recipe.settings]
-    steps, seeds = recipe.steps or scale.steps, recipe.seeds or scale.seeds
-    used = [arms.find(name) for name in recipe.arms]
-    bases = {arm.base for arm in used if arm.base}
-    played = sum(arm.seconds * (steps * arm.times - (arm.origin or ("", 0))[1]) for arm in used)
-    origins = dict.fromkeys(arm.origin for arm in used if arm.origin)
-    played += sum(arms.find(name).seconds * step for name, step in origins)
-    seconds = played * scale.slower * len(seed_numbers(seeds)) + 60.0 * recipe.minutes
-    return estimate([seconds, *(60.0 * arms.bases[name].minutes for name in bases)])
+    plan = RecipePlan(recipe, arms, RecipeOptions(recipe.name, out=Path(os.devnull)))
+    bases = {run.arm.base for run in plan.runs if run.arm.base}
+    minutes = recipe.minutes + sum(arms.bases[name].minutes for name in bases)
+    return estimate(60.0 * minutes + sum(r.seconds_left for r in (*plan.origins, *plan.runs)))
 
 
-def estimate(seconds: Iterable[float]) -> str:
-    """A sum of seconds as people say it: `40 min`, `2.5 h`."""
-    total = sum(seconds)
-    return f"{total / 60:.0f} min" if total < 5400 else f"{total / 3600:.1f} h"
+def estimate(seconds: float) -> str:
+    """Seconds as people say them: `40 min`, `2.5 h`."""
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def call(typed: Sequence[str]) -> None:
+    """Runs a command on one thread. Raises UserError: it fails."""
+    code = subprocess.run(typed, env={"OMP_NUM_THREADS": "1", **os.environ}, check=False).returncode
+    if code:
+        raise UserError(f"{shlex.join(typed)} failed (exit code {code})")
+
+
+def play(runs: Sequence[PlannedRun], jobs: int) -> int:
+    """Starts or resumes each of `runs`, `jobs` at a time; returns 0, or 128 + the signal that
+    stopped it. Raises UserError: a run failed. Those beside it finish; no other one is started."""
+    waiting = list(runs)
+    playing: dict[subprocess.Popen[bytes], PlannedRun] = {}
+    failures: list[str] = []
+    with _stop_requests(playing) as received:
+        while playing or (waiting and not received and not failures):
+            while waiting and len(playing) < jobs and not received and not failures:
+                run = waiting.pop(0)
+                place = f"[{len(runs) - len(waiting)}/{len(runs)}]"
+                say(f"{place} {run.name}: step {run.done} to {run.steps}, in {run.path}")
+                playing[_start(run)] = run
+            time.sleep(0.2)
+            for child in [child for child in playing if child.poll() is not None]:
+                run = playing.pop(child)
+                if child.returncode and not received:
+                    lines = _log(run).read_text(encoding="utf-8", errors="replace").split("\n")
+                    last = next((line.strip() for line in lines[::-1] if line.strip()), "no output")
+                    code = f"exit code {child.returncode}"
+                    failures.append(f"{run.name} failed ({code}): {last}; all is in {_log(run)}")
+                    continue
+                left = sum(run.seconds_left for run in (*playing.values(), *waiting)) / jobs
+                say(f"{run.name}: at step {run.done} of {run.steps}; about {estimate(left)} left")
+    if failures and not received:
+        raise UserError("; ".join(failures))
+    return 128 + received[0] if received else 0
+
+
+def _log(run: PlannedRun) -> Path:
+    return run.path.with_name(f"{run.path.name}.log")
+
+
+def _start(run: PlannedRun) -> subprocess.Popen[bytes]:
+    run.path.parent.mkdir(parents=True, exist_ok=True)
+    # CI=1 asks for plain lines.
+    environment = {"OMP_NUM_THREADS": "1", **os.environ, "CI": "1", "PYTHONUNBUFFERED": "1"}
+    with _log(run).open("ab") as log:
+        return subprocess.Popen(
+            run_command(run),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+
+
+def run_command(run: PlannedRun) -> list[str]:
+    """The command line that starts a run, or goes on with it."""
+    if run.started:
+        return [*CLI, "resume", str(run.path), f"run.steps={run.steps}"]
+    # The whole configuration is written out: a typed fork would take the settings of its origin.
+    settings = run.path.with_name(f"{run.path.name}.settings.yaml")
+    write_atomically(settings, to_yaml(run.wanted))
+    typed = ["train", "--config-file", str(settings), f"run.dir={run.path}"]
+    return [*CLI, *typed, f"run.steps={run.steps}"]
+
+
+@contextmanager
+def _stop_requests(children: Iterable[subprocess.Popen[bytes]]) -> Iterator[list[int]]:
+    """Collects SIGINT and SIGTERM and passes each on to the children as SIGINT."""
+    received: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        received.append(number)
+        if len(received) == 1:
+            say("stopping after the steps at hand; once more to stop at once")
+        for child in list(children):
+            if child.poll() is None:
+                child.send_signal(signal.SIGINT)
+
+    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def say(line: str) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 
 from azr_population.analysis import frame
-from azr_population.analysis.interim import level_at, verdict
 from azr_population.analysis.metrics import all_metrics
 from azr_population.analysis.recipes import Hypothesis, Recipe, TableRow
 from azr_population.analysis.statistics import (
@@ -29,12 +28,14 @@ from azr_population.runs.records import ROLES
 
 Tables = Mapping[str, Mapping[str, pd.DataFrame]]
 """arm -> seed -> the tidy table of a run."""
+Samples = Mapping[str, Mapping[str, float]]
+"""arm -> seed -> the number of a row."""
 
 
 def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
     """A metric of one run over its steps; `role` as in `TableRow`. Empty if it is not recorded."""
     if role == "mean":
-        curves = [one for role in ROLES if len(one := frame.curve(table, name, (role,)))]
+        curves = [points for role in ROLES if len(points := frame.curve(table, name, (role,)))]
         return pd.concat(curves, axis=1).mean(axis=1) if curves else pd.Series(dtype=float)
     if role:
         return frame.curve(table, name, (role,))
@@ -48,15 +49,16 @@ class Cell:
     """One arm in one row."""
 
     values: Mapping[str, float]
+    """By seed."""
     estimate: Estimate
-    middle: Estimate | None = None
+    middle: Estimate | None
     """The interquartile mean, of five seeds or more."""
-    against: Estimate | None = None
+    against: Estimate | None
     """The difference to the baseline; None for that arm itself."""
-    corrected: float = math.nan
+    corrected: float
     """The p of that difference after Holm's correction for the table, or of the hypothesis that is
     about it."""
-    differs: bool = False
+    differs: bool
     """Whether that difference is shown: p < .05 after correction, or by the hypothesis' test."""
 
 
@@ -82,8 +84,8 @@ class Results:
 
 def results_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Results:
     """The numbers of the runs in `tables` that have come to their arm's length in steps."""
-    values = {row: _values(row, recipe, tables, lengths) for row in recipe.table}
-    answers = answer(recipe, values)
+    samples = {row: _samples(row, recipe, tables, lengths) for row in recipe.table}
+    answers = _answers(recipe, samples)
     decided = {
         (one.hypothesis.row, one.hypothesis.arm): (one.p, one.verdict in ("shown", "refuted"))
         for one in answers
@@ -91,7 +93,7 @@ def results_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Re
     }
     tests = {
         (row, arm): compare(by_seed, of_row[recipe.baseline], recipe.paired, permute=False)
-        for row, of_row in values.items()
+        for row, of_row in samples.items()
         for arm, by_seed in of_row.items()
         if arm != recipe.baseline and recipe.baseline in of_row
     }
@@ -101,77 +103,79 @@ def results_of(recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Re
     def cell(row: TableRow, arm: str, by_seed: Mapping[str, float]) -> Cell:
         p = corrected.get((row, arm), math.nan)
         p, differs = decided.get((row.label, arm), (p, p < LEVEL))
-        middle = interquartile_mean(by_seed)
         mean = compare(by_seed, None, False, permute=False)
-        return Cell(by_seed, mean, middle, tests.get((row, arm)), p, differs)
+        return Cell(by_seed, mean, interquartile_mean(by_seed), tests.get((row, arm)), p, differs)
 
     cells = {
         row: {arm: cell(row, arm, by_seed) for arm, by_seed in of_row.items()}
-        for row, of_row in values.items()
+        for row, of_row in samples.items()
     }
     return Results(recipe, cells, answers)
 
 
-def _values(
-    row: TableRow, recipe: Recipe, tables: Tables, lengths: Mapping[str, int]
-) -> dict[str, dict[str, float]]:
-    """The row's number of every run, by arm and seed; what is not known is left out."""
-    values: dict[str, dict[str, float]] = {}
+def _samples(row: TableRow, recipe: Recipe, tables: Tables, lengths: Mapping[str, int]) -> Samples:
+    """The row's number of every run; what is not known is left out."""
+    samples: dict[str, dict[str, float]] = {}
     for arm, of_arm in tables.items():
         for seed, table in of_arm.items():
-            steps = lengths[arm]
-            points = curve(table[table["step"] <= steps], row.metric, row.role)
-            value = REDUCERS[row.reduce](points, steps) if len(points) else math.nan
-            if table["step"].max() >= steps and not math.isnan(value):
-                values.setdefault(arm, {})[seed] = value
-    if row.ratio:
-        base = values.get(recipe.baseline, {})
-        return {
-            arm: {seed: value / base[seed] for seed, value in by_seed.items() if seed in base}
-            for arm, by_seed in values.items()
-        }
-    return values
+            points = curve(table[table["step"] <= lengths[arm]], row.metric, row.role)
+            value = REDUCERS[row.reduce](points, lengths[arm]) if len(points) else math.nan
+            if table["step"].max() >= lengths[arm] and not math.isnan(value):
+                samples.setdefault(arm, {})[seed] = value
+    if not row.ratio:
+        return samples
+    base = samples.get(recipe.baseline, {})
+    return {
+        arm: {seed: value / base[seed] for seed, value in by_seed.items() if seed in base}
+        for arm, by_seed in samples.items()
+    }
 
 
-def answer(
-    recipe: Recipe, values: Mapping[TableRow, Mapping[str, Mapping[str, float]]]
-) -> list[Decision]:
+def _answers(recipe: Recipe, samples: Mapping[TableRow, Samples]) -> list[Decision]:
     """The hypotheses tested. One of several is tested at Bonferroni's level, which has intervals;
     together they are tested at the full one."""
     tested: list[tuple[Hypothesis, Estimate | None, str]] = []
-    for one in recipe.hypotheses:
-        of_row = values[recipe.row(one.row)]
-        a, b = of_row.get(one.arm), of_row.get(one.than)
-        if not a or (one.than and not b):
-            tested.append((one, None, "not decided: nothing was measured"))
+    for hypothesis in recipe.hypotheses:
+        of_row = samples[recipe.row(hypothesis.row)]
+        a, b = of_row.get(hypothesis.arm), of_row.get(hypothesis.than)
+        if not a or (hypothesis.than and not b):
+            tested.append((hypothesis, None, "not decided: nothing was measured"))
             continue
-        level = level_at(one.looks, min(len(a), len(b or a)))
+        level = hypothesis.looks.get(min(len(a), len(b or a)), LEVEL)
         share = 1 if recipe.together else len(recipe.hypotheses)
-        test = compare(a, b, recipe.paired, (level or LEVEL) / share, one.margin)
-        tested.append((one, test, verdict(test, one.looks, one.margin)))
-    raw = [test.p if test else math.nan for _, test, _ in tested]
-    return [
-        Decision(*one, p)
-        for one, p in zip(tested, raw if recipe.together else holm(raw), strict=True)
-    ]
+        test = compare(a, b, recipe.paired, level / share, hypothesis.margin)
+        tested.append((hypothesis, test, verdict(hypothesis, test)))
+    p = [test.p if test else math.nan for _, test, _ in tested]
+    corrected = p if recipe.together else holm(p)
+    return [Decision(*parts, value) for parts, value in zip(tested, corrected, strict=True)]
+
+
+def verdict(hypothesis: Hypothesis, test: Estimate) -> str:
+    """`shown`, `refuted`, `not shown`, or why it is `not decided`."""
+    if hypothesis.looks and test.n not in hypothesis.looks:
+        planned = ", ".join(map(str, hypothesis.looks))
+        return f"not decided: tests are planned at {planned} seeds, here are {test.n}"
+    if math.isnan(test.low):
+        return "not decided: one seed has no interval"
+    if test.low > hypothesis.margin:
+        return "shown"
+    return "refuted" if test.high < hypothesis.margin else "not shown"
 
 
 def frame_of(results: Results) -> pd.DataFrame:
     """A line per row and arm: means, intervals, tests and the values of the seeds."""
-    lines: list[dict[str, Any]] = []
-    for row, of_row in results.cells.items():
-        for arm, cell in of_row.items():
-            against = cell.against
-            lines.append(
-                {"row": row.label, "metric": row.metric, "reduce": row.reduce, "role": row.role}
-                | {"arm": arm, "n": cell.estimate.n}
-                | _columns("", cell.estimate)
-                | _columns("iqm_", cell.middle)
-                | _columns(f"minus_{results.recipe.baseline}_", against)
-                | {"p": against.p if against else math.nan, "p_corrected": cell.corrected}
-                | {"values": " ".join(f"{value:.6g}" for value in cell.values.values())}
-                | {"paper": row.paper}
-            )
+    lines: list[dict[str, Any]] = [
+        {"row": row.label, "metric": row.metric, "reduce": row.reduce, "role": row.role}
+        | {"arm": arm, "n": cell.estimate.n}
+        | _columns("", cell.estimate)
+        | _columns("iqm_", cell.middle)
+        | _columns(f"minus_{results.recipe.baseline}_", cell.against)
+        | {"p": cell.against.p if cell.against else math.nan, "p_corrected": cell.corrected}
+        | {"values": " ".join(f"{value:.6g}" for value in cell.values.values())}
+        | {"paper": row.paper}
+        for row, of_row in results.cells.items()
+        for arm, cell in of_row.items()
+    ]
     return pd.DataFrame(lines)
 
 
@@ -191,5 +195,4 @@ def hypotheses_frame(answers: Sequence[Decision]) -> pd.DataFrame:
 
 
 def _columns(prefix: str, test: Estimate | None) -> dict[str, float]:
-    values = (test.mean, test.low, test.high) if test else (math.nan,) * 3
-    return dict(zip((f"{prefix}mean", f"{prefix}low", f"{prefix}high"), values, strict=True))
+    return {f"{prefix}{k}": getattr(test, k) if test else math.nan for k in ("mean", "low", "high")}

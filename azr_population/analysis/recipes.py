@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from azr_population.errors import UserError, did_you_mean, first_line
 
@@ -85,6 +92,12 @@ class Arms(_Strict):
     arms: dict[Annotated[str, BeforeValidator(str)], Arm]
     bases: dict[str, Base] = {}
 
+    @model_validator(mode="after")
+    def _bases_are_declared(self) -> Arms:
+        if missing := {arm.base for arm in self.arms.values() if arm.base} - set(self.bases):
+            raise ValueError(f"bases lack {', '.join(missing)}")
+        return self
+
     def find(self, name: str) -> Arm:
         """The arm called `name`. Raises UserError: there is none."""
         if name not in self.arms:
@@ -132,16 +145,18 @@ class Hypothesis(_Strict):
     arm: str
     than: str = ""
     margin: float = 0.0
-    looks: dict[int, float] = {}
-    """Level at each number of seeds at which it is tested; without any, 0.05."""
+    looks: dict[Annotated[int, Field(ge=2)], Annotated[float, Field(gt=0, lt=1)]] = {}
+    """Level at each number of seeds at which it is tested; without any, 0.05. A test after 4 seeds
+    and again after 12 has two chances of a false positive."""
 
     @field_validator("looks")
     @classmethod
     def _spend_no_more_than_the_level(cls, looks: dict[int, float]) -> dict[int, float]:
         # Imported late: SciPy takes a second, and recipes are listed without it.
-        from azr_population.analysis.interim import check_looks
+        from azr_population.analysis.statistics import LEVEL, spent_level
 
-        check_looks(looks)
+        if looks and (spent := spent_level(looks)) > 1.01 * LEVEL:  # published bounds are rounded
+            raise ValueError(f"the looks spend {spent:.3g} of a level of {LEVEL:g}")
         return looks
 
 
@@ -181,11 +196,19 @@ class Recipe(_Strict):
     after_7b: str = ""
     """The last line of the script at 7B; `{runs}` are the run directories."""
 
+    @model_validator(mode="after")
+    def _hypotheses_are_about_its_table(self) -> Recipe:
+        known = {"", *self.arms, *(row.label for row in self.table)}
+        named = {name for one in self.hypotheses for name in (one.row, one.arm, one.than)}
+        if named - known:
+            raise ValueError(f"hypotheses name {', '.join(sorted(named - known))}")
+        return self
+
     @property
     def folder(self) -> Path:
         return recipes_folder() / self.name
 
-    @cached_property
+    @property
     def baseline(self) -> str:
         return next(iter(self.arms), "")
 
@@ -209,12 +232,7 @@ def recipes_folder() -> Path:
 
 def read_arms(folder: Path | None = None) -> Arms:
     """`arms.yaml` of a folder of recipes, by default the package's. Raises UserError."""
-    path = (folder or recipes_folder()) / "arms.yaml"
-    arms = _read(path, Arms, {})
-    for name, arm in arms.arms.items():
-        if arm.base is not None and arm.base not in arms.bases:
-            raise UserError(f"{path}: base {arm.base} of arm {name} is not in bases")
-    return arms
+    return _read((folder or recipes_folder()) / "arms.yaml", Arms)
 
 
 def recipe_names(folder: Path | None = None) -> list[str]:
@@ -232,29 +250,21 @@ def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
         hint = f" (did you mean {' or '.join(near)}?)" if near else did_you_mean(name, names)
         raise UserError(f"recipe {name} does not exist{hint}; choose from: {', '.join(names)}")
     path = (folder or recipes_folder()) / name / "recipe.yaml"
-    recipe = _read(path, Recipe, {"name": name})
+    recipe = _read(path, Recipe, name=name)
     for arm in recipe.arms:
         arms.find(arm)
-    labels = {row.label for row in recipe.table}
-    wrong = [one.row for one in recipe.hypotheses if one.row not in labels]
-    named = {arm for one in recipe.hypotheses for arm in (one.arm, one.than) if arm}
-    wrong += sorted(named - set(recipe.arms))
-    wrong += [recipe.settings] * (recipe.settings not in arms.scales)
-    if wrong:
-        raise UserError(
-            f"{path}: {', '.join(wrong)} of hypotheses or settings is not in table, arms or scales"
-        )
+    if recipe.settings not in arms.scales:
+        raise UserError(f"{path}: settings: {recipe.settings} is not in the scales of arms.yaml")
     return recipe
 
 
 T = TypeVar("T", bound=BaseModel)
 
 
-def _read(path: Path, model: type[T], more: dict[str, Any]) -> T:
+def _read(path: Path, model: type[T], **more: Any) -> T:
     """A YAML file as a model; a mistake is one line with the place in the file."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return model.model_validate({**content, **more})
+        return model.model_validate({**yaml.safe_load(path.read_text(encoding="utf-8")), **more})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))

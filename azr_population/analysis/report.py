@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -12,20 +13,29 @@ import yaml
 from markupsafe import Markup
 
 from azr_population.analysis import figures, html, run_tables, task_cards
-from azr_population.analysis.changes import changes
+from azr_population.analysis.changes import (
+    Tile,
+    changed,
+    measured_changes,
+    nothing_valid,
+    tiles_of,
+)
 from azr_population.analysis.family_tree import family_trees, replacements
 from azr_population.analysis.frame import read_run
-from azr_population.analysis.summary import Tile, changed, nothing_valid, summary, tiles_of
 from azr_population.domains.domain import Domain
 from azr_population.files import write_atomically, writing
 from azr_population.printable import duration, shareable
 from azr_population.runs import RunDirectory
 from azr_population.runs.records import (
+    Record,
     config_of,
+    conservative,
     domain_of,
+    last_step,
     lines_of,
+    metrics_of_members,
     number,
-    step_of,
+    role_of,
     whole_config,
 )
 from azr_population.runs.run_warnings import warnings_of
@@ -81,8 +91,7 @@ def _page(run: RunDirectory) -> str:
     born = replacements(run.lineage())
     name = str(config_of(run, "population", "name") or run.path.resolve().name)
     planned = int(number(config_of(run, "run", "steps")) or 0) or None
-    known = [step_of(row) or 0 for row in steps[-1:] or (*matches, *born)]
-    last = max(known, default=0)
+    last = max((row["step"] for row in steps[-1:] or (*matches, *born)), default=0)
     domain = domain_of(run)
     tiles = _tiles(run, table, last)
     chosen = task_cards.examples(run.tasks, last, next((m.name for m in domain.measures), ""))
@@ -115,7 +124,7 @@ def _page(run: RunDirectory) -> str:
         last=last,
         match_ups=figures.match_ups(matches, len(born)),
         member_table=run_tables.member_table(steps, born),
-        words=summary(steps, matches, born),
+        words=_words(steps, matches, born),
         name=name,
         planned=planned,
         changes=changed(last if steps else 0, tiles),
@@ -150,13 +159,42 @@ def environment_table(environment: Mapping[str, Any]) -> Markup:
 
 def _tiles(run: RunDirectory, table: pd.DataFrame, last: int) -> list[Tile]:
     size = next(iter(domain_of(run).measures), None)
-    return tiles_of(table, changes(run, last), last, size)
+    return tiles_of(table, measured_changes(run, last), last, size)
+
+
+def _words(
+    steps: Sequence[Record], matches: Sequence[Record], born: Sequence[Record]
+) -> dict[str, Any]:
+    """What the page's words are filled with: sums of the run, how many members of each role, and
+    the `leaders` of the roles by mu - 3 sigma. Those born at the last step lead nobody: they have
+    not played yet."""
+    last = steps[-1] if steps else {}
+    members = metrics_of_members(last)
+    newborn = {child["child"] for child in born if child["step"] == last.get("step")}
+    leaders: dict[str, dict[str, Any]] = {}
+    for name, member in members.items():
+        value = conservative(member)
+        if value is not None and name not in newborn:
+            best = leaders.setdefault(role_of(name), {**member, "name": name, "value": value})
+            if value > best["value"]:
+                leaders[role_of(name)] = {**member, "name": name, "value": value}
+    return {
+        "steps": last.get("step", 0),
+        "seconds": sum(step.get("time/step") or 0.0 for step in steps),
+        "proposed": sum(match.get("proposed") or 0 for match in matches),
+        "valid": sum(match.get("valid") or 0 for match in matches),
+        "matches": len(matches),
+        "replaced": len(born),
+        "roles": Counter(map(role_of, members)),
+        "evals": any("eval/greedy" in step for step in steps),
+        "leaders": leaders,
+    }
 
 
 def _grace_period(run: RunDirectory) -> float:
     """Steps in which a child cannot be replaced; inside AZR `evolution` is in `population`."""
-    places = (("evolution", "grace_period"), ("population", "evolution", "grace_period"))
-    return next((known for keys in places if (known := number(config_of(run, *keys)))), 0.0)
+    inside = config_of(run, "population", "evolution", "grace_period")
+    return number(config_of(run, "evolution", "grace_period") or inside) or 0.0
 
 
 def _facts(run: RunDirectory, table: pd.DataFrame, name: str) -> list[tuple[str, str]]:
@@ -179,7 +217,7 @@ def _facts(run: RunDirectory, table: pd.DataFrame, name: str) -> list[tuple[str,
 def _opening(run: RunDirectory, chosen: task_cards.Examples, domain: Domain) -> tuple[str, Markup]:
     """A task with its attempts: a late one of middle size, or any; failing that a proposal."""
     late = [*(late for _, late in chosen.pairs), *chosen.solved, *chosen.unsolved]
-    some = [task for task in late if 0 < (number(task.get("solve_rate")) or 0) < 1]
+    some = [task for task in late if 0 < (task.get("solve_rate") or 0) < 1]
     if late:
         return "A task and its attempts", task_cards.card(domain, (some or late)[0], open=True)
     refused = [row for row in run.completions() if row.get("phase") == "propose"]
@@ -198,3 +236,28 @@ def _status(done: int, steps: int | None, unreadable: Mapping[str, int]) -> tupl
         counts = ", ".join(f"{count} of {record}.jsonl" for record, count in unreadable.items())
         text += f" Damaged lines left out: {counts}."
     return state, text
+
+
+_DEPTHS = ("*", "*/*", "*/*/*", "*/*/*/*")
+"""`runs/recipes/nano/4t4s/seed_1` is the deepest place where our own commands put a run."""
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The folders of runs in `folder`, which is none itself, sorted by path; at most four deep."""
+    configs = (path for depth in _DEPTHS for path in folder.glob(f"{depth}/config.yaml"))
+    return sorted(path.parent for path in configs)
+
+
+def run_lines(paths: list[Path]) -> Iterator[str]:
+    """Each run's path, population, seed, steps, and whether its page is there."""
+    width = max(len(str(path)) for path in paths)
+    for path in paths:
+        run = RunDirectory(path)
+        steps = number(config_of(run, "run", "steps"))
+        parts = [
+            str(config_of(run, "population", "name") or "?"),
+            f"seed {config_of(run, 'seed')}",
+            f"{last_step(run)} of {'?' if steps is None else int(steps)} steps",
+            *(["report.html"] if (path / "report.html").is_file() else []),
+        ]
+        yield f"{path!s:<{width}}  {', '.join(parts)}"

@@ -54,24 +54,22 @@ def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> Markup
     return table(heads.split("|"), rows, "number") + (unplayed if newborn else "")
 
 
-def lineage_table(lineage: Sequence[Record]) -> Markup:
+def lineage_table(born: Sequence[Record]) -> Markup:
     """Every replacement, the latest first; nothing if there is none, as the family tree says so."""
-    rows = []
-    for child in reversed(lineage):
-        options = ", ".join(f"{name}={value}" for name, value in child["options"].items())
-        cells = [
-            child["child"],
-            child["generation"],
-            child["operator"],
+    columns = ("step", "child", "generation", "operator")
+    rows = [
+        [
+            *(child[key] for key in columns),
             ", ".join(child["parents"]),
-            options,
+            child["options"],
             show(child["victim"], "{:.2f}"),
         ]
-        rows.append([child["step"], *cells])
+        for child in reversed(born)
+    ]
     if not rows:
         return Markup()
-    heads = "step|child|generation|operator|parents|options|fitness of the replaced"
-    return _folded(f"All {len(rows)} replacements", table(heads.split("|"), rows))
+    heads = [*columns, "parents", "options", "fitness of the replaced"]
+    return _folded(f"All {len(rows)} replacements", table(heads, rows))
 
 
 def operator_credit(frame: pd.DataFrame) -> list[dict[str, Any]]:

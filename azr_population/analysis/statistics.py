@@ -199,6 +199,18 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in values]
 
 
+def spent_level(looks: Mapping[int, float]) -> float:
+    """The chance that any of some planned interim tests, each two-sided at its own level, rejects a
+    true null: number of seeds -> level. As group sequential designs count it (O'Brien and Fleming
+    1979): the statistics of two tests are normal with the correlation sqrt(n1 / n2)."""
+    from scipy import stats
+
+    seeds = np.array(sorted(looks), dtype=float)
+    bounds = stats.norm.isf([looks[int(n)] / 2 for n in seeds])
+    correlation = np.sqrt(np.minimum.outer(seeds, seeds) / np.maximum.outer(seeds, seeds))
+    return 1 - float(stats.multivariate_normal(cov=correlation).cdf(bounds, lower_limit=-bounds))
+
+
 def interquartile_mean(values: Values) -> Estimate | None:
     """The mean of the middle half with a 95% bootstrap interval over seeds (Agarwal et al. 2021);
     None for fewer than `FEWEST_FOR_BOOTSTRAP`."""

@@ -3,18 +3,18 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
 
-from azr_population.analysis.html import cut, paragraph, render
+from azr_population.analysis.html import cut, highlighted, paragraph, render
 from azr_population.analysis.statistics import tenth
-from azr_population.analysis.syntax import highlighted
 from azr_population.domains.domain import Domain
 from azr_population.domains.pieces import asked, marks_of, pieces
 from azr_population.runs.meanings import meaning, verdict_words
-from azr_population.runs.records import Record, number, show
+from azr_population.runs.records import Record, show
 
 HARDEST = 3
 """Tasks shown under "solved by somebody" and under "solved by nobody"."""
@@ -37,24 +37,20 @@ def examples(read: Callable[[], Iterable[Record]], last: int, size: str) -> Exam
 
     A program counts once among the hardest, by its hardest task.
     """
-    keys = ("step", "solve_rate", size)
     rows = [
-        (
-            str(task.get("type", "?")),
-            str(task.get("program", "")),
-            *map(number, map(task.get, keys)),
-        )
+        (task.get("type") or "?", task.get("program") or "", task["step"], task.get("solve_rate"))
+        + (task.get(size) or 0.0,)
         for task in read()
     ]
     table = pd.DataFrame(rows, columns=["type", "program", "step", "rate", "size"])
-    table = table.astype(dict.fromkeys(("step", "rate", "size"), float)).fillna({"size": 0.0})
+    table = table.astype(dict.fromkeys(("step", "rate", "size"), float))
     early, late = table[table["step"] <= tenth(last)], table[table["step"] > last - tenth(last)]
     late = late.drop(early.index, errors="ignore")
     pairs = [
         (_middle(early[early["type"] == type]), _middle(late[late["type"] == type]))
         for type in sorted({*early["type"]} & {*late["type"]})
     ]
-    hard = table[table["step"].notna()].sort_values(
+    hard = table.sort_values(
         ["rate", "size", "step"], ascending=[True, False, False], kind="stable"
     )
     solved, never = hard[hard["rate"] > 0], hard[hard["rate"] <= 0]
@@ -63,7 +59,7 @@ def examples(read: Callable[[], Iterable[Record]], last: int, size: str) -> Exam
     wanted = {at for group in (*pairs, *hardest) for at in group}
     shown = {at: task for at, task in enumerate(read()) if at in wanted}
     return Examples(
-        [(shown[one], shown[other]) for one, other in pairs],
+        [(shown[early_at], shown[late_at]) for early_at, late_at in pairs],
         *([shown[at] for at in group] for group in hardest),
     )
 
@@ -99,7 +95,7 @@ def hardest(tasks: Sequence[Record], otherwise: str, domain: Domain) -> Markup:
 def card(domain: Domain, task: Record, when: str = "", open: bool = False) -> Markup:
     """One task; with `open` its attempts are unfolded."""
     type, types = str(task.get("type", "?")), list(domain.types)
-    facts = ((measure, number(task.get(measure.name))) for measure in domain.measures)
+    facts = ((measure, task.get(measure.name)) for measure in domain.measures)
     teacher, student = task.get("teacher", "?"), task.get("student", "?")
     attempts = _attempts(task)
     counts = Counter((right, verdict) for right, _, verdict in attempts)
@@ -123,17 +119,11 @@ def card(domain: Domain, task: Record, when: str = "", open: bool = False) -> Ma
 
 def _attempts(task: Record) -> list[tuple[bool, Any, str]]:
     """(solved?, the answer, the verdict) of each."""
-    reasons, solved = _listed(task.get("reasons")), _listed(task.get("solved"))
-    shown = []
-    for i, answer in enumerate(_listed(task.get("answers"))):
-        right = i < len(solved) and solved[i] is True
-        reason = str(reasons[i]) if i < len(reasons) else ""
-        shown.append((right, answer, "solved" if right else reason or "failed"))
-    return shown
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else []
+    columns = (task.get(key) or [] for key in ("answers", "solved", "reasons"))
+    return [
+        (right is True, answer, "solved" if right is True else str(reason or "failed"))
+        for answer, right, reason in list(zip_longest(*columns))[: len(task.get("answers") or [])]
+    ]
 
 
 STEPS, EACH, MOST = 5, 2, 16
@@ -210,8 +200,8 @@ def _code(shown: str, marks: Sequence[str]) -> Markup:
     for mark, body, code in pieces(shown, marks):
         fenced = mark.startswith("`")
         opening = f"{mark}\n" if fenced else f"{mark} " if mark else ""
-        body = cut(body.strip("\n"))
-        coloured = Markup(highlighted(body)) if code else body
+        body = body.strip("\n")
+        coloured = highlighted(body) if code else cut(body)
         parts.append(Markup("{}{}{}").format(opening, coloured, "\n```" if fenced else ""))
     return Markup("\n").join(parts)
 

@@ -124,7 +124,8 @@ def recipe(show_list: bool, **options: Any) -> int:
       azr-population recipe --list
       azr-population recipe fig3_dynamics --from-results
     """
-    from azr_population.analysis.recipe_command import RecipeOptions, print_list, run_recipe
+    from azr_population.analysis.recipe_command import print_list, run_recipe
+    from azr_population.analysis.recipe_plan import RecipeOptions
 
     if show_list or options["name"] is None:
         print_list()

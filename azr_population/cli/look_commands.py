@@ -14,8 +14,7 @@ from azr_population.cli.app import FILE, POSITIVE, app, only_one, run_argument
 @click.option("--out", type=FILE, metavar="FILE.html", help="default: report.html in the run")
 def report(path: Path, out: Path | None) -> None:
     """Write a run's report as one HTML page."""
-    from azr_population.analysis.listing import run_lines, runs_in
-    from azr_population.analysis.report import write_report
+    from azr_population.analysis.report import run_lines, runs_in, write_report
 
     if not (path / "config.yaml").exists() and (runs := runs_in(path)):
         print(*run_lines(runs), sep="\n")

@@ -16,6 +16,9 @@ _SHAPES: dict[type, tuple[str, ...]] = {
     ),
 }
 """What the records' fields hold, where they hold anything."""
+_NUMBERS = frozenset(
+    ("proposed", "valid", "solve_rate", "reward", "advantage", "log_prob", "tokens")
+)
 _KINDS = {key: kind for kind, keys in _SHAPES.items() for key in keys}
 
 LONGEST = 4_000_000
@@ -34,7 +37,8 @@ def bounded(file: BufferedIOBase) -> Iterator[bytes]:
 
 def parse(line: bytes) -> dict[str, Any] | None:
     """A row of a record; None for a line that is not JSON, has no step, or holds another kind of
-    thing than is ever written there: nobody who reads a row has to ask."""
+    thing than is ever written there. What is not a number where one belongs is left out. So nobody
+    who reads a row has to ask."""
     if len(line) > LONGEST:
         return None
     try:
@@ -46,7 +50,16 @@ def parse(line: bytes) -> dict[str, Any] | None:
     for key in _KINDS.keys() & row.keys():
         if row[key] is not None and not isinstance(row[key], _KINDS[key]):
             return None
-    return row if 0 <= row["step"] < 2**31 else None
+    if not 0 <= row["step"] < 2**31:
+        return None
+    return {key: value for key, value in row.items() if not _is_no_number(key, value)}
+
+
+def _is_no_number(key: str, value: Any) -> bool:
+    """Whether a metric holds something else, or more than 1e100, whose square would overflow."""
+    if "/" not in key and key not in _NUMBERS:
+        return False
+    return value is not None and not (type(value) in (int, float) and abs(value) < 1e100)
 
 
 def _no_number(text: str) -> NoReturn:

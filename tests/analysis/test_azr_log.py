@@ -108,7 +108,7 @@ def test_our_diagnostics_are_means_over_the_task_types(tmp_path: Path) -> None:
     assert azr_series(rows, "valid_frac") == [(1, 0.625), (2, 0.6)]
     assert azr_series(rows, "time/step") == [(1, 12.5)]
     assert azr_series(rows, "lines") == [(1, 7.0)]
-    assert azr_series(rows, "exam_mean") == []
+    assert azr_series(rows, "eval_mean") == []
     assert settings == {
         "base": "Qwen/Qwen2.5-Coder-7B",
         "data.train_batch_size": "64",
@@ -135,7 +135,6 @@ SHAPES = {
     "table.json": json.dumps(
         {"columns": list(ROWS[0]), "data": [list(map(row.get, ROWS[0])) for row in ROWS]}
     ),
-    "history.json": json.dumps({"history": ROWS}),
     "verl.jsonl": "\n".join(json.dumps({"step": r["_step"], "data": r}) for r in ROWS),
     "history.csv": "_step,pred_code_i/accuracy,note\n1,0.25,x\n2,,\n3,0.75,x\n",
     "panel.csv": (

@@ -11,10 +11,15 @@ import pytest
 from hydra import compose, initialize
 from refusals import refuses
 
-from azr_population.analysis import recipe_runner, recipe_table
+from azr_population.analysis import recipe_command, recipe_table
 from azr_population.analysis.frame import tidy
-from azr_population.analysis.recipe_command import RecipeOptions, is_whole
-from azr_population.analysis.recipe_runs import check_runs, other_values, plan_runs, save_results
+from azr_population.analysis.recipe_plan import (
+    RecipeOptions,
+    RecipePlan,
+    check_runs,
+    other_values,
+    save_results,
+)
 from azr_population.analysis.recipes import (
     Arms,
     Recipe,
@@ -75,9 +80,13 @@ def played(run, steps=4):
     run.directory.append("metrics", lines)
 
 
+def plan(out, **options):
+    return RecipePlan(RECIPE, ARMS, RecipeOptions("mine", out=out, **options))
+
+
 @pytest.fixture
 def planned(tmp_path):
-    return plan_runs(RECIPE, ARMS, RECIPE.arms, 2, 4, tmp_path)
+    return plan(tmp_path).runs
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -139,7 +148,7 @@ def test_runs_are_planned_seed_by_seed_and_reused_when_longer(planned):
     assert [run.name for run in planned] == ["one seed 1", "two seed 1", "one seed 2", "two seed 2"]
     played(planned[0], steps=6)
     assert [run.finished for run in planned] == [True, False, False, False]
-    assert planned[0].seconds_left < 0 and planned[1].seconds_left == 8.0
+    assert planned[0].seconds_left == 0 and planned[1].seconds_left == 8.0
     check_runs(planned, resume=False)
 
 
@@ -153,25 +162,25 @@ def test_a_run_with_another_configuration_an_unfinished_or_half_made_one(planned
     assert other_values(planned[0]) == "", "what is shown may differ"
     config.write_text(config.read_text().replace("batch_size: ", "batch_size: 1"))
     with refuses("population.batch_size"):
-        check_runs([plan for plan in planned if plan.finished or plan.started], resume=True)
+        check_runs(planned, resume=True)
 
 
 def test_committed_runs_stand_in_for_those_that_are_not_there(planned, tmp_path, monkeypatch):
     folder = tmp_path / "recipes"
-    monkeypatch.setattr("azr_population.analysis.recipe_runs.recipes_folder", lambda: folder)
+    monkeypatch.setattr("azr_population.analysis.recipe_plan.recipes_folder", lambda: folder)
     played(planned[0])
     coverage = {2: {"agent/coverage": 5.1234567}}
-    monkeypatch.setattr("azr_population.analysis.recipe_runs.derived", lambda run: coverage)
-    save_results(planned, RECIPE)
+    monkeypatch.setattr("azr_population.analysis.recipe_plan.derived", lambda run: coverage)
+    save_results(plan(tmp_path))
     (stored,) = folder.rglob("metrics.jsonl.gz")
     lines = list(map(json.loads, gzip.decompress(stored.read_bytes()).splitlines()))
     assert [line["step"] for line in lines] == [1, 2, 3, 4]
     assert lines[1]["agent/coverage"] == 5.12346 and "agent_0/lines" not in lines[0]
     assert str(tmp_path) not in (stored.parent / "config.yaml").read_text()
-    again = plan_runs(RECIPE, ARMS, RECIPE.arms, 2, 4, tmp_path / "elsewhere", committed=True)
+    again = plan(tmp_path / "elsewhere", from_results=True).runs
     assert [run.directory.results_only for run in again] == [True, False, False, False]
     assert again[0].finished and not other_values(again[0])
-    too_long = plan_runs(RECIPE, ARMS, RECIPE.arms, 2, 5, tmp_path / "elsewhere", committed=True)
+    too_long = plan(tmp_path / "elsewhere", from_results=True, steps=5).runs
     assert not any(run.started for run in too_long)
 
 
@@ -230,51 +239,48 @@ def children(monkeypatch):
 
     def use(text):
         command = lambda run: [sys.executable, "-c", text, run.name]  # noqa: E731
-        monkeypatch.setattr(recipe_runner, "run_command", command)
+        monkeypatch.setattr(recipe_command, "run_command", command)
 
     return use
 
 
-def test_runs_are_played_in_their_order_and_their_output_is_logged(planned, children):
+def test_runs_are_played_in_their_order_and_their_output_is_logged(planned, children, capsys):
     children("import sys; print('played', sys.argv[1])")
-    lines = []
-    assert recipe_runner.play(planned, 1, lines.append) == 0
-    assert [line.split(":")[0] for line in lines if "starts" in line] == [
+    assert recipe_command.play(planned, 1) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("[")]
+    assert [line.split(":")[0] for line in lines] == [
         f"[{n}/4] {run.name}" for n, run in enumerate(planned, 1)
     ]
     assert planned[0].path.with_name("seed_1.log").read_text() == "played one seed 1\n"
 
 
-def test_a_failing_run_is_named_and_no_other_is_started(planned, children):
+def test_a_failing_run_is_named_and_no_other_is_started(planned, children, capsys):
     children("import sys; print('disk is full'); sys.exit('one' in sys.argv[1])")
-    lines = []
     with refuses("disk is full"):
-        recipe_runner.play(planned, 1, lines.append)
-    assert not any("two seed 1" in line for line in lines)
+        recipe_command.play(planned, 1)
+    assert "two seed 1" not in capsys.readouterr().err
 
 
-def test_a_stop_reaches_the_children_and_nothing_new_is_started(planned, children):
+def test_a_stop_reaches_the_children_and_nothing_new_is_started(planned, children, capsys):
     children(
         "import os, signal, sys\n"
         "signal.signal(signal.SIGINT, lambda *_: sys.exit(130))\n"
         "os.kill(os.getppid(), signal.SIGTERM)\n"
         "signal.pause()"
     )
-    lines = []
     before = signal.getsignal(signal.SIGTERM)
-    assert recipe_runner.play(planned, 1, lines.append) == 128 + signal.SIGTERM
-    assert lines[-1].endswith("stopped after step 0 of 4")
-    assert not any("two seed 1: starts" in line for line in lines)
+    assert recipe_command.play(planned, 1) == 128 + signal.SIGTERM
+    assert "two seed 1" not in capsys.readouterr().err
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_run_is_started_from_its_whole_configuration_and_resumed_by_its_folder(planned):
     run = planned[0]
     run.path.parent.mkdir(parents=True)
-    typed = recipe_runner.run_command(run)
+    typed = recipe_command.run_command(run)
     assert typed[3:5] == ["train", "--config-file"] and typed[-1] == "run.steps=4"
     played(run, 1)
-    assert recipe_runner.run_command(run)[3:] == ["resume", str(run.path), "run.steps=4"]
+    assert recipe_command.run_command(run)[3:] == ["resume", str(run.path), "run.steps=4"]
 
 
 @pytest.mark.parametrize(
@@ -299,9 +305,10 @@ def test_what_cannot_be_played_is_refused_in_one_line(typed, capsys, tmp_path):
 
 def test_the_first_seeds_of_a_planned_test_are_a_whole_recipe():
     arms = read_arms()
+    recipe = read_recipe("line1_roles", arms)
     for seeds, whole in (("31-34", True), ("31-42", True), ("31-35", False), ("32-35", False)):
-        arguments = RecipeOptions("line1_roles", seeds=seeds)
-        assert is_whole(read_recipe("line1_roles", arms), arms, arguments) is whole
+        options = RecipeOptions("line1_roles", seeds=seeds)
+        assert recipe_command.is_whole(RecipePlan(recipe, arms, options)) is whole
 
 
 def test_at_7b_a_script_with_azrs_commands_is_written(capsys, tmp_path):

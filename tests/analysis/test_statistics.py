@@ -5,7 +5,8 @@ import math
 import pandas as pd
 import pytest
 
-from azr_population.analysis.interim import check_looks, level_at, spent_level, verdict
+from azr_population.analysis.recipe_table import verdict
+from azr_population.analysis.recipes import Hypothesis
 from azr_population.analysis.statistics import (
     REDUCERS,
     Estimate,
@@ -15,6 +16,7 @@ from azr_population.analysis.statistics import (
     interquartile_mean,
     interval,
     interval_text,
+    spent_level,
 )
 
 
@@ -101,13 +103,8 @@ def test_one_formatter():
     assert interval_text(Estimate(math.nan, math.nan, math.nan, (0,))) == "-"
 
 
-LOOKS = {4: 0.01, 12: 0.04}
-
-
-def test_planned_looks():
-    check_looks(LOOKS)
-    assert [level_at(LOOKS, n) for n in (4, 8, 12)] == [0.01, None, 0.04]
-    assert level_at({}, 8) == 0.05
+def hypothesis(**more):
+    return Hypothesis(claim="More.", row="a", arm="b", **more)
 
 
 def test_the_level_that_looks_spend():
@@ -119,13 +116,15 @@ def test_the_level_that_looks_spend():
 @pytest.mark.parametrize("looks", [{4: 0.04, 12: 0.04}, {1: 0.01}, {4: 0.0}])
 def test_looks_that_spend_too_much(looks):
     with pytest.raises(ValueError):
-        check_looks(looks)
+        hypothesis(looks=looks)
 
 
 def test_verdicts():
     above, below, over = ((1.0, 0.1, 2.0), (-1.0, -2.0, -0.1), (0.0, -1.0, 1.0))
-    told = [verdict(Estimate(*one, (4, 4)), LOOKS) for one in (above, below, over)]
-    assert told == ["shown", "refuted", "not shown"]
-    assert verdict(Estimate(*above, (5, 5)), LOOKS).startswith("not decided")
-    assert verdict(Estimate(1.0, math.nan, math.nan, (4, 1)), {}).startswith("not decided")
-    assert verdict(Estimate(*above, (4,)), {}, margin=0.5) == "not shown"
+    planned = hypothesis(looks={4: 0.01, 12: 0.04})
+    verdicts = [verdict(planned, Estimate(*values, (4, 4))) for values in (above, below, over)]
+    assert verdicts == ["shown", "refuted", "not shown"]
+    assert verdict(planned, Estimate(*above, (5, 5))).startswith("not decided")
+    lone = Estimate(1.0, math.nan, math.nan, (4, 1))
+    assert verdict(hypothesis(), lone).startswith("not decided")
+    assert verdict(hypothesis(margin=0.5), Estimate(*above, (4,))) == "not shown"
