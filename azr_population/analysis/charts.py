@@ -7,6 +7,7 @@ name colours of the light theme, and `DARK` says what becomes of each on a dark 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -184,12 +185,16 @@ def scatter(frame: pd.DataFrame) -> Chart:
     roles = list(dict.fromkeys(frame["series"]))
     colour = alt.Color("series:N", legend=alt.Legend() if len(roles) > 1 else None)
     chosen = alt.when("member == '' || datum.member == member")
+    low, high = math.floor(math.log10(frame["value"].min())), math.log10(frame["value"].max())
+    marks = [digit * 10.0**power for power in range(low, math.ceil(high) + 1) for digit in (1, 3)]
     chart: Chart = (
         alt.Chart(frame, width="container", height=HEIGHT)
         .mark_circle(size=22)
         .encode(
             x=alt.X("step:Q", axis=alt.Axis(titleAnchor="end", tickMinStep=1, format="d")),
-            y=alt.Y("value:Q", title=None, axis=alt.Axis(format="~g"), scale=alt.Scale(type="log")),
+            y=alt.Y("value:Q", title=None, axis=alt.Axis(format=".0e", values=marks)).scale(
+                type="log"
+            ),
             color=colour.scale(domain=roles, range=[ROLES[role] for role in roles]),
             opacity=chosen.then(alt.value(0.7)).otherwise(alt.value(0.1)),
             tooltip=["step:Q", "member:N", alt.Tooltip("value:Q", format=".3~g")],

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from azr_population.analysis import charts
 from azr_population.analysis.html import embed, figure
-from azr_population.runs.records import Record
+from azr_population.runs.records import Record, number
 
 MAX_INDIVIDUALS = 260
 """Individuals drawn per role; beyond that, the oldest without children are left out."""
@@ -29,7 +29,7 @@ def replacements(lineage: Iterable[Record]) -> list[dict[str, Any]]:
             "parents": [str(name) for name in child.get("parents") or ()],
             "operator": child.get("operator") or "?",
             "options": ", ".join(f"{k}={v}" for k, v in (child.get("options") or {}).items()),
-            "victim": (child.get("fitness") or {}).get("victim"),
+            "victim": number((child.get("fitness") or {}).get("victim")),
         }
         for child in lineage
         if child.get("child")

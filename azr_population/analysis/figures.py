@@ -147,7 +147,9 @@ class ReportFigures:
         for name, title in (("lr", "Learning rates"), ("weight_decay", "Weight decays")):
             rows = self._table[(self._table["metric"] == name) & self._table["member"].notna()]
             rows = rows[rows["value"] > 0]
-            if not len(rows) or rows.groupby(["step", "role"])["value"].nunique().max() < 2:
+            spread = rows.groupby(["role", "step"])["value"].transform("nunique")
+            rows = rows[spread.groupby(rows["role"]).transform("max") > 1]
+            if rows.empty:
                 continue
             stride = math.ceil(rows["step"].nunique() / BARS)
             rows = rows[rows["step"] % stride == 0].assign(series=rows["role"])

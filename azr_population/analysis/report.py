@@ -38,7 +38,7 @@ from azr_population.runs.records import (
     role_of,
     whole_config,
 )
-from azr_population.runs.run_warnings import warnings_of
+from azr_population.runs.run_warnings import RunWarning, warnings_of
 
 SECTIONS = {
     "a-task": "A task",
@@ -112,7 +112,7 @@ def _page(run: RunDirectory) -> str:
         state="failed" if wrong else state,
         status=f"{status} No valid proposal." if wrong else status,
         wrong=wrong,
-        warnings=[one.text for one in warnings_of(run)],
+        warnings=_warnings(run),
         facts=_facts(run, table, name),
         tiles=tiles,
         members=members,
@@ -189,6 +189,19 @@ def _words(
         "evals": any("eval/greedy" in step for step in steps),
         "leaders": leaders,
     }
+
+
+def _warnings(run: RunDirectory) -> list[str]:
+    """What goes wrong, each kind once: of the first member, and who else."""
+    by_kind: dict[str, list[RunWarning]] = {}
+    for warning in warnings_of(run):
+        by_kind.setdefault(warning.kind, []).append(warning)
+    return [
+        f"{first.text}; also {', '.join(warning.member for warning in others)}"
+        if others
+        else first.text
+        for first, *others in by_kind.values()
+    ]
 
 
 def _grace_period(run: RunDirectory) -> float:

@@ -38,8 +38,10 @@ def examples(read: Callable[[], Iterable[Record]], last: int, size: str) -> Exam
     A program counts once among the hardest, by its hardest task.
     """
     rows = [
-        (task.get("type") or "?", task.get("program") or "", task["step"], task.get("solve_rate"))
-        + (task.get(size) or 0.0,)
+        (
+            *(task.get("type") or "?", task.get("program") or "", task["step"]),
+            *(task.get("solve_rate"), task.get(size) or 0.0),
+        )
         for task in read()
     ]
     table = pd.DataFrame(rows, columns=["type", "program", "step", "rate", "size"])

@@ -25,7 +25,7 @@ from azr_population.domains.format import Format, read_answer, read_proposal
 from azr_population.engines.assembly import EngineSettings, text_engine
 from azr_population.engines.engine import Completion, Sampling
 from azr_population.engines.rollouts import RolloutSettings
-from azr_population.pages.console.pulse import sign_of_life
+from azr_population.pages.console.heartbeat import spinner
 from azr_population.referee import Referee
 from azr_population.runs.records import show
 from azr_population.weights.adapter import LoraSpec
@@ -195,7 +195,7 @@ def accept(
     copies = read_digests(folder) | {digest(program) for program in seen_programs}
     writer = Writer(folder, format, seed)
     figures = {}
-    with Referee() as referee, sign_of_life(Path(folder).name) as begin:
+    with Referee() as referee, spinner(Path(folder).name) as begin:
         for place, type in enumerate(types, start=1):
             begin(f"{type}, {place} of {len(types)}")
             figures[type] = _measure(writer, referee, type, n, attempts, copies)

@@ -48,13 +48,13 @@ def eval(
     Intervals are 95% over tasks: they hold for these members and other tasks of the kind, not for
     another run.
     """
-    from azr_population.measuring.stored_eval import examine, print_table, write_results
+    from azr_population.measuring.stored_eval import evaluate_stored, print_table, write_results
 
     given = {"tasks_per_type": tasks, "samples": samples, "seed": seed}
     typed = [f"eval.{key}={value}" for key, value in given.items() if value is not None]
-    about, results = examine(path, typed, every)
-    print_table(about, results)
-    print(write_results(about, results, out))
+    results = evaluate_stored(path, typed, every)
+    print_table(results)
+    print(write_results(results, out))
 
 
 @app.command()

@@ -7,12 +7,13 @@ forecasts expressed in terms of probability" (1950).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from azr_population.analysis.statistics import Estimate
@@ -49,11 +50,10 @@ class CrossPlay:
     proposed: int
     """Proposals of each teacher, valid or not."""
 
-    @property
+    @cached_property
     def matrix(self) -> Matrix:
         """Mean solve rates, float64 [T, S]; NaN for a teacher without a valid task."""
-        nothing = np.full(len(self.students), np.nan)
-        return np.stack([rate.mean(axis=1) if rate.size else nothing for rate in self.rates])
+        return self._by_teacher(lambda rates: rates.mean(axis=1))
 
     @property
     def tasks(self) -> NDArray[np.int64]:
@@ -150,13 +150,12 @@ class CrossPlay:
 
     def _redrawn(self, chance: np.random.Generator) -> Matrix:
         """The matrix of as many tasks of each teacher, drawn with replacement."""
+        return self._by_teacher(lambda r: r[:, chance.integers(0, len(r.T), len(r.T))].mean(axis=1))
+
+    def _by_teacher(self, statistic: Callable[[Matrix], Matrix], least: int = 1) -> Matrix:
+        """A statistic of each teacher's solve rates, float64 [T, S]; NaN below `least` tasks."""
         nothing = np.full(len(self.students), np.nan)
-        return np.stack(
-            [
-                rate[:, chance.integers(0, n, n)].mean(axis=1) if n else nothing
-                for rate, n in zip(self.rates, self.tasks.tolist(), strict=True)
-            ]
-        )
+        return np.stack([statistic(r) if len(r.T) >= least else nothing for r in self.rates])
 
     def _slopes(self, matrix: Matrix) -> dict[str, dict[str, float]]:
         slopes = {}
@@ -168,11 +167,11 @@ class CrossPlay:
             both = {
                 "student": _slope(
                     [self.students[i].step for i in s],
-                    _known_mean(matrix[np.ix_(early_t, s)], 0),
+                    pd.DataFrame(matrix[np.ix_(early_t, s)]).mean(axis=0),
                 ),
                 "teacher": _slope(
                     [self.teachers[i].step for i in t],
-                    1 - _known_mean(matrix[np.ix_(t, early_s)], 1),
+                    1 - pd.DataFrame(matrix[np.ix_(t, early_s)]).mean(axis=1),
                 ),
             }
             slopes[run] = {role: slope for role, slope in both.items() if math.isfinite(slope)}
@@ -180,25 +179,9 @@ class CrossPlay:
 
     def _errors(self) -> Matrix:
         """Standard error of each cell over the teacher's tasks, float64 [T, S]."""
-        return np.stack(
-            [
-                rate.std(axis=1, ddof=1) / math.sqrt(rate.shape[1])
-                if rate.shape[1] > 1
-                else np.full(len(self.students), np.nan)
-                for rate in self.rates
-            ]
-        )
+        return self._by_teacher(lambda r: r.std(axis=1, ddof=1) / math.sqrt(len(r.T)), least=2)
 
 
-def _known_mean(values: Matrix, axis: int) -> Matrix:
-    """The mean of what is known, NaN (without a warning) where nothing is."""
-    finite = np.isfinite(values)
-    count = finite.sum(axis=axis)
-    total = np.where(finite, values, 0.0).sum(axis=axis)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-def _slope(steps: Sequence[int], values: Matrix) -> float:
-    finite = np.isfinite(values)
-    at = np.array(steps)[finite]
-    return float(100 * np.polyfit(at, values[finite], 1)[0]) if len(set(at)) > 1 else math.nan
+def _slope(steps: Sequence[int], values: pd.Series) -> float:
+    line = values.set_axis(steps).dropna()
+    return float(100 * np.polyfit(line.index, line, 1)[0]) if line.index.nunique() > 1 else math.nan

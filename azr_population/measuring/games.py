@@ -17,7 +17,7 @@ from azr_population.measuring.crossplay import CrossPlay
 from azr_population.measuring.stored import StoredMember, engine_for, stored_config, stored_members
 from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.step_context import StepContext, format_of, open_referee
-from azr_population.pages.console.pulse import sign_of_life
+from azr_population.pages.console.heartbeat import spinner
 from azr_population.runs import RunDirectory
 from azr_population.runs.streams import Streams
 
@@ -41,7 +41,7 @@ def play(
     config, streams = configs[0], Streams(seed)
     domain, format = find_domain(config.task.domain), format_of(config.task, config.base)
     with (
-        sign_of_life("cross-play") as begin,
+        spinner("cross-play") as begin,
         open_referee(config.referee) as referee,
         engine_for(config, runs[0]) as engine,
     ):

@@ -19,6 +19,7 @@ _SHAPES: dict[type, tuple[str, ...]] = {
 _NUMBERS = frozenset(
     ("proposed", "valid", "solve_rate", "reward", "advantage", "log_prob", "tokens")
 )
+_SCORES = frozenset(("greedy", "t0.4", "t1"))
 _KINDS = {key: kind for kind, keys in _SHAPES.items() for key in keys}
 
 LONGEST = 4_000_000
@@ -57,6 +58,8 @@ def parse(line: bytes) -> dict[str, Any] | None:
 
 def _is_no_number(key: str, value: Any) -> bool:
     """Whether a metric holds something else, or more than 1e100, whose square would overflow."""
+    if key in _SCORES:
+        return any(_is_no_number("/", score) for score in value or ())
     if "/" not in key and key not in _NUMBERS:
         return False
     return value is not None and not (type(value) in (int, float) and abs(value) < 1e100)

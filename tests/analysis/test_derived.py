@@ -11,7 +11,7 @@ import pytest
 
 from azr_population.analysis.derived import TASKS_PER_STEP, derived, missed_cells, placed_tasks
 from azr_population.analysis.figures import problem_space
-from azr_population.domains.code.complexity import DESCRIPTORS, SPACE, samples
+from azr_population.domains.code.complexity import SPACE, samples
 from azr_population.domains.puzzles.measures import SPACE as OF_PUZZLES
 from azr_population.domains.space import Space
 from azr_population.runs.directory import RunDirectory
@@ -41,23 +41,6 @@ def series(run: RunDirectory, name: str, role: str = "teacher") -> list[tuple[in
         (step, metrics.get(f"{role}/{name}")) for step, metrics in sorted(derived(run).items())
     )
     return [(step, value) for step, value in values if value is not None]
-
-
-def test_tasks_that_arrive_while_one_looks_do_no_harm(
-    write: Write, tasks: list[Row], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run that goes on has more tasks at every look."""
-    run = write(tasks=tasks[:2], metrics=[{"step": step} for step in (1, 2)])
-    place = Space.place
-
-    def slowly(space: Space, points: np.ndarray) -> np.ndarray:
-        run.append("tasks", tasks[2:])
-        return place(space, points)
-
-    monkeypatch.setattr(Space, "place", slowly)
-    assert series(run, "coverage")[-1][1] >= 2.0
-    monkeypatch.undo()
-    assert len(placed_tasks(run)) >= 4
 
 
 def test_a_cell_is_filled_once(write: Write, tasks: list[Row]) -> None:
@@ -96,13 +79,6 @@ def test_rarefaction_agrees_with_drawing() -> None:
     np.testing.assert_array_equal(missed_cells(counts, 31), 0.0)
 
 
-def test_later_steps_add_to_what_was_missed(write: Write, task: Callable[..., Row]) -> None:
-    step = [task(1, ADD)] * 23 + [task(1, SHOUT, inputs=["'a'"], outputs=["'A'"])]
-    run = write(tasks=step + [{**row, "step": 2} for row in step])
-    # The rare cell is missed with 12 / 24 in each step.
-    assert series(run, "coverage_per_task") == [(1, pytest.approx(1.5)), (2, pytest.approx(1.75))]
-
-
 def test_the_map_has_every_cell_and_the_task_that_filled_it(write: Write, tasks: list[Row]) -> None:
     run = write(tasks=tasks)
     first = placed_tasks(run).drop_duplicates("cell")
@@ -138,18 +114,6 @@ def test_the_cells_are_fixed(space: Space, wanted: str) -> None:
     weights = np.array([descriptor.weight for descriptor in space.descriptors])
     assert (shipped >= 0).all() and (shipped <= weights + 1e-6).all()
     assert hashlib.sha256(shipped.tobytes()).hexdigest()[:16] == wanted
-
-
-def test_samples_are_possible_problems() -> None:
-    points = samples(3, 2000)
-    np.testing.assert_array_equal(points, samples(3, 2000))
-    names = [descriptor.name for descriptor in DESCRIPTORS]
-    np.testing.assert_allclose(points[:, names.index("arithmetic") :][:, :5].sum(axis=1), 1.0)
-    np.testing.assert_allclose(points[:, names.index("takes number") :][:, :3].sum(axis=1), 1.0)
-    np.testing.assert_allclose(points[:, names.index("gives number") :].sum(axis=1), 1.0)
-    assert set(points[:, names.index("arguments")]) == {1.0, 2.0, 3.0}
-    low, high = ([d[i] for d in DESCRIPTORS] for i in (1, 2))
-    assert (points >= low).all() and (points <= high).all()
 
 
 @pytest.mark.slow

@@ -1,22 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from azr_population.analysis import run_tables, task_cards
-from azr_population.analysis.frame import read_run, tidy
+from azr_population.analysis.frame import tidy
 from azr_population.domains.code.domain import Code
-
-
-def test_consumption_is_told_per_role_and_member(write_run: Callable[..., Path]) -> None:
-    page = run_tables.fairness_table(read_run(write_run()))
-    assert "teacher, mean of 4" in page
-    assert "36,000" in page  # 12 steps of 3,000 tokens
-    assert "2,304" in page
-    assert "Each of the 8 members" in page
-    assert "Evals are not counted in the seconds" in page
-    assert run_tables.fairness_table(tidy(())).startswith('<p class="empty">')
 
 
 def test_how_far_the_sampler_was_from_the_learner_is_told_per_member() -> None:
@@ -46,15 +34,6 @@ def test_what_is_unknown_of_an_operator_is_a_dash() -> None:
     assert '<td class="number">-</td>' in page
 
 
-def test_credit_that_nobody_has_earned_yet_is_one_sentence() -> None:
-    credit = [{"operator": name, "born": born, "judged": 0} for name, born in (("a", 3), ("b", 1))]
-    page = run_tables.operator_table(credit, grace_period=20.0)
-    assert "<table" not in page and "<td" not in page
-    assert "4 children of 2 operators, and none has met a replacement" in page
-    assert "(20 steps, evolution.grace_period)" in page
-    assert run_tables.operator_table([], grace_period=20.0) == ""
-
-
 def test_attempts_are_counted_by_verdict() -> None:
     task: dict[str, Any] = {
         "type": "code_o",
@@ -70,13 +49,6 @@ def test_attempts_are_counted_by_verdict() -> None:
     assert "nothing that parses" in page
     assert "No attempt is recorded" in task_cards.hardest([{}], "", Code())
     assert "Nobody did." in task_cards.hardest([], "Nobody did.", Code())
-
-
-def test_a_member_without_a_rating_has_dashes() -> None:
-    line = {"step": 1, "agent_0/reward": 0.5, "student_0/mu": 25.14, "student_0/sigma": 0.42}
-    page = run_tables.member_table([line], [])
-    assert page.count('<td class="number">25.1 ± 0.4</td>') == 1
-    assert "- ± -" not in page
 
 
 def test_who_was_born_at_the_last_step_has_played_nothing() -> None:

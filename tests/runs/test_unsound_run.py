@@ -73,21 +73,21 @@ def edit_state(run, change):
         sign(folder, "state.json")
 
 
-@pytest.mark.parametrize("name", ["../../../victim", "..", "/etc", "teacher_0/../../x", "", 7])
+@pytest.mark.parametrize("name", ["../../../victim", "/etc", 7])
 def test_names_of_members_lead_nowhere(run, capsys, name):
     edit_state(run, lambda state: state["roster"][0].update(name=name))
     assert "is not a member's name" in resume_refused(run, capsys)
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("sigma", 0), ("sigma", -1), ("mu", float("nan")), ("generation", -1)]
+    ("field", "value"), [("sigma", 0), ("mu", float("nan")), ("generation", -1)]
 )
 def test_numbers_that_no_member_can_have(run, capsys, field, value):
     edit_state(run, lambda state: state["roster"][0].update({field: value}))
     assert "the stored members are damaged" in resume_refused(run, capsys)
 
 
-@pytest.mark.parametrize("step", [-1, 10**12, "2", None, 2.0])
+@pytest.mark.parametrize("step", [-1, "2"])
 def test_a_state_of_another_step(run, capsys, step):
     edit_state(run, lambda state: state.update(step=step))
     assert f"state.json is of step {step!r}" in resume_refused(run, capsys)
@@ -109,19 +109,12 @@ def test_pipes_are_not_waited_for(run, capsys, name):
 @pytest.mark.parametrize(
     ("record", "change"),
     [
-        ("metrics", {"time/update": [1]}),
         ("metrics", {"teacher/reward": {}}),
-        ("metrics", {"time/step": 1e308}),
         ("metrics", {"<b>/mu": "<b>"}),
-        ("matches", {"step": 10**12}),
         ("completions", {"verdict": None, "reason": None, "prompt": None, "reward": "<b>"}),
-        ("completions", {"member": 3}),
-        ("tasks", {"lines": 1e308}),
-        ("tasks", {"program": None}),
         ("tasks", {"program": 3}),
         ("lineage", {"fitness": True}),
         ("lineage", {"options": [[1]]}),
-        ("lineage", {"generation": float("nan")}),
     ],
 )
 def test_lines_of_another_shape_hurt_nobody(run, record, change):
@@ -132,7 +125,7 @@ def test_lines_of_another_shape_hurt_nobody(run, record, change):
     assert main(["report", str(run)]) == 0
 
 
-@pytest.mark.parametrize("key", ["step", "roster", "rewards"])
+@pytest.mark.parametrize("key", ["roster"])
 def test_a_state_that_lacks_something(run, capsys, key):
     edit_state(run, lambda state: state.pop(key))
     assert f"is damaged (KeyError('{key}'))" in resume_refused(run, capsys)
@@ -167,14 +160,6 @@ def test_links_are_not_followed(run, tmp_path, capsys, name):
     (run / name).unlink(missing_ok=True)
     (run / name).symlink_to(tmp_path / "victim" / "thesis.tex")
     assert name in refused(capsys, "resume", run, "run.steps=3")
-
-
-def test_the_report_follows_no_link(run, tmp_path):
-    for name in (".report.html.tmp", "report.html"):
-        (run / name).unlink(missing_ok=True)
-        (run / name).symlink_to(tmp_path / "victim" / "thesis.tex")
-    assert main(["report", str(run)]) == 0
-    assert "<html" in (run / "report.html").read_text()
 
 
 def test_fewer_steps_than_were_played(run, capsys):
@@ -274,17 +259,12 @@ def spoil_checkpoint(run, part, value):
         sign(folder, "state.pt")
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30])
+@pytest.mark.parametrize("value", [float("nan"), 1e30])
 def test_a_checkpoint_of_values_that_no_training_leaves(run, tmp_path, capsys, value):
     spoil_checkpoint(run, "adapters", value)
     assert " in adapters." in refused(capsys, "resume", run, "run.steps=3")
     typed = [*SMALL, "run.steps=3", f"run.dir={tmp_path / 'fork'}", f"run.init_from={run}@1"]
     assert " in adapters." in refused(capsys, "train", *typed)
-
-
-def test_an_optimizer_that_is_not_finite(run, capsys):
-    spoil_checkpoint(run, "optimizers", float("nan"))
-    assert "(NaN or Inf) in optimizers." in refused(capsys, "resume", run, "run.steps=3")
 
 
 @pytest.mark.parametrize(("value", "says"), [(float("nan"), "NaN or Inf"), (-1e30, "holds 1e+30")])
@@ -298,7 +278,7 @@ def test_a_members_folder_of_such_values(run, capsys, value, says):
     assert says in refused(capsys, "eval", run, "--every", 1)
 
 
-@pytest.mark.parametrize("rewards", [[1], 3, None, {"teacher_0": 3}, {"teacher_0": ["x"]}])
+@pytest.mark.parametrize("rewards", [3, {"teacher_0": ["x"]}])
 def test_rewards_that_are_no_table(run, capsys, rewards):
     edit_state(run, lambda state: state.update(rewards=rewards))
     assert "is damaged (" in resume_refused(run, capsys)
@@ -340,17 +320,6 @@ def test_a_completion_without_end_is_left_out(run, capsys):
         assert 0 < len(capsys.readouterr().out) < 1_000_000
 
 
-@pytest.mark.slow
-def test_completions_as_long_as_rows_can_be(run, capsys):
-    with (run / "completions.jsonl").open("a") as file:
-        row = {"step": 1, "member": "student_0", "completion": "x = [1]\n" * 400_000}
-        file.writelines(json.dumps(row) + "\n" for _ in range(25))
-    capsys.readouterr()
-    began = time.process_time()
-    assert main(["show", str(run)]) == 0
-    assert time.process_time() - began < 5 and capsys.readouterr().out
-
-
 def test_a_setting_without_end(run, tmp_path, capsys):
     text = (run / "config.yaml").read_text()
     for size in (10_000_000, 500_000):
@@ -380,36 +349,16 @@ def test_figures_that_are_a_folder_or_nested_too_deep(run, tmp_path, capsys):
     assert 'id="benchmarks"' not in page.read_text()
 
 
-def test_a_pipe_is_not_waited_for_by_compare(tmp_path, capsys):
-    os.mkfifo(tmp_path / "log.txt")
-    assert "neither a run's folder nor a log file" in refused(
-        capsys, "compare", tmp_path / "log.txt"
-    )
-
-
 @pytest.mark.parametrize(
     "override",
     [
         "population.teachers=1000000000",
-        "population.students=1000000",
         "population.batch_size=1000000000",
-        "population.samples_per_task=100000000",
-        "base.lora.rank=1000000000",
-        "eval.samples=10000000",
-        "eval.final_samples=10000000",
         "eval.tasks_per_type=1000000",
-        "evolution.validation_tasks=1000000",
         "referee.workers=5000",
-        "referee.timeout=1e9",
         "referee.timeout=nan",
-        "referee.cpu_seconds=1e9",
-        "referee.memory_mb=1",
-        "referee.memory_mb=100000000",
-        "referee.share=100000000",
         "engine.threads=1000000",
-        "engine.workers=1000000",
         "engine.device=meta",
-        "engine.device=mps",
     ],
 )
 def test_a_number_that_no_machine_could_serve(run, capsys, override):

@@ -10,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from azr_population.pages.console.heartbeat import IN_A_TERMINAL, heartbeat, moving
 from azr_population.pages.console.lines import (
     ROLE_COLUMNS,
     end_lines,
@@ -18,7 +19,6 @@ from azr_population.pages.console.lines import (
     origin,
     replacement_line,
 )
-from azr_population.pages.console.pulse import IN_A_TERMINAL, beating, moving
 from azr_population.pages.console.time_left import TimeLeft
 from azr_population.runs.records import (
     Record,
@@ -64,7 +64,7 @@ class LiveView:
         self._phase = run.get("phase", str)
         self._live.start()
         self._redraw()
-        self._beats.enter_context(beating(self._redraw, IN_A_TERMINAL))
+        self._beats.enter_context(heartbeat(self._redraw, IN_A_TERMINAL))
 
     def on_match(self, match: Record) -> None:
         self._print(_coloured(match_line(match)))

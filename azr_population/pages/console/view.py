@@ -7,6 +7,7 @@ from typing import Protocol
 
 from rich.console import Console
 
+from azr_population.pages.console.heartbeat import ELSEWHERE, heartbeat
 from azr_population.pages.console.lines import (
     end_lines,
     eval_line,
@@ -16,7 +17,6 @@ from azr_population.pages.console.lines import (
     role_line,
 )
 from azr_population.pages.console.output import StandardOutput
-from azr_population.pages.console.pulse import ELSEWHERE, beating
 from azr_population.pages.console.time_left import TimeLeft
 from azr_population.registry import Registry
 from azr_population.runs.records import (
@@ -76,7 +76,7 @@ class PlainView:
     def on_start(self, run: Record) -> None:
         self._time = TimeLeft(run.get("step", 0), run.get("steps", 0))
         self._phase = run.get("phase", str)
-        self._beats.enter_context(beating(self._sign_of_life, ELSEWHERE))
+        self._beats.enter_context(heartbeat(self._say_phase, ELSEWHERE))
         self._births = {row["child"]: row for row in run.get("lineage", ())}
         self._say(
             f"{run.get('name', 'run')}: {len(run.get('members', ()))} members, steps "
@@ -105,7 +105,7 @@ class PlainView:
             parts.append(eval_line(step))
         self._say(" | ".join(parts))
 
-    def _sign_of_life(self) -> None:
+    def _say_phase(self) -> None:
         self._say(f"  {self._time.in_step(self._phase())}")
 
     def on_end(self, result: Record) -> None:
@@ -114,7 +114,7 @@ class PlainView:
             if member.get("mu") is not None:
                 self._say(
                     f"{name:<10} mu {member['mu']:5.1f}  sigma {member['sigma']:4.1f}  "
-                    f"conservative {conservative(member):5.1f}  "
+                    f"mu - 3 sigma {conservative(member):5.1f}  "
                     f"generation {member.get('generation', 0)} "
                     f"{origin(self._births, name, self._time.done)}"
                 )

@@ -21,7 +21,7 @@ IN_A_TERMINAL, ELSEWHERE = 0.5, 60.0
 
 
 @contextmanager
-def beating(beat: Callable[[], None], seconds: float) -> Iterator[None]:
+def heartbeat(beat: Callable[[], None], seconds: float) -> Iterator[None]:
     """Calls `beat` every so many seconds, while inside: by a timer of the process and no thread,
     since the referee forks. Where somebody else has the alarm (a test's time limit), never."""
     free = signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
@@ -54,7 +54,7 @@ def moving(words: str) -> Table:
 
 
 @contextmanager
-def sign_of_life(title: str, console: Console | None = None) -> Iterator[Callable[[str], None]]:
+def spinner(title: str, console: Console | None = None) -> Iterator[Callable[[str], None]]:
     """What is given is called with whatever is begun (`student_0, 3 of 12`): shown with the time
     and a moving bar in a terminal, elsewhere as a line a minute; both on standard error."""
     console = console or Console(file=sys.stderr)
@@ -79,8 +79,8 @@ def sign_of_life(title: str, console: Console | None = None) -> Iterator[Callabl
             redraw()
 
     if not console.is_terminal:
-        with beating(say, ELSEWHERE):
+        with heartbeat(say, ELSEWHERE):
             yield begin
         return
-    with live, beating(redraw, IN_A_TERMINAL):
+    with live, heartbeat(redraw, IN_A_TERMINAL):
         yield begin

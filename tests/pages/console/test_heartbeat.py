@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from azr_population.pages.console import pulse
-from azr_population.pages.console.lines import end_lines
+from azr_population.pages.console import heartbeat
 from azr_population.pages.console.view import PlainView
 
 
@@ -28,7 +27,7 @@ def alarm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_it_beats_while_inside_and_gives_the_alarm_back(alarm: dict[str, Any]) -> None:
     beats: list[int] = []
-    with pulse.beating(lambda: beats.append(1), 60.0):
+    with heartbeat.heartbeat(lambda: beats.append(1), 60.0):
         alarm["handler"](signal.SIGALRM, None)
     assert beats == [1] and alarm["timers"] == [(60.0, 60.0), (0.0,)]
     assert alarm["handler"] is signal.SIG_DFL
@@ -36,10 +35,10 @@ def test_it_beats_while_inside_and_gives_the_alarm_back(alarm: dict[str, Any]) -
 
 def test_an_alarm_of_somebody_else_is_left_alone(alarm: dict[str, Any]) -> None:
     alarm["handler"] = handler = object()
-    with pulse.beating(lambda: None, 60.0):
+    with heartbeat.heartbeat(lambda: None, 60.0):
         assert alarm["handler"] is handler
     alarm["handler"] = signal.SIG_DFL
-    thread = threading.Thread(target=lambda: pulse.beating(lambda: None, 1.0).__enter__())
+    thread = threading.Thread(target=lambda: heartbeat.heartbeat(lambda: None, 1.0).__enter__())
     thread.start()
     thread.join()
     assert alarm["timers"] == []
@@ -49,15 +48,15 @@ def test_a_line_a_minute_says_what_is_done_and_since_when(
     alarm: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter([0.0, 61.0, 122.0])
-    monkeypatch.setattr(pulse.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: next(clock))
     out = io.StringIO()
-    with pulse.sign_of_life("exam", Console(file=out, width=80)) as begin:
+    with heartbeat.spinner("eval", Console(file=out, width=80)) as begin:
         alarm["handler"](signal.SIGALRM, None)
         begin("student_0 at step 25")
         alarm["handler"](signal.SIGALRM, None)
     assert out.getvalue().splitlines() == [
-        "exam: 1:01 so far",
-        "exam: student_0 at step 25, 2:02 so far",
+        "eval: 1:01 so far",
+        "eval: student_0 at step 25, 2:02 so far",
     ]
 
 
@@ -69,10 +68,3 @@ def test_the_plain_view_tells_the_phase_of_a_long_step(alarm: dict[str, Any]) ->
     view.on_end({})
     assert "  step 3: solve, 0:00 so far" in out.getvalue().splitlines()
     assert alarm["handler"] is signal.SIG_DFL
-
-
-def test_a_run_without_a_valid_proposal_does_not_just_finish() -> None:
-    assert end_lines({"status": "finished", "wrong": "None of 8 ..."}, 1, 1) == [
-        "finished after step 1 of 1, without a valid proposal",
-        "None of 8 ...",
-    ]
