@@ -162,7 +162,9 @@ def tiles_of(
     for metric in (*_TILES, *([size] if size else []), coverage):
         lines = {role: curve(table, metric.name, (role,)) for role in metric.roles}
         lines |= {} if metric.roles else {"mean": curve(table, metric.name)}
-        role, points = next(((r, line) for r, line in lines.items() if len(line)), ("", ()))
+        role, points = next(
+            ((r, line) for r, line in lines.items() if len(line)), ("", pd.Series())
+        )
         if len(points) < 2:
             continue
         ends = points.iloc[[0]], points.iloc[[-1]]

@@ -123,7 +123,8 @@ def read_tables(runs: Sequence[PlannedRun]) -> Tables:
 
 def missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
     """The metrics of the recipe's table and charts that no run has. Raises UserError: all."""
-    wanted = list(dict.fromkeys(part.metric for part in (*recipe.table, *recipe.charts)))
+    metrics = [*(row.metric for row in recipe.table), *(chart.metric for chart in recipe.charts)]
+    wanted = list(dict.fromkeys(metrics))
     recorded = {name for of in tables.values() for table in of.values() for name in table["metric"]}
     missing = [metric for metric in wanted if metric not in recorded]
     if wanted and len(missing) == len(wanted):

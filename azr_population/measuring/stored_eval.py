@@ -69,7 +69,7 @@ def _row(
 ) -> dict[str, Any]:
     """What a member scored: its mean over tasks and its mean gain over the base at the same tasks,
     with 95% intervals; every greedy score (0 or 1) and every one at temperature 1."""
-    mean, gain = interval(scores.greedy), Estimate(*(math.nan,) * 3, (0,))
+    mean, gain = interval(scores.greedy), Estimate(math.nan, math.nan, math.nan, (0,))
     if base:
         gain = compare(scores.greedy, base.greedy, paired=True, permute=False)
     rating = stored.rating if stored else None
@@ -107,8 +107,8 @@ def print_table(content: Mapping[str, Any]) -> None:
     from rich.table import Table
 
     def text(row: Mapping[str, Any], keys: Sequence[str], signed: bool) -> str:
-        values = [math.nan if row[key] is None else row[key] for key in keys]
-        return interval_text(Estimate(*values, (1,)), percent=True, signed=signed)
+        mean, low, high = (math.nan if row[key] is None else row[key] for key in keys)
+        return interval_text(Estimate(mean, low, high, (1,)), percent=True, signed=signed)
 
     table = Table(box=None, pad_edge=False)
     for heading in ("step", "member", "score", "gain over the base", "mu"):
