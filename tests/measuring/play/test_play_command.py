@@ -124,7 +124,7 @@ def f(a):
     text = played(capsys, run, "teacher_0", "--temperature", 0)
     expected = (
         *("/nonsense", "code_x"),
-        *("no code_o task (error): the program raised", "a task needs an input"),
+        *("not a code_o task (error)", "a task needs an input"),
         *("<SO> def f(a):\n        return a + 1\n    <in> 3", "no verdict: a prompt of your own"),
         *("<SO> def f(a):\n        return 5\n    <in> 1", "a backslash at the end"),
     )
