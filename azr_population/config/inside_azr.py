@@ -46,6 +46,9 @@ class PopulationSettings(MembersConfig, ComputeConfig):
     """Tasks in which copies are looked for."""
     placement: Literal["colocated", "split"] = "colocated"
     """`colocated`: one worker group serves both roles; `split`: half of the workers for each."""
+    merge_calls: bool = Field(default=True, json_schema_extra=PERFORMANCE)
+    """Generate a step's proposals and answers in one call, its difficulty estimates in another.
+    False: in one call for each of AZR's batches, nine a step. Every row draws the same tokens."""
     referee: Literal["azr", "sandbox"] = "azr"
     """`azr`: AZR's executor, without its in-process evals; `sandbox`: ours."""
     seed: int = Field(default=1, ge=0)

@@ -4,7 +4,7 @@ A **rollout** samples, a **learner** trains; an **engine** is both, kept in step
 addressed by their slot. Text comes in and out in `text.py` alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -116,8 +116,25 @@ class Sampler(Protocol):
         ...
 
 
+Finished = tuple[int, list[Completion]]
+"""A row's place in its call, and the completions of its prompt."""
+
+
+def in_order(finished: Iterable[Sequence[Finished]], prompts: int) -> list[list[Completion]]:
+    """What `Rollout.stream` yields, by the place of the rows."""
+    groups: list[list[Completion]] = [[] for _ in range(prompts)]
+    for rows in finished:
+        for row, group in rows:
+            groups[row] = group
+    return groups
+
+
 class Rollout(Sampler, Protocol):
-    """A sampler that is told the members' weights."""
+    """A sampler that is told the members' weights.
+
+    It may have a method `stream`, with the arguments of `generate`, that yields lists of `Finished`
+    as rows end; of one that has none, all rows end together.
+    """
 
     longest: int | None
     """Most tokens of a prompt and its completion together; None where only the base limits it."""

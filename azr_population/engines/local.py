@@ -5,7 +5,7 @@ scores and updates, the rollout wakes, what changed is pushed, the canary checks
 is the next token sampled. The learner never computes beside a rollout that is awake.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -13,6 +13,7 @@ from torch import Tensor
 from azr_population.engines.canary import Canary
 from azr_population.engines.engine import (
     Completion,
+    Finished,
     Hyperparameters,
     Ids,
     Learner,
@@ -20,6 +21,7 @@ from azr_population.engines.engine import (
     Sampling,
     TrainingSample,
     Updates,
+    in_order,
 )
 from azr_population.weights.adapter import Adapter
 
@@ -44,12 +46,26 @@ class LocalEngine:
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> list[list[Completion]]:
+        return in_order(self.stream(prompts, slots, sampling, seed, rows), len(prompts))
+
+    def stream(
+        self,
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int] | None = None,
+    ) -> Iterator[Sequence[Finished]]:
+        """See `Rollout`."""
         if self._canary and self._unchecked:
             self._canary.check(self.rollout, self.learner, sorted(self._unchecked))
             self._unchecked.clear()
         if not prompts:
-            return []
-        return self.rollout.generate(prompts, slots, sampling, seed, rows)
+            return
+        if stream := getattr(self.rollout, "stream", None):
+            yield from stream(prompts, slots, sampling, seed, rows)
+        else:
+            yield list(enumerate(self.rollout.generate(prompts, slots, sampling, seed, rows)))
 
     def update(
         self,

@@ -1,7 +1,7 @@
 """A base in torch with a bank of members on it, and the rollout that samples from it:
 `decoding.decode` on batches that fit the memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from azr_population.engines.attention import use_strided_attention
 from azr_population.engines.decoding import decode
-from azr_population.engines.engine import Completion, Ids, Sampling
+from azr_population.engines.engine import Completion, Finished, Ids, Sampling, in_order
 from azr_population.engines.micro_batches import slot_batches
 from azr_population.weights.adapter import Adapter, LoraSpec
 from azr_population.weights.bank import Bank
@@ -59,9 +59,19 @@ class TorchRollout:
         rows: Sequence[int] | None = None,
     ) -> list[list[Completion]]:
         """See `Rollout`. On one machine's CPU the same call gives the same bits."""
+        return in_order(self.stream(prompts, slots, sampling, seed, rows), len(prompts))
+
+    def stream(
+        self,
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int] | None = None,
+    ) -> Iterator[list[Finished]]:
+        """See `Rollout`; the rows of a batch end together."""
         numbers = rows if rows is not None else range(len(prompts))
         limits = sampling.limits(len(prompts))
-        results: list[list[Completion]] = [[] for _ in prompts]
         for batch in slot_batches(
             [len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True)],
             slots,
@@ -80,8 +90,8 @@ class TorchRollout:
                 _uniforms(seed, [numbers[row] for row in batch], sampling.n, longest),
                 self._share_prompts,
             )
-            for row, group in zip(batch, decoded, strict=True):
-                results[row] = [
+            completions = [
+                [
                     Completion(
                         slot=slots[row],
                         prompt_ids=tuple(prompts[row]),
@@ -91,7 +101,9 @@ class TorchRollout:
                     )
                     for done in group
                 ]
-        return results
+                for row, group in zip(batch, decoded, strict=True)
+            ]
+            yield list(zip(batch, completions, strict=True))
 
     def push(self, slot: int, adapter: Adapter) -> None:
         """See `Rollout`; where the bank is the learner's own, this changes nothing."""

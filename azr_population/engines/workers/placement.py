@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,20 @@ class PlacedGroup:
 
     def __contains__(self, slot: object) -> bool:
         return isinstance(slot, int) and self.first <= slot < self.first + self.count
+
+    def stream(self, parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Any]]:
+        """(rank, finished rows) as the ranks yield them; `parts` has each rank's arguments of
+        `EngineWorker.stream`."""
+        streams = {
+            worker.stream.options(num_returns="streaming").remote(**part): rank
+            for rank, (worker, part) in enumerate(zip(self.workers.workers, parts, strict=True))
+        }
+        while streams:
+            (ready,), _ = ray.wait(list(streams), num_returns=1)
+            try:
+                yield streams[ready], ray.get(next(ready))
+            except StopIteration:
+                del streams[ready]
 
 
 @dataclass(frozen=True)

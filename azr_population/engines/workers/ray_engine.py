@@ -1,6 +1,6 @@
 """An engine over a group of processes: rows are dealt out, members are the same on every rank."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +9,13 @@ from torch import Tensor
 
 from azr_population.engines.engine import (
     Completion,
+    Finished,
     Hyperparameters,
     Ids,
     Sampling,
     TrainingSample,
     Updates,
+    in_order,
 )
 from azr_population.engines.micro_batches import deal, length, pieces
 from azr_population.engines.torch_learner import piece_tokens
@@ -46,7 +48,9 @@ class RayEngine:
         sampling: Sampling,
         seed: int,
         rows: Sequence[int] | None = None,
+        on_finished: Callable[[Sequence[Finished]], None] | None = None,
     ) -> list[list[Completion]]:
+        """See `Sampler`; `on_finished` gets rows as they end."""
         if not prompts:
             return []
         numbers = list(rows) if rows is not None else list(range(len(prompts)))
@@ -64,12 +68,20 @@ class RayEngine:
             for hand in hands
             for _ in range(self._together)
         ]
-        groups: list[list[Completion]] = [[] for _ in prompts]
-        answers = self.call("generate_rows", parts)[:: self._together]
-        for hand, written in zip(hands, answers, strict=True):
-            for row, group in zip(hand, written, strict=True):
-                groups[row] = group
-        return groups
+
+        def finished() -> Iterator[list[Finished]]:
+            for rank, written in self.group.stream(parts):
+                if rank % self._together == 0:
+                    hand = hands[rank // self._together]
+                    placed = [(hand[row], group) for row, group in written]
+                    if on_finished:
+                        on_finished(placed)
+                    yield placed
+
+        def wait() -> list[list[Completion]]:
+            return in_order(finished(), len(prompts))
+
+        return watched(self.group.name, self.group.workers, wait, self.way_on)
 
     def update(
         self,

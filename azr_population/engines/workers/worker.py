@@ -4,7 +4,7 @@ Written against `verl.single_controller` (Worker, register, Dispatch) alone, so 
 depend on veRL's own trainers and workers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from verl.single_controller.base import Worker
 from verl.single_controller.base.decorator import Dispatch, register
 
 from azr_population.engines.assembly import EngineSettings, make_engine
-from azr_population.engines.engine import Completion, Ids, Sampling, Updates
+from azr_population.engines.engine import Finished, Ids, Sampling, Updates
 from azr_population.engines.local import LocalEngine
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.registry import trust
@@ -83,21 +83,16 @@ class EngineWorker(Worker):
         """The engine's."""
         return cast(TorchLearner, self.engine.learner)
 
-    @register(dispatch_mode=Dispatch.ALL_TO_ALL, blocking=False)
-    def generate_rows(self, part: Mapping[str, Any]) -> list[list[Completion]]:
-        """`part` are the arguments of `generate` by name."""
-        return self.generate(**part)
-
-    def generate(
+    def stream(
         self,
         prompts: Sequence[Ids],
         slots: Sequence[int],
         sampling: Sampling,
         seed: int,
         rows: Sequence[int],
-    ) -> list[list[Completion]]:
-        """See `Rollout`; a test's worker may answer by a script."""
-        return self.engine.generate(prompts, slots, sampling, seed, rows)
+    ) -> Iterator[Sequence[Finished]]:
+        """See `Rollout`; called past veRL, which waits for whole results."""
+        yield from self.engine.stream(prompts, slots, sampling, seed, rows)
 
     @register(dispatch_mode=Dispatch.ALL_TO_ALL, blocking=False)
     def log_prob_rows(self, part: Mapping[str, Any]) -> tuple[list[Tensor], list[Tensor]]:

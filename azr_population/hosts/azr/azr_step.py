@@ -43,6 +43,7 @@ class Step:
         self.rows: list[Proposal] = []
         self.practice: list[BufferAttempt] = []
         self._learning: Counter[int] = Counter()
+        self._opponents: dict[str, list[int]] = {}
         self._started = 0.0
 
     def begin(self, number: int) -> None:
@@ -50,15 +51,19 @@ class Step:
         self.population.begin_step(number)
         self.rows, self.practice = [], []
         self._learning.clear()
+        self._opponents.clear()
         self._started = time.perf_counter()
 
     def assign(self, batch: DataProto, problem_type: str) -> list[int]:
-        """Sets the `opponent` of every row; returns the slots of those who write them."""
+        """Sets the `opponent` of every row; returns the slots of those who write them. A batch that
+        is assigned again has the opponents it had."""
         slots = [int(slot) for slot in batch.non_tensor_batch["member"]]
-        opponents = [NOBODY] * len(slots)
-        if problem_type.startswith("gen"):
-            opponents = [match.student.slot for match in self.population.assign_matches(slots)]
-        batch.non_tensor_batch["opponent"] = np.array(opponents, dtype=object)
+        if problem_type not in self._opponents:
+            opponents = [NOBODY] * len(slots)
+            if problem_type.startswith("gen"):
+                opponents = [match.student.slot for match in self.population.assign_matches(slots)]
+            self._opponents[problem_type] = opponents
+        batch.non_tensor_batch["opponent"] = np.array(self._opponents[problem_type], dtype=object)
         return slots
 
     def credit(self, batch: DataProto, problem_type: str) -> None:

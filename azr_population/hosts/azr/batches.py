@@ -6,12 +6,43 @@ veRL's layout: `prompts` [rows, P] padded on the left, `responses` [rows, R] pad
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from omegaconf import open_dict
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class PromptBatch:
+    """The prompts of one of AZR's batches as token ids, the slot of each row's writer, and the
+    rows' numbers, by which they draw."""
+
+    prompts: Sequence[Sequence[int]]
+    slots: Sequence[int]
+    numbers: Sequence[int]
+
+
+class PeekableLoader:
+    """A loader of AZR's whose next batch can be looked at before AZR takes it."""
+
+    def __init__(self, batches: Iterable[dict[str, Any]]) -> None:
+        self._batches = iter(batches)
+        self._peeked: list[dict[str, Any]] = []
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self
+
+    def __next__(self) -> dict[str, Any]:
+        return self._peeked.pop() if self._peeked else next(self._batches)
+
+    def peek(self) -> dict[str, Any]:
+        """What `next` returns next."""
+        if not self._peeked:
+            self._peeked.append(next(self._batches))
+        return self._peeked[0]
 
 
 @contextmanager

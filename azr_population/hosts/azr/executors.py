@@ -1,11 +1,10 @@
-"""AZR's executor with a memory: of the scores of answers, of which AZR's estimate keeps the mean
-only; and of programs that have run before it is asked for them, many at once, not one by one.
+"""AZR's executor for the length of a step: it runs programs before AZR asks for them, many at once
+and beside decoding, and remembers the scores of answers.
 
 AZR's reward manager hands over one program, waits for it, ten seconds for an endless loop, and
-hands over the next. Here what it is going to ask for runs first, on as many processes as there are
-cores; AZR's own code then asks as ever and is answered at once. Templates, processes, time limits
-and how a result is read stay AZR's: `batch_apply` runs what `apply` would have run. What nobody
-foresaw runs when it is asked for.
+hands over the next. Here a program runs as soon as it is written, on as many processes as there are
+cores; AZR's own code then asks as always and is answered from what has run. Templates, processes,
+time limits and how a result is read stay AZR's. A program that was not foreseen runs when AZR asks.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from azr_population.domains.code.task_types import CODE_E, TaskType
@@ -22,79 +22,76 @@ from azr_population.domains.code_e.named_error import same_name
 
 _PROCESSES = 32
 """Most that are started; each is a fork of AZR's trainer."""
+Call = Callable[[Any], object]
+"""Something that AZR does with an executor."""
 
 
-class PrefetchingExecutor:
-    """Runs programs ahead for `executor`, AZR's; `missed` counts those that were not foreseen.
+class StepExecutor:
+    """Stands in the place of AZR's `executor` while a step is judged.
 
     AZR takes its programs for deterministic, and caches by answer; so the same program runs once.
+    `checked` counts the programs that it was asked to check, `missed` those that it ran for AZR
+    because they were not foreseen.
     """
 
     def __init__(self, executor: Any, processes: int | None = None) -> None:
         self._executor = executor
-        self._wide = _apart(executor)
-        cores = len(os.sched_getaffinity(0))
-        self._wide.max_workers = max(executor.max_workers, processes or min(_PROCESSES, cores))
-        self._results: dict[str, Any] = {}
-        self.missed = 0
+        self._answering: Any = executor
+        self._scores: dict[tuple[str, str, str], float | None] = {}
+        self._runs: dict[str, Future[Any]] = {}
+        self._lock = Lock()
+        self._threads: ThreadPoolExecutor | None = None
+        self.checked = self.missed = 0
+        if hasattr(executor, "batch_apply"):  # the referee in its place needs no help
+            self._answering = _apart(executor)
+            self._answering.apply = self._answer
+            count = max(executor.max_workers, processes or min(_PROCESSES, _cores()))
+            self._wide = _apart(executor)
+            self._wide.max_workers = count
+            self._threads = ThreadPoolExecutor(count)
 
-    @staticmethod
-    def works_with(executor: Any) -> bool:
-        """Whether it is AZR's own; the referee in its place needs no help."""
-        return hasattr(executor, "batch_apply")
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._answering, name)
+        return partial(self._score, method) if name.startswith("eval_") else method
 
-    @contextmanager
-    def answering(self) -> Iterator[PrefetchingExecutor]:
-        """Inside, the executor is answered from what has been run."""
-        self._executor.apply = self._answer
-        try:
-            yield self
-        finally:
-            del self._executor.apply
-            self._wide.cleanup()
-
-    def prefetch(self, calls: Iterable[Callable[[Any], object]]) -> None:
-        """Runs what these calls ask of an executor that says yes to everything; their results are
+    def prefetch(self, calls: Iterable[Call]) -> None:
+        """Starts what these calls ask of an executor that says yes to everything; their results are
         thrown away."""
+        if self._threads is None:
+            return
         asked: dict[str, Any] = {}
         asking = _apart(self._executor)
         asking.apply = lambda code: asked.setdefault(code, ("True", "Done"))
         for call in calls:
             call(asking)
-        if codes := [code for code in asked if code not in self._results]:
-            self._results.update(zip(codes, self._wide.batch_apply(codes), strict=True))
-
-    def _answer(self, code: str) -> Any:
-        if code not in self._results:
-            self.missed += 1
-            return type(self._executor).apply(self._executor, code)
-        return self._results[code]
-
-
-def _apart(executor: Any) -> Any:
-    """The executor with processes of its own: a copy that shared them would end them."""
-    made = copy.copy(executor)
-    made._process_pool = None
-    return made
-
-
-class RecordingExecutor:
-    """AZR's executor, which it hands every call on to, with a memory of the scores of answers."""
-
-    def __init__(self, executor: Any) -> None:
-        self._executor = executor
-        self._scores: dict[tuple[str, str, str], float | None] = {}
-        self.checked = 0
-        """How many programs it was asked to check."""
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._executor, name)
-        return partial(self._score, method) if name.startswith("eval_") else method
+        with self._lock:
+            if asked and not self._runs:
+                # Before there are threads: none may make a smaller one.
+                self._wide._get_process_pool(self._wide.max_workers)
+            for code in asked:
+                if code not in self._runs:
+                    self._runs[code] = self._threads.submit(self._run, code)
 
     def check_all(self, *args: Any, **kwargs: Any) -> Any:
-        """AZR's method."""
+        """AZR's method. It runs programs of code_e twice, to see whether they differ."""
         self.checked += 1
-        return self._executor.check_all(*args, **kwargs)
+        executor = self._executor if kwargs.get("check_error") else self._answering
+        return executor.check_all(*args, **kwargs)
+
+    def close(self) -> None:
+        """Ends the processes."""
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+            self._wide.cleanup()
+
+    def _run(self, code: str) -> Any:
+        return self._wide.batch_apply([code])[0]
+
+    def _answer(self, code: str) -> Any:
+        if code in self._runs:
+            return self._runs[code].result()
+        self.missed += 1
+        return self._executor.apply(code)
 
     def _score(
         self, method: Callable[..., Any], code: str, gold_output: str, *rest: Any, **named: Any
@@ -120,9 +117,8 @@ class RecordingExecutor:
         for response in responses:
             text, read = read_answer(manager, kind, response)
             if kind == TaskType.CODE_F:
-                scores = [
-                    self._scores.get((text, output, given)) for given, output in _hidden(answer)
-                ]
+                pairs = zip(answer["hidden_inputs"], answer["hidden_outputs"], strict=True)
+                scores = [self._scores.get((text, output, given)) for given, output in pairs]
                 solved = read and bool(scores) and all(score == 1.0 for score in scores)
             elif kind == CODE_E:  # AZR compares names itself and asks no executor
                 solved = same_name(text, answer["output"])
@@ -130,6 +126,17 @@ class RecordingExecutor:
                 solved = self._scores.get((answer["snippet"], answer["output"], text)) == 1.0
             judged.append((text if read else None, solved))
         return judged
+
+
+def _apart(executor: Any) -> Any:
+    """The executor with processes of its own: a copy that shared them would end them."""
+    made = copy.copy(executor)
+    made._process_pool = None
+    return made
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def read_answer(manager: Any, kind: str, response: str) -> tuple[str, bool]:
@@ -148,14 +155,7 @@ def read_answer(manager: Any, kind: str, response: str) -> tuple[str, bool]:
     return text, bool(text)
 
 
-def _hidden(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(input, output) pairs that a task of code_f keeps back."""
-    return zip(answer["hidden_inputs"], answer["hidden_outputs"], strict=True)
-
-
-def evaluations(
-    kind: str, text: str, program: str, task: Mapping[str, Any]
-) -> Iterator[Callable[[Any], object]]:
+def evaluations(kind: str, text: str, program: str, task: Mapping[str, Any]) -> Iterator[Call]:
     """What AZR calls of an executor to judge the answer `text` to a task with this `program`;
     outputs are compared and not executed."""
     asked: list[tuple[str, str, str]] = []

@@ -1,23 +1,26 @@
-"""AZR's reward manager, judging each proposal by the student that its teacher was matched with."""
+"""AZR's reward manager, judging each proposal by the student that its teacher was matched with.
+
+AZR judges one batch of proposals after the other, and for each waits for its programs and for the
+answers that estimate its difficulty. The judge reads the proposals of all batches that have been
+generated when AZR asks for the first verdict, has all estimates answered in one call, and hands out
+what it has when AZR comes to a batch.
+"""
 
 from __future__ import annotations
 
 import copy
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from azr_population.domains.code.task_types import CODE_E, ParsedProposal, Task, TaskType
 from azr_population.engines.engine import Completion
 from azr_population.hosts.azr.azr_step import Step, completions
-from azr_population.hosts.azr.executors import (
-    PrefetchingExecutor,
-    RecordingExecutor,
-    evaluations,
-    read_answer,
-)
+from azr_population.hosts.azr.batches import PromptBatch, prompt_rows
+from azr_population.hosts.azr.executors import Call, StepExecutor, evaluations, read_answer
 from azr_population.method.matchmaking import Match
 from azr_population.method.phases import describe
 from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
@@ -29,16 +32,73 @@ if TYPE_CHECKING:
 
     from azr_population.hosts.azr.facade import PopulationGroup
 
+ESTIMATE = "estimate"
+"""What the names of the batches that estimate solve rates begin with, in the place of `gen`."""
+
+
+@dataclass
+class Reading:
+    """What AZR reads in a batch of proposals, and the attempts at those that are valid."""
+
+    kind: str
+    rows: list[Proposal]
+    data_dicts: list[dict[str, Any]]
+    executed: list[bool]
+    """Whether a proposal parses: then AZR checks its program."""
+    samples: int
+    attempts: list[Completion] = field(default_factory=list)
+    """By sample, then by valid proposal, as AZR repeats its prompts."""
+
+    @functools.cached_property
+    def valid(self) -> list[int]:
+        """The places of the valid proposals."""
+        return [index for index, data in enumerate(self.data_dicts) if data["code_validity"]]
+
+    def batch(self, prompts: Sequence[Sequence[int]]) -> PromptBatch:
+        """The attempts to come at the valid proposals, whose `prompts` these are. An attempt draws
+        by its proposal's place, whatever becomes of the others."""
+        students = [self.rows[index].match.student.slot for index in self.valid]
+        numbers = [
+            sample * len(self.rows) + index
+            for sample in range(self.samples)
+            for index in self.valid
+        ]
+        return PromptBatch([*prompts] * self.samples, students * self.samples, numbers)
+
+
+class PromptsReady(Exception):
+    """Raised in the place of generating."""
+
+    def __init__(self, prompts: list[list[int]]) -> None:
+        self.prompts = prompts
+
+
+class PromptCollector:
+    """In the place of the workers, where only AZR's prompts are wanted."""
+
+    world_size = 1
+
+    def generate_sequences(self, prompts: Any) -> Any:
+        """Raises PromptsReady."""
+        ids, mask = prompts.batch["input_ids"], prompts.batch["attention_mask"]
+        raise PromptsReady(prompt_rows(ids, mask))
+
 
 class Judge:
     """Stands in the place of AZR's reward manager; prompts, parsing and scores stay its own.
 
     What it learns goes to the `step`: the proposals as rows, the attempts at AZR's own tasks as
     practice. A valid proposal is worth what the population says; to what is above 0 AZR adds its
-    other rewards.
+    other rewards. `banned_words` are what AZR's trainer hands its manager.
     """
 
-    def __init__(self, reward_fn: Any, step: Step, group: PopulationGroup) -> None:
+    def __init__(
+        self,
+        reward_fn: Any,
+        step: Step,
+        group: PopulationGroup,
+        banned_words: Sequence[str] = (),
+    ) -> None:
         self._step = step
         self._group = group
         # A patch may have wrapped the manager to hand it more arguments.
@@ -47,25 +107,61 @@ class Judge:
         self._manager = copy.copy(reward_fn.func if wrapped else reward_fn)
         self._estimate = self._manager._get_problem_generator_rewards_and_valid_programs
         self._data_dict = self._manager._get_data_dict
-        self._batch: list[Proposal] = []
-        self._verdicts = RecordingExecutor(None)
-        self._executed: list[bool] = []
-        self._ahead: PrefetchingExecutor | None = None
+        self._banned_words = list(banned_words)
+        self._batches: dict[str, Any] = {}
+        self._lock = Lock()
+        self._executor: StepExecutor | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._readings: dict[str, Reading] = {}
+        self._started: set[str] = set()
+
+    def begin_step(self, executor: Any) -> None:
+        """Forgets the last step; programs run on AZR's `executor` from here on."""
+        self.end_step()
+        self._forget()
+        self._executor = StepExecutor(executor)
+
+    def end_step(self) -> None:
+        """Ends the processes that run programs."""
+        if self._executor is not None:
+            self._executor.close()
+        self._executor = None
+
+    def expect(self, batches: Mapping[str, Any]) -> None:
+        """Batches (veRL's DataProto, by name) that have been generated, and that AZR will bring to
+        be judged, in this order."""
+        self._batches = {name: data for name, data in batches.items() if name.startswith("gen")}
+
+    def run_ahead(self, name: str, data: Any) -> None:
+        """Starts the programs in rows of a batch, which have just been written."""
+        phase, _, kind = name.partition("_")
+        if kind == CODE_E:  # AZR runs its proposals twice, and no answer
+            return
+        assert self._executor is not None
+        read = self._checks if phase == "gen" else self._answers
+        # Two groups of workers may write at once; a tokenizer serves one.
+        with self._lock:
+            self._started.add(name)
+            self._executor.prefetch(call for item in data for call in read(name, item))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """AZR's call: (reward tensor [rows, R], metrics, valid programs, correct predictions)."""
-        phase, _, kind = (kwargs.get("problem_type") or "").partition("_")
-        with self._running_ahead(kwargs.get("executor") if kind != CODE_E else None):
-            if phase == "gen":
-                return self._judge_proposals(kind, kwargs)
-            manager = copy.copy(self._manager)
-            if phase == "pred":
-                manager._get_data_dict = self._prefetching(
-                    kwargs["data"], self._data_dict, functools.partial(self._answers, kind)
-                )
-            result = manager(*args, **{**self._arguments, **kwargs})
-        if phase == "pred":
-            self._step.practice += self._practice(kind, result[0], kwargs["data"])
+        name = kwargs.get("problem_type") or ""
+        phase, _, kind = name.partition("_")
+        if phase not in ("gen", "pred"):
+            return self._manager(*args, **{**self._arguments, **kwargs})
+        if self._executor is None:
+            self.begin_step(kwargs["executor"])
+        self._banned_words = kwargs.get("banned_words") or self._banned_words
+        if name not in self._started:
+            self.run_ahead(name, kwargs["data"])
+        if phase == "gen":
+            return self._judge_proposals(name, kwargs)
+        asked = {**self._arguments, **kwargs, "executor": self._executor}
+        result = self._manager(*args, **asked)
+        self._step.practice += self._practice(kind, result[0], kwargs["data"])
         return result
 
     def _practice(self, kind: str, tensor: torch.Tensor, data: Any) -> list[BufferAttempt]:
@@ -83,23 +179,27 @@ class Judge:
             practice.append(BufferAttempt(completion, None, solved, reason, value, type=kind))
         return practice
 
-    def _judge_proposals(self, kind: str, kwargs: Mapping[str, Any]) -> Any:
-        data = kwargs["data"]
-        self._batch = [
-            Proposal(self._match(completion.slot, opponent), kind, completion, None)
-            for completion, opponent in zip(
-                completions(data, tokenizer=self._manager.tokenizer),
-                data.non_tensor_batch["opponent"],
-                strict=True,
-            )
-        ]
-        self._verdicts, self._executed = RecordingExecutor(kwargs["executor"]), []
+    def _judge_proposals(self, name: str, kwargs: Mapping[str, Any]) -> Any:
+        if name not in self._readings:
+            self._read_all({**self._batches, name: kwargs["data"]}, kwargs)
+        reading = self._readings[name]
+        read = iter(reading.data_dicts)
+
+        def data_dict(item: Any, kind: str, executor: Any, words: Any, uid: str, *rest: Any) -> Any:
+            """In the place of AZR's method for one row: it has been called."""
+            return {**next(read), "uid": uid}
+
+        def estimate(**asked: Any) -> Any:
+            """In the place of AZR's difficulty estimate: the same, with the matched students."""
+            reading.data_dicts = asked["data_dicts"]
+            return self._matched_estimate(name, reading, asked)
+
         manager = copy.copy(self._manager)
-        manager._get_data_dict = self._prefetching(data, self._watched_data_dict, self._proposal)
-        manager._get_problem_generator_rewards_and_valid_programs = self._matched_estimate
-        result = manager(**{**self._arguments, **kwargs, "executor": self._verdicts})
+        manager._get_data_dict = data_dict
+        manager._get_problem_generator_rewards_and_valid_programs = estimate
+        result = manager(**{**self._arguments, **kwargs, "executor": self._executor})
         tensor: torch.Tensor = result[0]
-        for index, row in enumerate(self._batch):
+        for index, row in enumerate(reading.rows):
             # AZR pays one price, -0.5, wherever a reward is not above 0, and -1 without its format.
             if row.reward <= 0 and tensor[index].sum() > UNPARSABLE:
                 tensor[index, len(row.completion.token_ids) - 1] = row.reward
@@ -107,119 +207,137 @@ class Judge:
             # Only where AZR has added something: its tensor is float32.
             if not math.isclose(paid, row.reward, rel_tol=1e-6):
                 row.reward = paid
-        self._step.rows += self._batch
+        self._step.rows += reading.rows
         return result
 
     def _match(self, teacher: int, student: int) -> Match:
         matches = self._step.population.matches
         return next(m for m in matches if (m.teacher.slot, m.student.slot) == (teacher, student))
 
-    @contextmanager
-    def _running_ahead(self, executor: Any) -> Iterator[None]:
-        """Inside, AZR's own executor is answered ahead; another is left alone, and so is that of
-        code_e, whose programs AZR runs twice to see whether they differ."""
-        if not PrefetchingExecutor.works_with(executor):
-            yield
-            return
-        with PrefetchingExecutor(executor).answering() as self._ahead:
-            try:
-                yield
-            finally:
-                self._ahead = None
+    def _read_all(self, batches: Mapping[str, Any], kwargs: Mapping[str, Any]) -> None:
+        """Reads the batches and has the valid proposals of all of them attempted in one call."""
+        for name, data in batches.items():
+            self._readings[name] = self._read(name, data, kwargs["n_samples"])
+        self._batches = {}
+        asked: dict[str, PromptBatch] = {}
+        for name in batches:
+            reading = self._readings[name]
+            if prompts := self._prompts(name, reading, kwargs):
+                asked[name.replace("gen", ESTIMATE)] = reading.batch(prompts)
+        if asked:
+            self._group.prefetch(asked, self._run_attempts, validate=True)
 
-    def _watched_data_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """AZR's, which tells a proposal that does not parse and one that does not run alike."""
-        before = self._verdicts.checked
-        data_dict = self._data_dict(*args, **kwargs)
-        self._executed.append(self._verdicts.checked > before)
-        return data_dict
+    def _read(self, name: str, data: Any, samples: int) -> Reading:
+        kind, executor = name.partition("_")[2], self._executor
+        assert executor is not None
+        rows = [
+            Proposal(self._match(completion.slot, opponent), kind, completion, None)
+            for completion, opponent in zip(
+                completions(data, tokenizer=self._manager.tokenizer),
+                data.non_tensor_batch["opponent"],
+                strict=True,
+            )
+        ]
+        dicts, executed = [], []
+        for item in data:
+            before = executor.checked
+            dicts.append(self._data_dict(item, *self._manager_arguments(name, executor)))
+            executed.append(executor.checked > before)
+        return Reading(kind, rows, dicts, executed, samples)
 
-    def _prefetching(
-        self,
-        data: Any,
-        read: Callable[..., Any],
-        programs: Callable[..., Iterable[Callable[[Any], object]]],
-    ) -> Callable[..., Any]:
-        """In the place of AZR's method for one row: `read`, and before the first row what
-        `programs(row, *its arguments)` calls of an executor, for all rows together."""
-        to_come = self._ahead
+    def _prompts(self, name: str, reading: Reading, kwargs: Mapping[str, Any]) -> list[list[int]]:
+        """What AZR asks in its estimate, once for each valid proposal."""
+        if not reading.valid:
+            return []
+        asked = {key: kwargs[key] for key in kwargs if key.endswith("_type_counters")}
+        asked |= {"data_dicts": reading.data_dicts, "problem_type": name, "n_samples": 1}
+        try:
+            self._call_estimate(
+                reading, {**asked, "rollout_actor_wg": PromptCollector(), "executor": None}
+            )
+        except PromptsReady as ready:
+            return ready.prompts
+        raise RuntimeError("AZR's difficulty estimate has asked nothing")
 
-        def data_dict(item: Any, *args: Any) -> Any:
-            nonlocal to_come
-            if to_come:
-                ahead, to_come = to_come, None
-                ahead.prefetch(
-                    call for row in range(len(data)) for call in programs(data[row], *args)
-                )
-            return read(item, *args)
+    def _call_estimate(self, reading: Reading, kwargs: Mapping[str, Any]) -> Any:
+        """AZR's, which reads a key (`error`) that its own proposals of code_e do not have."""
+        answers = [reading.data_dicts[index]["answer"] for index in reading.valid]
+        if reading.kind == CODE_E:
+            for answer in answers:
+                answer["error"] = answer["output"]
+        try:
+            return self._estimate(**kwargs)
+        finally:
+            for answer in answers:
+                answer.pop("error", None)
 
-        return data_dict
+    def _manager_arguments(self, name: str, executor: Any) -> tuple[Any, ...]:
+        """Of AZR's method for one row, after the row; the uid is AZR's to give."""
+        banned = self._arguments.get("banned_assertion_keywords", [])
+        return name, executor, self._banned_words, "", banned
 
-    def _proposal(
-        self, item: Any, kind: str, executor: Any, *rest: Any
-    ) -> Iterable[Callable[[Any], object]]:
+    def _checks(self, name: str, item: Any) -> Iterator[Call]:
         """AZR checks a proposal while it reads it."""
-        yield lambda asked: self._data_dict(item, kind, asked, *rest)
+        yield lambda asked: self._data_dict(item, *self._manager_arguments(name, asked))
 
-    def _answers(self, kind: str, item: Any, *args: Any) -> Iterable[Callable[[Any], object]]:
+    def _answers(self, name: str, item: Any) -> Iterator[Call]:
         """AZR executes answers to its tasks after it has read all of them."""
-        read = self._data_dict(item, *args)
+        read = self._data_dict(item, *self._manager_arguments(name, None))
+        kind = name.partition("_")[2]
         if read["format_score"]:
             text = read["answer"]["snippet"] if kind == TaskType.CODE_F else read["answer"]
             yield from evaluations(kind, text, read.get("program", ""), read)
 
-    def _prefetch(
-        self, data_dicts: Any, valid: Sequence[int], written: Sequence[Completion]
-    ) -> None:
-        """Runs what the estimate is going to ask for, now that the students have written."""
-        if not self._ahead:
-            return
-        calls: list[Callable[[Any], object]] = []
-        for place, index in enumerate(valid):
-            kind, task = self._batch[index].type, data_dicts[index]["answer"]
-            for completion in written[place :: len(valid)]:
-                text, read = read_answer(self._manager, kind, completion.text)
-                if read or kind == TaskType.CODE_I:  # AZR runs a program on no input, too
-                    calls += evaluations(kind, text, task["snippet"], task)
-        self._ahead.prefetch(calls)
+    def _run_attempts(self, name: str, rows: Sequence[int], written: Sequence[Completion]) -> None:
+        """Starts what AZR is going to ask about these attempts, rows of an estimate's batch."""
+        reading = self._readings[name.replace(ESTIMATE, "gen")]
+        assert self._executor is not None
+        self._started.add(name)
+        with self._lock:
+            self._executor.prefetch(self._evaluations(reading, rows, written))
 
-    def _matched_estimate(self, *args: Any, **kwargs: Any) -> Any:
-        """In the place of AZR's difficulty estimate: the same, with the matched students."""
-        data_dicts, n_samples = kwargs["data_dicts"], kwargs["n_samples"]
-        valid = [index for index, data in enumerate(data_dicts) if data["code_validity"]]
-        students = [self._batch[index].match.student.slot for index in valid]
-        written: list[Completion] = []
+    def _evaluations(
+        self, reading: Reading, rows: Sequence[int], written: Sequence[Completion]
+    ) -> Iterable[Call]:
+        for row, completion in zip(rows, written, strict=True):
+            task = reading.data_dicts[reading.valid[row % len(reading.valid)]]["answer"]
+            response = self._manager.tokenizer.decode(
+                completion.token_ids, skip_special_tokens=True
+            )
+            text, read = read_answer(self._manager, reading.kind, response)
+            if read or reading.kind == TaskType.CODE_I:  # AZR runs a program on no input, too
+                yield from evaluations(reading.kind, text, task["snippet"], task)
 
-        def judge_next(output: Any) -> None:
-            written[:] = completions(output, students * n_samples, self._manager.tokenizer)
-            self._prefetch(data_dicts, valid, written)
+    def _matched_estimate(self, name: str, reading: Reading, kwargs: Mapping[str, Any]) -> Any:
+        batch = reading.batch([])
 
-        # AZR repeats the list of prompts n_samples times.
-        with self._group.routed(students * n_samples, judge_next) as group:
-            for index in valid:
-                if self._batch[index].type == CODE_E:
-                    # AZR's estimate reads this key, which its own proposals do not have.
-                    data_dicts[index]["answer"]["error"] = data_dicts[index]["answer"]["output"]
-            rewards, programs = self._estimate(**{**kwargs, "rollout_actor_wg": group})
-            for index in valid:
-                data_dicts[index]["answer"].pop("error", None)
-        for row, executed in zip(self._batch, self._executed, strict=True):
+        estimate = name.replace("gen", ESTIMATE)
+
+        def take(output: Any) -> None:
+            reading.attempts = completions(output, batch.slots, self._manager.tokenizer)
+            if estimate not in self._started:
+                self._run_attempts(estimate, range(len(batch.slots)), reading.attempts)
+
+        with self._group.routed(batch.slots, estimate, batch.numbers, take) as group:
+            rewards, programs = self._call_estimate(reading, {**kwargs, "rollout_actor_wg": group})
+        for row, executed in zip(reading.rows, reading.executed, strict=True):
             row.reason = "invalid" if executed else "unparsable"
-        for place, index in enumerate(valid):
-            row, answer = self._batch[index], data_dicts[index]["answer"]
+        assert self._executor is not None
+        for place, index in enumerate(reading.valid):
+            row, answer = reading.rows[index], reading.data_dicts[index]["answer"]
             row.parsed, row.task = _proposal_and_task(row.type, answer)
             row.reason = "ok"
-            samples = written[place :: len(valid)]
-            texts = [completion.text for completion in samples]
-            verdicts = self._verdicts.judge(self._manager, row.type, answer, texts)
+            attempts = reading.attempts[place :: len(reading.valid)]
+            texts = [completion.text for completion in attempts]
+            verdicts = self._executor.judge(self._manager, row.type, answer, texts)
             row.attempts = [
                 Attempt(completion, text, solved, _reason(text is not None, solved))
-                for completion, (text, solved) in zip(samples, verdicts, strict=True)
+                for completion, (text, solved) in zip(attempts, verdicts, strict=True)
             ]
-        describe(self._batch, self._step.population.domain)
-        self._step.population.reward(self._batch)
-        for row, one in zip(self._batch, data_dicts, strict=True):
-            rewards[one["uid"]]["accuracy"] = 0.0 if row.task is None else row.reward
+        describe(reading.rows, self._step.population.domain)
+        self._step.population.reward(reading.rows)
+        for row, data in zip(reading.rows, reading.data_dicts, strict=True):
+            rewards[data["uid"]]["accuracy"] = 0.0 if row.task is None else row.reward
         return rewards, programs
 
 

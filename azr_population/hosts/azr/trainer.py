@@ -19,12 +19,20 @@ from omegaconf import OmegaConf, open_dict
 from verl import DataProto
 
 from azr_population.engines.base_model import fingerprint
+from azr_population.engines.engine import Completion
 from azr_population.engines.workers.placement import start_groups
 from azr_population.engines.workers.worker import WorkerSettings
 from azr_population.errors import UserError
 from azr_population.hosts.azr.azr_step import Step
 from azr_population.hosts.azr.azr_worker import ROOM
-from azr_population.hosts.azr.batches import batch_size, one_after_the_other, split_evenly
+from azr_population.hosts.azr.batches import (
+    PeekableLoader,
+    PromptBatch,
+    batch_size,
+    one_after_the_other,
+    prompt_rows,
+    split_evenly,
+)
 from azr_population.hosts.azr.facade import PopulationGroup
 from azr_population.hosts.azr.judging import Judge
 from azr_population.hosts.azr.preflight import agent_rows
@@ -59,6 +67,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
     judge: Judge
     config: Any
+    _executor: Any
     reward_fn: Any
     tokenizer: Any
     global_steps: int
@@ -89,6 +98,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self.view = VIEWS.find(self.settings.console).function()
         self.loggers = Loggers({}, self.view.on_note)
         self._timing: Mapping[str, float] = {}
+        self._loaders: dict[str, PeekableLoader] = {}
 
     @property
     def member_rows(self) -> int:
@@ -141,7 +151,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         )
         self.actor_rollout_wg = self.group
         self.async_rollout_mode = False
-        self.judge = Judge(self.reward_fn, self.step, self.group)
+        banned = config.azr.data_selection_strategy.banned_words or []
+        self.judge = Judge(self.reward_fn, self.step, self.group, banned)
         self.reward_fn = self.judge
 
     def fit(self) -> None:
@@ -179,7 +190,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         rows = self.member_rows * len(slots)
         with batch_size(self.config, rows):
             loader = make(problem_type, rows * self._iterations, dataset_key, seeding)
-        return split_evenly(loader, slots)
+        return self._peekable(f"gen_{problem_type}", split_evenly(loader, slots))
 
     def _create_train_code_pred_dataloader(
         self, problem_type: str, data_len: int
@@ -193,7 +204,12 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         make = super()._create_train_code_pred_dataloader
         draws = 1 if self.settings.single else 2
         slots = [m.slot for m in self.population.roster.students for _ in range(draws)]
-        return one_after_the_other([(slot, make(problem_type, data_len)) for slot in slots])
+        loaders = [(slot, make(problem_type, data_len)) for slot in slots]
+        return self._peekable(f"pred_{problem_type}", one_after_the_other(loaders))
+
+    def _peekable(self, name: str, batches: Iterator[dict[str, Any]]) -> PeekableLoader:
+        self._loaders[name] = PeekableLoader(batches)
+        return self._loaders[name]
 
     def _compute_batch(
         self, batch: DataProto, metrics: dict, timing_raw: dict, problem_type: str, executor: Any
@@ -201,7 +217,9 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         """AZR's, with every row written by its member and advantages by member."""
         self._begin_step()
         self._timing = timing_raw
-        with self.group.routed(self.step.assign(batch, problem_type)):
+        if not self.group.has(problem_type):
+            self._generate_ahead(problem_type, batch)
+        with self.group.routed(self.step.assign(batch, problem_type), problem_type):
             batch, metrics = super()._compute_batch(
                 batch, metrics, timing_raw, problem_type, executor
             )
@@ -211,6 +229,40 @@ class PopulationTrainer(CodeIORayPPOTrainer):
                 metrics.pop(name, None)
         self.step.credit(batch, problem_type)
         return batch, metrics
+
+    def _generate_ahead(self, problem_type: str, batch: DataProto) -> None:
+        """Has the batch generated, and with `merge_calls` in the same call those that AZR takes
+        later in the step; programs in what is written run meanwhile."""
+        batches = {problem_type: batch}
+        if self.settings.merge_calls:
+            for name, loader in self._loaders.items():
+                if name != problem_type:
+                    batches[name] = DataProto.from_single_dict(loader.peek())
+
+        def with_responses(name: str, rows: list[int], written: list[Completion]) -> DataProto:
+            data = batches[name].select_idxs(rows)
+            tensors = self.group.tensors(data, written)
+            return DataProto.from_dict(tensors=tensors, non_tensors=data.non_tensor_batch)
+
+        def on_finished(name: str, rows: list[int], written: list[Completion]) -> None:
+            self.judge.run_ahead(name, with_responses(name, rows, written))
+
+        prompts = {
+            name: PromptBatch(
+                prompt_rows(data.batch["input_ids"], data.batch["attention_mask"]),
+                self.step.assign(data, name),
+                range(len(data)),
+            )
+            for name, data in batches.items()
+        }
+        written = self.group.prefetch(prompts, on_finished)
+        self.judge.expect(
+            {
+                name: with_responses(name, list(range(len(data))), written[name])
+                for name, data in batches.items()
+                if name.startswith("gen") and name != problem_type
+            }
+        )
 
     def _validate(self) -> dict[str, Any]:
         """AZR's validation, sat by the student with the best rating, and recorded."""
@@ -274,6 +326,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             return
         self.step.begin(self.global_steps)
         self.group.begin_step(self.global_steps)
+        self.judge.begin_step(self._executor)
         # AZR draws its prompts from the process's global generators, which nobody seeds or saves.
         seed = self.population.streams.integer("azr", self.global_steps) & 0xFFFFFFFF
         random.seed(seed)
@@ -281,6 +334,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
 
     def _after_update(self, updates: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
         """The end of the step: ratings, births, records; AZR's logger gets what is returned."""
+        self.judge.end_step()
         records = self.step.end(
             updates, self.group.take_generated(), self._make_child, self._timing
         )

@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from fake_group import FakeGroup
 from fakes import Bytes
 
 from azr_population.domains.code.formats import ChatFormat
@@ -47,6 +47,18 @@ class Batch:
             self.batch["token_level_rewards"][row, int(mask.sum()) - 1] = reward
         return self
 
+    def __iter__(self) -> Iterator[int]:
+        """A row stands for its place, by which `Manager` knows it."""
+        return iter(range(len(self.batch["responses"])))
+
+
+class Prompts:
+    """Prompts of one token each, the place of the proposal that they ask about."""
+
+    def __init__(self, places: Sequence[int]) -> None:
+        ids = torch.tensor(places).unsqueeze(1)
+        self.batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
 
 class Manager:
     """AZR's `CodeIORewardManager`, as far as proposals go: same calls in the same order."""
@@ -62,7 +74,10 @@ class Manager:
         kind = TaskType.CODE_I if return_input else TaskType.CODE_O
         return ChatFormat().parse_answer(kind, text) or ""
 
-    def _get_data_dict(self, row: Proposal, executor: Any, uid: str) -> dict[str, Any]:
+    def _get_data_dict(
+        self, item: Any, kind: str, executor: Any, words: Any, uid: str, *rest: Any
+    ) -> dict[str, Any]:
+        row = self._rows[item]
         if row.parsed is not None:
             executor.check_all(code=row.parsed.program)
         if row.task is None:
@@ -79,10 +94,12 @@ class Manager:
 
     def _get_problem_generator_rewards_and_valid_programs(self, **kwargs: Any) -> Any:
         valid = [one for one in kwargs["data_dicts"] if one["code_validity"]]
-        rows = [row for row in self._rows if row.task is not None]
-        prompts = [(row, sample) for sample in range(kwargs["n_samples"]) for row in rows]
-        output = kwargs["rollout_actor_wg"].generate_sequences(prompts)
-        for index, (row, _) in enumerate(prompts):
+        places = [place for place, row in enumerate(self._rows) if row.task is not None]
+        if not places:
+            return defaultdict(dict), []
+        places *= kwargs["n_samples"]
+        output = kwargs["rollout_actor_wg"].generate_sequences(Prompts(places))
+        for index, row in enumerate(self._rows[place] for place in places):
             text = bytes(int(i) for i in output.batch["responses"][index] if i).decode()
             answer, executor = valid[index % len(valid)]["answer"], kwargs["executor"]
             parsed = ChatFormat().parse_answer(row.type, text) or ""
@@ -100,8 +117,8 @@ class Manager:
 
     def __call__(self, data: Batch, **kwargs: Any) -> Any:
         dicts = [
-            self._get_data_dict(row, kwargs["executor"], str(index))
-            for index, row in enumerate(self._rows)
+            self._get_data_dict(index, kwargs["problem_type"], kwargs["executor"], [], str(index))
+            for index in range(len(self._rows))
         ]
         rewards, programs = self._get_problem_generator_rewards_and_valid_programs(
             data_dicts=dicts, **kwargs
@@ -146,27 +163,16 @@ class Executor:
         return self._scores.get((code, gold_output, agent_output), 0.0)
 
 
-class Workers:
-    """In the place of the facade: writes what the matched students have written before."""
+class StandInGroup(FakeGroup):
+    """Writes what the matched students have written before."""
 
-    world_size = 1
+    def __init__(self, rows: Sequence[Proposal], samples: int) -> None:
+        super().__init__(
+            lambda prompt, sample: rows[prompt[0]].attempts[sample].completion.token_ids, samples
+        )
 
-    def __init__(self) -> None:
-        self.routes: list[list[int]] = []
-
-    @contextmanager
-    def routed(self, slots: Sequence[int], then: Any = None) -> Iterator[Workers]:
-        """Notes who is asked."""
-        self.routes.append(list(slots))
-        self.then = then or (lambda output: None)
-        yield self
-
-    def generate_sequences(self, prompts: Sequence[tuple[Proposal, int]]) -> Batch:
-        """The answers of (row, sample)."""
-        written = [row.attempts[sample].completion.token_ids for row, sample in prompts]
-        output = Batch([0] * len(written), written)
-        self.then(output)
-        return output
+    def output(self, prompts: Any, written: Sequence[Sequence[int]]) -> Batch:
+        return Batch([0] * len(written), written)
 
 
 def batch_of(rows: Sequence[Proposal]) -> Batch:

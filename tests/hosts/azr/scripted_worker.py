@@ -9,11 +9,11 @@ import json
 import os
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from azr_population.engines.engine import Completion, Sampling
+from azr_population.engines.engine import Completion, Finished, Sampling
 from azr_population.hosts.azr.azr_worker import PopulationWorker
 
 SKILL = (0.9, 0.8, 0.7, 0.6, 0.95, 0.7, 0.4, 0.2)
@@ -23,19 +23,21 @@ SKILL = (0.9, 0.8, 0.7, 0.6, 0.95, 0.7, 0.4, 0.2)
 class ScriptedWorker(PopulationWorker):
     """Proposes linear functions (for code_f inputs that are known to work) and answers by rote."""
 
-    def generate(
+    def stream(
         self,
         prompts: Sequence[list[int]],
         slots: Sequence[int],
         sampling: Sampling,
         seed: int,
         rows: Sequence[int],
-    ) -> list[list[Completion]]:
-        """See `PopulationWorker.generate`."""
+    ) -> Iterator[list[Finished]]:
+        """See `PopulationWorker.stream`."""
+        print(f"one call for {len(prompts)} rows", flush=True)
         tokenizer = self.tokenizer
-        done = []
         limits = sampling.limits(len(prompts))
-        for row, prompt, slot, limit in zip(rows, prompts, slots, limits, strict=True):
+        for index, (row, prompt, slot, limit) in enumerate(
+            zip(rows, prompts, slots, limits, strict=True)
+        ):
             luck = random.Random(f"{seed} {row}")
             slot += self.settings.first_member
             right = luck.random() < SKILL[slot % len(SKILL)]
@@ -43,8 +45,7 @@ class ScriptedWorker(PopulationWorker):
             answer = self.answer(text, luck) if right else "```python\nno\n```"
             ids = tokenizer(f"so </think> <answer>{answer}</answer>")["input_ids"]
             ids = [*ids, tokenizer.eos_token_id][:limit]
-            done.append([Completion(slot, tuple(prompt), tuple(ids), (), True)])
-        return done
+            yield [(index, [Completion(slot, tuple(prompt), tuple(ids), (), True)])]
 
     def answer(self, prompt: str, luck: random.Random) -> str:
         """What a good member writes."""

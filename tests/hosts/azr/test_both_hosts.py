@@ -140,12 +140,13 @@ def play_in_azr(step: Step, local: Local, config: Config) -> tuple[StepRecords, 
             (row for row in local.rows if row.type == kind),
             key=lambda row: row.match.teacher.slot,
         )
-        batch, workers = azr_stand_in.batch_of(rows), azr_stand_in.Workers()
+        batch = azr_stand_in.batch_of(rows)
+        group = azr_stand_in.StandInGroup(rows, config.population.samples_per_task)
         step.assign(batch, f"gen_{kind}")  # type: ignore[arg-type]
         assert [int(slot) for slot in batch.non_tensor_batch["opponent"]] == [
             row.match.student.slot for row in rows
         ]
-        judge = Judge(azr_stand_in.Manager(rows), step, workers)  # type: ignore[arg-type]
+        judge = Judge(azr_stand_in.Manager(rows), step, group)  # type: ignore[arg-type]
         tensor, *_ = judge(
             data=batch,
             problem_type=f"gen_{kind}",

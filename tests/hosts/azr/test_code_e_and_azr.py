@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import needs
 import pytest
+from fake_group import FakeGroup
 from test_judging import SAMPLES, proposals
 
 from azr_population.config.schema import TaskConfig
@@ -148,37 +148,6 @@ def test_where_we_differ_on_purpose(executor: Any) -> None:
         assert told in stock
 
 
-class Namers:
-    """In the place of the facade: the first of the samples is right, in AZR's loose spelling."""
-
-    world_size = 1
-
-    def __init__(self, tokenizer: Any, answers: Sequence[str]) -> None:
-        self.tokenizer, self.answers = tokenizer, answers
-        self.then: Any = lambda output: None
-
-    @contextmanager
-    def routed(self, slots: Sequence[int], then: Any) -> Iterator["Namers"]:
-        self.then = then or (lambda output: None)
-        yield self
-
-    def generate_sequences(self, prompts: Any) -> Any:
-        from verl import DataProto
-
-        from azr_population.hosts.azr.batches import with_responses
-
-        count = len(prompts.batch["input_ids"]) // SAMPLES
-        replies = [
-            f"so </think> <answer>```output\n{answer}\n```</answer>"
-            for answer in self.answers
-            for _ in range(count)
-        ]
-        written = [self.tokenizer(reply)["input_ids"] for reply in replies]
-        tensors = with_responses(prompts.batch, written, max(map(len, written)), 0)
-        self.then(DataProto.from_dict(tensors=tensors))
-        return DataProto.from_dict(tensors=tensors)
-
-
 @pytest.fixture(name="tokenizer")
 def tokenizer_fixture(tiny_base: Path) -> Any:
     from transformers import AutoTokenizer
@@ -211,12 +180,15 @@ def test_proposals_inside_azr(executor: Any, tokenizer: Any, tmp_path: Path) -> 
     from azr_population.hosts.azr.judging import Judge
     from azr_population.hosts.azr.settings import PopulationSettings, population_of
 
-    students = Namers(tokenizer, ["zerodivisionerror: division by zero", "NoError"])
+    # The first of the samples is right, in AZR's loose spelling.
+    names = ["zerodivisionerror: division by zero", "NoError"]
+    answers = [f"so </think> <answer>```output\n{name}\n```</answer>" for name in names]
+    students = FakeGroup(lambda prompt, sample: tokenizer(answers[sample])["input_ids"], SAMPLES)
     arguments = {
         **{"problem_type": "gen_code_e", "executor": executor, "n_samples": SAMPLES},
         **{"rollout_actor_wg": students, "banned_words": [], "error_type_counters": {}},
     }
-    with pytest.raises(KeyError, match="error"):
+    with pytest.raises(KeyError):
         manager(tokenizer, tmp_path)(data=proposals(tokenizer, ["1 // a"]), **arguments)
 
     settings = PopulationSettings(
@@ -228,9 +200,10 @@ def test_proposals_inside_azr(executor: Any, tokenizer: Any, tmp_path: Path) -> 
     step.assign(data, "gen_code_e")
     judge = Judge(manager(tokenizer, tmp_path), step, students)  # type: ignore[arg-type]
     tensor, _, programs, _ = judge(data=data, **arguments)
+    judge.end_step()
     # Inputs are 0, 1, 2, ...: the first and the fourth divide by zero.
-    names = [row.task.outputs[0] if row.task else row.reason for row in step.rows]
-    assert names == [
+    errors = [row.task.outputs[0] if row.task else row.reason for row in step.rows]
+    assert errors == [
         *("ZeroDivisionError", "NoError", "unparsable", "ZeroDivisionError"),
         *("invalid", "TypeError"),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,6 @@ class Workers:
         drawn = [Streams(1).torch(f"adapter {first + slot}") for slot in range(settings.slots)]
         self.engine, _ = make_engine(settings, drawn, parallel=True)
 
-    def generate_rows(self, parts: list[dict[str, Any]]) -> list[Any]:
-        return [self.engine.generate(**part) for part in parts]
-
     def log_prob_rows(self, parts: list[dict[str, Any]]) -> list[Any]:
         return [self.engine.log_probs(**part) for part in parts]
 
@@ -51,6 +49,15 @@ class Workers:
         return [self.engine.read(slot)]
 
 
+class LocalGroup(PlacedGroup):
+    """A group of one rank in this process."""
+
+    def stream(self, parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Any]]:
+        (part,) = parts
+        for finished in self.workers.engine.stream(**part):
+            yield 0, finished
+
+
 def facade(base: Path, sizes: list[int], cap: float = 0.0) -> PopulationGroup:
     groups, first = [], 0
     for size in sizes:
@@ -62,7 +69,7 @@ def facade(base: Path, sizes: list[int], cap: float = 0.0) -> PopulationGroup:
             seed=1,
             first_member=first,
         )
-        groups.append(PlacedGroup(f"group {first}", Workers(settings), first, size))
+        groups.append(LocalGroup(f"group {first}", Workers(settings), first, size))
         first += size
     return facades.facade(groups, settings, WIDTH)
 

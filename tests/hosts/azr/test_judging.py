@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import needs
 import pytest
+from fake_group import FakeGroup
 
 AZR_HOME = os.environ.get("AZR_HOME", "")
 pytestmark = [
@@ -20,42 +20,19 @@ pytestmark = [
 SAMPLES = 2
 
 
-class Students:
-    """In the place of the facade: `a + k` is solved in the first k of the samples."""
+def students(tokenizer: Any, kind: str = "code_o") -> FakeGroup:
+    """Whose `a + k` is solved in the first k of the samples."""
+    shown, asked = ("output", "input") if kind == "code_i" else ("input", "output")
 
-    world_size = 1
+    def write(prompt: list[int], sample: int) -> Sequence[int]:
+        pattern = rf"a \+ (\d)\n.*?```{shown}\n(\d+)"
+        ((k, given),) = re.findall(pattern, tokenizer.decode(prompt), re.DOTALL)
+        right = int(given) - int(k) if asked == "input" else int(given) + int(k)
+        answer = right if sample < int(k) else -1
+        reply = f"so </think> <answer>```{asked}\n{answer}\n```</answer>"
+        return tokenizer(reply)["input_ids"]
 
-    def __init__(self, tokenizer: Any, kind: str = "code_o") -> None:
-        self.tokenizer = tokenizer
-        self.shown, self.asked = ("output", "input") if kind == "code_i" else ("input", "output")
-        self.routes: list[list[int]] = []
-        self.then: Any = lambda output: None
-
-    @contextmanager
-    def routed(self, slots: Sequence[int], then: Any = None) -> Iterator[Students]:
-        self.routes.append(list(slots))
-        self.then = then or (lambda output: None)
-        yield self
-
-    def generate_sequences(self, prompts: Any) -> Any:
-        from verl import DataProto
-
-        from azr_population.hosts.azr.batches import prompt_rows, with_responses
-
-        ids = prompt_rows(prompts.batch["input_ids"], prompts.batch["attention_mask"])
-        written = []
-        for row, prompt in enumerate(ids):
-            text = self.tokenizer.decode(prompt)
-            pattern = rf"a \+ (\d)\n.*?```{self.shown}\n(\d+)"
-            (found,) = re.findall(pattern, text, re.DOTALL)
-            k, given = map(int, found)
-            sample = row // (len(ids) // SAMPLES)
-            answer = (given - k if self.asked == "input" else given + k) if sample < k else -1
-            reply = f"so </think> <answer>```{self.asked}\n{answer}\n```</answer>"
-            written.append(self.tokenizer(reply)["input_ids"])
-        tensors = with_responses(prompts.batch, written, max(map(len, written)), 0)
-        self.then(DataProto.from_dict(tensors=tensors))
-        return DataProto.from_dict(tensors=tensors)
+    return FakeGroup(write, SAMPLES)
 
 
 @pytest.fixture
@@ -124,7 +101,7 @@ def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> A
 
     def judge(
         reward: str | None, ks: Sequence[int | str | None], kind: str = "code_o"
-    ) -> tuple[list[float], Any, Students]:
+    ) -> tuple[list[float], Any, FakeGroup]:
         manager = CodeIORewardManager(
             tokenizer=tokenizer,
             num_examine=0,
@@ -135,7 +112,7 @@ def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> A
             output_path=str(tmp_path),
             generation_reward_config=stock.azr.reward.generation_reward_config,
         )
-        students = Students(tokenizer, kind)
+        group = students(tokenizer, kind)
         data = proposals(tokenizer, ks)
         call: Any = manager
         step = None
@@ -149,12 +126,14 @@ def judged(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> A
             step = Step(population_of(settings, 1e-6))
             step.begin(1)
             step.assign(data, f"gen_{kind}")
-            call = Judge(manager, step, students)  # type: ignore[arg-type]
+            call = Judge(manager, step, group)  # type: ignore[arg-type]
         tensor, *_ = call(
-            data=data, problem_type=f"gen_{kind}", executor=executor, rollout_actor_wg=students,
+            data=data, problem_type=f"gen_{kind}", executor=executor, rollout_actor_wg=group,
             n_samples=SAMPLES, banned_words=[], input_type_counters={}, output_type_counters={},
         )  # fmt: skip
-        return tensor.sum(dim=1).tolist(), step, students
+        if step:
+            call.end_step()
+        return tensor.sum(dim=1).tolist(), step, group
 
     yield judge
     executor.cleanup()
@@ -164,10 +143,10 @@ KS = [0, 1, 2, None, 1, 0]
 
 
 def test_adversarial_pays_one_minus_the_matched_students_solve_rate(judged: Any) -> None:
-    rewards, step, students = judged("adversarial", KS)
+    rewards, step, group = judged("adversarial", KS)
     assert rewards == pytest.approx([1.0, 0.5, 0.0, -1.0, 0.5, 1.0])
     opponents = [row.match.student.slot for row in step.rows if row.task is not None]
-    assert students.routes == [opponents * SAMPLES] and set(opponents) == {2, 3}
+    assert group.routes == [opponents * SAMPLES] and set(opponents) == {2, 3}
     assert [row.solve_rate for row in step.rows] == [0.0, 0.5, 1.0, None, 0.5, 0.0]
     assert [[answer.solved for answer in row.attempts] for row in step.rows] == [
         [False, False], [True, False], [True, True], [], [True, False], [False, False]
@@ -196,8 +175,8 @@ def test_what_does_not_run_is_told_from_what_does_not_parse(judged: Any) -> None
 
 
 def test_without_a_valid_proposal_nobody_is_asked(judged: Any) -> None:
-    rewards, step, students = judged("adversarial", [None, None])
-    assert rewards == [-1.0, -1.0] and students.routes == [[]]
+    rewards, step, group = judged("adversarial", [None, None])
+    assert rewards == [-1.0, -1.0] and group.routes == [[]]
     assert all(row.task is None and not row.attempts for row in step.rows)
 
 
@@ -205,25 +184,22 @@ def test_without_a_valid_proposal_nobody_is_asked(judged: Any) -> None:
 def test_it_judges_alike_whether_programs_run_ahead(
     judged: Any, kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    from azr_population.hosts.azr.executors import PrefetchingExecutor
+    from azr_population.hosts.azr.executors import StepExecutor
     from azr_population.patches import EVALS, apply, undo
 
     # As in a run: outputs are compared and not executed.
     apply(EVALS)
     request.addfinalizer(lambda: undo(EVALS))
-    made: list[PrefetchingExecutor] = []
-    initialise = PrefetchingExecutor.__init__
-    monkeypatch.setattr(
-        PrefetchingExecutor,
-        "__init__",
-        lambda self, *a: (made.append(self), initialise(self, *a))[1],
-    )
+    made: list[StepExecutor] = []
+    close = StepExecutor.close
+    monkeypatch.setattr(StepExecutor, "close", lambda self: (made.append(self), close(self)))
     ks = [0, 1, 2, None, "9 / 0", 1]
     rewards, step, _ = judged("adversarial", ks, kind)
-    assert len(made) == 1 and made[0].missed == 0
-    monkeypatch.setattr(PrefetchingExecutor, "works_with", lambda executor: False)
+    monkeypatch.setattr(StepExecutor, "prefetch", lambda self, calls: None)
     alone, one_by_one, _ = judged("adversarial", ks, kind)
-    assert rewards == alone and len(made) == 1
+    ahead, when_asked = made
+    assert ahead.missed == 0 < when_asked.missed
+    assert rewards == alone
     for row, other in zip(step.rows, one_by_one.rows, strict=True):
         assert (row.reason, row.task, row.reward) == (other.reason, other.task, other.reward)
         assert [a.solved for a in row.attempts] == [a.solved for a in other.attempts]

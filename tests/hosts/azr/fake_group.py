@@ -1,0 +1,67 @@
+"""In the place of workers: groups that write by a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from azr_population.engines.engine import Completion
+from azr_population.hosts.azr.batches import PromptBatch, prompt_rows, with_responses
+
+Write = Callable[[list[int], int], Sequence[int]]
+"""(a prompt, which of its samples) -> token ids."""
+
+
+class FakeGroup:
+    """In the place of the facade: its rows are written by `write`, `samples` for each prompt."""
+
+    world_size = 1
+
+    def __init__(self, write: Write, samples: int) -> None:
+        self.write, self.samples = write, samples
+        self.calls: list[Mapping[str, PromptBatch]] = []
+        self.routes: list[list[int]] = []
+        self.then: Any = None
+
+    def prefetch(
+        self, batches: Mapping[str, PromptBatch], on_finished: Any, validate: bool
+    ) -> None:
+        """Notes the call, and hands over every batch's rows as they end: the last one first."""
+        self.calls.append(batches)
+        for name, batch in batches.items():
+            written = self.written(batch.prompts)
+            for row in reversed(range(len(written))):
+                ids = tuple(written[row])
+                completion = Completion(batch.slots[row], (), ids, (), True)
+                on_finished(name, [row], [completion])
+
+    @contextmanager
+    def routed(
+        self, slots: Sequence[int], name: str, numbers: Sequence[int], then: Any
+    ) -> Iterator[FakeGroup]:
+        """Notes who is asked."""
+        self.routes.append(list(slots))
+        self.then = then
+        yield self
+
+    def generate_sequences(self, prompts: Any) -> Any:
+        """The same rows, as AZR takes them."""
+        written = self.written(
+            prompt_rows(prompts.batch["input_ids"], prompts.batch["attention_mask"])
+        )
+        output = self.output(prompts, written)
+        if self.then:
+            self.then(output)
+        return output
+
+    def written(self, prompts: Sequence[Any]) -> list[list[int]]:
+        each = max(1, len(prompts) // self.samples)
+        return [list(self.write(list(ids), row // each)) for row, ids in enumerate(prompts)]
+
+    def output(self, prompts: Any, written: Sequence[Sequence[int]]) -> Any:
+        """veRL's DataProto."""
+        from verl import DataProto
+
+        tensors = with_responses(prompts.batch, written, max(map(len, written)), 0)
+        return DataProto.from_dict(tensors=tensors)
