@@ -17,7 +17,7 @@ import torch
 
 from azr_population.engines import vllm_versions as versions
 from azr_population.engines.base_folder import rope_overrides
-from azr_population.engines.engine import NO_ADAPTER, Completion, Ids, Sampling
+from azr_population.engines.engine import NO_ADAPTER, Completion, Finished, Ids, Sampling, in_order
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.peft_folder import save_adapter
@@ -86,6 +86,17 @@ class VllmRollout:
     ) -> list[list[Completion]]:
         """See `Rollout`. The same seed draws alike, but for rounding: other batches, other bits.
         Raises UserError: a prompt leaves no room for an answer."""
+        return in_order(self.stream(prompts, slots, sampling, seed, rows), len(prompts))
+
+    def stream(
+        self,
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int] | None = None,
+    ) -> Iterator[list[Finished]]:
+        """See `Rollout`."""
         self._refuse_long(prompts)
         numbers = rows if rows is not None else range(len(prompts))
         if self._stale_prefixes:
@@ -103,14 +114,18 @@ class VllmRollout:
             )
             for number, limit in zip(numbers, sampling.limits(len(prompts)), strict=True)
         ]
-        outputs = self._run(prompts, slots, parameters)
-        groups = [
-            [self._completion(slot, prompt, sample) for sample in output.outputs]
-            for slot, prompt, output in zip(slots, prompts, outputs, strict=True)
-        ]
+        finished = (
+            [
+                (row, [self._completion(slots[row], prompts[row], sample) for sample in samples])
+                for row, samples in outputs
+            ]
+            for outputs in self._run(prompts, slots, parameters)
+        )
         if not _is_plain(sampling) and versions.tells_processed_logprobs(self.llm):
-            return self._with_plain_logprobs(groups)
-        return groups
+            groups = in_order(finished, len(prompts))
+            yield list(enumerate(self._with_plain_logprobs(groups)))
+        else:
+            yield from finished
 
     def push(self, slot: int, adapter: Adapter) -> None:
         """See `Rollout`. Raises UserError: vLLM refuses the adapter, or has dropped another
@@ -157,13 +172,18 @@ class VllmRollout:
             self.llm.wake_up()
             self._stale_prefixes = True
 
-    def _run(self, prompts: Sequence[Ids], slots: Sequence[int], parameters: list[Any]) -> Any:
-        return self.llm.generate(
-            [{"prompt_token_ids": list(prompt)} for prompt in prompts],
-            parameters,
-            lora_request=[self._requests[slot] for slot in slots],
-            use_tqdm=False,
-        )
+    def _run(
+        self, prompts: Sequence[Ids], slots: Sequence[int], parameters: list[Any]
+    ) -> Iterator[list[tuple[int, Any]]]:
+        """What `LLM.generate` does, with (row, its samples) as rows end."""
+        engine = self.llm.llm_engine
+        for row, (prompt, slot, asked) in enumerate(zip(prompts, slots, parameters, strict=True)):
+            request = {"prompt_token_ids": list(prompt)}
+            engine.add_request(str(row), request, asked, lora_request=self._requests[slot])
+        while engine.has_unfinished_requests():
+            ended = [output for output in engine.step() if output.finished]
+            if ended:
+                yield [(int(output.request_id), output.outputs) for output in ended]
 
     def _completion(self, slot: int, prompt: Ids, output: Any) -> Completion:
         ids = tuple(output.token_ids)
@@ -181,7 +201,9 @@ class VllmRollout:
         rows = [row for group in groups for row in group]
         once = versions.sampling_params(max_tokens=1, temperature=1.0, prompt_logprobs=0)
         whole = [[*row.prompt_ids, *row.token_ids] for row in rows]
-        outputs = self._run(whole, [row.slot for row in rows], [once] * len(rows))
+        asked = [{"prompt_token_ids": ids} for ids in whole]
+        requests = [self._requests[row.slot] for row in rows]
+        outputs = self.llm.generate(asked, once, lora_request=requests, use_tqdm=False)
         scored = []
         for row, output in zip(rows, outputs, strict=True):
             prompt_logprobs = output.prompt_logprobs[len(row.prompt_ids) :]

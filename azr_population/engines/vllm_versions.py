@@ -160,8 +160,11 @@ def lora_request(name: str, number: int, path: str) -> Any:
 def sampling_params(**arguments: Any) -> Any:
     """vLLM's `SamplingParams` for token ids: no text, the sampled tokens' log-probabilities."""
     from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
 
-    return SamplingParams(detokenize=False, logprobs=0, **arguments)
+    return SamplingParams(
+        detokenize=False, logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY, **arguments
+    )
 
 
 def free() -> None:

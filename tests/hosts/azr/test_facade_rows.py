@@ -19,6 +19,7 @@ from azr_population.config.schema import LearnerConfig  # noqa: E402
 from azr_population.engines.assembly import make_engine  # noqa: E402
 from azr_population.engines.workers.placement import PlacedGroup  # noqa: E402
 from azr_population.engines.workers.worker import WorkerSettings  # noqa: E402
+from azr_population.hosts.azr.batches import PromptBatch, prompt_rows  # noqa: E402
 from azr_population.hosts.azr.facade import PopulationGroup  # noqa: E402
 from azr_population.runs.streams import Streams  # noqa: E402
 from azr_population.weights.adapter import LoraSpec  # noqa: E402
@@ -107,3 +108,36 @@ def test_rows_come_back_in_order_with_their_own_members_numbers(tiny_base: Path)
     prompt = given.batch["input_ids"][row][given.batch["attention_mask"][row].bool()].tolist()
     (chosen,), _ = engine.log_probs([prompt], [ids], [0])
     assert sampled[row, : len(ids)].tolist() == pytest.approx(chosen.tolist(), abs=1e-4)
+
+
+def test_batches_generated_in_one_call_draw_what_they_draw_alone(tiny_base: Path) -> None:
+    merged, apart = facade(tiny_base, [2, 2]), facade(tiny_base, [2, 2])
+    given = {"gen_code_o": facades.prompts(8), "pred_code_f": facades.prompts(5)}
+    slots = {"gen_code_o": SLOTS, "pred_code_f": [2, 0, 3, 1, 2]}
+    batches = {
+        name: PromptBatch(
+            prompt_rows(data.batch["input_ids"], data.batch["attention_mask"]),
+            slots[name],
+            range(len(data)),
+        )
+        for name, data in given.items()
+    }
+    ended: dict[str, list[int]] = {name: [] for name in given}
+    written = merged.prefetch(batches, lambda name, rows, _: ended[name].extend(rows))
+    assert {name: sorted(rows) for name, rows in ended.items()} == {
+        name: list(range(len(data))) for name, data in given.items()
+    }
+    for name, data in given.items():
+        assert merged.has(name) and not apart.has(name)
+        with merged.routed(slots[name], name), apart.routed(slots[name], name):
+            ours, theirs = merged.generate_sequences(data), apart.generate_sequences(data)
+        for key in ("responses", "attention_mask"):
+            assert torch.equal(ours.batch[key], theirs.batch[key])
+        width = [len(completion.token_ids) for completion in written[name]]
+        assert ours.batch["attention_mask"][:, 9:].sum(dim=1).tolist() == width
+    assert (merged._calls, apart._calls) == (1, 2)
+    # Of other prompts what has been generated is not handed out.
+    merged.prefetch(batches, lambda *finished: None)
+    with merged.routed([0, 1, 2], "pred_code_f"):
+        assert len(merged.generate_sequences(facades.prompts(3))) == 3
+    assert merged._calls == 3

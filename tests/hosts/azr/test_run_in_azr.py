@@ -59,10 +59,33 @@ def records(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+def generated(log: str) -> list[int]:
+    """The rows of each call for tokens."""
+    return [int(rows) for rows in re.findall(r"one call for (\d+) rows", log)]
+
+
+def same_records(one: Path, other: Path) -> None:
+    """Whether two run directories are equal but for their times."""
+    for name in ("matches", "lineage", "tasks", "completions", "metrics"):
+        lines = [
+            [
+                {key: value for key, value in row.items() if not key.startswith("time/")}
+                for row in map(json.loads, (run / f"{name}.jsonl").read_text().splitlines())
+            ]
+            for run in (one, other)
+        ]
+        assert lines[0] == lines[1], name
+    assert members_digest(one / "members") == members_digest(other / "members")
+
+
 def test_a_population_plays_all_problem_types(folder: Path) -> None:
     extra = ["+population=4t4s", *POPULATION, "trainer.save_freq=3"]
     code, log = host.run(folder, [*extra, "trainer.total_training_steps=4"])
     assert code == 0, log[-3000:]
+    # Two calls a step, of 3 types with 2 batches of 4 rows for each of 4 members, and one for the
+    # validation at the end.
+    *calls, validation = generated(log)
+    assert len(calls) == 2 * 4 and calls[::2] == [96] * 4 and validation == 4
     steps, matches, births = (records(folder, n) for n in ("metrics", "matches", "lineage"))
     assert [step["step"] for step in steps] == [1, 2, 3, 4]
     for step in steps:
@@ -94,6 +117,22 @@ def test_a_population_plays_all_problem_types(folder: Path) -> None:
     assert {row["opponent"] is None for row in kept if row["phase"] == "solve"} == {True, False}
     assert "teacher/valid_frac" in log and "student_3/mu" in log
     assert (run_directory(folder) / "report.html").is_file()
+
+
+@pytest.mark.parametrize(("population", "steps"), [("4t4s", 4), ("single", 1)])
+def test_merged_calls_change_nothing(folder: Path, population: str, steps: int) -> None:
+    runs = {True: "out" if population == "4t4s" else "merged", False: f"apart_{population}"}
+    for merge, out in runs.items():
+        if run_directory(folder, out).is_dir():
+            continue
+        extra = [
+            f"+population={population}", *POPULATION, f"population.merge_calls={merge}",
+            f"trainer.total_training_steps={steps}", f"trainer.default_local_dir={folder / out}",
+        ]  # fmt: skip
+        code, log = host.run(folder, extra)
+        assert code == 0, log[-3000:]
+        assert len(generated(log)) == (2 if merge else 9) * steps + 1
+    same_records(*(run_directory(folder, out) for out in runs.values()))
 
 
 def test_what_is_ones_own_plays_inside_azr(folder: Path) -> None:
