@@ -160,6 +160,8 @@ def _work(config: Any, settings: PopulationSettings) -> Work:
         min(RESPONSE, longest),
         longest,
         config.azr.execute_max_timeout,
+        merged=settings.merge_calls,
+        overlapped=settings.referee == "azr",
     )
 
 
