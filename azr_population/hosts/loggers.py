@@ -11,11 +11,10 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Protocol
 
 from azr_population.config.schema import LoggerConfig
-from azr_population.errors import UserError
+from azr_population.errors import UserError, first_line
 from azr_population.files import write_atomically
 from azr_population.registry import Registry
 from azr_population.runs.directory import RunDirectory
@@ -42,9 +41,8 @@ class Logger(Protocol):
 
 
 LOGGERS: Registry[Callable[[LoggerConfig, RunDirectory, int], Logger]] = Registry("logger.names")
-"""Name -> opens the logger of a run at a step (0 for a new run). What the run plays is in the run
-directory's `config()`. The package that a logger of ours needs and the extra that installs it have
-its name."""
+"""Name -> opens the logger of a run at a step (0 for a new run). The package that a logger of ours
+needs has its name."""
 
 
 @LOGGERS.register("tensorboard", "https://www.tensorflow.org/tensorboard")
@@ -59,116 +57,104 @@ class TensorBoardLogger:
         self._writer = SummaryWriter(str(folder), purge_step=step + 1 if step else None)
 
     def log(self, step: int, figures: Mapping[str, float]) -> None:
-        """Adds the scalars and flushes, so that a full disk is noticed here."""
         for name, value in figures.items():
             self._writer.add_scalar(name, value, step)
-        self._writer.flush()
+        self._writer.flush()  # so that a full disk is noticed here
 
     def close(self) -> None:
-        """Ends the file."""
         self._writer.close()
 
 
-class _OnceLogger:
-    """A run of a tracker that counts steps itself: one run there per run here. `<run>/<file>` keeps
-    the id over there and the last step that was logged."""
+class _Tracker:
+    """A run of a tracker that counts steps itself: one run there per run here. `<run>/<name>.json`
+    keeps the id over there and the last step that was logged."""
 
-    _run: Any
-
-    def __init__(self, directory: RunDirectory, file: str) -> None:
-        self._file: Path = directory.path / file
-        state: dict[str, Any] = {"id": uuid.uuid4().hex[:8], "step": 0}
+    def __init__(self, name: str, settings: LoggerConfig, directory: RunDirectory) -> None:
+        self._file = directory.path / f"{name}.json"
+        self._state: dict[str, Any] = {"id": uuid.uuid4().hex[:8], "step": 0}
         if self._file.is_file():
-            state |= json.loads(self._file.read_text(encoding="utf-8"))
-        self._id, self._step = str(state["id"]), int(state["step"])
-        self._config = directory.config()
-        self._population = self._config["population"]
-        self._seed = self._population.get("seed", self._config.get("seed"))
+            self._state |= json.loads(self._file.read_text(encoding="utf-8"))
+        config = directory.config()
+        population = config["population"]
+        self._seed = population.get("seed", config.get("seed"))
+        self._population = population["name"]
+        self._options: dict[str, Any] = {
+            "project": settings.project,
+            "group": settings.group or self._population,
+            "config": config,
+            "resume": "allow",
+        }
+        self._run = self._open(settings, directory)
+        self._store(self._state["step"])
+
+    def _open(self, settings: LoggerConfig, directory: RunDirectory) -> Any:
+        raise NotImplementedError
 
     def log(self, step: int, figures: Mapping[str, float]) -> None:
-        """Logs the step unless the run has it already."""
-        if step > self._step:
+        if step > self._state["step"]:
             self._run.log(dict(figures), step=step)
-            self._remember(step)
+            self._store(step)
 
     def close(self) -> None:
-        """Uploads or writes what is left."""
         self._run.finish()
 
-    def _remember(self, step: int) -> None:
-        self._step = step
-        write_atomically(self._file, json.dumps({"id": self._id, "step": step}))
+    def _store(self, step: int) -> None:
+        self._state["step"] = step
+        write_atomically(self._file, json.dumps(self._state))
 
 
 @LOGGERS.register("wandb", "https://docs.wandb.ai")
-class WandbLogger(_OnceLogger):
+class WandbLogger(_Tracker):
     """A Weights & Biases run, online or offline by `logger.mode` or WANDB_MODE, with its files in
     `<run>/wandb`."""
 
     def __init__(self, settings: LoggerConfig, directory: RunDirectory, step: int) -> None:
+        super().__init__("wandb", settings, directory)
+
+    def _open(self, settings: LoggerConfig, directory: RunDirectory) -> Any:
         import wandb
 
-        super().__init__(directory, "wandb.json")
-        if _would_ask(settings.mode):
+        # Without a key W&B would wait for somebody who chooses an account.
+        online = (settings.mode or os.environ.get("WANDB_MODE") or "online") == "online"
+        if online and not _has_key(wandb):
             raise UserError(
                 "Weights & Biases has no key here; use wandb login, or logger.mode=offline"
             )
-        self._run = wandb.init(
+        return wandb.init(
+            **self._options,
             dir=str(directory.path),
-            id=self._id,
-            resume="allow",
-            project=settings.project,
+            id=self._state["id"],
             entity=settings.entity,
-            name=settings.run_name or f"{self._population['name']} seed {self._seed}",
-            group=settings.group or self._population["name"],
+            name=settings.run_name or f"{self._population} seed {self._seed}",
             mode=settings.mode or None,
-            config=self._config,
             settings=wandb.Settings(console="off", silent=True, init_timeout=INIT_SECONDS),
         )
-        self._remember(self._step)
+
+
+def _has_key(wandb: Any) -> bool:
+    if "prompt" in inspect.signature(wandb.login).parameters:
+        return bool(wandb.login(prompt=False))
+    return bool(wandb.api.api_key)  # versions that have no other way to ask
 
 
 @LOGGERS.register("trackio", "https://huggingface.co/docs/trackio")
-class TrackioLogger(_OnceLogger):
+class TrackioLogger(_Tracker):
     """A trackio run, in the database where TRACKIO_DIR says, by default in the user's cache."""
 
     def __init__(self, settings: LoggerConfig, directory: RunDirectory, step: int) -> None:
+        super().__init__("trackio", settings, directory)
+
+    def _open(self, settings: LoggerConfig, directory: RunDirectory) -> Any:
         import trackio
 
-        super().__init__(directory, "trackio.json")
         # trackio goes by the name alone, so that it has to be another one for every run.
-        name = f"{self._population['name']}-seed-{self._seed}-{self._id}"
-        self._run = trackio.init(
-            settings.project,
-            name=settings.run_name or name,
-            group=settings.group or self._population["name"],
-            config=self._config,
-            resume="allow",
-            embed=False,
-            auto_log_gpu=False,
-            auto_log_cpu=False,
-        )
-        self._remember(self._step)
-
-
-def _would_ask(mode: str | None) -> bool:
-    """Whether W&B would wait for somebody who chooses an account: online, and without a key."""
-    import wandb
-
-    if (mode or os.environ.get("WANDB_MODE") or "online") != "online":
-        return False
-    if "prompt" in inspect.signature(wandb.login).parameters:
-        return not wandb.login(prompt=False)
-    return not wandb.api.api_key  # versions that have no other way to ask
+        name = f"{self._population}-seed-{self._seed}-{self._state['id']}"
+        quiet: dict[str, Any] = {"embed": False, "auto_log_gpu": False, "auto_log_cpu": False}
+        return trackio.init(name=settings.run_name or name, **self._options, **quiet)
 
 
 class Loggers:
-    """Passes figures on. A logger that fails is reported once and not called again.
-
-    Args:
-        loggers: by name.
-        note: shows a line to the person who watches the run.
-    """
+    """Passes figures on. A logger that fails is reported once by `note` and not called again."""
 
     def __init__(self, loggers: Mapping[str, Logger], note: Callable[[str], None]) -> None:
         self._loggers = dict(loggers)
@@ -177,18 +163,13 @@ class Loggers:
     def log(self, step: int, figures: Mapping[str, float]) -> None:
         """Hands `figures` to every logger that still works."""
         for name, logger in list(self._loggers.items()):
-            try:
-                logger.log(step, figures)
-            except Exception as error:
-                del self._loggers[name]
-                self._note(_failure(name, error))
+            self._try(name, lambda logger=logger: logger.log(step, figures))  # type: ignore[misc]
 
     def close(self) -> None:
         """Closes every logger, and waits `CLOSE_SECONDS` at most for each."""
-        while self._loggers:
-            name, logger = self._loggers.popitem()
+        for name, logger in self._loggers.items():
             # A daemon, so that a hanging logger does not keep the process alive.
-            thread = threading.Thread(target=self._close, args=(name, logger), daemon=True)
+            thread = threading.Thread(target=self._try, args=(name, logger.close), daemon=True)
             thread.start()
             thread.join(CLOSE_SECONDS)
             if thread.is_alive():
@@ -196,17 +177,18 @@ class Loggers:
                     f"logger {name} did not close within {CLOSE_SECONDS:.0f} s; not waiting any "
                     "longer"
                 )
+        self._loggers = {}
 
-    def _close(self, name: str, logger: Logger) -> None:
+    def _try(self, name: str, call: Callable[[], None]) -> None:
         try:
-            logger.close()
-        except Exception as error:
+            call()
+        except Exception as error:  # whatever a logger raises: it is not worth a run
+            self._loggers = {key: value for key, value in self._loggers.items() if key != name}
             self._note(_failure(name, error))
 
 
 def check_loggers(names: Sequence[str]) -> None:
-    """Raises `UserError` for an unknown logger, and when the package of one of ours is missing; the
-    message has the names, or the command."""
+    """Raises `UserError` for an unknown logger, and when the package of one of ours is missing."""
     for name in names:
         LOGGERS.find(name)
         if name in LOGGERS and find_spec(name) is None:
@@ -218,12 +200,12 @@ def check_loggers(names: Sequence[str]) -> None:
 def open_loggers(
     settings: LoggerConfig, directory: RunDirectory, step: int, note: Callable[[str], None]
 ) -> Loggers:
-    """Opens the loggers that `logger.names` lists, for a run that stands at `step`."""
+    """Opens the loggers that `logger.names` lists, for a run that is at `step`."""
     opened: dict[str, Logger] = {}
     for name in dict.fromkeys(settings.names):
         try:
             opened[name] = LOGGERS.find(name).function(settings, directory, step)
-        except Exception as error:
+        except Exception as error:  # as in `Loggers`
             note(_failure(name, error))
     return Loggers(opened, note)
 
@@ -234,8 +216,6 @@ def step_figures(line: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in numbers.items() if value is not None}
 
 
-def _failure(name: str, error: BaseException) -> str:
-    """The line that reports a failed logger."""
-    lines = str(error).strip().splitlines()
-    reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-    return f"logger {name} failed ({reason}); the run goes on without it"
+def _failure(name: str, error: Exception) -> str:
+    kind, reason = type(error).__name__, first_line(error)
+    return f"logger {name} failed ({kind}: {reason}); the run goes on without it"

@@ -5,6 +5,7 @@ import threading
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from refusals import refuses
 
 from azr_population.config.load import config_from_file, load_config, to_yaml
 from azr_population.errors import UserError
@@ -93,29 +94,16 @@ def test_a_missing_package_is_told_with_the_extra_that_installs_it(monkeypatch):
             check_loggers([entry.name])
 
 
-def test_loggers_are_an_option_group_and_none_is_the_default():
-    assert load_config([]).logger.names == []
-    assert load_config(["logger=none"]).logger.names == []
-    assert load_config(["logger=wandb", "logger.mode=offline"]).logger.mode == "offline"
-    assert load_config(["logger.names=[tensorboard,wandb]"]).logger.names == [
-        "tensorboard",
-        "wandb",
-    ]
-
-
 @pytest.mark.parametrize(
-    ("override", "said"),
+    ("override", "key"),
     [
-        (
-            "logger=mlflow",
-            "logger=mlflow is unknown; choose one of: none, tensorboard, trackio, wandb",
-        ),
-        ("logger.names=[mlflow]", "logger.names=mlflow is unknown.*tensorboard, wandb"),
-        ("logger.mode=offlin", "logger.mode=offlin is refused: .*offline"),
+        ("logger=mlflow", "logger"),
+        ("logger.names=[mlflow]", "logger.names"),
+        ("logger.mode=offlin", "logger.mode"),
     ],
 )
-def test_mistakes_are_told_in_one_line(override, said):
-    with pytest.raises(UserError, match=said):
+def test_mistakes_name_their_key(override, key):
+    with refuses(key):
         check_config(load_config([override]))
 
 
@@ -125,15 +113,6 @@ def test_a_resumed_run_may_change_its_logger(tmp_path):
     assert config_from_file(path).logger.names == ["wandb"]
     assert config_from_file(path, ["logger=tensorboard"]).logger.names == ["tensorboard"]
     assert config_from_file(path, ["logger=none"]).logger.names == []
-
-
-def test_a_run_from_before_there_were_loggers_has_none(tmp_path):
-    path = tmp_path / "config.yaml"
-    text = to_yaml(load_config([]))
-    before, _, rest = text.partition("logger:\n")
-    path.write_text(before + rest[rest.index("run:") :])
-    assert "logger" not in path.read_text()
-    assert config_from_file(path).logger.names == []
 
 
 @pytest.mark.parametrize("asked", ["by login", "by api"])
