@@ -144,7 +144,8 @@ class ReportFigures:
 
     def add_hyperparameters(self) -> None:
         """Where they evolve: each member's over time."""
-        for name, title in (("lr", "Learning rates"), ("weight_decay", "Weight decays")):
+        titles = {"lr": "Learning rates", "weight_decay": "Weight decays"}
+        for name, title in {**titles, "temperature": "Sampling temperatures"}.items():
             rows = self._table[(self._table["metric"] == name) & self._table["member"].notna()]
             rows = rows[rows["value"] > 0]
             spread = rows.groupby(["role", "step"])["value"].transform("nunique")

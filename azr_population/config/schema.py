@@ -27,6 +27,7 @@ from azr_population.errors import UserError
 COMPARING = ("rloo", "positive_only", "positive_only_weighted")
 """Baselines that compare the attempts at one task: they need two."""
 
+Evolving = Literal["lr", "weight_decay", "temperature"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 Quantization = Literal["nf4"]
 
@@ -273,11 +274,9 @@ class EvolutionConfig(Section):
     """Operator name -> its options, such as `dare: {p: 0.5}`; `azr-population evolve --list`."""
     adaptive: bool = False
     """Log-normal self-adaptation of the operators' step sizes: children inherit and vary them."""
-    hyperparameters: dict[Literal["lr", "weight_decay"], HyperparameterConfig] = Field(
-        default_factory=dict
-    )
-    """What evolves with the weights, such as `lr: {init: [3e-5, 3e-3]}` (`evolution=pbt_hyper`);
-    none by default."""
+    hyperparameters: dict[Evolving, HyperparameterConfig] = Field(default_factory=dict)
+    """What evolves with the weights, such as `lr: {init: [3e-5, 3e-3]}` (`evolution=pbt_hyper`):
+    lr, weight_decay, and, in local runs whose sampler is torch, temperature. None by default."""
     adaptive_tau: float = Field(default=0.3, gt=0)
     """Standard deviation of the logarithm of a step size's change per child; ours."""
 

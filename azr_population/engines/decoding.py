@@ -35,7 +35,7 @@ _ROOM = 256
 
 @dataclass
 class Decoded:
-    """One row's new tokens, each with its log-probability at temperature 1."""
+    """One row's new tokens, each with its log-probability (see `Sampling`)."""
 
     token_ids: list[int]
     logprobs: list[float]
@@ -70,6 +70,10 @@ def decode(
     routes = torch.tensor(slots, device=device)
     uniforms = uniforms.to(device)
     ends = torch.tensor(limits, device=device).repeat_interleave(sampling.n)
+    temperatures = None
+    if isinstance(sampling.temperature, tuple):
+        temperatures = torch.tensor(sampling.temperature, device=device)
+        temperatures = temperatures.repeat_interleave(sampling.n)
     longest = max(limits)
     room = min(longest, _ROOM)
     logits, mask, cache = _read(model, bank, prompts, routes, dtype, 0 if share else room)
@@ -95,7 +99,8 @@ def decode(
     running = torch.ones(len(ends), dtype=torch.bool, device=device)
     stops = torch.tensor(sorted(stop_ids), device=device)
     for step in range(longest):
-        tokens, logprobs = sample_tokens(logits, sampling, uniforms[alive, step])
+        own = None if temperatures is None else temperatures[alive]
+        tokens, logprobs = sample_tokens(logits, sampling, uniforms[alive, step], own)
         stopped = torch.isin(tokens, stops)
         written.add(step, alive, tokens, logprobs, running, stopped)
         running = running & ~stopped & (step + 1 < ends)
@@ -218,17 +223,22 @@ class _Written:
         ]
 
 
-def sample_tokens(logits: Tensor, sampling: Sampling, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-    """One token per row of `logits[rows, vocabulary]`, and its log-probability at temperature 1.
+def sample_tokens(
+    logits: Tensor, sampling: Sampling, uniforms: Tensor, temperatures: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """One token per row of `logits[rows, vocabulary]`, and its log-probability: at temperature 1,
+    or at the rows' own `temperatures`.
 
     `uniforms` [rows] in [0, 1) choose by the inverse of the cumulative distribution.
     """
+    if temperatures is not None:
+        logits = logits.float() / temperatures.unsqueeze(1)
     plain = torch.softmax(logits, dim=-1, dtype=torch.float32)
     if sampling.temperature == 0:
         tokens = plain.argmax(dim=-1)
     else:
         probabilities = plain
-        if sampling.temperature != 1:
+        if not isinstance(sampling.temperature, tuple) and sampling.temperature != 1:
             probabilities = torch.softmax(logits.float() / sampling.temperature, dim=-1)
         if sampling.top_p < 1:
             ordered, order = probabilities.sort(dim=-1, descending=True)

@@ -23,13 +23,15 @@ NO_ADAPTER = -1
 
 @dataclass(frozen=True)
 class Sampling:
-    """How completions are drawn. `temperature=0` is greedy; `n` completions per prompt.
+    """How completions are drawn; `n` completions per prompt.
 
-    `max_new_tokens` is one limit for all prompts, or one for each.
+    `max_new_tokens` is one limit for all prompts, or one for each. `temperature` is one for all (0:
+    greedy), and log-probabilities are those at temperature 1; or one above 0 for each prompt, and
+    its completions have their log-probabilities at it.
     """
 
     max_new_tokens: int | tuple[int, ...]
-    temperature: float = 1.0
+    temperature: float | tuple[float, ...] = 1.0
     top_p: float = 1.0
     n: int = 1
 
@@ -47,7 +49,7 @@ class Completion:
     """One sampled continuation.
 
     `token_ids` include the end-of-sequence token when `finished`; `logprobs[i]` is the natural log
-    of the probability (at temperature 1) that the sampler gave `token_ids[i]`; `text` leaves the
+    of the probability that the sampler gave `token_ids[i]` (see `Sampling`); `text` leaves the
     end of sequence out, and is empty where nobody has decoded it.
     """
 
@@ -90,7 +92,9 @@ class Hyperparameters(NamedTuple):
     kl_loss_coef: float = 0.0
     """Weight of the KL divergence from the bare base in the loss."""
     weight_decay: float | None = None
-    """AdamW's; None: the learner's own."""
+    """The optimizer's; None: the learner's own."""
+    temperature: float = 1.0
+    """At which the log-probabilities of its samples are given, and the learner's are taken."""
 
 
 Updates = dict[int, dict[str, float]]

@@ -49,12 +49,14 @@ def policy_loss(
     token_loss: PolicyLoss = ppo,
     kl_loss_coef: float = 0.0,
     without_adapters: AbstractContextManager[None] = nullcontext(),  # noqa: B008
+    temperature: float = 1.0,
 ) -> tuple[Tensor, dict[str, float]]:
     """The summed loss over the batch's completion tokens, and summed metrics.
 
     The sum is divided by the member's token count by the caller, so that the loss is AZR's
     `token-mean` however the rows fall into micro-batches. Inside `without_adapters` the model is
-    the reference policy of `kl_loss_coef`.
+    the reference policy of `kl_loss_coef`. Log-probabilities are those at `temperature`, as the
+    batch has the sampler's.
     """
     # Logits only from the first completion token on.
     columns = torch.arange(
@@ -63,7 +65,7 @@ def policy_loss(
         device=batch.input_ids.device,
     )
     chosen = batch.completion[:, columns + 1]
-    asked = (model, batch.input_ids, batch.mask, columns, chosen, batch.positions)
+    asked = (model, batch.input_ids, batch.mask, columns, chosen, batch.positions, temperature)
     reference = None
     if kl_loss_coef:
         with torch.no_grad(), without_adapters:

@@ -32,6 +32,7 @@ def token_log_probs(
     columns: Tensor,
     scored: Tensor,
     positions: Tensor | None = None,
+    temperature: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
     """The log-probability of `input_ids[row, column + 1]`, given what stands before it, wherever
     `wanted[row, i]` is true for `columns[i]`; and the entropy there (without gradients), in nats.
@@ -43,6 +44,7 @@ def token_log_probs(
         columns: long, ascending, at most width - 2.
         wanted: bool [rows, len(columns)].
         positions: [rows, width]; None: each row counts from its start.
+        temperature: by which logits are divided first.
 
     Returns:
         Two float32 tensors [number wanted], row by row.
@@ -58,12 +60,13 @@ def token_log_probs(
     if positions is not None:
         arguments["position_ids"] = positions
     if head is None or scored.numel() * head.out_features <= NUMBERS:
-        every = torch.log_softmax(model(**arguments).logits[scored].float(), dim=-1)
+        logits = model(**arguments).logits[scored].float()
+        every = torch.log_softmax(logits if temperature == 1 else logits / temperature, dim=-1)
         chosen = every.gather(-1, targets.unsqueeze(1)).squeeze(1)
         with torch.no_grad():
             return chosen, -(every.exp() * every).sum(dim=-1)
     # Inside the model's own forward: where the base is sharded, the head's weights are there then.
-    with _answering(head, scored, targets):
+    with _answering(head, scored, targets, temperature):
         both = model(**arguments).logits
     return both[0], both[1].detach()
 
@@ -81,12 +84,14 @@ def _head(model: nn.Module) -> nn.Linear | None:
 
 
 @contextmanager
-def _answering(head: nn.Linear, scored: Tensor, targets: Tensor) -> Iterator[None]:
+def _answering(
+    head: nn.Linear, scored: Tensor, targets: Tensor, temperature: float
+) -> Iterator[None]:
     """Inside, the head returns [2, wanted]: log-probabilities of `targets`, and entropies."""
     pieces = max(1, NUMBERS // head.out_features)
 
     def forward(hidden: Tensor) -> Tensor:
-        both = _Scored.apply(hidden[scored], head.weight, head.bias, targets, pieces)
+        both = _Scored.apply(hidden[scored], head.weight, head.bias, targets, pieces, temperature)
         return torch.stack(both)
 
     head.forward = forward  # type: ignore[method-assign, assignment]
@@ -97,16 +102,24 @@ def _answering(head: nn.Linear, scored: Tensor, targets: Tensor) -> Iterator[Non
 
 
 class _Scored(torch.autograd.Function):
-    """(log-probabilities of targets [n], entropies [n]) of softmax(hidden weight' + bias)."""
+    """(log-probabilities of targets [n], entropies [n]) of softmax((hidden weight' + bias) / t)."""
 
     @staticmethod
     def forward(
-        context: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, n: int
+        context: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        n: int,
+        temperature: float,
     ) -> tuple[Tensor, Tensor]:
         learns = context.needs_input_grad[0]
         parts: tuple[list[Tensor], ...] = ([], [], [])
         for piece, tokens in zip(hidden.split(n), targets.split(n), strict=True):
             every = F.linear(piece, weight, bias).float()
+            if temperature != 1:
+                every /= temperature
             every -= every.logsumexp(dim=-1, keepdim=True)
             probabilities = every.exp()
             parts[0].append(every.gather(-1, tokens.unsqueeze(1)).squeeze(1))
@@ -116,6 +129,8 @@ class _Scored(torch.autograd.Function):
                 probabilities.neg_()
                 ones = torch.ones_like(probabilities[:, :1])
                 slopes = probabilities.scatter_add_(-1, tokens.unsqueeze(1), ones)
+                if temperature != 1:
+                    slopes /= temperature
                 parts[2].append(slopes.to(weight.dtype) @ weight)
                 del slopes
             # Or it would be there beside the next piece's logits.
@@ -130,7 +145,7 @@ class _Scored(torch.autograd.Function):
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (slopes,) = context.saved_tensors
         by_hidden = (gradients[0].unsqueeze(1) * slopes).to(slopes.dtype)
-        return by_hidden, None, None, None, None
+        return by_hidden, None, None, None, None, None
 
 
 @torch.no_grad()
@@ -176,8 +191,7 @@ def log_probs(
         scored = (columns >= starts) & (columns < ends)
         with bank.adapters_active(torch.tensor([slots[i] for i in rows], device=device), dtype):
             both = token_log_probs(
-                model,
-                *(tensor.to(device) for tensor in (input_ids, mask, columns, scored)),
+                model, input_ids.to(device), mask.to(device), columns.to(device), scored.to(device)
             )
         lengths = [len(responses[i]) for i in rows]
         for into, flat in zip((chosen, entropies), both, strict=True):

@@ -192,6 +192,7 @@ class TorchLearner:
                     self._policy_loss,
                     settings.kl_loss_coef,
                     self.bank.adapters_active(torch.full_like(routes, NO_ADAPTER)),
+                    settings.temperature,
                 )
                 (loss / tokens).backward()
             if not has_rows:
@@ -213,6 +214,8 @@ class TorchLearner:
         figures |= {"grad_norm": float(norm), "tokens": tokens, "lr": settings.lr}
         if settings.weight_decay is not None:
             figures["weight_decay"] = settings.weight_decay
+        if settings.temperature != 1:
+            figures["temperature"] = settings.temperature
         return {**figures, "updates": float(sound)}
 
     def share(self, slot: int) -> None:

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -79,13 +80,17 @@ class TorchRollout:
             max(1, self._rows // sampling.n),
         ):
             longest = max(limits[row] for row in batch)
+            of_batch = sampling
+            if isinstance(sampling.temperature, tuple):
+                own = tuple(sampling.temperature[row] for row in batch)
+                of_batch = replace(sampling, temperature=own)
             decoded = decode(
                 self.model,
                 self.bank,
                 [prompts[row] for row in batch],
                 [slots[row] for row in batch],
                 [limits[row] for row in batch],
-                sampling,
+                of_batch,
                 self.stop_ids,
                 _uniforms(seed, [numbers[row] for row in batch], sampling.n, longest),
                 self._share_prompts,

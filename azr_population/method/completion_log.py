@@ -14,8 +14,9 @@ solved; nothing is computed from it. A record holds
     reward, advantage   the advantage is null for what its writer did not train on, or learned
                         nothing from
     log_prob            mean over the completion's tokens of the natural logarithm of the
-                        probability (temperature 1) that the sampler gave them, end of sequence
-                        included; inside AZR the actor's old one, null for attempts at proposals
+                        probability that the sampler gave them at temperature 1, or at the member's
+                        own where that evolves, end of sequence included; inside AZR the actor's old
+                        one, null for attempts at proposals
     tokens, finished    finished: it ended by itself, and not at the limit of tokens
     prompt, completion  as the model saw and wrote them; `cut` counts the characters that were
                         taken out of the middle of a longer one

@@ -34,6 +34,7 @@ def propose(
         )
     ]
     rows.sort(key=lambda row: population.matches.index(row[0]))
+    slots = [match.teacher.slot for match, _ in rows]
     completions = context.engine.generate(
         [
             format.propose_prompt(
@@ -41,13 +42,13 @@ def propose(
             )
             for _, type in rows
         ],
-        [match.teacher.slot for match, _ in rows],
+        slots,
         Sampling(
             tuple(
                 sampling.max_proposal_tokens or format.max_new_tokens(type, "propose")
                 for _, type in rows
             ),
-            sampling.temperature,
+            population.temperatures(slots, sampling.temperature),
         ),
         streams.integer("propose", step),
     )
@@ -185,15 +186,16 @@ def solve(
             with invalid_if_unreadable(row):
                 prompts.append(format.solve_prompt(row.task))
                 chosen.append(row)
+    slots = [row.student.slot for row in chosen]
     completions = context.engine.generate(
         prompts,
-        [row.student.slot for row in chosen],
+        slots,
         Sampling(
             tuple(
                 sampling.max_answer_tokens or format.max_new_tokens(row.type, "solve")
                 for row in chosen
             ),
-            sampling.temperature,
+            population.temperatures(slots, sampling.temperature),
             n=population.config.samples_per_task,
         ),
         population.streams.integer("solve", population.step),

@@ -132,6 +132,14 @@ class Population:
                 settings[teacher.slot] = settings[teacher.slot]._replace(lr=lr)
         return settings
 
+    def temperatures(self, slots: Sequence[int], default: float) -> float | tuple[float, ...]:
+        """At which the members in these slots sample: `default`, or one for each where a member has
+        its own."""
+        evolved = {member.slot: member.hyperparameters.get("temperature") for member in self.roster}
+        if not any(evolved.get(slot) for slot in slots):
+            return default
+        return tuple(evolved.get(slot) or default for slot in slots)
+
     def best_student(self) -> Member:
         """The student with the best conservative rating."""
         return max(self.roster.students, key=lambda member: member.rating.conservative)

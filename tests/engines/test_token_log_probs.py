@@ -27,10 +27,14 @@ def batch() -> tuple[torch.Tensor, ...]:
     return ids, mask, COLUMNS, wanted & (mask[:, COLUMNS + 1] == 1)
 
 
-def scored(engine: Any, weights: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def scored(
+    engine: Any, weights: torch.Tensor, temperature: float = 1.0
+) -> tuple[torch.Tensor, ...]:
     """Both results, and the gradient of a member under a weighted sum of the first."""
     with engine.bank.adapters_active(torch.zeros(ROWS, dtype=torch.long)):
-        chosen, entropies = token_log_probs(engine.model, *batch())
+        chosen, entropies = token_log_probs(
+            engine.model, *batch(), positions=None, temperature=temperature
+        )
         (chosen * weights).sum().backward()
     parameters = engine.bank.parameters_of(0)
     gradient = torch.cat([p.grad.flatten() for p in parameters])
@@ -39,18 +43,21 @@ def scored(engine: Any, weights: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return chosen.detach(), entropies, gradient
 
 
-@pytest.mark.parametrize("piece", [1, 5, 38 * 7])
-def test_pieces_give_the_numbers_and_gradients_of_the_whole(engine, monkeypatch, piece):
+@pytest.mark.parametrize(("piece", "temperature"), [(1, 1.0), (5, 0.6), (38 * 7, 1.0)])
+def test_pieces_give_the_numbers_and_gradients_of_the_whole(
+    engine, monkeypatch, piece, temperature
+):
     weights = torch.randn(int(batch()[3].sum()), generator=torch.Generator().manual_seed(1))
-    whole = scored(engine, weights)
+    whole = scored(engine, weights, temperature)
     monkeypatch.setattr(scoring, "NUMBERS", piece)
-    pieces = scored(engine, weights)
+    pieces = scored(engine, weights, temperature)
     for ours, theirs in zip(pieces, whole, strict=True):
         # float32's rounding: sums over the vocabulary and the tokens in another order.
         assert (ours - theirs).norm() < 1e-5 * theirs.norm()
     assert "forward" not in vars(engine.model.lm_head)
     with torch.no_grad(), engine.bank.adapters_active(torch.zeros(ROWS, dtype=torch.long)):
-        assert torch.equal(token_log_probs(engine.model, *batch())[0], pieces[0])
+        asked = engine.model, *batch(), None, temperature
+        assert torch.equal(token_log_probs(*asked)[0], pieces[0])
 
 
 def test_a_head_whose_logits_are_changed_afterwards_is_left_alone(engine, monkeypatch):
@@ -110,7 +117,7 @@ def test_8096_tokens_of_a_vocabulary_of_152_thousand_take_less_than_3_gb(learns)
             hidden.grad = None
             with ours:
                 pieces = scoring.NUMBERS // vocabulary
-                told, entropy = scoring._Scored.apply(hidden, weight, None, targets, pieces)
+                told, entropy = scoring._Scored.apply(hidden, weight, None, targets, pieces, 1.0)
                 if learns:
                     told.sum().backward()
     assert entropy.shape == (tokens,)

@@ -195,3 +195,21 @@ def test_an_optimizer_that_there_is_not_is_refused():
     with pytest.raises(UserError) as caught:
         check_learner(LearnerConfig(optimizer="adam"))
     assert caught.value.key == "engine.optimizer"
+
+
+def test_a_member_that_samples_at_a_temperature_of_its_own_learns_at_it(engine):
+    prompts, slots, temperatures = ["<PO>", "<PO>", "<PI>", "<PI>"], [1, 1, 2, 2], (0.5, 0.5, 2, 2)
+    groups = engine.generate(prompts, slots, Sampling(12, temperatures, n=3), 5)
+    written = {1: [done for group in groups[:2] for done in group]}
+    written[2] = [done for group in groups[2:] for done in group]
+    plain = engine.generate(prompts[:2], slots[:2], Sampling(12, 0.5, n=3), 5)
+    assert [done.token_ids for group in plain for done in group] == [
+        done.token_ids for done in written[1]
+    ]
+    for slot, temperature in ((1, 0.5), (2, 2.0)):
+        samples = {slot: [TrainingSample(done, 1.0) for done in written[slot]]}
+        wrong = engine.update(samples, {slot: Hyperparameters(0.0)})[slot]
+        right = engine.update(samples, {slot: Hyperparameters(0.0, temperature=temperature)})[slot]
+        assert right["approx_kl"] == pytest.approx(0.0, abs=1e-6)
+        assert wrong["approx_kl"] > 1e-3
+        assert right["temperature"] == temperature and "temperature" not in wrong

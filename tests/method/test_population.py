@@ -303,3 +303,16 @@ def test_what_cannot_evolve_is_refused(how: dict[str, Any]) -> None:
         EvolutionConfig.checked(
             {"hyperparameters": {"clip_ratio": {"init": [0.1, 0.2]}}}, "evolution."
         )
+
+
+def test_a_sampling_temperature_is_a_members_own() -> None:
+    evolution = EvolutionConfig.checked({"hyperparameters": {"temperature": {"init": [0.5, 2.0]}}})
+    config = PopulationConfig(teachers=1, students=2)
+    one = Population(config, MatchmakingConfig(), evolution, 1, 100, Code())
+    settings = one.hyperparameters()
+    own = settings[1].temperature, settings[2].temperature
+    assert (
+        settings[0].temperature == 1.0 and len(set(own)) == 2 and 0.5 <= min(own) <= max(own) <= 2
+    )
+    assert one.temperatures([0, 0], 0.9) == 0.9
+    assert one.temperatures([2, 1, 7], 0.9) == (own[1], own[0], 0.9)  # 7: a past opponent

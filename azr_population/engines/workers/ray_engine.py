@@ -61,7 +61,13 @@ class RayEngine:
             {
                 "prompts": [prompts[row] for row in hand],
                 "slots": [slots[row] for row in hand],
-                "sampling": replace(sampling, max_new_tokens=tuple(limits[row] for row in hand)),
+                "sampling": replace(
+                    sampling,
+                    max_new_tokens=tuple(limits[row] for row in hand),
+                    temperature=tuple(sampling.temperature[row] for row in hand)
+                    if isinstance(sampling.temperature, tuple)
+                    else sampling.temperature,
+                ),
                 "seed": seed,
                 "rows": [numbers[row] for row in hand],
             }

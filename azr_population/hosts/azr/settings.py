@@ -93,6 +93,12 @@ def read_settings(node: Any) -> PopulationSettings:
             "only; choose conservative_rating, mu or mean_reward",
             key="population.evolution.fitness",
         )
+    if "temperature" in settings.evolution.hyperparameters:
+        raise UserError(
+            "population.evolution.hyperparameters.temperature evolves in local runs only, because "
+            "AZR samples at one temperature; leave it out",
+            key="population.evolution.hyperparameters.temperature",
+        )
     if settings.matchmaking.past_opponent_fraction:
         raise UserError(
             "population.matchmaking.past_opponent_fraction="

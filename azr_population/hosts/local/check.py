@@ -10,6 +10,7 @@ from azr_population.engines.assembly import (
     check_rollout,
 )
 from azr_population.engines.rollouts import RolloutSettings
+from azr_population.errors import UserError
 from azr_population.hosts.loggers import check_loggers
 from azr_population.method.advantages import BASELINES
 from azr_population.method.config_check import check_population
@@ -20,6 +21,12 @@ def check_config(config: Config) -> None:
     """Refuses a run before anything is loaded, and imports what its dotted names name. Raises
     UserError: naming the key, the value and what would be accepted."""
     check_playing(config)
+    if "temperature" in config.evolution.hyperparameters and config.engine.rollout == "vllm":
+        raise UserError(
+            "evolution.hyperparameters.temperature needs engine.rollout=torch, because vLLM gives "
+            "log-probabilities at temperature 1; leave it out, or sample with torch",
+            key="evolution.hyperparameters.temperature",
+        )
     check_loggers(config.logger.names)
     VIEWS.find(config.run.console)
     BASELINES.find(config.population.student_advantage)

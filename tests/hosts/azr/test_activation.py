@@ -160,11 +160,16 @@ def test_every_match_needs_a_proposal_of_each_type(host: Path) -> None:
         preflight.check_config(config, read_settings(config.population))
 
 
-def test_past_opponents_are_for_local_runs(host: Path) -> None:
-    config = composed(
-        host, ["+population=2t2s", "population.matchmaking.past_opponent_fraction=0.2"]
-    )
-    with refuses("population.matchmaking.past_opponent_fraction"):
+@pytest.mark.parametrize(
+    "override",
+    [
+        "population.matchmaking.past_opponent_fraction=0.2",
+        "+population.evolution.hyperparameters.temperature.init=[0.5,2]",
+    ],
+)
+def test_what_is_for_local_runs_is_refused(host: Path, override: str) -> None:
+    config = composed(host, ["+population=2t2s", override])
+    with refuses(override.lstrip("+").partition("=")[0].removesuffix(".init")):
         read_settings(config.population)
 
 
