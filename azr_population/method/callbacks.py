@@ -17,9 +17,10 @@ from azr_population.config.schema import EvalConfig
 from azr_population.method.held_out_eval import HeldOutEval
 from azr_population.method.population import Population
 from azr_population.method.proposals import BufferAttempt, Proposal
-from azr_population.method.record import StepRecords, flatten, mean
+from azr_population.method.record import StepRecords, flatten
 from azr_population.method.step_context import StepContext
 from azr_population.runs import RunDirectory
+from azr_population.runs.records import mean
 from azr_population.runs.run_warnings import find_warnings, mend_of
 from azr_population.weights.lowrank import mean_cosine
 

@@ -17,8 +17,9 @@ import numpy as np
 
 from azr_population.config.schema import EvolutionConfig
 from azr_population.method.members import Member, Rating, Roster
-from azr_population.method.record import flatten, mean
+from azr_population.method.record import flatten
 from azr_population.method.replacement import PopulationBasedTraining, Replacement
+from azr_population.runs.records import mean
 from azr_population.runs.streams import Streams
 from azr_population.weights.breeding import Breeding, get_operator
 

@@ -17,8 +17,9 @@ from azr_population.method.held_out_eval import HeldOutEval, reliability
 from azr_population.method.members import Member
 from azr_population.method.population import Population
 from azr_population.method.proposals import BufferAttempt, Proposal
-from azr_population.method.record import StepRecords, mean
+from azr_population.method.record import StepRecords
 from azr_population.method.step_context import StepContext
+from azr_population.runs.records import mean
 
 
 def validation_eval(

@@ -102,11 +102,6 @@ def tally(games: Sequence[Outcome]) -> dict[str, int]:
     return {outcome.value: games.count(outcome) for outcome in Outcome}
 
 
-_WIDEST_GAP = 30.0
-"""Standard deviations between two members beyond which a game is not rated: from about 38 on
-TrueSkill's factor graph underflows. Ratings do not get there by playing."""
-
-
 class RatingSystem:
     """The constants of TrueSkill and everything computed from them; it holds no ratings itself.
 
@@ -149,8 +144,6 @@ class RatingSystem:
             return teacher, student
         proposer, solver = self._before_match(teacher), self._before_match(student)
         for game in played:
-            if self._gap(proposer, solver) > _WIDEST_GAP:
-                continue
             ranks = {Outcome.TEACHER_WINS: (0, 1), Outcome.DRAW: (0, 0)}.get(game, (1, 0))
             (proposer,), (rated_solver,) = self._trueskill.rate(
                 [(proposer,), (solver,)], ranks=ranks
@@ -159,22 +152,16 @@ class RatingSystem:
             solver = solver if game is Outcome.FORFEIT else rated_solver
         return Rating(proposer.mu, proposer.sigma), Rating(solver.mu, solver.sigma)
 
-    def win_probability(self, first: Rating, other: Rating) -> float:
-        """The chance in [0, 1] that `one` performs better than `other` in a game, draws set aside.
-
-        Phi((mu1 - mu2) / sqrt(2 beta^2 + sigma1^2 + sigma2^2)).
-        """
-        return NormalDist().cdf(math.copysign(self._gap(first, other), first.mu - other.mu))
+    def win_probability(self, rating: Rating, other: Rating) -> float:
+        """The chance in [0, 1] that the first performs better than `other` in a game, draws set
+        aside: Phi((mu1 - mu2) / sqrt(2 beta^2 + sigma1^2 + sigma2^2))."""
+        variance = 2.0 * self._trueskill.beta**2 + rating.sigma**2 + other.sigma**2
+        return NormalDist().cdf((rating.mu - other.mu) / math.sqrt(variance))
 
     def quality(self, first: Rating, other: Rating) -> float:
         """TrueSkill's match quality in [0, 1]: the chance of a draw relative to a perfect match."""
         ratings = [self._trueskill.create_rating(r.mu, r.sigma) for r in (first, other)]
         return trueskill.quality_1vs1(*ratings, env=self._trueskill)
-
-    def _gap(self, first: Any, other: Any) -> float:
-        """|mu1 - mu2| in standard deviations of the difference of two performances."""
-        variance = 2.0 * self._trueskill.beta**2 + first.sigma**2 + other.sigma**2
-        return abs(first.mu - other.mu) / math.sqrt(variance)
 
     def _before_match(self, rating: Rating) -> trueskill.Rating:
         return self._trueskill.create_rating(rating.mu, math.hypot(rating.sigma, self.tau))

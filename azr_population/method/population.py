@@ -25,6 +25,7 @@ from azr_population.method.members import Member, Role, Roster, outcome_of, tall
 from azr_population.method.proposals import BufferAttempt, Proposal, Replay
 from azr_population.method.record import StepRecords
 from azr_population.method.rewards import count_copies, reward_attempts, reward_rows
+from azr_population.runs.records import mean
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter
 from azr_population.weights.founders import load_founder
@@ -178,7 +179,7 @@ class Population:
                     "student": student.name,
                     "proposed": len(of_match),
                     "valid": sum(row.task is not None for row in of_match),
-                    "solve_rate": record.mean(row.solve_rate for row in of_match),
+                    "solve_rate": mean(row.solve_rate for row in of_match),
                     **tally(games),
                     "win_probability": win_probability,  # of the student, in a game on one task
                     "teacher_mu": [before[0], teacher.rating.mu],
@@ -222,7 +223,7 @@ class Population:
         )
         metrics |= self.evolution.metrics(self.step, len(births))
         for teacher in self.roster.teachers:
-            rate = record.mean(row.solve_rate for row in rows if row.match.teacher is teacher)
+            rate = mean(row.solve_rate for row in rows if row.match.teacher is teacher)
             if rate is not None:
                 recent = [*self.solve_rates.get(teacher.name, ()), rate]
                 self.solve_rates[teacher.name] = recent[-WINDOW:]

@@ -24,6 +24,7 @@ from azr_population.engines.engine import Generated
 from azr_population.method.members import Member, Role, Roster
 from azr_population.method.proposals import BufferAttempt, Proposal, Replay
 from azr_population.runs.directory import RunDirectory
+from azr_population.runs.records import mean
 
 
 @dataclass
@@ -48,12 +49,6 @@ class StepRecords:
         if self.completions:  # no empty file where none are wanted
             directory.append("completions", self.completions)
         directory.append("metrics", [self.metrics])
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of what is there; None of nothing."""
-    numbers = [value for value in values if value is not None]
-    return sum(numbers) / len(numbers) if numbers else None
 
 
 def share(flags: Iterable[bool]) -> float | None:

@@ -70,16 +70,18 @@ def ranked(fitness: Fitness) -> list[int]:
     return [int(i) for i in np.argsort(-values, kind="stable")]
 
 
+def _require(condition: bool, text: str) -> None:
+    if not condition:
+        key = f"evolution.selection_options.{text.partition('=')[0]}"
+        raise UserError(f"evolution.selection_options.{text}", key=key)
+
+
 @SELECTION.register("truncation", "PBT exploit by truncation, Jaderberg et al. 2017, section 4.1.1")
 def truncation(
     fitness: Fitness, count: int, generator: np.random.Generator, top: float = 0.5
 ) -> list[int]:
     """Any of the best `top` share of the candidates (at least `count` of them), equally likely."""
-    if not 0.0 < top <= 1.0:
-        raise UserError(
-            f"evolution.selection_options.top={top} must be above 0 and at most 1",
-            key="evolution.selection_options.top",
-        )
+    _require(0.0 < top <= 1.0, f"top={top} must be above 0 and at most 1")
     best = ranked(fitness)[: max(count, math.ceil(top * len(fitness)))]
     return [best[i] for i in generator.permutation(len(best))[:count]]
 
@@ -89,11 +91,7 @@ def tournament(
     fitness: Fitness, count: int, generator: np.random.Generator, size: int = 2
 ) -> list[int]:
     """For each parent, the fittest of `size` candidates drawn from those not yet chosen."""
-    if size < 1:
-        raise UserError(
-            f"evolution.selection_options.size={size} must be at least 1",
-            key="evolution.selection_options.size",
-        )
+    _require(size >= 1, f"size={size} must be at least 1")
     place = {index: rank for rank, index in enumerate(ranked(fitness))}
     candidates = list(range(len(fitness)))
     chosen: list[int] = []
@@ -114,11 +112,7 @@ def fitness_proportional(
     Fitness may be negative, so the worst is moved to `base` times the range, which leaves it a
     chance: the best is (1 + base) / base = 11 times as likely as the worst at the default.
     """
-    if not base > 0.0:
-        raise UserError(
-            f"evolution.selection_options.base={base} must be above 0",
-            key="evolution.selection_options.base",
-        )
+    _require(base > 0.0, f"base={base} must be above 0")
     finite = np.isfinite(fitness)
     if not finite.any():
         return random(fitness, count, generator)

@@ -8,7 +8,6 @@ crash leaves either the whole checkpoint or none; the checksums reveal a damaged
 import hashlib
 import json
 import os
-import pickle
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,18 +21,6 @@ from azr_population.files import read_json, refuse_irregular, replacing_folder
 from azr_population.runs.directory import steps
 
 _FILES = ("state.pt", "state.json")
-_DAMAGE = (
-    UserError,
-    OSError,
-    EOFError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    RuntimeError,
-    pickle.UnpicklingError,
-)
-"""What reading a damaged file may raise; torch.load raises nearly anything."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +69,7 @@ def load_latest(folder: Path, mapped: bool = False) -> Checkpoint:
     for step, path in reversed(steps(folder)):
         try:
             return _read(step, path, skipped, mapped)
-        except _DAMAGE as error:
+        except Exception as error:  # reading a damaged file raises nearly anything
             skipped.append(f"{path.name} ({error})")
     damaged = f"; damaged: {', '.join(skipped)}" if skipped else ""
     raise UserError(f"no sound checkpoint in {folder}{damaged}; start again in another run.dir")
@@ -100,7 +87,7 @@ def load_checkpoint(folder: Path, step: int) -> Checkpoint:
         )
     try:
         return _read(step, available[step], [])
-    except _DAMAGE as error:
+    except Exception as error:  # as above
         raise UserError(f"{available[step]} is damaged: {error}") from error
 
 
