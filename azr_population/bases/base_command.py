@@ -139,11 +139,11 @@ def validate(
     code = _measure(folder, format, tasks, samples, seed, seed_files, out)
     if format != "nano" or skip_training_check:
         return code
-    from azr_population.measuring.gate import gate, print_gate
+    from azr_population.measuring.training_check import print_training_check, training_check
 
     # SftSettings were chosen on other seeds: the card names them.
     seeds = range(seed + 1, seed + 1 + check_seeds)
-    return code | (not print_gate(gate(folder, check_steps, seeds, jobs=jobs)))
+    return code | (not print_training_check(training_check(folder, check_steps, seeds, jobs=jobs)))
 
 
 def _measure(

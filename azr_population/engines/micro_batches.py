@@ -195,14 +195,14 @@ def slot_batches(
         yield batch
 
 
-def deal(
+def partition_rows(
     lengths: Sequence[int], slots: Sequence[int], ranks: int, prompts: Sequence[Hashable]
 ) -> list[list[int]]:
-    """The rows of each rank: copies of a prompt for one member together, because they share its
-    cache, unless they are more than a rank's share; of each member as many long rows as any other
-    rank's (dealt in snake order by length).
+    """The rows of each rank. Copies of a member's prompt stay together, because they share its
+    cache, unless they exceed a rank's share. Each rank gets as many long rows of a member as any
+    other: sorted by length, rows go to the ranks forwards, then backwards.
 
-    `prompts` tell the rows' prompts apart.
+    `prompts` identify the rows' prompts.
     """
     copies: dict[tuple[int, Hashable], list[int]] = {}
     for row in range(len(lengths)):

@@ -15,7 +15,7 @@ from azr_population.method.population import Population
 from azr_population.method.proposals import Attempt, Proposal, Replay, matches_of
 
 
-class TrainingRow(NamedTuple):
+class ScoredCompletion(NamedTuple):
     """A completion that its writer trains on; `value` is its reward, or what stands for it."""
 
     slot: int
@@ -30,10 +30,12 @@ class TrainingRow(NamedTuple):
     """Whether `value` is its advantage already."""
 
 
-def proposals(rows: Iterable[Proposal]) -> list[TrainingRow]:
+def proposals(rows: Iterable[Proposal]) -> list[ScoredCompletion]:
     """Teachers train on all their proposals."""
     return [
-        TrainingRow(row.match.teacher.slot, "propose", row.type, row.completion, row.reward, row)
+        ScoredCompletion(
+            row.match.teacher.slot, "propose", row.type, row.completion, row.reward, row
+        )
         for row in rows
     ]
 
@@ -43,14 +45,14 @@ def attempts(
     replays: Sequence[Replay],
     config: PopulationConfig,
     generator: np.random.Generator,
-) -> list[TrainingRow]:
+) -> list[ScoredCompletion]:
     """Students train on `config.batch_size` attempts: first at tasks of earlier steps, as many as
     `replay_fraction` asks for and as teach something; the rest evenly from each match and over the
     task types."""
     matches = matches_of(rows)
     played = Counter(match.student.name for match in matches)
     rest: dict[str, list[int]] = {}
-    chosen: list[TrainingRow] = []
+    chosen: list[ScoredCompletion] = []
     for student in {match.student.name: match.student for match in matches}.values():
         repeated = [replay for replay in replays if replay.student is student and replay.attempts]
         from_buffer = _attempts(repeated, config.replay_batch_size, config, generator)
@@ -68,7 +70,7 @@ def _attempts(
     count: int,
     config: PopulationConfig,
     generator: np.random.Generator,
-) -> list[TrainingRow]:
+) -> list[ScoredCompletion]:
     """Up to `count` attempts at these rows' tasks: first one attempt of every task in random order,
     then a second of each, and so on, because different tasks teach more than repeated ones."""
     baseline = BASELINES.find(config.student_advantage).function
@@ -83,7 +85,9 @@ def _attempts(
         row, value = rows[number], values[number][place]
         assert value is not None
         slot, attempt = row.student.slot, row.attempts[place]
-        chosen.append(TrainingRow(slot, "solve", row.type, attempt.completion, value, attempt, raw))
+        chosen.append(
+            ScoredCompletion(slot, "solve", row.type, attempt.completion, value, attempt, raw)
+        )
     return chosen
 
 
@@ -117,7 +121,7 @@ def choose_attempts(
 
 
 def advantages(
-    rows: Sequence[TrainingRow], config: MembersConfig, by_token: bool = False
+    rows: Sequence[ScoredCompletion], config: MembersConfig, by_token: bool = False
 ) -> list[float | None]:
     """Values normalised over (member, phase, task type) by `population.advantage` (TRR++); None for
     what teaches nothing.
@@ -141,7 +145,7 @@ def advantages(
 
 
 def samples(
-    rows: Sequence[TrainingRow], config: MembersConfig, held: Container[int] = ()
+    rows: Sequence[ScoredCompletion], config: MembersConfig, held: Container[int] = ()
 ) -> dict[int, list[TrainingSample]]:
     """Each member's rows with their advantages, by slot. Rows that teach nothing are left out, but
     for members in the slots `held`: near the base, by `kl_loss_coef`, they are held in all rows."""

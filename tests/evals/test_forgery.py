@@ -31,7 +31,7 @@ WRITERS = [
     f"        frame.f_globals[{name!r}] = lambda *given, **named: {value}\n"
     "        frame = frame.f_back\n    return 0"
     for name, values in {
-        "line_of": ("['text', '[]']", "['long', '0' * 24]", "['huge', '']", "['opaque', '']", "[]"),
+        "encode": ("['text', '[]']", "['long', '0' * 24]", "['huge', '']", "['opaque', '']", "[]"),
         "written": ("'[]'", "'1e999'", "''", "'~'"),
         "plain": ("[]", "()", "1e999", "float('nan')"),
         "record": ("''", "'eNqLjgUAARUAuQ=='", "[]", "None"),

@@ -201,7 +201,7 @@ def f(x): return 1
     "rewrites its judge": """
 import sys
 frame = sys._getframe(1)
-frame.f_globals['line_of'] = lambda value: ['str', 'text', "'anything'"]
+frame.f_globals['encode'] = lambda value: ['str', 'text', "'anything'"]
 def f(x): return 1
 """,
     "prints a verdict": "print('PASSED', flush=True)\ndef f(x):\n    print('[true]')\n    return 1",

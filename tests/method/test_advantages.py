@@ -3,7 +3,7 @@ import pytest
 from azr_population.config.schema import PopulationConfig
 from azr_population.engines.engine import Completion, TrainingSample
 from azr_population.method.advantages import BASELINES, leave_one_out, task_relative
-from azr_population.method.training import TrainingRow, samples
+from azr_population.method.training import ScoredCompletion, samples
 
 
 def test_each_group_has_its_own_baseline_and_scale():
@@ -48,7 +48,7 @@ def test_right_answers_alone_count_and_more_where_few_are_right():
 
 def test_rows_that_teach_nothing_are_left_out_unless_a_kl_term_holds_their_writer():
     written = Completion(0, (1,), (2,), (-1.0,), True)
-    rows = [TrainingRow(slot, "propose", "code_o", written, 1.0) for slot in (0, 0, 1)]
+    rows = [ScoredCompletion(slot, "propose", "code_o", written, 1.0) for slot in (0, 0, 1)]
     assert samples(rows, PopulationConfig()) == {0: [], 1: []}
     held = samples(rows, PopulationConfig(), held=[1])
     assert held == {0: [], 1: [TrainingSample(written, 0.0)]}

@@ -17,7 +17,7 @@ from azr_population.engines.engine import (
     Updates,
     in_order,
 )
-from azr_population.engines.micro_batches import deal, length, pieces
+from azr_population.engines.micro_batches import length, partition_rows, pieces
 from azr_population.engines.torch_learner import piece_tokens
 from azr_population.engines.workers.placement import PlacedGroup, watched
 from azr_population.weights.adapter import Adapter
@@ -150,7 +150,7 @@ class RayEngine:
     def _dealt(
         self, lengths: Sequence[int], slots: Sequence[int], prompts: Sequence[Ids], hands: int
     ) -> list[list[int]]:
-        return deal(lengths, slots, hands, [tuple(prompt) for prompt in prompts])
+        return partition_rows(lengths, slots, hands, [tuple(prompt) for prompt in prompts])
 
     def call(self, method: str, *arguments: Any) -> list[Any]:
         """What the worker's method returns on each rank."""

@@ -17,7 +17,7 @@ from azr_population.evals.grading.rules import (
     outputs_and_error,
 )
 from azr_population.evals.grading.sandbox import PASSED, WRONG, EvalVerdict
-from azr_population.evals.grading.sandboxed import line_of, stripped_lines
+from azr_population.evals.grading.sandboxed import encode, stripped_lines
 from azr_population.referee import Reason
 from azr_population.referee.jobs import CallOutcome
 
@@ -80,7 +80,7 @@ def _is_right(problem: ContestProblem, output: SolutionOutput, expected: str) ->
     """Whether a method returned that JSON value, or a script printed those lines."""
     right = json.loads(expected) if problem.function else stripped_lines(expected)
     value = output.value
-    if output.same_text(SolutionOutput(*line_of(right))):
+    if output.same_text(SolutionOutput(*encode(right))):
         return True
     if problem.function or not isinstance(value, str):
         return value is not UNKNOWN and bool(value == right)

@@ -37,7 +37,7 @@ class Opaque(Exception):
     """The value equals nothing (NaN), or nothing that could be told from outside."""
 
 
-def line_of(value: Any) -> Line:
+def encode(value: Any) -> Line:
     """What leaves of a value."""
     try:
         if type(value) in (list, tuple) and len(value) > LONGEST:
@@ -151,7 +151,7 @@ def outputs_of(
             time_part(True)
             value = run(input)
             time_part(False)
-            lines.append(line_of(value))
+            lines.append(encode(value))
     except BaseException as raised:
         time_part(False)
         error = described(raised)

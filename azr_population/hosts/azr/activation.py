@@ -67,7 +67,7 @@ def activate(config: DictConfig) -> None:
     for reason in environment.missing(config, settings):
         raise UserError(reason)
     preflight.check_base(config, settings)
-    fitting.fit(config, settings)
+    fitting.check_gpus(config, settings)
     for reason, keys in overrides.unused(overrides.given(config)).items():
         print(f"azr-population: set and not used: {', '.join(keys)} ({reason})", flush=True)
 

@@ -23,7 +23,7 @@ from azr_population.method.evolution import MakeChild
 from azr_population.method.population import Population
 from azr_population.method.proposals import BufferAttempt, Proposal, by_match
 from azr_population.method.record import StepRecords, check_budget
-from azr_population.method.training import TrainingRow, advantages
+from azr_population.method.training import ScoredCompletion, advantages
 
 if TYPE_CHECKING:
     from verl import DataProto
@@ -82,7 +82,7 @@ class Step:
             written
         )
         rows = [
-            TrainingRow(completion.slot, PHASES[phase], kind, completion, reward, owner)
+            ScoredCompletion(completion.slot, PHASES[phase], kind, completion, reward, owner)
             for completion, reward, owner in zip(written, rewards.tolist(), owners, strict=True)
         ]
         for row in rows:

@@ -18,7 +18,7 @@ from azr_population.engines.throughput import LOOPS, Work, single, step_seconds
 from azr_population.errors import UserError
 from azr_population.hosts.azr import environment, overrides, preflight
 from azr_population.hosts.azr.environment import Machine
-from azr_population.hosts.azr.fitting import faster, planned
+from azr_population.hosts.azr.fitting import faster, plan_memory
 from azr_population.hosts.azr.settings import population_of
 from azr_population.method.config_check import turnover_line
 
@@ -40,7 +40,7 @@ def dry_run(config: Any, settings: PopulationSettings) -> tuple[list[str], bool]
         lines.append("memory and time: not worked out, for want of a config.json of a known kind")
     else:
         machine = environment.machine_of(config, settings)
-        load, too_large = planned(config, settings, architecture, machine)
+        load, too_large = plan_memory(config, settings, architecture, machine)
         lines += _memory(load, machine)
         if too_large:
             refused.append(too_large)

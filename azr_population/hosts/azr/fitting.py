@@ -133,7 +133,7 @@ def faster(
     return " ".join(differing), best[0], now
 
 
-def planned(
+def plan_memory(
     config: Any, settings: PopulationSettings, architecture: Architecture, machine: Machine
 ) -> tuple[Load, str | None]:
     """The load with what is left to us, and why it does not fit, with the way out: the base is
@@ -156,8 +156,8 @@ def planned(
     return load, None
 
 
-def fit(config: Any, settings: PopulationSettings) -> None:
-    """The sums of a real start, on GPUs. Sets what `planned` has decided.
+def check_gpus(config: Any, settings: PopulationSettings) -> None:
+    """The sums of a real start, on GPUs. Sets what `plan_memory` has decided.
 
     Raises:
         UserError: what does not fit, and the setting that mends it.
@@ -169,7 +169,7 @@ def fit(config: Any, settings: PopulationSettings) -> None:
     if architecture is None or not machine.known:
         chosen: dict[str, Any] = {"offload": offload_of(config, settings)}
     else:
-        load, refused = planned(config, settings, architecture, machine)
+        load, refused = plan_memory(config, settings, architecture, machine)
         if refused:
             raise UserError(refused)
         for key, before, after in (

@@ -20,7 +20,7 @@ from fakes import Bytes
 from azr_population.domains.code.formats import ChatFormat
 from azr_population.domains.code.task_types import TaskType, shown
 from azr_population.method.proposals import Proposal
-from azr_population.method.training import TrainingRow
+from azr_population.method.training import ScoredCompletion
 
 
 class Batch:
@@ -180,7 +180,7 @@ def batch_of(rows: Sequence[Proposal]) -> Batch:
     return Batch([r.match.teacher.slot for r in rows], [r.completion.token_ids for r in rows])
 
 
-def credited_batch(rows: Sequence[TrainingRow]) -> Batch:
+def credited_batch(rows: Sequence[ScoredCompletion]) -> Batch:
     """A batch of training rows of one phase and type, with what they are worth."""
     written = [row.completion.token_ids for row in rows]
     return Batch([row.slot for row in rows], written).with_rewards([row.value for row in rows])

@@ -108,7 +108,7 @@ def test_what_cannot_fit_is_refused_with_the_setting_that_mends_it(
 ) -> None:
     config, settings = command(base(tmp_path, QWEN_14B))
     with pytest.raises(UserError, match=r"vLLM's share of 0\.40.*; set ") as caught:
-        fitting.fit(config, settings)
+        fitting.check_gpus(config, settings)
     message = str(caught.value)
     assert "\n" not in message
     lines, ready = dry_run(config, settings)
@@ -116,17 +116,17 @@ def test_what_cannot_fit_is_refused_with_the_setting_that_mends_it(
     # The way out is one.
     dots = re.findall(r"[\w.]+=[\w.]+", message.rpartition("; set ")[2])
     mended = command(base(tmp_path, QWEN_14B), *dots)
-    fitting.fit(*mended)
+    fitting.check_gpus(*mended)
     assert dry_run(*mended)[1]
 
 
 def test_azrs_own_7b_command_fits_and_a_start_without_gpus_to_look_at_is_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fitting.fit(*command(base(tmp_path)))
+    fitting.check_gpus(*command(base(tmp_path)))
     monkeypatch.setenv("PATH", "")  # no nvidia-smi
-    fitting.fit(*command(base(tmp_path, QWEN_14B), "population.gpu_memory=null"))
-    fitting.fit(*command(base(tmp_path, QWEN_14B), "trainer.device=cpu"))
+    fitting.check_gpus(*command(base(tmp_path, QWEN_14B), "population.gpu_memory=null"))
+    fitting.check_gpus(*command(base(tmp_path, QWEN_14B), "trainer.device=cpu"))
 
 
 @pytest.mark.parametrize("gib", [24, 40, 48, 80])
@@ -244,30 +244,32 @@ def test_a_base_is_shared_out_where_only_that_makes_it_fit(
     assert ready and any(
         "population.shard_base: the learner's base cut over 8" in line for line in lines
     )
-    fitting.fit(config, settings)
+    fitting.check_gpus(config, settings)
     assert config.population.shard_base is True and settings.shard_base
     assert "population.shard_base=true" in capsys.readouterr().out
     # Whoever says no is not overruled: the learner is offloaded, or the way out is named.
     unsharded = [share, "population.shard_base=false"]
     config, settings = command(base(tmp_path, QWEN_14B), *unsharded)
-    fitting.fit(config, settings)
+    fitting.check_gpus(config, settings)
     assert settings.offload is config.population.offload is True
     assert settings.shard_base is False
     with refuses("population.shard_base"):
-        fitting.fit(*command(base(tmp_path, QWEN_14B), *unsharded, "population.offload=false"))
+        fitting.check_gpus(
+            *command(base(tmp_path, QWEN_14B), *unsharded, "population.offload=false")
+        )
     # A 7B base stays whole, and the learner on its GPU, unless AZR's own keys say otherwise.
     config, settings = command(base(tmp_path))
-    fitting.fit(config, settings)
+    fitting.check_gpus(config, settings)
     assert settings.shard_base is config.population.shard_base is False
     assert settings.offload is config.population.offload is False
     azrs = "actor_rollout_ref.actor.fsdp_config.optimizer_offload=true"
     config, settings = command(base(tmp_path), azrs)
-    fitting.fit(config, settings)
+    fitting.check_gpus(config, settings)
     assert settings.offload is config.population.offload is True
     # And what is kept is told to the workers, unless the user has said it.
     assert 0 < settings.recompute_above_tokens == config.population.recompute_above_tokens <= 8192
     config, settings = command(base(tmp_path), "population.recompute_above_tokens=0")
-    fitting.fit(config, settings)
+    fitting.check_gpus(config, settings)
     assert settings.recompute_above_tokens == 0
 
 
@@ -301,7 +303,7 @@ def test_activations_that_are_kept_though_they_do_not_fit_are_recomputed(
 ) -> None:
     key = "actor_rollout_ref.model.enable_gradient_checkpointing"
     with pytest.raises(UserError, match=rf"set {key}=true$"):
-        fitting.fit(*command(base(tmp_path), f"{key}=False"))
+        fitting.check_gpus(*command(base(tmp_path), f"{key}=False"))
 
 
 def test_a_start_that_leaves_too_little_is_refused(tmp_path: Path) -> None:
@@ -344,10 +346,10 @@ def test_the_examples_for_24_gb_fit_and_start_as_they_are(
     left = next(line for line in lines if line.startswith("  left")).split()[1:]
     assert min(map(float, left)) >= 1.5
     assert not any(line.startswith("memory stays free") for line in lines)
-    fitting.fit(config, settings)
+    fitting.check_gpus(config, settings)
     refused = command(base(tmp_path, sizes), *dots, "population.offload=false")
     with refuses("population.offload"):
-        fitting.fit(*refused)
+        fitting.check_gpus(*refused)
 
 
 def test_the_kind_of_gpu_is_named_or_the_one_with_such_a_memory(

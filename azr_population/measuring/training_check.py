@@ -1,13 +1,13 @@
-"""The gate of the nano base: whether self-play has something to teach on it.
+"""The training check of the nano base: can self-play teach it something?
 
-Two arms, each on several seeds, from the same bare base to a greedy eval of every stratum:
+Two arms, each on several seeds, start from the bare base and are scored greedily by stratum:
 
-`gold`: a student learns the right answers to programs of the grammar, most of them of the tail and
-never one of the eval's. What the budget could teach at best.
-`rewards`: one teacher and one student under a run's own defaults, by rewards alone.
+`supervised`: a student learns right answers to programs of the grammar, most of them from the tail
+and none from the eval. This is the upper bound for a run's budget.
+`rewards`: 1T+1S with a run's defaults.
 
-A base where the first fails has nothing to learn in a run's budget, and no comparison of arms can
-decide anything on it; one where the second fails has something that self-play does not find.
+If the first fails, the base has nothing to learn in a run's budget, and no comparison of arms can
+show a difference. If only the second fails, self-play does not find what there is to learn.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from azr_population.method.step import SelfPlay
 from azr_population.method.step_context import StepContext, format_of, open_referee
 
 WHOLE, TAIL = "whole", "tail"
-WANTED = {
-    "gold": {WHOLE: 0.03, TAIL: 0.15},
+TARGETS = {
+    "supervised": {WHOLE: 0.03, TAIL: 0.15},
     "rewards": {WHOLE: 0.03, TAIL: 0.06},
 }
-"""Least mean gains, in shares of the tasks."""
+"""Smallest mean gains, as fractions of the tasks."""
 
 EVAL_SEED = 9292
-"""Of an eval on which nothing was chosen, neither the base nor a setting."""
-GOLD_CORE = 0.2
-"""Share of the gold rows that are the core's, so that it is not forgotten."""
+"""The seed of an eval on which neither the base nor a setting was chosen."""
+CORE_SHARE = 0.2
+"""Fraction of right answers from the core, so that it is not forgotten."""
 
 Scores = dict[str, float]
 """Greedy scores by stratum, with `WHOLE` and `TAIL`."""
@@ -54,7 +54,7 @@ Scores = dict[str, float]
 
 @dataclass(frozen=True)
 class Gains:
-    """What one arm gained: for each seed its scores before and after."""
+    """An arm's scores before and after training."""
 
     before: Scores
     after: tuple[Scores, ...]
@@ -69,16 +69,16 @@ class Gains:
         return [part for part, least in targets.items() if self.gain(part).mean < least]
 
 
-def gate(
+def training_check(
     path: str | Path,
     steps: int = 100,
     seeds: Sequence[int] = (2, 3, 4),
     tasks: int = 1200,
     jobs: int = 1,
 ) -> dict[str, Gains]:
-    """Plays both arms of code_o on the base at `path`, so many `jobs` at a time; the eval has so
-    many tasks."""
-    arms = {arm: [(arm, path, seed, steps, tasks) for seed in seeds] for arm in WANTED}
+    """Runs both arms on code_o on the base at `path`, `jobs` runs at a time; `tasks` is the size of
+    the eval."""
+    arms = {arm: [(arm, path, seed, steps, tasks) for seed in seeds] for arm in TARGETS}
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         plays = {arm: [pool.submit(_before_and_after, *job) for job in arms[arm]] for arm in arms}
         scores = {arm: [play.result() for play in plays[arm]] for arm in arms}
@@ -93,7 +93,7 @@ def _before_and_after(
 ) -> tuple[Scores, Scores]:
     with _opened(path, seed, steps, tasks) as (game, held_out):
         before = _score(game, held_out)
-        (_learn_gold if arm == "gold" else _play)(game, steps)
+        (_learn_right_answers if arm == "supervised" else _play)(game, steps)
         return before, _score(game, held_out)
 
 
@@ -127,14 +127,14 @@ def _play(game: SelfPlay, steps: int) -> None:
         game.play_step()
 
 
-def _learn_gold(game: SelfPlay, steps: int) -> None:
+def _learn_right_answers(game: SelfPlay, steps: int) -> None:
     rng = Random(f"gate {game.config.seed}")
     grammar = TailGrammar(rng)
     budget = game.config.population
     (student,) = game.population.roster.students
     for _ in range(steps):
         strata = rng.choices(
-            (CORE, *BANDS), (GOLD_CORE, *[(1 - GOLD_CORE) / 3] * 3), k=budget.batch_size
+            (CORE, *BANDS), (CORE_SHARE, *[(1 - CORE_SHARE) / 3] * 3), k=budget.batch_size
         )
         tasks = [
             draw_task(grammar, TaskType.CODE_O, stratum, rng.randrange(60), 60)
@@ -148,7 +148,7 @@ def _learn_gold(game: SelfPlay, steps: int) -> None:
 def right_answers(
     engine: TextEngine, format: Format, tasks: Sequence[Task], slot: int
 ) -> list[TrainingSample]:
-    """Rows that the member at `slot` learns from as from right answers of its own."""
+    """Training samples for the member at `slot`, as if it had given the right answers."""
     prompts = engine.encode([format.solve_prompt(task) for task in tasks])
     answers = [format.write_answer(task) for task in tasks]
     encoded = engine.tokenizer(answers, add_special_tokens=False)["input_ids"]
@@ -173,8 +173,8 @@ def _score(game: SelfPlay, held_out: HeldOutEval) -> Scores:
     return {part: sum(values) / len(values) for part, values in parts.items()}
 
 
-def print_gate(gains_by_arm: Mapping[str, Gains]) -> bool:
-    """The table on the terminal; whether all that is wanted was reached."""
+def print_training_check(gains_by_arm: Mapping[str, Gains]) -> bool:
+    """Prints the table; returns whether all targets were reached."""
     from rich.console import Console
     from rich.table import Table
 
@@ -187,12 +187,12 @@ def print_gate(gains_by_arm: Mapping[str, Gains]) -> bool:
     for part in first.before:
         cells = []
         for arm, gains in gains_by_arm.items():
-            gain, least = gains.gain(part), WANTED[arm].get(part)
+            gain, least = gains.gain(part), TARGETS[arm].get(part)
             text = f"{100 * gain.mean:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]"
             if least is not None:
-                text += f", wanted {100 * least:+.0f}"
+                text += f", target {100 * least:+.0f}"
                 text = text if gain.mean >= least else f"[red]{text}[/red]"
             cells.append(text)
         table.add_row(part, f"{100 * first.before[part]:.1f}", *cells)
     Console().print(table)
-    return not any(gains.missed(WANTED[arm]) for arm, gains in gains_by_arm.items())
+    return not any(gains.missed(TARGETS[arm]) for arm, gains in gains_by_arm.items())
