@@ -105,32 +105,18 @@ class CompletionLog(Callback):
 
 
 def choose(records: Sequence[Record], count: int, generator: np.random.Generator) -> list[int]:
-    """The places of up to `count` records, ascending, spread over what can be seen in them.
-
-    One after the other is taken: of the verdict with fewest so far, of its member with fewest, then
-    of the task type and the reason with fewest; chance decides between equals.
-    """
-    if len(records) <= count:
-        return list(range(len(records)))
-    kinds: dict[tuple[str, ...], list[int]] = {}
-    for place in generator.permutation(len(records)).tolist():
-        record = records[place]
-        kind = (record["verdict"], record["member"], record["type"], record["reason"])
-        kinds.setdefault(kind, []).append(place)
-    taken: Counter[tuple[str, ...]] = Counter()
-    chosen: list[int] = []
-    while len(chosen) < count:
-        next_kind = min(kinds, key=lambda kind: [taken[part] for part in _parts(kind)])
-        chosen.append(kinds[next_kind].pop())
-        if not kinds[next_kind]:
-            del kinds[next_kind]
-        taken.update(_parts(next_kind))
-    return sorted(chosen)
-
-
-def _parts(kind: tuple[str, ...]) -> list[tuple[str, ...]]:
-    verdict, *others = kind
-    return [(verdict,), *((verdict, other) for other in others)]
+    """The places of up to `count` records, ascending: as many of each verdict as there are, and
+    among those as many of each member, task type and reason; chance decides between equals."""
+    order: list[int] = generator.permutation(len(records)).tolist()
+    for keys in (("verdict", "member", "type", "reason"), ("verdict",)):
+        seen: Counter[tuple[str, ...]] = Counter()
+        rank = {}
+        for place in order:
+            kind = tuple(records[place][key] for key in keys)
+            rank[place] = seen[kind]
+            seen[kind] += 1
+        order.sort(key=rank.__getitem__)
+    return sorted(order[:count])
 
 
 def _proposal(row: Proposal) -> Written:

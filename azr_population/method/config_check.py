@@ -83,7 +83,7 @@ def all_protected_note(evolution: EvolutionConfig, smallest: int) -> str | None:
     )
 
 
-def turnover_line(evolution: EvolutionConfig, teachers: int, students: int) -> str:
+def replacement_line(evolution: EvolutionConfig, teachers: int, students: int) -> str:
     """When how many are replaced, in words."""
     smallest = min(teachers, students)
     if not evolution.interval or smallest < 2:

@@ -24,10 +24,6 @@ def test_rows_that_count_by_their_tokens():
     assert task_relative([1.0, 0.0], ["a", "a"], [1, 0]) == [None, None]
 
 
-def test_nothing_in_nothing_out():
-    assert task_relative([], []) == []
-
-
 def test_leave_one_out():
     assert leave_one_out([1.0, -0.5, -0.5, -1.0]) == pytest.approx([5 / 3, -1 / 3, -1 / 3, -1.0])
     assert leave_one_out([0.3]) == [0.0]

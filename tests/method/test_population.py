@@ -72,18 +72,6 @@ class Nursery:
         return Breeding("full_gaussian", {"eps": 0.15}, {"full_gaussian.eps": 0.15})
 
 
-def test_the_single_agent_meets_itself_and_is_not_rated() -> None:
-    pop = population(0, 0)
-    pop.begin_step(1)
-    assert [match.student.slot for match in pop.assign_matches([0, 0])] == [0, 0]
-    agent = pop.roster["agent_0"]
-    before = agent.rating
-    records = finish(pop, rows(pop, {"agent_0": True}), {}, Nursery())
-    assert agent.rating == before and records.matches[0]["proposed"] == 2
-    assert "agent_0/mu" not in records.metrics
-    assert rates(pop) == {0: 1e-3}
-
-
 def test_ratings_follow_the_games_and_the_best_student_is_known() -> None:
     pop = population()
     pop.begin_step(1)

@@ -186,18 +186,6 @@ def test_parents_and_elites_always_survive(
     ]
 
 
-def test_selection_decides_the_parents() -> None:
-    generator = np.random.default_rng(4)
-    pbt = training(selection="random")
-    seen = Counter(
-        parent.name
-        for _ in range(600)
-        for plan in pbt.plan(students(20, 30, 25, 28), {}, generator)
-        for parent in plan.parents
-    )
-    assert all(seen[f"student_{i}"] == pytest.approx(400, abs=50) for i in (1, 2, 3))
-
-
 def test_a_child_inherits_the_mean_and_doubt() -> None:
     pbt = training(child_sigma_increase=4.0)
     rating = pbt.inherited_rating([Rating(30.0, 3.0), Rating(26.0, 3.0)], Rating())

@@ -48,14 +48,6 @@ def test_the_budget_of_every_member_is_recorded(play, config, population):
     assert (metrics["teacher/rollouts"], metrics["student/rollouts"]) == (48, 96)
 
 
-def test_roles_learn_at_their_own_rates(play, config, population):
-    game = play(SKILLS)
-    game.play_step()
-    settings = game.context.engine.updates[0][1]
-    rates = {slot: 1.5e-4 if slot < 4 else 1e-3 for slot in range(8)}
-    assert {slot: of_member.lr for slot, of_member in settings.items()} == rates
-
-
 def test_the_single_agent_plays_itself_and_is_never_rated_or_replaced(play, config):
     config.population.teachers = config.population.students = 0
     game = play([0.6])
@@ -95,12 +87,6 @@ def test_going_on_from_a_saved_state_gives_the_same_run(play, config, population
             other.lineage,
             other.tasks,
         )
-
-
-def test_without_an_interval_nobody_is_replaced(play, config, population):
-    config.evolution.interval = 0
-    game = play(SKILLS)
-    assert [game.play_step().lineage for _ in range(3)] == [[], [], []]
 
 
 def credit_of(record):

@@ -20,7 +20,7 @@ from azr_population.hosts.azr import environment, overrides, preflight
 from azr_population.hosts.azr.environment import Machine
 from azr_population.hosts.azr.fitting import faster, plan_memory
 from azr_population.hosts.azr.settings import population_of
-from azr_population.method.config_check import turnover_line
+from azr_population.method.config_check import replacement_line
 
 PROMPT, RESPONSE, VALID = 1500, 1000, 2 / 3
 """Tokens that a prompt and a response have on average, and the share of proposals that are valid:
@@ -78,7 +78,7 @@ def _who(config: Any, settings: PopulationSettings) -> Iterator[str]:
     yield (
         f"{settings.name} on {config.actor_rollout_ref.model.path}: "
         f"{', '.join(member.name for member in roster)}; "
-        f"{turnover_line(settings.evolution, settings.teachers, settings.students)}"
+        f"{replacement_line(settings.evolution, settings.teachers, settings.students)}"
     )
     longest = config.data.max_prompt_length + config.data.max_response_length
     yield (

@@ -13,7 +13,7 @@ from azr_population.hosts.local.run_engine import (
     memory,
     proposals,
 )
-from azr_population.method.config_check import turnover_line
+from azr_population.method.config_check import replacement_line
 from azr_population.method.members import Roster
 from azr_population.method.population import founder_sources
 from azr_population.runs.directory import RunDirectory, next_folder
@@ -36,7 +36,7 @@ def plan(config: Config) -> list[str]:
         f"a step: {proposals(population)} proposals, at most {attempts(population)} attempts at "
         f"them; at most {population.batch_size * len(roster)} rows trained on "
         f"({population.batch_size} a member)",
-        turnover_line(config.evolution, population.teachers, population.students),
+        replacement_line(config.evolution, population.teachers, population.students),
         *(
             f"{name} starts from {source}"
             for name, source in founder_sources(population.init_from, roster).items()
