@@ -25,7 +25,7 @@ from azr_population.analysis.statistics import (
 from azr_population.domains.metric import SOLVERS, Metric
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.meanings import meaning
-from azr_population.runs.records import Record, domain_of
+from azr_population.runs.records import Record, domain_of, number
 
 SHORT = 40
 """Steps up to which a run is called short: a tenth of them are four steps at most."""
@@ -83,7 +83,7 @@ def measured_changes(run: RunDirectory, last: int) -> dict[str, Change]:
 
 def _ends(rows: Iterable[Record], names: Sequence[str], last: int) -> list[pd.DataFrame]:
     """These columns of the records of the first and of the last tenth of the steps."""
-    found = [(row["step"], *map(row.get, names)) for row in rows]
+    found = [(row["step"], *map(number, map(row.get, names))) for row in rows]
     table = pd.DataFrame(found, columns=["step", *names]).astype(float)
     step, width = table["step"], tenth(last)
     return [table[step <= width], table[(step > last - width) & (step > width) & (step <= last)]]

@@ -18,7 +18,6 @@ from azr_population.errors import UserError
 from azr_population.files import read_json
 from azr_population.runs.directory import RunDirectory
 from azr_population.runs.records import (
-    Record,
     domain_of,
     last_step,
     lines_of,
@@ -27,7 +26,6 @@ from azr_population.runs.records import (
     remembered,
     role_of,
     roles_of,
-    step_of,
 )
 
 TASKS_PER_STEP = 12
@@ -67,9 +65,9 @@ def _place(run: RunDirectory) -> pd.DataFrame:
     space = domain_of(run).space
     rows, points = [], []
     for task in run.tasks() if space else ():
-        step, point = step_of(task), space.point(task) if space else None
-        if step is not None and point is not None:
-            rows.append((step, str(task.get("teacher", "")), str(task.get("program", ""))))
+        point = space.point(task) if space else None
+        if point is not None:
+            rows.append((task["step"], str(task.get("teacher", "")), str(task.get("program", ""))))
             points.append(point)
     frame = pd.DataFrame(rows, columns=["step", "teacher", "program"])
     if space and points:
@@ -158,16 +156,11 @@ def _births(run: RunDirectory, roles: Mapping[str, str]) -> dict[int, dict[str, 
     """By step: each child's parents. What names nobody of the child's own role is left out."""
     births: dict[int, dict[str, set[str]]] = {}
     for row in run.lineage():
-        child, step = str(row.get("child")), step_of(row)
-        parents = {name for name in map(str, _listed(row)) if roles.get(name) == roles.get(child)}
-        if child in roles and parents and step is not None:
-            births.setdefault(step, {})[child] = parents
+        child, named = row.get("child") or "", map(str, row.get("parents") or ())
+        parents = {name for name in named if roles.get(name) == roles.get(child)}
+        if child in roles and parents:
+            births.setdefault(row["step"], {})[child] = parents
     return births
-
-
-def _listed(row: Record) -> list[object]:
-    parents = row.get("parents")
-    return parents if isinstance(parents, list) else []
 
 
 def _slopes(run: RunDirectory) -> list[tuple[str, float]]:

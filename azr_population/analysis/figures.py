@@ -16,7 +16,7 @@ from azr_population.analysis.metrics import metrics_for
 from azr_population.domains.domain import Domain
 from azr_population.domains.metric import Metric
 from azr_population.runs import RunDirectory
-from azr_population.runs.records import Record, by_number, domain_of, number
+from azr_population.runs.records import Record, by_number, domain_of
 
 _EVALS = {"eval/greedy": "mean", "eval/best": "best member", "eval/worst": "weakest member"}
 _OTHER_ROLE = {"solve_rate": "teacher", "mu": "student"}
@@ -178,12 +178,13 @@ def match_ups(matches: Iterable[Record], replaced: int) -> Markup:
     """The solve rate of each student at each teacher's tasks, the mean over its valid tasks;
     nothing without matches."""
     rows = [
-        (str(match["teacher"]), str(match["student"]), number(match.get("valid")) or 0.0, rate)
+        (teacher, student, match.get("valid") or 0.0, match.get("solve_rate"))
         for match in matches
-        if "teacher" in match and "student" in match and match["teacher"] != match["student"]
-        for rate in [number(match.get("solve_rate"))]
+        if (teacher := match.get("teacher")) != (student := match.get("student"))
+        if teacher and student
     ]
     frame = pd.DataFrame(rows, columns=["row", "column", "tasks", "rate"])
+    frame["rate"] = frame["rate"].astype(float)
     if not len(frame):
         return Markup()
     frame = frame.assign(solved=frame["tasks"] * frame["rate"], count=1)

@@ -14,7 +14,7 @@ from azr_population.analysis.statistics import tenth
 from azr_population.domains.domain import Domain
 from azr_population.domains.pieces import asked, marks_of, pieces
 from azr_population.runs.meanings import meaning, verdict_words
-from azr_population.runs.records import Record, show
+from azr_population.runs.records import Record, number, show
 
 HARDEST = 3
 """Tasks shown under "solved by somebody" and under "solved by nobody"."""
@@ -40,7 +40,7 @@ def examples(read: Callable[[], Iterable[Record]], last: int, size: str) -> Exam
     rows = [
         (
             *(task.get("type") or "?", task.get("program") or "", task["step"]),
-            *(task.get("solve_rate"), task.get(size) or 0.0),
+            *(task.get("solve_rate"), number(task.get(size)) or 0.0),
         )
         for task in read()
     ]
@@ -97,7 +97,8 @@ def hardest(tasks: Sequence[Record], otherwise: str, domain: Domain) -> Markup:
 def card(domain: Domain, task: Record, when: str = "", open: bool = False) -> Markup:
     """One task; with `open` its attempts are unfolded."""
     type, types = str(task.get("type", "?")), list(domain.types)
-    facts = ((measure, task.get(measure.name)) for measure in domain.measures)
+    # Measures are the domain's own, which the reader of records does not know.
+    facts = ((measure, number(task.get(measure.name))) for measure in domain.measures)
     teacher, student = task.get("teacher", "?"), task.get("student", "?")
     attempts = _attempts(task)
     counts = Counter((right, verdict) for right, _, verdict in attempts)

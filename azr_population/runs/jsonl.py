@@ -9,7 +9,10 @@ from typing import Any, NoReturn
 _SHAPES: dict[type, tuple[str, ...]] = {
     dict: (*("options", "fitness", "step_sizes", "shares"),),
     int: ("generation",),
-    list: ("parents", "inputs", "outputs", "answers", "solved", "greedy", "t0.4", "t1"),
+    list: (
+        *("parents", "inputs", "outputs", "answers", "solved", "reasons"),
+        *("greedy", "t0.4", "t1"),
+    ),
     str: (
         *("child", "teacher", "student", "member", "operator", "program", "type"),
         *("phase", "verdict", "reason", "prompt", "completion"),

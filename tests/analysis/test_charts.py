@@ -5,7 +5,6 @@ from pathlib import Path
 import altair as alt
 import pandas as pd
 import pytest
-import vl_convert
 
 from azr_population.analysis import charts
 
@@ -102,8 +101,3 @@ def test_the_axis_of_shares_fits_them_and_shows_ten_points(
     spec = charts.specification(charts.curves(frame, percent=True))
     shown = spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
     assert shown == pytest.approx(domain)
-
-
-def test_vega_itself_accepts_what_a_page_draws() -> None:
-    spec = charts.themed(charts.specification(CHARTS["curves"]()))
-    assert vl_convert.vegalite_to_vega(spec)["marks"]

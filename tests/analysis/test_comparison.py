@@ -59,12 +59,6 @@ def test_a_difference_with_its_cost(tmp_path):
         assert phrase in pair.sentence
 
 
-def test_a_pair_of_all_arms(tmp_path):
-    arms = [write_arm(tmp_path / name, [0.34, 0.36]) for name in "abc"]
-    compared = compare_arms(arms)
-    assert [(p.arm, p.than) for p in compared.pairs] == [("b", "a"), ("c", "a"), ("c", "b")]
-
-
 def test_unequal_lengths_never_take_an_early_eval_for_the_end(tmp_path):
     # The longer run's evals are of steps 1 and 32: it has none near step 10.
     write_run(tmp_path / "short", {1: 0.3, 10: 0.35}, steps=10)
@@ -106,13 +100,6 @@ def test_unequal_evals_are_never_subtracted(tmp_path, changed):
     assert compared.pairs[0].metric is None
     figures = compared.to_json()["metrics"][0]["arms"]["b"]
     assert figures["difference"]["mean"] is None and figures["mean"] == pytest.approx(0.45)
-
-
-def test_how_often_evals_are_does_not_matter(tmp_path):
-    first = write_arm(tmp_path / "a", [0.34, 0.36])
-    other = write_arm(tmp_path / "b", [0.44, 0.46], eval={**SETTINGS["eval"], "every": 5})
-    compared = compare_arms([first, other])
-    assert compared.pairs[0].difference.mean == pytest.approx(0.10)
 
 
 def test_one_seed_has_no_verdict(tmp_path):

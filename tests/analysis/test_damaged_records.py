@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from made_up_run import make_run
 
 from azr_population.analysis import html
 from azr_population.analysis.report import write_report
@@ -17,43 +18,6 @@ from azr_population.runs.directory import RunDirectory
 
 ODD: tuple[Any, ...] = (None, 7, -3.5, "x", [], {}, [1, "a"], {"a": 1}, True, [[1]], "1", 1e300)
 CONFIGS = ("seed: 1", "evolution: 3", "[1, 2]", "population: 4", "evolution: {fitness: [1]}")
-
-
-def whole_run() -> dict[str, list[dict[str, Any]]]:
-    """Twelve steps of two teachers and two students; a student is replaced every fourth."""
-    run: dict[str, list[dict[str, Any]]] = {
-        "metrics": [],
-        "matches": [],
-        "lineage": [],
-        "tasks": [],
-    }
-    names = ("teacher_0", "teacher_1", "student_0", "student_1")
-    for step in range(1, 13):
-        metrics = {
-            "mu": 25.0,
-            "sigma": 2.0,
-            "generated_tokens": 90,
-            "valid_frac": 0.5,
-            "entropy": 0.4,
-        }
-        line = {
-            f"{name}/{k}": v for name in (*names, "teacher", "student") for k, v in metrics.items()
-        }
-        line |= {"eval/greedy": 0.2, "student_0/eval/greedy": 0.2, "time/step": 4.0}
-        line |= {"evolution/dare/born": 1, "evolution/dare/gain_over_victim": 0.1}
-        run["metrics"].append({"step": step, **line})
-        for i in range(2):
-            pair = {"teacher": f"teacher_{i}", "student": f"student_{i}"}
-            wins = {"student_wins": 3, "teacher_wins": 2, "draws": 1, "forfeits": 1}
-            run["matches"].append({"step": step, **pair, "valid": 6, "solve_rate": 0.5, **wins})
-            program = f"def f(n):\n    return n + {step}"
-            data = {"program": program, "inputs": ["1"], "outputs": ["2"]}
-            run["tasks"].append({"step": step, **pair, **data})
-        if step % 4 == 0:
-            fitness = {"victim": 18.0, "parents": [19.0]}
-            birth = {"child": "student_0", "parents": ["student_1"], "operator": "dare"}
-            run["lineage"].append({"step": step, **birth, "fitness": fitness})
-    return run
 
 
 def damaged(value: Any, chance: random.Random, share: float) -> Any:
@@ -73,7 +37,8 @@ def test_damage_costs_no_more_than_what_it_hit(
     chance = random.Random(seed)
     share = (0.01, 0.05, 0.2)[seed % 3]
     records = {
-        name: [damaged(row, chance, share) for row in rows] for name, rows in whole_run().items()
+        name: [damaged(row, chance, share) for row in rows]
+        for name, rows in make_run(teachers=2, students=3).items()
     }
     config = CONFIGS[seed % len(CONFIGS)]
     run = write(config=config, **records)

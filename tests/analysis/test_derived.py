@@ -9,7 +9,7 @@ import needs
 import numpy as np
 import pytest
 
-from azr_population.analysis.derived import TASKS_PER_STEP, derived, missed_cells, placed_tasks
+from azr_population.analysis.derived import TASKS_PER_STEP, derived, placed_tasks
 from azr_population.analysis.figures import problem_space
 from azr_population.domains.code.complexity import SPACE, samples
 from azr_population.domains.puzzles.measures import SPACE as OF_PUZZLES
@@ -67,16 +67,6 @@ def test_more_tasks_alone_do_not_raise_coverage_per_task(
     missed = sum(comb(96 - c, 12) for c in (72, 8, 16)) / comb(96, 12)
     assert coverage == pytest.approx(3 - missed) and 2.4 < coverage < 2.6
     assert series(eight, "cells_per_step") == [(1, pytest.approx(3 - missed))]
-
-
-def test_rarefaction_agrees_with_drawing() -> None:
-    counts = np.array([[20, 7, 3, 1]])
-    pool = np.repeat(np.arange(4), counts[0])
-    generator = np.random.default_rng(0)
-    draws = np.stack([generator.permutation(pool)[:12] for _ in range(20_000)])
-    seen = np.array([[(draws == cell).any(axis=1).mean() for cell in range(4)]])
-    np.testing.assert_allclose(1 - missed_cells(counts, 12), seen, atol=0.01)
-    np.testing.assert_array_equal(missed_cells(counts, 31), 0.0)
 
 
 def test_the_map_has_every_cell_and_the_task_that_filled_it(write: Write, tasks: list[Row]) -> None:
@@ -177,13 +167,6 @@ def test_a_crossover_is_related_to_both_parents_and_to_their_kin(write: Write) -
     # 0 and 1 parted in step 2, 1 and 2 in step 4, and 0 and 2 where 0 and 1 did.
     assert dict(series(run, "ancestor_age", "student"))[6] == (4 + 2 + 4) / 3
     assert dict(series(run, "descent_depth", "student"))[6] == (0 + 1 + 2) / 3
-
-
-def test_twins_parted_in_the_step_of_their_birth(write: Write) -> None:
-    lineage = [birth(3, "student_1", "student_0"), birth(3, "student_2", "student_0")]
-    run = write(metrics=steps(3), lineage=lineage)
-    assert series(run, "ancestor_age", "student") == [(3, 0.0)]
-    assert dict(series(run, "related_pairs", "student"))[3] == 1.0
 
 
 def test_what_names_nobody_is_left_out(write: Write) -> None:

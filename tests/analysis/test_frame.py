@@ -5,7 +5,6 @@ import json
 import made_up_run
 import pytest
 
-from azr_population.analysis.azr_log import flat_lines, read_azr_log
 from azr_population.analysis.frame import COLUMNS, curve, members, read_run, read_seeds, tidy
 from azr_population.analysis.metrics import all_metrics, find_metric
 from azr_population.errors import UserError
@@ -82,43 +81,6 @@ def test_what_is_computed_of_the_tasks_is_in_the_table(tmp_path):
 def test_no_run(tmp_path):
     with pytest.raises(UserError):
         read_run(tmp_path)
-
-
-CONSOLE = (
-    "(TaskRunner pid=7) step:1 - gen_code_o/format_score:0.5 - pred_code_o/accuracy:0.25 - "
-    "pred_code_i/accuracy:0.75 - timing_s/step:80.0\n"
-    "step:2 - pred_code_o/accuracy:np.float64(0.5) - val/test_score/humaneval:0.6\n"
-    "step:3 - val/test_score/humaneval:0.7\n"
-)
-
-
-def test_stock_log_from_a_console(tmp_path):
-    path = tmp_path / "azr.log"
-    path.write_text(CONSOLE)
-    rows, _ = read_azr_log(path)
-    table = tidy(flat_lines(rows))
-    assert curve(table, find_metric("solve_rate")).to_dict() == {1: 0.5, 2: 0.5}
-    assert curve(table, find_metric("time/step")).to_dict() == {1: 80.0}
-    # Step 3 is not played any more: its validation is of the last one.
-    assert curve(table, "validation").to_dict() == {2: 0.7}
-
-
-def test_stock_log_from_wandb(tmp_path):
-    csv = tmp_path / "wandb.csv"
-    csv.write_text('"_step","azr - pred_code_o/accuracy","azr - x__MIN"\n4,0.5,0\n')
-    exported = tmp_path / "wandb.json"
-    exported.write_text(json.dumps([{"_step": 4, "pred_code_o/accuracy": 0.5}]))
-    for path in (csv, exported):
-        table = tidy(flat_lines(read_azr_log(path)[0]))
-        assert curve(table, find_metric("solve_rate")).to_dict() == {4: 0.5}
-
-
-@pytest.mark.parametrize("text", ["", "nothing here\n", "step:1 - other/key:1.0\n", '{"a": 1}'])
-def test_what_is_no_log(tmp_path, text):
-    path = tmp_path / "x.log"
-    path.write_text(text)
-    with pytest.raises(UserError):
-        read_azr_log(path)
 
 
 def test_metrics_are_declared_once():

@@ -328,19 +328,6 @@ def test_json_that_is_nested_too_deep_for_compare(tmp_path, capsys):
     assert read_figures(tmp_path / "figures.json") == {}
 
 
-def test_figures_that_are_a_folder_or_nested_too_deep(run, tmp_path, capsys):
-    figures = run / "evaluation/figures.json"
-    figures.mkdir(parents=True)
-    page = tmp_path / "page.html"
-    assert main(["compare", f"a={run}", f"b={run}", "--out", str(page)]) == 0
-    assert 'id="benchmarks"' not in page.read_text()
-    figures.rmdir()
-    cell = '{"value": 0, "low": 0, "high": 0, "more": ' + "[" * 50_000 + "]" * 50_000 + "}"
-    figures.write_text('{"lines": [{"model": "a", "k": 1, "cells": {"MATH": ' + cell + "}}]}")
-    assert main(["compare", f"a={run}", f"b={run}", "--out", str(page)]) == 0
-    assert 'id="benchmarks"' not in page.read_text()
-
-
 @pytest.mark.parametrize(
     "override",
     [

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -116,14 +115,6 @@ def test_the_live_view_fits_a_usual_terminal(made_up_run: MakeRun) -> None:
     assert any("teacher" in line and "80%" in line and "97%" in line for line in text)
     assert any("teacher_" in line and "student_" in line and "svd_su" in line for line in text)
     assert any("mu ± sigma mu-3s gen origin" in line for line in text)
-
-
-def test_the_live_view_runs_no_thread() -> None:
-    view = LiveView(console(80, terminal=True))
-    before = threading.active_count()
-    view.on_start(START)
-    assert threading.active_count() == before
-    view.on_end(END)
 
 
 @pytest.mark.parametrize("make", [PlainView, LiveView])
