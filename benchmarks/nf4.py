@@ -3,21 +3,28 @@
     python benchmarks/nf4.py bases/smollm2 [--tasks 60] [--json FILE]
 
 A base warmed up by `azr-population base` answers the same held-out tasks in bfloat16 and in NF4
-(`base.quantization`), greedily; of code_o, whose answers are written in one way, the probability of
-the right answer stands beside it.
+(`base.quantization`), greedily. Beside it stands what right answers to them, written as in the
+warm-up, cost at temperature 1: nats an answer.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
+from random import Random
 from statistics import mean
 from typing import Any
 
 from azr_population.analysis.statistics import compare, interval
+from azr_population.bases.demonstrations import from_tasks
 from azr_population.config.load import load_config
 from azr_population.config.schema import Config
+from azr_population.domains.format import Format
+from azr_population.domains.task import Task
 from azr_population.hosts.local.run_engine import open_engine
 from azr_population.method.held_out_eval import held_out_eval
 from azr_population.method.members import Member, Role
@@ -59,20 +66,23 @@ def measure(config: Config) -> tuple[list[float], dict[str, Any]]:
         tools = StepContext(engine, referee, domain_of(config), format_of(config))
         # A fresh member changes nothing.
         scores = held_out.greedy(tools, Member("agent_0", Role.AGENT, 0))
-        tasks = [task for task in held_out.tasks if tools.format.gold_answer(task) is not None]
-        right = engine.likelihoods(
-            [tools.format.solve_prompt(task) for task in tasks],
-            [str(tools.format.gold_answer(task)) for task in tasks],
-            [0] * len(tasks),
-        )
+        right = answers(held_out.tasks, tools.format)
+        likely = engine.likelihoods(*zip(*right, strict=True), [0] * len(right))
         bytes_held = engine.engine.learner.model.get_memory_footprint()
     row: dict[str, Any] = {"memory_mb": round(bytes_held / 1e6)}
     for kind in TYPES:
         both = zip(held_out.tasks, scores, strict=True)
         estimate = interval([score for task, score in both if task.type == kind])
         row[f"{kind}, greedy"] = [round(x, 4) for x in (estimate.mean, estimate.low, estimate.high)]
-    row["code_o, probability of the answer"] = round(mean(right), 4)
+    row["nats of a right answer"] = round(mean(-math.log(chance) for chance in likely), 3)
     return scores, row
+
+
+def answers(tasks: Sequence[Task], format: Format) -> list[tuple[str, str]]:
+    """As many prompts with right answers as there are tasks."""
+    groups = (group for group in from_tasks(tasks, format, Random(0)) if group.phase == "solve")
+    pairs = ((each.prompt, each.completion) for group in groups for each in group.demonstrations)
+    return list(islice(pairs, len(tasks)))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,10 @@ PREFILL = 32_768
 """Tokens of the prompts that the torch rollout puts through at once (`decoding.py`)."""
 
 
+MOMENTS = "AdamW's moments"
+"""A part of the table by phase."""
+
+
 @dataclass(frozen=True)
 class Architecture:
     """The dimensions of a decoder of Llama's kind: Llama, Mistral, Qwen2, Qwen3, SmolLM."""
@@ -293,7 +297,7 @@ def learner_bytes(load: Load) -> dict[str, float]:
     return {
         "base": base_bytes(load),
         "members, float32": 4.0 * load.slots * load.member,
-        "AdamW's moments": 8.0 * (load.slots - load.past) * load.member,
+        MOMENTS: 8.0 * (load.slots - load.past) * load.member,
     }
 
 
@@ -308,7 +312,7 @@ def host_bytes(load: Load) -> float:
     """Of a GPU's part in the host's memory, at most: a vLLM asleep, and what is offloaded."""
     served = vllm_bytes(load)
     asleep = (served["vLLM: base"] + served["vLLM: slots"]) * load.vllm
-    moments = learner_bytes(load)["AdamW's moments"] * load.offload
+    moments = learner_bytes(load)[MOMENTS] * load.offload
     return asleep + offloaded_bytes(load) + moments
 
 
@@ -329,8 +333,8 @@ def phases(load: Load, total: float) -> dict[str, dict[str, float]]:
     held = learner | copies | runtime
     scored, learned, resting = held, held, held
     if load.offload:
-        moments = {"AdamW's moments": 8.0 * load.member}
-        scored, learned = learner | copies | runtime | {"AdamW's moments": 0.0}, held | moments
+        moments = {MOMENTS: 8.0 * load.member}
+        scored, learned = learner | copies | runtime | {MOMENTS: 0.0}, held | moments
         learned |= {"their copies": 0.0}
         resting = dict.fromkeys(held, 0.0) | {"base": learner["base"] * load.shard} | runtime
     cache = {"KV cache": cache_bytes(load, total)}
@@ -374,7 +378,7 @@ def check_memory(load: Load, total: float) -> str | None:
             return (
                 f"to {phase} takes {needed / 1e9:.1f} GB a GPU, and it has {total / 1e9:.1f}{free} "
                 f"(the base {parts['base'] / 1e9:.1f}, members and moments "
-                f"{12e-9 * load.slots * load.member:.1f})"
+                f"{(parts['members, float32'] + parts[MOMENTS]) / 1e9:.1f})"
             )
     return None
 

@@ -36,8 +36,8 @@ class Device:
     computing: float = 0.4
     reading: float = 0.6
     """The shares of the two that are reached."""
-    host: float = 20e9
-    """Bytes a second between the GPU and the host's pinned memory; assumed."""
+    host: float = 10e9
+    """Bytes a second between the GPU and the host's memory; assumed."""
     overhead: float = 2e-3
     """Seconds of a decoding step that are neither: scheduling, sampling, kernels of adapters."""
 

@@ -178,9 +178,10 @@ def test_the_device_holds_what_the_dry_run_says_in_each_phase(
     monkeypatch.setattr(offload, "_on_host", elsewhere)
     with Counted() as counted:
         trained = learner(sizes, checkpointing=True, offload=offloaded)
-        samples = {slot: [sample] * 2 for slot in range(load.slots)}
-        rates = dict.fromkeys(samples, Hyperparameters(1e-5))
-        trained.update(samples, rates)  # moments come with the first
+        rates = dict.fromkeys(range(load.slots), Hyperparameters(1e-5))
+        short = TrainingSample(Completion(0, prompt[:8], answer[:8], (0.0,) * 8, True), 1.0)
+        # Moments come with the first update.
+        made.update({slot: [short] for slot in rates}, rates)
         resting = counted.live
         peaks = {}
         for name, run in {

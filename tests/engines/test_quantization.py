@@ -9,6 +9,7 @@ from azr_population.config.schema import LearnerConfig
 from azr_population.engines.assembly import check_base_placement
 from azr_population.engines.base_model import load_base
 from azr_population.engines.memory import Architecture, Load
+from azr_population.engines.offload import Offload
 from azr_population.engines.rollouts import RolloutSettings
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 from azr_population.weights.bank import Bank
@@ -81,6 +82,15 @@ def test_gradients_are_those_of_the_dequantised_base(quantized):
     for gradient, wanted in zip(ours, theirs, strict=True):
         assert wanted.norm() > 0
         assert (gradient - wanted).norm() <= 1e-2 * wanted.norm()
+
+
+def test_it_comes_back_from_the_host_as_it_was(quantized):
+    ids = torch.arange(20, 60).view(2, 20)
+    with torch.no_grad():
+        before = quantized(input_ids=ids).logits
+        away = Offload(quantized, Bank(quantized, LoraSpec(8, 16.0), 1))
+        with away.on_device():
+            assert torch.equal(quantized(input_ids=ids).logits, before)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,9 @@ def served():
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
     model, tokenizer = load_base(nano_base_path(), "float32", "cpu")
     bank = make_bank(model, LoraSpec(8, 16.0), [torch.Generator().manual_seed(0)] * SLOTS)
-    learner = TorchLearner(model, bank, LearnerConfig(importance_sampling_cap=2.0))
+    # Offloaded, as beside a vLLM that needs the device.
+    config = LearnerConfig(importance_sampling_cap=2.0, offload=True)
+    learner = TorchLearner(model, bank, config)
     rollout = VllmRollout(
         nano_base_path(),
         SLOTS,

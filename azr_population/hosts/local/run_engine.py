@@ -159,6 +159,7 @@ def memory(config: Config, model: Any, longest: int) -> dict[str, float]:
         on_gpu=on_gpu,
         past=slots - config.population.members,
         nf4=config.base.quantization == "nf4",
+        offload=on_gpu and bool(engine.offload),
     )
     return max(phases(load, room_on(engine.device)).values(), key=lambda one: sum(one.values()))
 
