@@ -181,12 +181,13 @@ def test_the_device_holds_what_the_dry_run_says_in_each_phase(
         rates = dict.fromkeys(range(load.slots), Hyperparameters(1e-5))
         short = TrainingSample(Completion(0, prompt[:8], answer[:8], (0.0,) * 8, True), 1.0)
         # Moments come with the first update.
-        made.update({slot: [short] for slot in rates}, rates)
+        trained.update({slot: [short] for slot in rates}, rates)
         resting = counted.live
         peaks = {}
         for name, run in {
             "score": lambda: trained.log_probs([prompt], [answer], [0]),
-            "update": lambda: trained.update(samples, rates),
+            # Two rows, so that there is a sum of gradients beside the second one's work.
+            "update": lambda: trained.update({0: [sample] * 2}, rates),
         }.items():
             before = counted.live
             peaks[name] = before + counted.of(run)["peak"]

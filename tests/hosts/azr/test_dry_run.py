@@ -332,12 +332,14 @@ QWEN_3B = QWEN_7B | {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "sizes"), [("7b", QWEN_7B), ("3b", QWEN_3B)])
+@pytest.mark.parametrize(
+    ("script", "sizes"), [("azr_coder7b_24gb.sh", QWEN_7B), ("azr_coder3b_24gb.sh", QWEN_3B)]
+)
 def test_the_examples_for_24_gb_fit_and_start_as_they_are(
-    name: str, sizes: dict[str, Any], tmp_path: Path, all_there: None
+    script: str, sizes: dict[str, Any], tmp_path: Path, all_there: None
 ) -> None:
-    script = Path(__file__).parents[3] / "examples" / f"azr_coder{name}_24gb.sh"
-    dots = re.findall(r"^    ([\w.]+=\S+) \\$", script.read_text(), flags=re.MULTILINE)
+    text = (Path(__file__).parents[3] / "examples" / script).read_text()
+    dots = re.findall(r"^    ([\w.]+=\S+) \\$", text, flags=re.MULTILINE)
     assert "data.train_batch_size=8" in dots
     dots += ["population.gpu=4090", "population.gpu_memory=null"]
     config, settings = command(base(tmp_path, sizes), *dots)
