@@ -171,8 +171,8 @@ def bundle() -> str:
     path = cache / "azr-population" / f"vega-{version('vl-convert-python')}.js"
     with suppress(OSError):
         return path.read_text(encoding="utf-8")
-    made: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    text = made.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    script: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    text = script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text)

@@ -86,8 +86,8 @@ def draw(plan: RecipePlan) -> Path:
             parts.append(f"No run has `{chart.metric}` yet.")
             continue
         files[f"{chart.file}.csv"] = frame
-        drawn = curves(frame, unit=chart.unit, percent=is_percent(chart.metric), dashes=True)
-        to_svg(drawn, folder / f"{chart.file}.svg", chart.title)
+        curve_chart = curves(frame, unit=chart.unit, percent=is_percent(chart.metric), dashes=True)
+        to_svg(curve_chart, folder / f"{chart.file}.svg", chart.title)
         parts += [f"![{chart.title}]({chart.file}.svg)", chart.note]
     parts.append("What a member had per step (whole runs, means over seeds):")
     shares = files["budget.csv"].astype(str)
@@ -130,7 +130,7 @@ def missing_metrics(recipe: Recipe, tables: Tables) -> list[str]:
     if wanted and len(missing) == len(wanted):
         raise UserError(
             f"{recipe.name} cannot be drawn: none of its runs has {', '.join(missing)}; they were "
-            "played before these were recorded, so play them again: leave out --from-results and "
+            "played before these were recorded, so run them again: leave out --from-results and "
             "--plot-only, and name another --out"
         )
     return missing
@@ -218,7 +218,7 @@ def hypotheses_markdown(results: Results) -> str:
     """The hypotheses as they were written, and what came out."""
     recipe = results.recipe
     lines = ["## What was to be shown, written before it was played", ""]
-    lines += [f"- {_answer(recipe, one)}" for one in results.answers]
+    lines += [f"- {_answer(recipe, decision)}" for decision in results.answers]
     if len(results.answers) > 1 and recipe.together:
         lines += ["", "All of them have to hold at once, so each is tested at its full level."]
     elif len(results.answers) > 1:

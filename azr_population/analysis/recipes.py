@@ -237,8 +237,8 @@ def read_arms(folder: Path | None = None) -> Arms:
 
 def recipe_names(folder: Path | None = None) -> list[str]:
     """All recipes: the paper's tables and figures first, the former base's experiments last."""
-    found = (folder or recipes_folder()).glob("*/recipe.yaml")
-    return sorted((path.parent.name for path in found), key=_paper_order)
+    paths = (folder or recipes_folder()).glob("*/recipe.yaml")
+    return sorted((path.parent.name for path in paths), key=_paper_order)
 
 
 def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
@@ -246,7 +246,7 @@ def read_recipe(name: str, arms: Arms, folder: Path | None = None) -> Recipe:
     mistake."""
     names = recipe_names(folder)
     if name not in names:
-        near = [known for known in names if known.startswith(name)]
+        near = [candidate for candidate in names if candidate.startswith(name)]
         hint = f" (did you mean {' or '.join(near)}?)" if near else did_you_mean(name, names)
         raise UserError(f"recipe {name} does not exist{hint}; choose from: {', '.join(names)}")
     path = (folder or recipes_folder()) / name / "recipe.yaml"

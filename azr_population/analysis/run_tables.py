@@ -22,8 +22,8 @@ from azr_population.runs.records import (
 
 def member_roles(frame: pd.DataFrame) -> dict[str, str]:
     """Every member that occurs, in the order recorded, and its role."""
-    known = frame.dropna(subset=["member"]).drop_duplicates("member")
-    return dict(zip(known["member"], known["role"], strict=True))
+    by_member = frame.dropna(subset=["member"]).drop_duplicates("member")
+    return dict(zip(by_member["member"], by_member["role"], strict=True))
 
 
 def member_table(metrics: Sequence[Record], lineage: Sequence[Record]) -> Markup:
@@ -143,9 +143,11 @@ def consumption(frame: pd.DataFrame) -> pd.DataFrame:
     used = sums.reindex(index=sorted(steps.index, key=by_number), columns=list(BUDGET)).fillna(0.0)
     tokens = used["generated_tokens"] + used["trained_tokens"]
     seconds = frame.groupby("metric")["value"].sum().get(["time/step", "time/eval"])
-    whole = 0.0 if seconds is None else max(0.0, seconds["time/step"] - seconds["time/eval"])
+    total_seconds = (
+        0.0 if seconds is None else max(0.0, seconds["time/step"] - seconds["time/eval"])
+    )
     share = tokens / tokens.sum() if tokens.sum() else 0.0 * tokens
-    return used.assign(role=used.index.map(role_of), steps=steps, seconds=whole * share)
+    return used.assign(role=used.index.map(role_of), steps=steps, seconds=total_seconds * share)
 
 
 def fairness_table(frame: pd.DataFrame) -> Markup:
@@ -199,14 +201,14 @@ def sampler_table(frame: pd.DataFrame) -> Markup:
     recorded = frame[frame["member"].notna() & frame["metric"].isin(names)]
     if not len(recorded):
         return Markup()
-    found = recorded.pivot_table("value", "member", "metric", ["mean", "max"])
+    statistics = recorded.pivot_table("value", "member", "metric", ["mean", "max"])
     rows = [
         [
             _named(name, role_of(name)),
-            *(show(found.loc[name].get(("mean", key)), form) for key, _, form in _SAMPLER),
-            show(found.loc[name].get(("max", names[0])), "{:.1e}"),
+            *(show(statistics.loc[name].get(("mean", key)), form) for key, _, form in _SAMPLER),
+            show(statistics.loc[name].get(("max", names[0])), "{:.1e}"),
         ]
-        for name in sorted(found.index, key=by_number)
+        for name in sorted(statistics.index, key=by_number)
     ]
     heads = ["member", *(words for _, words, _ in _SAMPLER), "largest KL of a step"]
     how = (

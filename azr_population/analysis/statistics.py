@@ -65,10 +65,10 @@ def _autocorrelation(curve: pd.Series, steps: int) -> float:
     -2 / length for noise. NaN of fewer than ten values, or of a straight line."""
     if len(curve) < 10:
         return math.nan
-    rest = curve.to_numpy() - np.polyval(np.polyfit(curve.index, curve, 1), curve.index)
-    if np.abs(rest).max() < 1e-9:
+    residual = curve.to_numpy() - np.polyval(np.polyfit(curve.index, curve, 1), curve.index)
+    if np.abs(residual).max() < 1e-9:
         return math.nan
-    return float((rest[:-1] * rest[1:]).sum() / (rest**2).sum())
+    return float((residual[:-1] * residual[1:]).sum() / (residual**2).sum())
 
 
 REDUCERS: dict[str, Callable[[pd.Series, int], float]] = {
@@ -133,10 +133,10 @@ def compare(
     the permutation test is left out where `permute` is False: it takes a while."""
     from scipy import stats
 
-    one, other = pd.Series(a, dtype=float), None if b is None else pd.Series(b, dtype=float)
+    sample, other = pd.Series(a, dtype=float), None if b is None else pd.Series(b, dtype=float)
     if other is not None and paired:
-        one, other = (one - other).dropna(), None
-    first, second = one.to_numpy(), None if other is None else other.to_numpy()
+        sample, other = (sample - other).dropna(), None
+    first, second = sample.to_numpy(), None if other is None else other.to_numpy()
     counts = (len(first),) if second is None else (len(first), len(second))
     if not min(counts):
         return Estimate(math.nan, math.nan, math.nan, counts, level=level)
@@ -193,9 +193,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     from statsmodels.stats.multitest import multipletests
 
     values = np.array(p_values, dtype=float)
-    known = ~np.isnan(values)
-    if known.any():
-        values[known] = multipletests(values[known], method="holm")[1]
+    finite = ~np.isnan(values)
+    if finite.any():
+        values[finite] = multipletests(values[finite], method="holm")[1]
     return [float(value) for value in values]
 
 

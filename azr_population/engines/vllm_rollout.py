@@ -200,8 +200,8 @@ class VllmRollout:
         """The completions with log-probabilities at temperature 1, by another pass."""
         rows = [row for group in groups for row in group]
         once = versions.sampling_params(max_tokens=1, temperature=1.0, prompt_logprobs=0)
-        whole = [[*row.prompt_ids, *row.token_ids] for row in rows]
-        asked = [{"prompt_token_ids": ids} for ids in whole]
+        texts = [[*row.prompt_ids, *row.token_ids] for row in rows]
+        asked = [{"prompt_token_ids": ids} for ids in texts]
         requests = [self._requests[row.slot] for row in rows]
         outputs = self.llm.generate(asked, once, lora_request=requests, use_tqdm=False)
         scored = []

@@ -182,8 +182,8 @@ def check_base(base: str, dtype: str, on_gpu: bool, options: Mapping[str, Any]) 
     set_environment(on_gpu)
     from vllm import EngineArgs
 
-    given = {"model": base, "dtype": dtype, "skip_tokenizer_init": True}
-    arguments = given | engine_arguments(on_gpu) | dict(options)
+    fixed = {"model": base, "dtype": dtype, "skip_tokenizer_init": True}
+    arguments = fixed | engine_arguments(on_gpu) | dict(options)
     with _refusals(base):
         EngineArgs(**arguments).create_engine_config()
 

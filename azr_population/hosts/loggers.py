@@ -193,7 +193,7 @@ def check_loggers(names: Sequence[str]) -> None:
         LOGGERS.find(name)
         if name in LOGGERS and find_spec(name) is None:
             raise UserError(
-                f"logger={name} needs the package {name}; install it by: pip install {name}"
+                f"logger={name} needs the package {name}; install it with: pip install {name}"
             )
 
 

@@ -156,9 +156,9 @@ def seed_tasks(
 ) -> list[Task]:
     """The valid tasks of a seed file, of the types that the run plays."""
     types = domain.wanted(tasks.types)
-    wanted = [proposal for proposal in proposals if proposal.type in types]
-    wanted = domain.complete_seeds(wanted, referee)
-    verdicts = domain.judge(wanted, referee, tasks)
+    seeds = [proposal for proposal in proposals if proposal.type in types]
+    seeds = domain.complete_seeds(seeds, referee)
+    verdicts = domain.judge(seeds, referee, tasks)
     return [verdict for verdict in verdicts if isinstance(verdict, Task)]
 
 

@@ -300,8 +300,8 @@ class WorkSchedule:
             return None
         first = parts[0][0]
         job = Job(parts, worker, resident=not (first.alone or self._isolated(first)))
-        taken = {id(task) for task, _ in parts if not task.waits}
-        self._tasks = [task for task in self._tasks if id(task) not in taken]
+        started_now = {id(task) for task, _ in parts if not task.waits}
+        self._tasks = [task for task in self._tasks if id(task) not in started_now]
         return job
 
     def _isolated(self, task: PendingWork) -> bool:

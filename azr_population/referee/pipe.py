@@ -73,7 +73,7 @@ def judge_standard_input(
     UserError: standard input or output is closed, cannot be read or written."""
     if sys.stdin is None or sys.stdout is None:
         raise UserError(
-            "standard input or output is closed; tasks come by one, verdicts by the other"
+            "standard input or output is closed; tasks are read and verdicts written there"
         )
     try:
         # A stream of its own, never closed: a thread may still wait for a line of it at the end,

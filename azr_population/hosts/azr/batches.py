@@ -62,12 +62,12 @@ def one_after_the_other(
 ) -> Iterator[dict[str, Any]]:
     """Batches that hold a batch of every (slot, loader), with the slot as `member` of its rows."""
     for parts in zip(*(loader for _, loader in loaders), strict=True):
-        whole: dict[str, Any] = {}
+        joined: dict[str, Any] = {}
         for key, first in parts[0].items():
             values = [part[key] for part in parts]
-            whole[key] = torch.cat(values) if isinstance(first, Tensor) else np.concatenate(values)
+            joined[key] = torch.cat(values) if isinstance(first, Tensor) else np.concatenate(values)
         counts = [len(part["input_ids"]) for part in parts]
-        yield with_members(whole, np.repeat([slot for slot, _ in loaders], counts).tolist())
+        yield with_members(joined, np.repeat([slot for slot, _ in loaders], counts).tolist())
 
 
 def split_evenly(
@@ -131,7 +131,7 @@ def with_responses(
 
 def padded_right(rows: Sequence[Tensor], width: int) -> Tensor:
     """Float rows of different lengths as [rows, width], filled up with 0."""
-    whole = torch.zeros(len(rows), width)
+    padded = torch.zeros(len(rows), width)
     for index, row in enumerate(rows):
-        whole[index, : len(row)] = row
-    return whole
+        padded[index, : len(row)] = row
+    return padded

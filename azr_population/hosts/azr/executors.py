@@ -130,9 +130,9 @@ class StepExecutor:
 
 def _apart(executor: Any) -> Any:
     """The executor with processes of its own: a copy that shared them would end them."""
-    made = copy.copy(executor)
-    made._process_pool = None
-    return made
+    copied = copy.copy(executor)
+    copied._process_pool = None
+    return copied
 
 
 def _cores() -> int:
@@ -163,12 +163,12 @@ def evaluations(kind: str, text: str, program: str, task: Mapping[str, Any]) -> 
         asked = [(program, task["output"], text)]
     elif kind == TaskType.CODE_F:
         pairs = zip(task["hidden_inputs"], task["hidden_outputs"], strict=False)
-        asked = [(text, output, given) for given, output in pairs]
-    for code, output, given in asked:
-        yield partial(_evaluate, code, output, given, list(set(task["imports"])))
+        asked = [(text, output, input) for input, output in pairs]
+    for code, output, input in asked:
+        yield partial(_evaluate, code, output, input, list(set(task["imports"])))
 
 
-def _evaluate(code: str, output: str, given: str, imports: list[str], executor: Any) -> object:
+def _evaluate(code: str, output: str, input: str, imports: list[str], executor: Any) -> object:
     return executor.eval_input_prediction(
-        code=code, gold_output=output, agent_input=given, imports=imports
+        code=code, gold_output=output, agent_input=input, imports=imports
     )

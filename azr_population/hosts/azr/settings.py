@@ -140,12 +140,12 @@ def vllm_options(config: Any, device: str) -> dict[str, Any]:
     """
     rollout = OmegaConf.to_container(config.actor_rollout_ref.rollout, resolve=True)
     assert isinstance(rollout, dict)
-    taken = TAKEN + (ON_GPUS if device == "cuda" else ())
-    options = {key: rollout[key] for key in taken if rollout.get(key) is not None}
+    names = TAKEN + (ON_GPUS if device == "cuda" else ())
+    options = {key: rollout[key] for key in names if rollout.get(key) is not None}
     if device == "cuda" and (rollout.get("tensor_model_parallel_size") or 1) > 1:
         options["tensor_parallel_size"] = rollout["tensor_model_parallel_size"]
     options.setdefault(
         "max_model_len", config.data.max_prompt_length + config.data.max_response_length
     )
-    given = (rollout.get("engine_kwargs") or {}).get("vllm") or {}
-    return options | {key: value for key, value in given.items() if value is not None}
+    engine_options = (rollout.get("engine_kwargs") or {}).get("vllm") or {}
+    return options | {key: value for key, value in engine_options.items() if value is not None}

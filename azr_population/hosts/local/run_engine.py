@@ -109,17 +109,17 @@ def longest_row(config: Config, tokenizer: Any, references: int | None = None) -
     longest = 0
     for kind in find_domain(config.task.domain).wanted(config.task.types):
         proposal, answer = row_limits(config.engine, format, kind)
-        bare = format.propose_prompt(kind)
+        plain_prompt = format.propose_prompt(kind)
         shown = format.propose_prompt(kind, [Task(kind, "", (), ())] * references)
         program = config.task.max_program_chars
         if not config.task.seed_file:
             program = min(program, proposal)  # Somebody wrote it in so many tokens.
-        programs = references * program if shown != bare else 0
+        programs = references * program if shown != plain_prompt else 0
         longest = max(
             longest,
             tokens(shown) + programs + proposal,
             # Solving is asked for in about as many words.
-            tokens(bare) + proposal + answer,
+            tokens(plain_prompt) + proposal + answer,
         )
     return longest
 
@@ -161,7 +161,7 @@ def memory(config: Config, model: Any, longest: int) -> dict[str, float]:
         nf4=config.base.quantization == "nf4",
         offload=on_gpu and bool(engine.offload),
     )
-    return max(phases(load, room_on(engine.device)).values(), key=lambda one: sum(one.values()))
+    return max(phases(load, room_on(engine.device)).values(), key=lambda parts: sum(parts.values()))
 
 
 def check_memory(config: Config, model: Any, longest: int) -> None:

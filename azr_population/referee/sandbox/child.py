@@ -106,15 +106,15 @@ class Runner:
         first = 0
         for work in works:
             region.begin(first)
-            whole = not resident and len(work.calls) == 1
-            noise = [chance.heap_noise(True)] if whole and work.calls[0].again else []
+            alone = not resident and len(work.calls) == 1
+            noise = [chance.heap_noise(True)] if alone and work.calls[0].again else []
             program = self._program(work)
             done: Result = (program.status, program.text)
             failed = program.status != wire.OK
             for number, call in enumerate(work.calls):
                 if not failed:
                     region.begin(first + number)
-                    done = self._execute(program, call, whole)
+                    done = self._execute(program, call, alone)
                     failed = number < work.required_calls and done[0] != wire.OK
                 region.put(first + number, *done)
                 if call.kind == wire.SCRIPT:
@@ -161,34 +161,34 @@ class Runner:
                 self.programs[key] = program
         return program
 
-    def _execute(self, program: Compiled, call: wire.Call, whole: bool) -> Result:
+    def _execute(self, program: Compiled, call: wire.Call, alone: bool) -> Result:
         """Make one call: with the whole interpreter, or, if all is shareable, as one of many."""
-        given = arguments(call, self.banned_names)
-        if given.status != wire.OK:
-            return given.status, given.text
-        if whole:
+        values = arguments(call, self.banned_names)
+        if values.status != wire.OK:
+            return values.status, values.text
+        if alone:
             chance.enter(call.again)
-        elif program.sharing.shareable and given.shareable:
+        elif program.sharing.shareable and values.shareable:
             self.facades.begin()
         else:
             return wire.ALONE, ""
         self.executed += 1
-        noise = [chance.heap_noise(whole or program.sharing.hashes)] if call.again else []
+        noise = [chance.heap_noise(alone or program.sharing.hashes)] if call.again else []
         if call.again and program.sharing.hashes:
             noise.append(chance.far_heap_noise())
-        status, text = self._attempt(program, call, given, whole)
-        if whole and call.again and status == wire.OK and chance.consumed():
+        status, text = self._attempt(program, call, values, alone)
+        if alone and call.again and status == wire.OK and chance.consumed():
             for world in range(2, chance.WORLDS):
                 chance.enter(world)
-                if self._attempt(program, call, given, whole) != (status, text):
+                if self._attempt(program, call, values, alone) != (status, text):
                     return wire.ERROR, "it depends on the clock or on chance"
         if call.again and status == wire.OK and program.sharing.may_show_addresses:
             for _ in range(_MORE_PLACES):
                 noise.append(chance.heap_noise(program.sharing.hashes))
-                if self._attempt(program, call, given, whole) != (status, text):
+                if self._attempt(program, call, values, alone) != (status, text):
                     return wire.ERROR, "it depends on where objects lie in memory"
         del noise
-        if not whole:
+        if not alone:
             self.exhausted = self.exhausted or status == wire.MEMORY
             if self.facades.refused or status == wire.MEMORY:
                 return wire.ALONE, ""
@@ -198,17 +198,19 @@ class Runner:
                 return wire.NOT_LITERAL, "the output shows a memory address"
         return status, text
 
-    def _attempt(self, program: Compiled, call: wire.Call, given: Arguments, whole: bool) -> Result:
+    def _attempt(
+        self, program: Compiled, call: wire.Call, values: Arguments, alone: bool
+    ) -> Result:
         namespace: dict[str, Any] = {
-            "__builtins__": self.builtins if whole else self.shared_builtins
+            "__builtins__": self.builtins if alone else self.shared_builtins
         }
         if call.again:  # as AZR's second run has it: the number of globals is no steady output
             namespace["returns"] = None
         assert program.code is not None
         try:
             if call.kind == wire.SCRIPT:
-                return self._script(program.code, given, namespace)
-            return self._call(program.code, call.kind, given, namespace)
+                return self._script(program.code, values, namespace)
+            return self._call(program.code, call.kind, values, namespace)
         except MemoryError:
             return wire.MEMORY, ""
         except literal.TooLarge as error:
@@ -221,13 +223,13 @@ class Runner:
             return wire.ERROR, describe(error)
 
     def _call(
-        self, code: CodeType, kind: int, given: Arguments, namespace: dict[str, Any]
+        self, code: CodeType, kind: int, values: Arguments, namespace: dict[str, Any]
     ) -> Result:
         exec(code, namespace)
-        if given.code is None:
-            positional, named = marshal.loads(given.values)
+        if values.code is None:
+            positional, named = marshal.loads(values.values)
         else:
-            positional, named = evaluated(given.code, namespace)
+            positional, named = evaluated(values.code, namespace)
         if kind == wire.ARGUMENTS:
             return wire.OK, literal.write_arguments(positional, named)
         function = namespace.get("f")
@@ -236,13 +238,13 @@ class Runner:
         output = function(*positional, **named)
         return wire.OK, literal.write(output, min(self.max_output, literal.MAX_CHARS))
 
-    def _script(self, code: CodeType, given: Arguments, namespace: dict[str, Any]) -> Result:
+    def _script(self, code: CodeType, values: Arguments, namespace: dict[str, Any]) -> Result:
         """Run a script; the output is the `str` of its last expression, or what it printed."""
         namespace |= self.prelude
         try:
-            if given.code is not None:
+            if values.code is not None:
                 exec(code, namespace)
-                text = str(eval(given.code, namespace))
+                text = str(eval(values.code, namespace))
             else:
                 sys.stdout = printed = _Printed(self.max_output)
                 exec(code, namespace)

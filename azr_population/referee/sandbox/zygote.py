@@ -375,9 +375,9 @@ def _receive_into(sock: socket.socket, room: memoryview) -> None:
 
 
 def _receive(sock: socket.socket, length: int) -> bytes:
-    whole = bytearray(length)
-    _receive_into(sock, memoryview(whole))
-    return bytes(whole)
+    message = bytearray(length)
+    _receive_into(sock, memoryview(message))
+    return bytes(message)
 
 
 if __name__ == "__main__":
