@@ -54,8 +54,8 @@ def compare(runs: Sequence[str], out: Path, as_json: bool) -> None:
     help="snapshots at multiples of N steps; default: all, or 8 evenly spaced if there are more",
 )
 @click.option("--tasks", type=POSITIVE, default=96, metavar="N", help="proposals of each teacher")
-@click.option("--samples", type=POSITIVE, default=2, metavar="N", help="of each task")
-@click.option("--seed", type=int, default=1, metavar="S", help="of the draws")
+@click.option("--samples", type=POSITIVE, default=2, metavar="N", help="attempts at each proposal")
+@click.option("--seed", type=int, default=1, metavar="S", help="seed of the draws")
 @click.option(
     "--out",
     type=FILE,
@@ -86,9 +86,9 @@ def crossplay(**options: Any) -> None:
 @click.option(
     "--from-results",
     is_flag=True,
-    help="play nothing: take runs that are not in --out from the committed results",
+    help="run nothing; runs that are not in --out come from the committed results",
 )
-@click.option("--plot-only", is_flag=True, help="play nothing: draw what is there")
+@click.option("--plot-only", is_flag=True, help="run nothing, draw what is there")
 @click.option("--resume", is_flag=True, help="continue unfinished runs")
 @click.option("--dry-run", is_flag=True, help="print runs, time and folders, and stop")
 @click.option("--yes", is_flag=True, help="do not ask before playing more than 5 minutes")
@@ -107,7 +107,9 @@ def crossplay(**options: Any) -> None:
     default="nano",
     help="local runs, or a script with AZR's commands",
 )
-@click.option("--out", type=FILE, metavar="DIR", help="of the runs; default: runs/recipes/SCALE")
+@click.option(
+    "--out", type=FILE, metavar="DIR", help="folder of the runs; default: runs/recipes/SCALE"
+)
 @click.option(
     "--results", type=FILE, metavar="DIR", help="tables and charts; default: OUT/results/NAME"
 )

@@ -25,21 +25,21 @@ def report(path: Path, out: Path | None) -> None:
 
 @app.command()
 @run_argument
-@click.option("--step", type=int, metavar="N", help="of that step alone")
-@click.option("--member", metavar="NAME", help="teacher_0, student_1, ...")
-@click.option("--type", "task_type", metavar="TYPE", help="of task, e.g. code_o")
-@click.option("--refused", is_flag=True, help="proposals that are not a task")
-@click.option("--valid", is_flag=True, help="proposals that are a task")
-@click.option("--solved", is_flag=True, help="attempts that are right")
-@click.option("--failed", is_flag=True, help="attempts that are not")
+@click.option("--step", type=int, metavar="N", help="only this step")
+@click.option("--member", metavar="NAME", help="only this member, e.g. teacher_0")
+@click.option("--type", "task_type", metavar="TYPE", help="only this type of task, e.g. code_o")
+@click.option("--refused", is_flag=True, help="invalid proposals")
+@click.option("--valid", is_flag=True, help="valid proposals")
+@click.option("--solved", is_flag=True, help="correct attempts")
+@click.option("--failed", is_flag=True, help="incorrect attempts")
 @click.option(
     "--limit",
     type=click.IntRange(0),
     metavar="N",
     help="the newest N, 0: all; default 6, with --json all",
 )
-@click.option("--full", is_flag=True, help="prompts whole and not folded")
-@click.option("--json", "as_json", is_flag=True, help="the records as they are, one a line")
+@click.option("--full", is_flag=True, help="whole prompts")
+@click.option("--json", "as_json", is_flag=True, help="the records as JSON lines")
 def show(
     path: str,
     step: int | None,
@@ -72,9 +72,11 @@ def show(
 @app.command()
 @click.argument("path", metavar="RUN_OR_FOLDER", type=FILE, help="a run, a PEFT folder, or a base")
 @click.argument("member", metavar="[MEMBER]", required=False, help="teacher_0, student_1, base")
-@click.option("--prompt", metavar="TEXT", help="a prompt of yours, as it is")
-@click.option("--propose", metavar="TYPE", help="of task")
-@click.option("--solve", metavar="FILE.py", help="a program with a function f; - reads it")
+@click.option("--prompt", metavar="TEXT", help="send this prompt unchanged")
+@click.option("--propose", metavar="TYPE", help="ask for a task of this type")
+@click.option(
+    "--solve", metavar="FILE.py", help="ask about this program with a function f; -: standard input"
+)
 @click.option(
     "--input",
     "inputs",
@@ -82,23 +84,23 @@ def show(
     multiple=True,
     help="for --solve, as in f(...), may be repeated; a puzzle needs none",
 )
-@click.option("--type", "task_type", metavar="TYPE", help="of task, for --solve")
-@click.option("--samples", type=POSITIVE, default=1, metavar="N", help="answers")
+@click.option("--type", "task_type", metavar="TYPE", help="type of task for --solve")
+@click.option("--samples", type=POSITIVE, default=1, metavar="N", help="completions")
 @click.option(
     "--temperature", type=click.FloatRange(0), default=1.0, metavar="T", help="0 is greedy"
 )
 @click.option(
     "--max-tokens", type=click.IntRange(0), default=0, metavar="N", help="of a completion; 0: any"
 )
-@click.option("--seed", type=int, default=1, help="of the draws")
-@click.option("--base", type=FILE, metavar="DIR", help="in place of what a folder names")
+@click.option("--seed", type=int, default=1, help="seed of the draws")
+@click.option("--base", type=FILE, metavar="DIR", help="base, if not the one that a folder names")
 @click.option(
     "--prompt-format",
     "format",
     type=click.Choice(["nano", "chat", "short"]),
     help="as base.prompt_format; default: the run's",
 )
-@click.option("--json", "as_json", is_flag=True, help="records, one a line")
+@click.option("--json", "as_json", is_flag=True, help="the records as JSON lines")
 def sample(path: Path, member: str | None, **options: Any) -> None:
     """Ask one member by hand: prompts, proposals, tasks of yours.
 

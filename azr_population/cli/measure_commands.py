@@ -13,13 +13,20 @@ from azr_population.errors import UserError
 @app.command()
 @run_argument
 @click.option(
-    "--every", type=click.IntRange(0), default=0, metavar="N", help="snapshots too; 0: none"
+    "--every",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="also measure every Nth snapshot; 0: none",
 )
-@click.option("--tasks", type=int, metavar="N", help="of each type; default: the run's")
+@click.option("--tasks", type=int, metavar="N", help="tasks of each type; default: the run's")
 @click.option(
-    "--samples", type=int, metavar="N", help="at temperature 1, for the JSON; default: the run's"
+    "--samples",
+    type=int,
+    metavar="N",
+    help="samples of each task at temperature 1; default: the run's",
 )
-@click.option("--seed", type=int, metavar="S", help="of the tasks; default: the run's")
+@click.option("--seed", type=int, metavar="S", help="seed of the tasks; default: the run's")
 @click.option(
     "--out",
     type=FILE,
@@ -62,34 +69,54 @@ def eval(
 @click.option("--list", "show_list", is_flag=True, help="the benchmarks and their data")
 @click.option("--out", type=FILE, metavar="FILE", help="the table: .csv, .md or .tex")
 @click.option("--benchmarks", default="all", metavar="A,B", help="code, math, all, names")
-@click.option("--data", default="", show_default=False, metavar="DIR", help="of the files")
-@click.option("--prompts", default="", show_default=False, metavar="A,B", help="names; see --list")
+@click.option(
+    "--data", default="", show_default=False, metavar="DIR", help="folder of the benchmarks' files"
+)
+@click.option(
+    "--prompts", default="", show_default=False, metavar="A,B", help="names of prompts, see --list"
+)
 @click.option(
     "--members",
     type=click.Choice(["all", "best", "teachers", "students"]),
     default="all",
-    help="of runs",
+    help="which members of a run",
 )
-@click.option("--samples", type=POSITIVE, default=1, metavar="N", help="per problem")
+@click.option("--samples", type=POSITIVE, default=1, metavar="N", help="samples of each problem")
 @click.option("--temperature", type=float, metavar="T", help="default: 0.8 with several samples")
 @click.option("--top-p", type=float, metavar="P", help="default: 0.95")
-@click.option("--max-tokens", type=POSITIVE, metavar="N", help="of a completion")
-@click.option("--limit", type=POSITIVE, metavar="N", help="first problems of each")
-@click.option("--seed", type=int, default=1, help="of the samples")
-@click.option("--base", type=FILE, metavar="DIR", help="in place of what a folder names")
-@click.option("--rollout", default="torch", metavar="torch|vllm", help="what samples")
+@click.option("--max-tokens", type=POSITIVE, metavar="N", help="longest completion")
+@click.option(
+    "--limit", type=POSITIVE, metavar="N", help="only the first N problems of each benchmark"
+)
+@click.option("--seed", type=int, default=1, help="seed of the samples")
+@click.option("--base", type=FILE, metavar="DIR", help="base, if not the one that a folder names")
+@click.option("--rollout", default="torch", metavar="torch|vllm", help="sampler")
 @click.option(
     "--dtype",
     type=click.Choice(["float32", "bfloat16", "float16"]),
     default="float32",
-    help="of the weights",
+    help="dtype of the weights",
 )
-@click.option("--device", default="cpu", metavar="cpu|cuda", help="where the model runs")
-@click.option("--batch-size", type=POSITIVE, default=64, metavar="N", help="of sampling")
-@click.option("--server", default="", show_default=False, metavar="URL", help="of the models")
-@click.option("--timeout", type=POSITIVE, default=3600, metavar="S", help="seconds for an answer")
-@click.option("--retries", type=int, default=3, metavar="N", help="of a request")
-@click.option("--logs", type=FILE, metavar="DIR", help="in place of the run's evaluation/")
+@click.option("--device", default="cpu", metavar="cpu|cuda", help="device of the model")
+@click.option(
+    "--batch-size", type=POSITIVE, default=64, metavar="N", help="completions sampled at a time"
+)
+@click.option(
+    "--server", default="", show_default=False, metavar="URL", help="server of the models"
+)
+@click.option(
+    "--timeout",
+    type=POSITIVE,
+    default=3600,
+    metavar="S",
+    help="seconds to wait for the server's answer",
+)
+@click.option(
+    "--retries", type=int, default=3, metavar="N", help="retries of a request to the server"
+)
+@click.option(
+    "--logs", type=FILE, metavar="DIR", help="folder of the logs; default: evaluation/ in the run"
+)
 @click.option(
     "--display", type=click.Choice(["full", "rich", "plain", "none"]), help="Inspect's display"
 )

@@ -14,9 +14,9 @@ from azr_population.errors import UserError
 @app.command()
 @click.argument("operator", required=False, metavar="[OPERATOR]", help="its name, see --list")
 @click.argument("parents", nargs=-1, metavar="[PARENT]...", help="PEFT adapter folders")
-@click.option("--out", metavar="FOLDER", help="of the child; must not exist")
+@click.option("--out", metavar="FOLDER", help="new folder of the child")
 @click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), default=0, metavar="S", help="of the draws"
+    "--seed", type=click.IntRange(0, 2**63 - 1), default=0, metavar="S", help="seed of the draws"
 )
 @click.option(
     "--set",
@@ -59,8 +59,14 @@ def evolve(show_list: bool, operator: str | None, out: str | None, **options: An
 @app.command()
 @click.option("--workers", type=int, default=0, metavar="N", help="processes; 0: one per core")
 @click.option("--timeout", type=float, default=2.0, metavar="S", help="seconds per execution")
-@click.option("--memory-mb", type=int, default=256, metavar="MB", help="for each execution")
-@click.option("--max-output-chars", type=int, default=10_000, metavar="N", help="of each execution")
+@click.option("--memory-mb", type=int, default=256, metavar="MB", help="memory of each execution")
+@click.option(
+    "--max-output-chars",
+    type=int,
+    default=10_000,
+    metavar="N",
+    help="longest output of an execution",
+)
 @click.option(
     "--allow-unsandboxed",
     is_flag=True,
@@ -113,16 +119,16 @@ def base() -> None:
 def _sft_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of the two actions that train a base on executed tasks."""
     for option in (
-        click.option("--threads", type=POSITIVE, default=2, metavar="N", help="of the processor"),
-        click.option("--seed", type=int, default=1, help="of examples and their order"),
+        click.option("--threads", type=POSITIVE, default=2, metavar="N", help="processor threads"),
+        click.option("--seed", type=int, default=1, help="seed of the examples and their order"),
         click.option(
             "--tokens",
             type=click.IntRange(0),
             default=0,
             metavar="N",
-            help="to train on, if that is earlier; 0: the minutes decide",
+            help="stop after this many tokens, if that is earlier; 0: no limit",
         ),
-        click.option("--minutes", type=float, default=30.0, help="of training"),
+        click.option("--minutes", type=float, default=30.0, help="minutes of training"),
         click.option(
             "--prompt-format",
             "format",
@@ -130,7 +136,7 @@ def _sft_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default="short",
             help="as base.prompt_format",
         ),
-        click.option("--domain", default="code", help="of the tasks"),
+        click.option("--domain", default="code", help="domain of the tasks"),
         _seed_files("AZR's seed files to learn from"),
     ):
         command = option(command)
@@ -161,7 +167,7 @@ def smollm2(out: Path, file: str | None, **settings: Any) -> int:
 
 
 @base.command()
-@click.argument("path", metavar="FOLDER", help="of the model")
+@click.argument("path", metavar="FOLDER", help="folder of the model")
 @click.option("--out", metavar="DIR", type=FILE, required=True, help="a new folder")
 @_sft_options
 def sft(path: str, out: Path, **settings: Any) -> int:
@@ -173,9 +179,9 @@ def sft(path: str, out: Path, **settings: Any) -> int:
 
 @base.command()
 @click.argument("out", metavar="FOLDER", help="a new folder")
-@click.option("--minutes", type=float, default=50.0, help="of pre-training")
-@click.option("--seed", type=int, default=1, help="of corpus and weights")
-@click.option("--threads", type=POSITIVE, default=2, metavar="N", help="of the processor")
+@click.option("--minutes", type=float, default=50.0, help="minutes of pre-training")
+@click.option("--seed", type=int, default=1, help="seed of corpus and weights")
+@click.option("--threads", type=POSITIVE, default=2, metavar="N", help="processor threads")
 def build(out: str, minutes: float, seed: int, threads: int) -> None:
     """Make a nano base from a seed: corpus and weights."""
     from azr_population.bases.nano.pretrain import build
@@ -189,20 +195,24 @@ def build(out: str, minutes: float, seed: int, threads: int) -> None:
     "--prompt-format", "format", help="as base.prompt_format, or yours; default: the base's own"
 )
 @click.option("--tasks", type=POSITIVE, default=500, metavar="N", help="proposals per task type")
-@click.option("--samples", type=POSITIVE, default=4, metavar="N", help="of each valid task")
-@click.option("--seed", type=int, default=1, help="of the draws")
+@click.option(
+    "--samples", type=POSITIVE, default=4, metavar="N", help="attempts at each valid task"
+)
+@click.option("--seed", type=int, default=1, help="seed of the draws")
 @_seed_files("seed files whose programs count as copies")
-@click.option("--out", type=FILE, metavar="FILE.json", help="write the figures there too")
+@click.option("--out", type=FILE, metavar="FILE.json", help="also write the figures to this file")
 @click.option("--skip-training-check", is_flag=True, help="do not train any member on a nano base")
 @click.option(
     "--check-seeds",
     type=POSITIVE,
     default=3,
     metavar="N",
-    help="of the training check, from --seed + 1 on",
+    help="seeds of the training check, from --seed + 1 on",
 )
-@click.option("--check-steps", type=POSITIVE, default=100, metavar="N", help="of each of its runs")
-@click.option("--jobs", type=POSITIVE, default=1, metavar="N", help="of its runs at a time")
+@click.option(
+    "--check-steps", type=POSITIVE, default=100, metavar="N", help="steps of each of its runs"
+)
+@click.option("--jobs", type=POSITIVE, default=1, metavar="N", help="its runs at a time")
 def validate(path: str | None, **options: Any) -> int:
     """Measure what a base proposes and solves, and whether a nano base trains."""
     from azr_population.bases.base_command import validate

@@ -79,6 +79,10 @@ def _start(
     from azr_population.config.load import config_from_file, load_fork
 
     settings = config_from_file(config_file, overrides) if config_file else load_fork(overrides)
+    if not (show_config or dry_run):
+        from azr_population.hosts.local.run import train as play
+
+        return play(settings, typed=overrides).exit_code
     from azr_population.hosts.local.check import check_config
 
     trust(settings)
@@ -87,15 +91,11 @@ def _start(
         from azr_population.config.explained import explained
 
         print(explained(settings), end="")
-        return 0
-    if dry_run:
+    else:
         from azr_population.hosts.local.plan import plan
 
         print(*plan(settings), "nothing was started; leave out --dry-run to play", sep="\n")
-        return 0
-    from azr_population.hosts.local.run import train as play
-
-    return play(settings, typed=overrides).exit_code
+    return 0
 
 
 @app.command()

@@ -37,11 +37,11 @@ def export(path: str, format: str, out: Path) -> None:
 @app.command()
 @run_argument
 @click.argument("members", nargs=-1, required=True, metavar="MEMBER...", help="e.g. teacher_0")
-@click.option("--repo", metavar="OWNER/NAME", help="made if it is not there")
-@click.option("--out", type=FILE, metavar="FOLDER", help="write the folder and push nothing")
+@click.option("--repo", metavar="OWNER/NAME", help="repository, created if needed")
+@click.option("--out", type=FILE, metavar="FOLDER", help="write the folder here, push nothing")
 @click.option("--base", metavar="OWNER/NAME", help="the base's name on the Hub")
 @click.option("--license", metavar="ID", help="for the card, e.g. apache-2.0")
-@click.option("--private", is_flag=True, help="if it is made, make it private")
+@click.option("--private", is_flag=True, help="make a new repository private")
 def push(path: str, members: Sequence[str], **options: Any) -> None:
     """Push members to the Hugging Face Hub, with their cards.
 

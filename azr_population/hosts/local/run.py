@@ -97,6 +97,7 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
     Raises:
         UserError: anything about the configuration or the folder that the user can mend.
     """
+    trust(config)
     config.run.dir = config.run.dir or str(next_folder(config.population.name))
     directory = RunDirectory(config.run.dir)
     fill_in(config.task)
@@ -106,7 +107,6 @@ def train(config: Config, view: View | None = None, typed: Sequence[str] = ()) -
         refuse_changes(stored, config)
         free = [text for text in typed if touches_only(text.split("=")[0], RESUMABLE)]
         return resume(directory.path, free, view)
-    trust(config)
     check_config(config)
     view = view or VIEWS.find(config.run.console).function()
     directory.refuse_unless_new()

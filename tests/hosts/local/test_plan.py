@@ -21,6 +21,8 @@ def test_a_dry_run_starts_none(tmp_path, capsys):
     step = capsys.readouterr().out.splitlines()[2]
     assert all(number in step for number in ("12 proposals", "96 attempts", "24 rows"))
     assert not path.exists()
+    RunDirectory(path).create("seed: 1\n", {})  # only `train` is refused where a run is
+    assert main(["train", "--dry-run", *typed]) == 0
 
 
 def test_it_tells_as_many_rows_as_a_step_trains_on(tmp_path):
