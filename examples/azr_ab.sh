@@ -2,7 +2,7 @@
 # A/B: stock AZR, the same agent as one adapter, and a population: same data, steps, samples and
 # validation, then the comparison. OUT (azr_ab) holds logs, run directories and the page.
 #   AZR_HOME=~/Absolute-Zero-Reasoner bash examples/azr_ab.sh [more overrides, for all arms]
-#   DRY=1 SEEDS="1 2 3" ARMS="stock single 4t4s" bash examples/azr_ab.sh   # rehearses, plays nothing
+#   DRY=1 SEEDS="1 2 3" ARMS="stock single 4t4s" bash examples/azr_ab.sh   # dry runs only
 #
 # What each pair shows:
 #   stock  against single: full weights against one LoRA adapter, nothing else
@@ -36,7 +36,7 @@ play() {  # arm, seed, more overrides
 }
 
 for arm in $arms; do
-    echo "$arm: rehearsal"
+    echo "$arm: dry run"
     if [ "$arm" = stock ]; then
         play stock "${seeds%% *}" --cfg job "$@" >/dev/null  # AZR's configuration with these overrides, no more
     else

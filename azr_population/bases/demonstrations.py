@@ -18,7 +18,7 @@ import numpy as np
 from azr_population.bases.nano.corpus import Example, draw_example
 from azr_population.bases.nano.executor import in_children
 from azr_population.bases.nano.grammar import Grammar
-from azr_population.bases.trainer import Document
+from azr_population.bases.sft_trainer import Document
 from azr_population.domains.code.formats import CODE_F_INPUTS, FORMATS
 from azr_population.domains.code.task_types import ParsedProposal, Task, TaskType
 from azr_population.domains.code.validity import REFUSALS, accept

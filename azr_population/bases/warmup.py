@@ -21,7 +21,7 @@ from azr_population.bases.demonstrations import (
     from_grammar,
     from_tasks,
 )
-from azr_population.bases.trainer import (
+from azr_population.bases.sft_trainer import (
     Document,
     Progress,
     TrainingSchedule,

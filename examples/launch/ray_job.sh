@@ -13,6 +13,6 @@ submit() {  # the same command, with what else is to be set
     ray job submit --address "$RAY_ADDRESS" --runtime-env-json "{\"env_vars\": {\"PYTHONPATH\": \"$AZR_HOME\"}}" \
         -- env -C "$AZR_HOME" bash scripts/selfplay/coder7b.sh "${overrides[@]}" "$@"
 }
-# The rehearsal takes seconds and fails if the run could not start.
+# The dry run takes seconds and fails if the run could not start.
 submit population.dry_run=true
 submit

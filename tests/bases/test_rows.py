@@ -9,7 +9,7 @@ from azr_population.bases.demonstrations import (
     _chunk,
     encode_group,
 )
-from azr_population.bases.trainer import pack
+from azr_population.bases.sft_trainer import pack
 
 GROUP = DemonstrationSet(
     "solve", (Demonstration("abc1", "x"), Demonstration("abc22", "yz")), ("abc",)

@@ -1,4 +1,4 @@
-"""Pre-training of the nano base, in the spirit of nanochat, by the loop of `bases/trainer.py`.
+"""Pre-training of the nano base, in the spirit of nanochat, by the loop of `bases/sft_trainer.py`.
 
 The corpus is made on the fly by killed children, so every document is new. A build is reproducible
 (same seed, machine, threads and versions) when its token budget ends it; one that its minutes end
@@ -18,7 +18,7 @@ import torch._dynamo
 
 from azr_population.bases.nano import corpus
 from azr_population.bases.nano.tokenizer import EOS, build_tokenizer, save_tokenizer, vocabulary
-from azr_population.bases.trainer import (
+from azr_population.bases.sft_trainer import (
     Document,
     Progress,
     TrainingSchedule,
