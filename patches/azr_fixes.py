@@ -224,7 +224,7 @@ def REWARD_ARGUMENTS(original: Any, self: Any, *args: Any, **kwargs: Any) -> Non
 
 REFEREE: Mapping[str, Sequence[Patch]] = {
     "azr": EVALS,
-    # The reward code evaluates answers whoever executes programs.
+    # The reward code evaluates answers with either executor.
     "sandbox": (EXECUTOR, *REWARD_EVALS),
 }
 """What ends evaluation in the trainer's process, by `population.referee`."""

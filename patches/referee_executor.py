@@ -15,7 +15,7 @@ differs where AZR's is unsafe or wrong:
 AZR calls it once per answer. Plain programs (nearly all of AZR's seeds) are executed in a child
 that is there already and knows the program from the last call; each execution of any other costs a
 child. Results are remembered by (program, imports, input), since a program that passed `check_all`
-is deterministic. Whoever can batch should use `Referee` itself.
+is deterministic. Code that can batch should use `Referee` itself.
 """
 
 import ast

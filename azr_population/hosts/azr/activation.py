@@ -30,8 +30,8 @@ class ActivatePopulation(Callback):
             stop(str(error) if expected else f"{type(error).__name__}: {error}")
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """As `on_run_start`; a sweep would share one `__main__` among its arms."""
-        stop("+population does not work with --multirun; start each arm by itself")
+        """As `on_run_start`; a sweep would share one `__main__` among its runs."""
+        stop("+population does not work with --multirun; start each run by itself")
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
         """Hydra's hook, in the driver, when AZR's main function has returned or raised.
@@ -51,7 +51,7 @@ class ActivatePopulation(Callback):
 
 def activate(config: DictConfig) -> None:
     """Replaces `__main__.CodeIORayPPOTrainer`, which AZR's TaskRunner takes with it to its process.
-    Raises UserError: the host, the configuration or the base is not one that we can work with."""
+    Raises UserError: a population cannot use the host, the configuration or the base."""
     from azr_population.hosts.azr import dry_run, environment, fitting, overrides, preflight
     from azr_population.hosts.azr.settings import read_settings
 

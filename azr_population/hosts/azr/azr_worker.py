@@ -38,10 +38,10 @@ class PopulationWorker(EngineWorker):
     def load_checkpoint(self, folder: str, step: int) -> None:
         """Every rank takes the members of a checkpoint that the trainer found to be sound."""
         tensors = read_tensors(Path(folder), step, mapped=True)
-        theirs = len(tensors["adapters"])
-        if theirs != self.settings.slots:
+        stored = len(tensors["adapters"])
+        if stored != self.settings.slots:
             raise UserError(
-                f"{folder} was written by a run with {theirs} members in this place, and this one "
+                f"{folder} was written by a run with {stored} members in this place, and this one "
                 f"has {self.settings.slots}; {OTHER_RUN}"
             )
         try:

@@ -73,8 +73,8 @@ class PopulationGroup:
 
     `world_size` is 1 for AZR, because splitting and balancing happen in here. `pad_id` fills up
     responses. AZR's last call in a step is `update_actor`; behind it `after_update` plays the rest
-    of the step and its result becomes AZR's metrics. `default` is the slot that answers where
-    nobody said who.
+    of the step and its result becomes AZR's metrics. `default` is the slot that writes
+    rows that are not routed.
     """
 
     world_size = 1
@@ -158,7 +158,9 @@ class PopulationGroup:
                 name, row = rows[place]
                 by_name.setdefault(name, []).append((row, completion))
             for name, pairs in by_name.items():
-                on_finished(name, [row for row, _ in pairs], [one for _, one in pairs])
+                on_finished(
+                    name, [row for row, _ in pairs], [completion for _, completion in pairs]
+                )
 
         whole = PromptBatch(
             [prompt for batch in batches.values() for prompt in batch.prompts],
@@ -196,10 +198,10 @@ class PopulationGroup:
     def tensors(self, prompts: DataProto, written: Sequence[Completion]) -> dict[str, Tensor]:
         """veRL's tensors of rows that have been generated."""
         width = self._max_new_tokens
-        responses = [one.token_ids for one in written]
+        responses = [completion.token_ids for completion in written]
         tensors = with_responses(prompts.batch, responses, width, self._pad_id)
         if self._corrects:
-            logprobs = [torch.tensor(one.logprobs[:width]) for one in written]
+            logprobs = [torch.tensor(completion.logprobs[:width]) for completion in written]
             tensors["rollout_log_probs"] = padded_right(logprobs, width)
         return tensors
 
@@ -381,7 +383,7 @@ class PopulationGroup:
         return engine, slot - engine.group.first
 
     def _saved_at(self, step: int) -> None:
-        """Whoever loses a worker is told how to go on from here."""
+        """Sets what the user can do if a worker dies."""
         way_on = (
             "the same command with trainer.resume_mode=auto goes on from the checkpoint of step "
             f"{step}"

@@ -72,7 +72,7 @@ IGNORED: Mapping[str, str] = {
     "vLLM sleeps while members learn": "rollout.free_cache_engine",
     "vLLM wakes in one go": "rollout.multi_stage_wake_up",
     "they are taken where they are used": "rollout.calculate_log_probs",
-    "vLLM tells nobody": "rollout.disable_log_stats",
+    "vLLM logs no statistics": "rollout.disable_log_stats",
     "SGLang does not sample here": "rollout.engine_kwargs.sglang.",
     "validation is greedy, or at its temperature": "rollout.val_kwargs.",
 }

@@ -2,7 +2,7 @@
 
 AZR's TaskRunner makes it, in its own Ray process. Overridden are: the start of workers, the loaders
 (whose rows get members), the computing of a batch (routing, matches, advantages by member),
-validation (which student sits it) and checkpoints (the run directory goes with them).
+validation (which student takes it) and checkpoints (the run directory goes with them).
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
             strategy.data_len = config.data.train_batch_size * strategy.update_iteration
         super().__init__(*args, **kwargs)
         self.population = population_of(self.settings, self.config.actor_rollout_ref.actor.optim.lr)
-        transcript = CompletionLog(self.settings.log_completions, self.tokenizer)
-        self.step = Step(self.population, [transcript])
+        log = CompletionLog(self.settings.log_completions, self.tokenizer)
+        self.step = Step(self.population, [log])
         folder = Path(self.config.trainer.default_local_dir) / "population"
         self.directory = open_run(
             self.config,
@@ -265,7 +265,7 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         )
 
     def _validate(self) -> dict[str, Any]:
-        """AZR's validation, sat by the student with the best rating, and recorded."""
+        """AZR's validation, taken by the student with the best rating, and recorded."""
         student = self.population.best_student()
         self.group.default = student.slot
         figures: dict[str, Any] = super()._validate()
@@ -296,8 +296,8 @@ class PopulationTrainer(CodeIORayPPOTrainer):
         self._export_members()
 
     def _load_checkpoint(self) -> None:
-        """AZR's, and the run directory cut back to the step of the checkpoint; whoever looks on
-        hears where the run begins."""
+        """AZR's, and the run directory cut back to the step of the checkpoint; the console and
+        loggers start there."""
         super()._load_checkpoint()
         if not self.global_steps:
             self.population.load_founders(self.group.read_member, self.group.write_member)

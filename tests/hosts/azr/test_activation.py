@@ -12,7 +12,6 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from refusals import refuses
 
-from azr_population.errors import UserError
 from azr_population.hosts.azr import preflight
 from azr_population.hosts.azr.activation import ActivatePopulation
 from azr_population.hosts.azr.settings import PopulationSettings, read_settings
@@ -149,7 +148,7 @@ def test_split_needs_even_workers_and_two_roles(host: Path) -> None:
     with refuses("n_gpus_per_node=3"):
         preflight.check_config(config, read_settings(config.population))
     config = composed(host, ["+population=single", "population.placement=split"])
-    with pytest.raises(UserError, match="single agent is one member"):
+    with refuses("population.placement"):
         read_settings(config.population)
 
 

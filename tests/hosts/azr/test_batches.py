@@ -35,7 +35,7 @@ def test_loaders_are_joined_and_shared_out_by_member() -> None:
     assert joined[0]["member"].tolist() == [2, 2, 3, 3] and len(joined[0]["problem"]) == 4
     (shared,) = split_evenly([rows(0, 6)], [0, 1])
     assert shared["member"].tolist() == [0, 0, 0, 1, 1, 1]
-    with pytest.raises(RuntimeError, match="7 rows"):
+    with pytest.raises(RuntimeError):
         list(split_evenly([rows(0, 7)], [0, 1]))
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import needs
 import pytest
 from omegaconf import OmegaConf
+from refusals import refuses
 
-from azr_population.errors import UserError
 from azr_population.hosts.azr import overrides
 
 AZR_HOME = Path(os.environ.get("AZR_HOME", ""))
@@ -103,9 +103,8 @@ def test_what_is_set_and_not_used_is_told_with_its_reason() -> None:
 def test_other_values_are_refused_with_the_one_that_works(override: str) -> None:
     key, _, value = override.partition("=")
     config = OmegaConf.from_dotlist([f"{key}={value}"])
-    with pytest.raises(UserError, match=r"is not supported with \+population.*; set ") as caught:
+    with refuses(key):
         overrides.refuse(config)
-    assert str(caught.value).startswith(f"{key}=") and "\n" not in str(caught.value)
 
 
 def test_what_is_left_out_or_as_it_has_to_be_passes() -> None:
