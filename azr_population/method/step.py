@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from azr_population.config.schema import Config
 from azr_population.domains.task import Task
 from azr_population.method.callbacks import Callback, Callbacks, PhaseClock
@@ -21,7 +23,7 @@ from azr_population.method.record import StepRecords, check_budget
 from azr_population.method.replacement import Replacement
 from azr_population.method.step_context import StepContext
 from azr_population.method.training import advantage, update
-from azr_population.weights.breeding import Breeding, bred
+from azr_population.weights.breeding import Breeding, breed
 
 
 class SelfPlay:
@@ -86,6 +88,7 @@ class SelfPlay:
     def _make_child(self, replacement: Replacement, recipe: dict[str, Any], seed: int) -> Breeding:
         engine = self.context.engine
         parents = [engine.read(parent.slot) for parent in replacement.parents]
-        child, breeding = bred(parents, recipe, seed)
+        generator = torch.Generator().manual_seed(seed)
+        child, breeding = breed(parents=parents, generator=generator, **recipe)
         engine.write(replacement.victim.slot, child)
         return breeding

@@ -21,11 +21,10 @@ SMALLEST_STEP = 0.01
 children that differ little from good parents, and step sizes would die out."""
 
 
-class Child(NamedTuple):
-    """A child, the operator (or sequence, `svd_subspace+full_gaussian`) that made it, the options
-    it was made with, and those of them that are step sizes, by operator and option."""
+class Breeding(NamedTuple):
+    """How a child was made: the operator (or sequence, `svd_subspace+full_gaussian`), the options,
+    and those of them that are step sizes, by operator and option."""
 
-    adapter: Adapter
     operator: str
     options: dict[str, Any]
     step_sizes: dict[str, float]
@@ -83,8 +82,8 @@ def breed(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     adapt: float = 0.0,
     inherited: Mapping[str, float] | None = None,
-) -> Child:
-    """One child, by an operator drawn from the mix.
+) -> tuple[Adapter, Breeding]:
+    """One child, by an operator drawn from the mix, and how it was made.
 
     `mix` gives operators (or sequences) their weights; those that need more parents than there are
     are left out. `parents` come with the better one first. `options` are given by operator, and
@@ -120,7 +119,8 @@ def breed(
         child = chosen(parents, generator, **resolved)
         if is_finite(child):
             used = {key: value for key, value in resolved.items() if value is not None}
-            return Child(child, name, used, {key: used[option] for key, option in steps.items()})
+            sizes = {key: used[option] for key, option in steps.items()}
+            return child, Breeding(name, used, sizes)
     raise UserError(
         f"{ATTEMPTS} children in a row held NaN or Inf, the last one by {name}; "
         "the parents' weights are too large for their dtype"
@@ -174,19 +174,3 @@ def _weight(name: str, weight: float) -> float:
     if not math.isfinite(weight) or weight < 0:
         raise UserError(f"the weight of {name} is {weight}; it must be 0 or more")
     return weight
-
-
-class Breeding(NamedTuple):
-    """How a child was made: the operator that was drawn, its options and its step sizes."""
-
-    operator: str
-    options: dict[str, Any]
-    step_sizes: dict[str, float]
-
-
-def bred(
-    parents: Sequence[Adapter], recipe: Mapping[str, Any], seed: int
-) -> tuple[Adapter, Breeding]:
-    """A child of `parents` by `recipe`, the keywords of `breed`; the same for the same seed."""
-    child = breed(parents=parents, generator=torch.Generator().manual_seed(seed), **recipe)
-    return child.adapter, Breeding(child.operator, child.options, child.step_sizes)

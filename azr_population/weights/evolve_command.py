@@ -64,16 +64,16 @@ def make_child(
     if rank is not None:
         alpha = adapters[0].spec.scaling * rank
         adapters = [convert(adapter, rank, alpha, generator) for adapter in adapters]
-    child = breed({operator.name: 1.0}, adapters, generator, {operator.name: options})
+    child, breeding = breed({operator.name: 1.0}, adapters, generator, {operator.name: options})
     command = ["azr-population", "evolve", name, *parents, "--out", out, "--seed", str(seed)]
     command += [word for pair in settings for word in ("--set", pair)]
     command += ["--rank", str(rank)] if rank is not None else []
-    lineage = _lineage(name, parents, seed, child.options)
-    save_adapter(child.adapter, out, base, lineage | {"made by": f"`{shlex.join(command)}`"})
-    spec = child.adapter.spec
+    lineage = _lineage(name, parents, seed, breeding.options)
+    save_adapter(child, out, base, lineage | {"made by": f"`{shlex.join(command)}`"})
+    spec = child.spec
     return (
         f"{out}: {operator.name} of {', '.join(parents)}; rank {spec.rank}, "
-        f"alpha {spec.alpha:g}, {len(child.adapter.factors)} layers, seed {seed}"
+        f"alpha {spec.alpha:g}, {len(child.factors)} layers, seed {seed}"
     )
 
 

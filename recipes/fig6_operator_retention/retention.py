@@ -87,10 +87,9 @@ class Retention:
         elif arm in CONTROLS:
             child = better
         else:
-            made = breed(
-                {arm: 1.0}, [better, weaker], self.school.streams.torch(f"breed {arm}", seed)
-            )
-            child, making = made.adapter, made.options
+            generator = self.school.streams.torch(f"breed {arm}", seed)
+            child, breeding = breed({arm: 1.0}, [better, weaker], generator)
+            making = breeding.options
         self.school.enter(child)
         exams = {}
         for step in range(self.arguments.steps + 1):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -10,10 +11,9 @@ from random_adapters import dense, random_adapter, relative_error, same
 from refusals import refuses
 
 from azr_population.errors import UserError
-from azr_population.weights import breeding
-from azr_population.weights.adapter import Adapter, Factors
+from azr_population.weights.adapter import Adapter, Factors, is_finite
 from azr_population.weights.breeding import breed, dry_run, get_operator
-from azr_population.weights.operator import OPERATORS, Operator
+from azr_population.weights.operator import OPERATORS
 
 PARENTS = [random_adapter(0), random_adapter(1)]
 
@@ -22,40 +22,34 @@ def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_operators_are_drawn_by_weight() -> None:
+def test_operators_are_drawn_by_weight_and_only_those_with_enough_parents() -> None:
     mix = {"full_gaussian": 3.0, "layer_wise": 1.0, "dare": 0.0}
     generator = seeded()
-    drawn = Counter(breed(mix, PARENTS, generator).operator for _ in range(400))
-    assert drawn.keys() == {"full_gaussian", "layer_wise"}
-    assert 260 < drawn["full_gaussian"] < 340
+    names = Counter(breed(mix, PARENTS, generator)[1].operator for _ in range(400))
+    assert names.keys() == {"full_gaussian", "layer_wise"}
+    assert 260 < names["full_gaussian"] < 340
+    mix = {"dare": 100.0, "full_gaussian": 1.0}
+    assert {breed(mix, PARENTS[:1], seeded(s))[1].operator for s in range(9)} == {"full_gaussian"}
+    with refuses("1 parents"):
+        breed({"dare": 1.0}, PARENTS[:1], seeded())
 
 
 def test_the_same_seed_breeds_the_same_child() -> None:
     mix = {"full_gaussian": 1.0, "dare": 1.0, "component_masking": 1.0}
-    one, two = breed(mix, PARENTS, seeded(3)), breed(mix, PARENTS, seeded(3))
-    assert one.operator == two.operator and same(one.adapter, two.adapter)
+    (child, breeding), (again, repeated) = (breed(mix, PARENTS, seeded(3)) for _ in range(2))
+    assert breeding == repeated and same(child, again)
 
 
-def test_options_used_are_told() -> None:
-    child = breed({"dare": 1.0}, PARENTS, seeded(), {"dare": {"p": 0.5}})
-    assert child == (child.adapter, "dare", {"p": 0.5}, {})
-    child = breed({"full_gaussian": 1.0}, PARENTS, seeded())
-    assert child[1:] == ("full_gaussian", {"eps": 0.15}, {"full_gaussian.eps": 0.15})
-
-
-def test_options_of_an_operator_hold_in_sequences_too() -> None:
+def test_options_used_are_reported_and_hold_in_sequences_too() -> None:
+    _, breeding = breed({"dare": 1.0}, PARENTS, seeded(), {"dare": {"p": 0.5}})
+    assert breeding == ("dare", {"p": 0.5}, {})
+    _, breeding = breed({"full_gaussian": 1.0}, PARENTS, seeded())
+    assert breeding == ("full_gaussian", {"eps": 0.15}, {"full_gaussian.eps": 0.15})
     name = "dare+full_gaussian"
     options = {"dare": {"p": 0.5}, "full_gaussian": {"eps": 0.3}, name: {"full_gaussian.eps": 0.2}}
-    child = breed({name: 1.0}, PARENTS, seeded(), options)
-    assert child.options == {"dare.p": 0.5, "full_gaussian.eps": 0.2}
-    assert child.step_sizes == {"full_gaussian.eps": 0.2}
-
-
-def test_crossovers_are_left_out_when_there_is_one_parent() -> None:
-    mix = {"dare": 100.0, "full_gaussian": 1.0}
-    assert {breed(mix, PARENTS[:1], seeded(s)).operator for s in range(9)} == {"full_gaussian"}
-    with refuses("1 parents"):
-        breed({"dare": 1.0}, PARENTS[:1], seeded())
+    _, breeding = breed({name: 1.0}, PARENTS, seeded(), options)
+    assert breeding.options == {"dare.p": 0.5, "full_gaussian.eps": 0.2}
+    assert breeding.step_sizes == {"full_gaussian.eps": 0.2}
 
 
 @pytest.mark.parametrize("weights", [{}, {"dare": 0.0}, {"dare": -1.0}, {"dare": float("nan")}])
@@ -66,16 +60,14 @@ def test_weights_that_leave_nothing(weights: dict[str, float]) -> None:
 
 def test_a_sequence_is_one_operator_after_the_other() -> None:
     name = "svd_subspace+full_gaussian"
-    child = breed({name: 1.0}, PARENTS, seeded(), {name: {"full_gaussian.eps": 0.0}})
-    assert child.operator == name
-    assert child.options == {"full_gaussian.eps": 0.0}
+    child, breeding = breed({name: 1.0}, PARENTS, seeded(), {name: {"full_gaussian.eps": 0.0}})
+    assert breeding[:2] == (name, {"full_gaussian.eps": 0.0})
     generator = seeded()
     torch.multinomial(torch.ones(1, dtype=torch.float64), 1, generator=generator)
     crossed = get_operator("svd_subspace")(PARENTS, generator)
     for layer in crossed.factors:
-        assert relative_error(dense(child.adapter, layer), dense(crossed, layer)) <= 1e-6
-    noisy = breed({name: 1.0}, PARENTS, seeded())
-    assert not same(noisy.adapter, child.adapter)
+        assert relative_error(dense(child, layer), dense(crossed, layer)) <= 1e-6
+    assert not same(breed({name: 1.0}, PARENTS, seeded())[0], child)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +101,8 @@ def test_children_that_are_not_finite_are_drawn_again(monkeypatch: pytest.Monkey
     real = OPERATORS.find("layer_wise")
     flawed = replace(real.function, function=sometimes)
     monkeypatch.setitem(OPERATORS._entries, "layer_wise", replace(real, function=flawed))
-    child = breed({"layer_wise": 1.0}, PARENTS, seeded())
-    assert len(calls) == 3 and breeding.is_finite(child.adapter)
-    calls.extend([1] * -100)
+    child, _ = breed({"layer_wise": 1.0}, PARENTS, seeded())
+    assert len(calls) == 3 and is_finite(child)
 
 
 def test_breeding_gives_up_on_parents_that_cannot_have_finite_children() -> None:
@@ -127,34 +118,28 @@ def test_breeding_gives_up_on_parents_that_cannot_have_finite_children() -> None
 
 def test_large_but_finite_values_are_finite() -> None:
     huge = Factors(torch.full((2, 4), 3e38), torch.full((4, 2), 3e38))
-    assert breeding.is_finite(Adapter(PARENTS[0].spec, {"layer": huge}))
+    assert is_finite(Adapter(PARENTS[0].spec, {"layer": huge}))
     huge.A[0, 0] = math.nan
-    assert not breeding.is_finite(Adapter(PARENTS[0].spec, {"layer": huge}))
+    assert not is_finite(Adapter(PARENTS[0].spec, {"layer": huge}))
 
 
 def test_step_sizes_adapt_log_normally_and_only_when_asked() -> None:
-    mix = {"full_gaussian": 1.0}
-    assert breed(mix, PARENTS, seeded()).options == {"eps": 0.15}
-    sizes = [breed(mix, PARENTS, seeded(s), adapt=0.3).options["eps"] for s in range(200)]
-    logs = torch.tensor(sizes).log()
+    def options(name: str = "full_gaussian", seed: int = 0, **how: Any) -> dict[str, Any]:
+        return breed({name: 1.0}, PARENTS, seeded(seed), **how)[1].options
+
+    assert options() == {"eps": 0.15}
+    logs = torch.tensor([options(seed=s, adapt=0.3)["eps"] for s in range(200)]).log()
     assert logs.mean() == pytest.approx(math.log(0.15), abs=0.07)
     assert logs.std() == pytest.approx(0.3, rel=0.15)
-    child = breed(mix, PARENTS, seeded(), adapt=1e-9, inherited={"full_gaussian.eps": 0.4})
-    assert child.options["eps"] == pytest.approx(0.4)
-    assert child.step_sizes == {"full_gaussian.eps": child.options["eps"]}
-    other = breed(mix, PARENTS, seeded(), adapt=1e-9, inherited={"svd_structured.eps": 0.4})
-    assert other.options["eps"] == pytest.approx(0.15)
-    name = "dare+full_gaussian"
-    options = breed({name: 1.0}, PARENTS, seeded(), adapt=0.5).options
-    assert options["dare.p"] == 0.7 and options["full_gaussian.eps"] != 0.15
-
-
-def test_adapted_steps_stay_within_their_range_and_never_die_out() -> None:
-    mix = {"svd_structured": 1.0}
-    child = breed(mix, PARENTS, seeded(), adapt=50.0, inherited={"svd_structured.eps": 1e9})
-    assert child.options["eps"] == 1.0
-    child = breed(mix, PARENTS, seeded(), adapt=1e-9, inherited={"svd_structured.eps": 1e-9})
-    assert child.options["eps"] == pytest.approx(0.001)
+    for name, expected in (("full_gaussian", 0.4), ("svd_structured", 0.15)):
+        inherited = {f"{name}.eps": 0.4}
+        assert options(adapt=1e-9, inherited=inherited)["eps"] == pytest.approx(expected)
+    both = options("dare+full_gaussian", adapt=0.5)
+    assert both["dare.p"] == 0.7 and both["full_gaussian.eps"] != 0.15
+    # Within their range, and never so small that they die out.
+    for start, tau, expected in ((1e9, 50.0, 1.0), (1e-9, 1e-9, 0.001)):
+        adapted = options("svd_structured", adapt=tau, inherited={"svd_structured.eps": start})
+        assert adapted["eps"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +156,3 @@ def test_a_rehearsal_finds_what_would_stop_a_run(mix: dict, options: dict, messa
     with pytest.raises(UserError, match=message):
         dry_run(mix, options, rank=4)
     dry_run({"svd_subspace": 0.0, "dare+full_gaussian": 1.0}, {"svd_subspace": {"k": 3}}, rank=1)
-
-
-def test_operators_are_values() -> None:
-    assert isinstance(get_operator("dare"), Operator)
-    assert get_operator("dare").summary.endswith(".")

@@ -22,7 +22,7 @@ from azr_population.engines.torch_learner import TorchLearner
 from azr_population.registry import trust
 from azr_population.runs.streams import Streams
 from azr_population.weights.adapter import Adapter, Factors
-from azr_population.weights.breeding import Breeding, bred
+from azr_population.weights.breeding import Breeding, breed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,13 +124,13 @@ class EngineWorker(Worker):
         rank from the same seed, then sent from the first rank, so that ranks cannot drift apart.
         """
         trust(recipe["mix"])  # checked where it was typed, which is another process
-        child, making = bred(
-            [_on_cpu(self.engine.read(parent)) for parent in parents], recipe, seed
-        )
+        adapters = [_on_cpu(self.engine.read(parent)) for parent in parents]
+        generator = torch.Generator().manual_seed(seed)
+        child, breeding = breed(parents=adapters, generator=generator, **recipe)
         self.learner.write(slot, child)
         self.learner.share(slot)
         self.engine.push([slot])
-        return making
+        return breeding
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def state_dict(self) -> dict[str, Any] | None:

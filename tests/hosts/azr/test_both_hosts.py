@@ -105,7 +105,7 @@ def referee() -> Any:
 @pytest.fixture(autouse=True)
 def same_children(monkeypatch: pytest.MonkeyPatch) -> None:
     """Adapters play no part: both hosts make the same children by word only."""
-    monkeypatch.setattr("azr_population.method.step.bred", lambda *recipe: (None, MAKING))
+    monkeypatch.setattr("azr_population.method.step.breed", lambda **recipe: (None, MAKING))
 
 
 @pytest.fixture(autouse=True)
