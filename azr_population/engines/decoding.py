@@ -4,7 +4,7 @@ Rows that are done leave the batch, so a step costs what is still being written.
 search, stop strings, and serving requests as they arrive.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from azr_population.engines.engine import Sampling
-from azr_population.engines.prompt_sharing import shares_prompts
+from azr_population.engines.shared_prefix import SharedPrefix, shares_prompts
 from azr_population.errors import UserError
 from azr_population.weights.bank import Bank
 
@@ -24,13 +24,6 @@ _COMPACT_AT = 0.75
 # Tokens of the prompts that go through the model at once. What a layer makes of them is far larger
 # than what it leaves in the cache: at a 7B base 12 GB for these.
 _PREFILL_TOKENS = 32_768
-
-# Tokens that cost about what another pass of a small base costs, on GPUs and on CPUs: so much
-# padding is worth avoiding.
-_PASS_TOKENS = (4096, 48)
-
-# New tokens that the cache has room for at once; longer completions make it move now and then.
-_ROOM = 256
 
 
 @dataclass
@@ -63,7 +56,7 @@ def decode(
     factors.
     """
     # Imported late: transformers takes seconds, and `--help` must not.
-    from azr_population.engines.kv_cache import GrowingCache
+    from transformers import DynamicCache
 
     share = share and sampling.n > 1 and shares_prompts(model)
     device, dtype = next((weight.device, weight.dtype) for weight in model.parameters())
@@ -75,14 +68,14 @@ def decode(
         temperatures = torch.tensor(sampling.temperature, device=device)
         temperatures = temperatures.repeat_interleave(sampling.n)
     longest = max(limits)
-    room = min(longest, _ROOM)
-    logits, mask, cache = _read(model, bank, prompts, routes, dtype, 0 if share else room)
+    cache = DynamicCache()
+    logits, mask = _read(model, bank, prompts, routes, dtype, cache)
     width = mask.shape[1]
     positions = mask.sum(dim=1, keepdim=True) - 1
     prefix = None
     if share:
-        prefix, width = cache.as_prefix(mask, sampling.n), 0
-        cache = GrowingCache(room)
+        prefix, width = SharedPrefix(cache, mask, sampling.n), 0
+        cache = DynamicCache()
         mask = mask[:, :0]
     mask = torch.cat([mask, mask.new_ones(len(mask), longest)], dim=1)
     if sampling.n > 1:
@@ -129,53 +122,27 @@ def decode(
     return [rows[i * sampling.n : (i + 1) * sampling.n] for i in range(len(prompts))]
 
 
-def _of_like_lengths(lengths: Sequence[int], device: str) -> Iterator[slice]:
-    """Neighbouring prompts to put through the model together: at most `_PREFILL_TOKENS` with
-    padding (at least one prompt), and less padding than what another pass costs."""
-    start = longest = real = 0
-    for row, length in enumerate(lengths):
-        most = max(longest, length)
-        padded = (row + 1 - start) * most
-        full = padded > _PREFILL_TOKENS or padded - real - length > _PASS_TOKENS[device == "cpu"]
-        if row > start and full:
-            yield slice(start, row)
-            start, real, most = row, 0, length
-        longest, real = most, real + length
-    yield slice(start, len(lengths))
-
-
 def _read(
     model: nn.Module,
     bank: Bank,
     prompts: Sequence[Sequence[int]],
     routes: Tensor,
     dtype: torch.dtype,
-    room: int,
-) -> tuple[Tensor, Tensor, Any]:
-    """Logits[rows, vocabulary] after the prompts; which tokens they have [rows, width], padded on
-    the left; and a cache that holds them, with room for so many more."""
-    from azr_population.engines.kv_cache import GrowingCache
-
-    lengths = [len(prompt) for prompt in prompts]
-    longest = max(lengths)
-    caches, parts = [], []
-    for batch in _of_like_lengths(lengths, routes.device.type):
-        input_ids, mask = _left_padded(prompts[batch], routes.device)
-        positions = (mask.cumsum(dim=1) - 1).clamp_(min=0)
-        width = input_ids.shape[1]
-        cache = GrowingCache(width + (room if width == longest else 0))
-        columns = max(1, _PREFILL_TOKENS // len(input_ids))
-        for start in range(0, width, columns):
-            piece = slice(start, min(start + columns, width))
-            with bank.adapters_active(routes[batch], dtype):
-                logits = _forward(
-                    model, input_ids[:, piece], positions[:, piece], mask[:, : piece.stop], cache
-                )
-        caches.append(cache)
-        parts.append(logits)
-    first = longest - torch.tensor(lengths, device=routes.device)
-    mask = (torch.arange(longest, device=routes.device) >= first.unsqueeze(1)).long()
-    return torch.cat(parts), mask, GrowingCache.joined(caches, longest + room)
+    cache: Any,
+) -> tuple[Tensor, Tensor]:
+    """Puts the prompts into the cache. Returns logits[rows, vocabulary] after them, and which
+    tokens they have [rows, width], padded on the left."""
+    input_ids, mask = _left_padded(prompts, routes.device)
+    positions = (mask.cumsum(dim=1) - 1).clamp_(min=0)
+    width = input_ids.shape[1]
+    columns = max(1, _PREFILL_TOKENS // len(prompts))
+    for start in range(0, width, columns):
+        piece = slice(start, min(start + columns, width))
+        with bank.adapters_active(routes, dtype):
+            logits = _forward(
+                model, input_ids[:, piece], positions[:, piece], mask[:, : piece.stop], cache
+            )
+    return logits, mask
 
 
 class _Written:

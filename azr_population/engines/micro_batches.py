@@ -1,7 +1,7 @@
 """Which rows go through the model together and on which rank, and how an update lays them out.
 
 Plainly each sample of an update has a row to itself, padded on the right. Where the base allows it
-(`prompt_sharing.py`), completions of one prompt are laid out behind it, and several such units in a
+(`shared_prefix.py`), completions of one prompt are laid out behind it, and several such units in a
 row, so that a prompt is computed once and hardly anything is padding:
 
     prompt without its last token | its last token, completion | its last token, completion | ...

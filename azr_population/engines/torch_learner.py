@@ -37,8 +37,8 @@ from azr_population.engines.policy_gradient import (
     metric_names,
     policy_loss,
 )
-from azr_population.engines.prompt_sharing import shares_prompts
 from azr_population.engines.sharding import give_back, ranks
+from azr_population.engines.shared_prefix import shares_prompts
 from azr_population.engines.token_log_probs import log_probs
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.bank import Bank

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from azr_population.engines.attention import use_strided_attention
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import Completion, Finished, Ids, Sampling, in_order
 from azr_population.engines.micro_batches import slot_batches
+from azr_population.engines.shared_prefix import use_shared_attention
 from azr_population.weights.adapter import Adapter, LoraSpec
 from azr_population.weights.bank import Bank
 
@@ -23,7 +23,7 @@ ROWS, TOKENS = 512, 393_216
 def make_bank(model: nn.Module, spec: LoraSpec, generators: Sequence[torch.Generator]) -> Bank:
     """A bank on a model made ready to sample from; slot i is drawn by `generators[i]`."""
     if next(model.parameters()).device.type == "cpu":
-        use_strided_attention(model)
+        use_shared_attention(model)
     bank = Bank(model, spec, len(generators))
     for slot, generator in enumerate(generators):
         bank.init_member(slot, generator)

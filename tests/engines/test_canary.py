@@ -25,7 +25,7 @@ class Wrong(TorchRollout):
 
         groups = super().generate(*arguments, **options)
         return [
-            [replace(one, logprobs=tuple(p + self.error for p in one.logprobs)) for one in group]
+            [replace(row, logprobs=tuple(p + self.error for p in row.logprobs)) for row in group]
             for group in groups
         ]
 
@@ -79,9 +79,9 @@ def test_an_engine_checks_what_changed_before_it_samples(pair, monkeypatch):
     engine = LocalEngine(rollout, learner, canary)
     engine.push([0, 1, 2])
     prompts, slots = [[3, 4, 5]] * 6, [0, 0, 1, 1, 2, 2]
-    written = [one for (one,) in engine.generate(prompts, slots, Sampling(8), 1)]
+    written = [row for (row,) in engine.generate(prompts, slots, Sampling(8), 1)]
     monkeypatch.setattr(rollout, "push", lambda slot, adapter: None)
-    samples = {2: [TrainingSample(one, 1.0 - 2 * i) for i, one in enumerate(written[4:])]}
+    samples = {2: [TrainingSample(row, 1.0 - 2 * i) for i, row in enumerate(written[4:])]}
     # Nothing that was pushed is checked twice, and a member without an update is not pushed.
     engine.update({0: []}, {0: Hyperparameters(1.0)})
     engine.generate(prompts, slots, Sampling(8), 1)
@@ -139,12 +139,12 @@ def test_the_learner_computes_only_while_the_sampler_sleeps(pair, monkeypatch):
     engine = LocalEngine(rollout, learner, canary)
     engine.push([0, 1, 2])
     happened.clear()
-    (one,), (other,) = engine.generate([[3, 4, 5]] * 2, [2, 2], Sampling(8), 1)
+    (row,), (other,) = engine.generate([[3, 4, 5]] * 2, [2, 2], Sampling(8), 1)
     checked = ["generate", "sleep", "log_probs", "wake"]
     assert happened == [*checked, "generate"]
-    engine.log_probs([one.prompt_ids], [one.token_ids], [2])
+    engine.log_probs([row.prompt_ids], [row.token_ids], [2])
     engine.update(
-        {2: [TrainingSample(one, 1.0), TrainingSample(other, -1.0)]}, {2: Hyperparameters(1e-3)}
+        {2: [TrainingSample(row, 1.0), TrainingSample(other, -1.0)]}, {2: Hyperparameters(1e-3)}
     )
     engine.generate([[3, 4, 5]], [2], Sampling(8), 2)
     assert happened[5:] == [

@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-from azr_population.engines.attention import strided_attention
 from azr_population.engines.decoding import sample_tokens
 from azr_population.engines.engine import Sampling
 
@@ -33,37 +32,37 @@ def alone(engine, prompt, slot):
 def test_mixed_members_in_one_padded_batch_write_what_each_would_write_alone(engine):
     engine.engine.rollout.stop_ids = frozenset(STOPS)
     batch = engine.generate(PROMPTS, SLOTS, GREEDY, 7)
-    for prompt, slot, (one,) in zip(PROMPTS, SLOTS, batch, strict=True):
+    for prompt, slot, (row,) in zip(PROMPTS, SLOTS, batch, strict=True):
         tokens, logprobs = alone(engine, prompt, slot)
-        assert list(one.token_ids) == tokens
-        assert one.logprobs == pytest.approx(logprobs, abs=1e-4)
-        assert one.slot == slot
-        assert one.finished == (tokens[-1] in STOPS)
+        assert list(row.token_ids) == tokens
+        assert row.logprobs == pytest.approx(logprobs, abs=1e-4)
+        assert row.slot == slot
+        assert row.finished == (tokens[-1] in STOPS)
     # The test means something only if rows end at different times and members differ.
-    assert len({len(one.token_ids) for (one,) in batch}) > 1
+    assert len({len(row.token_ids) for (row,) in batch}) > 1
     assert batch[2][0].text != batch[4][0].text or batch[0][0].text != batch[4][0].text
 
 
 def test_several_samples_per_prompt_come_in_order_and_differ(engine):
     groups = engine.generate(PROMPTS, SLOTS, Sampling(12, n=4), 7)
     assert [len(group) for group in groups] == [4] * 5
-    assert all(one.prompt_ids == groups[0][0].prompt_ids for one in groups[0])
-    assert len({one.token_ids for one in groups[0]}) > 1
+    assert all(row.prompt_ids == groups[0][0].prompt_ids for row in groups[0])
+    assert len({row.token_ids for row in groups[0]}) > 1
 
 
 def test_the_same_seed_gives_the_same_text_and_another_seed_another(engine):
-    one, same, other = (
+    row, same, other = (
         engine.generate(PROMPTS, SLOTS, Sampling(12, n=2), seed) for seed in (1, 1, 2)
     )
-    assert one == same
-    assert one != other
+    assert row == same
+    assert row != other
 
 
 def test_small_batches_give_the_same_greedy_text(engine, another_engine):
     whole = engine.generate(PROMPTS, SLOTS, GREEDY, 7)
     parts = another_engine(generate_rows=2).generate(PROMPTS, SLOTS, GREEDY, 7)
-    assert [[one.text for one in group] for group in whole] == [
-        [one.text for one in group] for group in parts
+    assert [[row.text for row in group] for group in whole] == [
+        [row.text for row in group] for group in parts
     ]
 
 
@@ -78,25 +77,25 @@ def test_a_prompt_in_pieces_gives_the_same_text(engine, monkeypatch):
 
 
 def test_text_leaves_the_end_of_sequence_out_and_unfinished_rows_say_so(engine):
-    for (one,) in engine.generate(PROMPTS, SLOTS, Sampling(3), 7):
-        assert "<eos>" not in one.text
-        assert one.finished == (one.token_ids[-1] == engine.tokenizer.eos_token_id)
-        assert len(one.token_ids) <= 3 and len(one.logprobs) == len(one.token_ids)
+    for (row,) in engine.generate(PROMPTS, SLOTS, Sampling(3), 7):
+        assert "<eos>" not in row.text
+        assert row.finished == (row.token_ids[-1] == engine.tokenizer.eos_token_id)
+        assert len(row.token_ids) <= 3 and len(row.logprobs) == len(row.token_ids)
 
 
 def test_a_row_draws_alike_in_whatever_batch_it_is(engine, another_engine):
     sampling = Sampling(12, n=2)
     whole = engine.generate(PROMPTS, SLOTS, sampling, 7)
     small = another_engine(generate_rows=2).generate(PROMPTS, SLOTS, sampling, 7)
-    assert [[one.text for one in group] for group in small] == [
-        [one.text for one in group] for group in whole
+    assert [[row.text for row in group] for group in small] == [
+        [row.text for row in group] for group in whole
     ]
     ids = [group[0].prompt_ids for group in whole]
     rollout = engine.engine.rollout
     (part,) = rollout.generate([ids[3]], [SLOTS[3]], sampling, 7, rows=[3])
-    assert [one.token_ids for one in part] == [one.token_ids for one in whole[3]]
+    assert [row.token_ids for row in part] == [row.token_ids for row in whole[3]]
     (other,) = rollout.generate([ids[3]], [SLOTS[3]], sampling, 7)
-    assert [one.token_ids for one in other] != [one.token_ids for one in whole[3]]
+    assert [row.token_ids for row in other] != [row.token_ids for row in whole[3]]
 
 
 def test_a_number_next_to_1_chooses_a_token_that_has_a_chance():
@@ -141,31 +140,11 @@ def test_a_bfloat16_base_samples_within_rounding_of_what_the_learner_scores(anot
     engine = another_engine()
     engine.model.to(torch.bfloat16)
     groups = engine.generate(PROMPTS * 8, SLOTS * 8, Sampling(12), 7)
-    written = [one for (one,) in groups]
+    written = [row for (row,) in groups]
     chosen, _ = engine.engine.log_probs(
-        [one.prompt_ids for one in written],
-        [one.token_ids for one in written],
-        [one.slot for one in written],
+        [row.prompt_ids for row in written],
+        [row.token_ids for row in written],
+        [row.slot for row in written],
     )
-    off = torch.cat(chosen) - torch.cat([torch.tensor(one.logprobs) for one in written])
+    off = torch.cat(chosen) - torch.cat([torch.tensor(row.logprobs) for row in written])
     assert off.abs().mean() < 0.05
-
-
-def test_one_token_of_grouped_queries_attends_as_torch_does():
-    generator = torch.Generator().manual_seed(0)
-    query = torch.randn(2, 6, 1, 8, generator=generator)
-    key, value = torch.randn(2, 2, 2, 5, 8, generator=generator)
-    module = torch.nn.Module()
-    for mask in (None, torch.tensor([[1, 1, 0, 1, 1], [0, 0, 0, 1, 1]]).bool()[:, None, None]):
-        ours, _ = strided_attention(module, query, key, value, mask)
-        theirs = torch.nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, enable_gqa=True
-        )
-        torch.testing.assert_close(ours, theirs.transpose(1, 2))
-    # A mask of its own for each head stays theirs.
-    mask = torch.randn(2, 6, 1, 5, generator=generator)
-    ours, _ = strided_attention(module, query, key, value, mask)
-    theirs = torch.nn.functional.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, enable_gqa=True
-    )
-    torch.testing.assert_close(ours, theirs.transpose(1, 2))

@@ -18,13 +18,21 @@ def factors(engine, slot):
     return [factor.detach().clone() for factor in engine.bank.parameters_of(slot)]
 
 
-def same(one, other):
-    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+def same(first, second):
+    return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 def sampled(engine, member, rows=8, seed=3):
     groups = engine.generate(["abc de"] * rows, [member] * rows, Sampling(10), seed)
-    return [group[0] for group in groups]
+    return [completion for (completion,) in groups]
+
+
+def samples_of(engine, member, *advantages):
+    """Eight completions with these advantages in turn."""
+    return [
+        TrainingSample(completion, advantages[place % len(advantages)])
+        for place, completion in enumerate(sampled(engine, member))
+    ]
 
 
 def logprob(engine, completion):
@@ -47,7 +55,7 @@ def test_an_update_makes_rewarded_completions_likelier_and_others_less_likely(en
 def test_an_update_of_one_member_leaves_the_others_bit_for_bit(engine):
     others = factors(engine, 0), factors(engine, 2)
     mine = factors(engine, 1)
-    samples = [TrainingSample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
+    samples = samples_of(engine, 1, -0.5, 0.5)
     metrics = engine.update({1: samples}, RATES)
     assert same(others[0], factors(engine, 0)) and same(others[1], factors(engine, 2))
     assert not same(mine, factors(engine, 1))
@@ -57,15 +65,15 @@ def test_an_update_of_one_member_leaves_the_others_bit_for_bit(engine):
 
 def test_the_gradient_does_not_depend_on_the_micro_batches(engine, another_engine):
     other = another_engine(micro_batch_tokens=1)
-    samples = [TrainingSample(one, float(i % 3) - 1) for i, one in enumerate(sampled(engine, 0))]
-    one, two = (e.update({0: samples}, RATES)[0] for e in (engine, other))
+    samples = samples_of(engine, 0, -1.0, 0.0, 1.0)
+    whole, pieces = (e.update({0: samples}, RATES)[0] for e in (engine, other))
     for name in ("loss", "grad_norm", "entropy", "approx_kl"):
-        assert one[name] == pytest.approx(two[name], rel=1e-4, abs=1e-6)
+        assert whole[name] == pytest.approx(pieces[name], rel=1e-4, abs=1e-6)
 
 
 def test_a_piece_that_keeps_its_activations_runs_no_layer_twice(engine, another_engine):
-    samples = [TrainingSample(one, float(i % 3) - 1) for i, one in enumerate(sampled(engine, 0))]
-    told = []
+    samples = samples_of(engine, 0, -1.0, 0.0, 1.0)
+    metrics = []
     for keep, passes in ((0, 2), (1000, 1)):
         other = another_engine(
             gradient_checkpointing=True, recompute_above_tokens=keep, micro_batch_tokens=1000
@@ -73,21 +81,14 @@ def test_a_piece_that_keeps_its_activations_runs_no_layer_twice(engine, another_
         runs = []
         first = other.model.model.layers[0].input_layernorm
         first.register_forward_hook(lambda *ran, runs=runs: runs.append(1))
-        told.append(other.update({0: samples}, RATES)[0])
+        metrics.append(other.update({0: samples}, RATES)[0])
         assert len(runs) == passes
-    assert told[0] == told[1]
-
-
-def test_pieces_are_cut_to_what_is_kept(engine, another_engine):
-    other = another_engine(gradient_checkpointing=True, recompute_above_tokens=9)
-    assert other.engine.learner.config.most_tokens == 9
-    assert (
-        engine.engine.learner.config.most_tokens == engine.engine.learner.config.micro_batch_tokens
-    )
+        assert other.engine.learner.config.most_tokens == (keep or 1000)
+    assert metrics[0] == metrics[1]
 
 
 def test_on_policy_log_ratios_are_nil(engine):
-    samples = [TrainingSample(one, 1.0 - i % 2 * 2) for i, one in enumerate(sampled(engine, 2))]
+    samples = samples_of(engine, 2, 1.0, -1.0)
     metrics = engine.update({2: samples}, RATES)[2]
     assert metrics["approx_kl"] == pytest.approx(0, abs=1e-6)
     assert metrics["clip_frac"] == 0
@@ -95,9 +96,7 @@ def test_on_policy_log_ratios_are_nil(engine):
 
 def test_gradients_are_clipped_to_the_norm(another_engine, monkeypatch):
     engine = another_engine(max_grad_norm=1e-3)
-    samples = [
-        TrainingSample(one, 100.0 * (i % 2) - 50) for i, one in enumerate(sampled(engine, 0))
-    ]
+    samples = samples_of(engine, 0, -50.0, 50.0)
     norms = []
 
     def spy(optimizer, *ignored):
@@ -112,13 +111,13 @@ def test_gradients_are_clipped_to_the_norm(another_engine, monkeypatch):
 def test_chat_prompts_go_through_the_tokenizers_template(another_engine):
     engine = another_engine(chat=True)
     engine.tokenizer.chat_template = "{% for m in messages %}u {{ m.content }} {% endfor %}a"
-    (one,) = engine.generate(["hi"], [0], Sampling(1), 0)[0]
-    assert engine.tokenizer.decode(one.prompt_ids) == "u hi a"
+    (completion,) = engine.generate(["hi"], [0], Sampling(1), 0)[0]
+    assert engine.tokenizer.decode(completion.prompt_ids) == "u hi a"
 
 
 def test_a_non_finite_gradient_is_not_applied(engine):
     before = factors(engine, 0)
-    samples = [TrainingSample(one, float("inf")) for one in sampled(engine, 0)]
+    samples = samples_of(engine, 0, float("inf"))
     metrics = engine.update({0: samples}, RATES)
     assert metrics[0]["updates"] == 0
     assert same(before, factors(engine, 0))
@@ -131,7 +130,7 @@ def test_a_member_without_samples_is_left_alone(engine):
 
 
 def test_going_on_from_a_saved_state_is_bit_identical(engine, another_engine):
-    samples = [TrainingSample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
+    samples = samples_of(engine, 1, -0.5, 0.5)
     engine.update({1: samples}, RATES)
     state = engine.state_dict()
     other = another_engine()
@@ -142,7 +141,7 @@ def test_going_on_from_a_saved_state_is_bit_identical(engine, another_engine):
 
 
 def test_a_written_member_starts_with_a_fresh_optimizer(engine):
-    samples = [TrainingSample(one, float(i % 2) - 0.5) for i, one in enumerate(sampled(engine, 1))]
+    samples = samples_of(engine, 1, -0.5, 0.5)
     start = engine.read(1)
     engine.update({1: samples}, RATES)
     first = factors(engine, 1)
@@ -180,8 +179,8 @@ def test_optimizer_and_policy_loss_are_those_that_the_configuration_names(anothe
     trust([registered, "torch.optim.SGD"])
     engine = another_engine(optimizer="torch.optim.SGD", policy_loss=registered)
     before = factors(engine, 1)
-    (one, *_) = sampled(engine, 1)
-    far = replace(one, logprobs=tuple(value - 1.0 for value in one.logprobs))
+    completion = sampled(engine, 1)[0]
+    far = replace(completion, logprobs=tuple(value - 1.0 for value in completion.logprobs))
     engine.update({1: [TrainingSample(far, 1.0)]}, {1: Hyperparameters(1e-3)})
     # Clipped, a ratio of e has no gradient; AdamW's first step is 1e-3 for every weight.
     moved = max(float((a - b).abs().max()) for a, b in zip(before, factors(engine, 1), strict=True))

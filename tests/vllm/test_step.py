@@ -25,8 +25,8 @@ def learned(engine, groups):
     """An update from them that moves every member far enough to be seen."""
     samples = {
         slot: [
-            TrainingSample(one, advantage)
-            for one, advantage in zip(group, (1.0, -1.0), strict=True)
+            TrainingSample(row, advantage)
+            for row, advantage in zip(group, (1.0, -1.0), strict=True)
         ]
         for slot, group in zip(SLOTS, groups, strict=True)
     }
@@ -35,15 +35,15 @@ def learned(engine, groups):
 
 def off(engine, groups):
     """The largest difference of the sampler's log-probabilities from the learner's, in nats."""
-    rows = [one for group in groups for one in group]
+    rows = [row for group in groups for row in group]
     ours, _ = engine.learner.log_probs(
-        [one.prompt_ids for one in rows],
-        [one.token_ids for one in rows],
-        [one.slot for one in rows],
+        [row.prompt_ids for row in rows],
+        [row.token_ids for row in rows],
+        [row.slot for row in rows],
     )
     return max(
-        float((torch.tensor(one.logprobs) - expected).abs().max())
-        for one, expected in zip(rows, ours, strict=True)
+        float((torch.tensor(row.logprobs) - expected).abs().max())
+        for row, expected in zip(rows, ours, strict=True)
     )
 
 
@@ -55,13 +55,13 @@ def engine(pair):
 @pytest.fixture
 def order(pair, monkeypatch):
     """What is done, in its order; `sleep` and `wake` also where the device cannot."""
-    told = []
+    metrics = []
 
     def note(owner, name, word):
         plain = getattr(owner, name)
 
         def noted(*values, **more):
-            told.append(word(*values))
+            metrics.append(word(*values))
             return plain(*values, **more)
 
         monkeypatch.setattr(owner, name, noted)
@@ -75,13 +75,13 @@ def order(pair, monkeypatch):
 
     @contextmanager
     def slept():
-        told.append("sleep")
+        metrics.append("sleep")
         with asleep():
             yield
-        told.append("wake")
+        metrics.append("wake")
 
     monkeypatch.setattr(pair.rollout, "asleep", slept)
-    return told
+    return metrics
 
 
 def test_todays_vllm_samples_by_its_v1_engine(pair):

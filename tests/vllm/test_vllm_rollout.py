@@ -15,24 +15,24 @@ SLOTS = [2, NO_ADAPTER, 0, 3, NO_ADAPTER, 1]
 
 def furthest(pair, groups):
     """The largest difference between the sampler's log-probabilities and the learner's."""
-    rows = [one for group in groups for one in group]
+    rows = [row for group in groups for row in group]
     ours, _ = pair.learner.log_probs(
-        [one.prompt_ids for one in rows],
-        [one.token_ids for one in rows],
-        [one.slot for one in rows],
+        [row.prompt_ids for row in rows],
+        [row.token_ids for row in rows],
+        [row.slot for row in rows],
     )
     return max(
-        float((torch.tensor(one.logprobs) - expected).abs().max())
-        for one, expected in zip(rows, ours, strict=True)
+        float((torch.tensor(row.logprobs) - expected).abs().max())
+        for row, expected in zip(rows, ours, strict=True)
     )
 
 
 def test_one_batch_mixes_members_and_rows_of_the_bare_base(pair):
     groups = pair.rollout.generate(PROMPTS, SLOTS, Sampling(24, n=3), 5)
-    assert [[one.slot for one in group] for group in groups] == [[slot] * 3 for slot in SLOTS]
+    assert [[row.slot for row in group] for group in groups] == [[slot] * 3 for slot in SLOTS]
     assert [group[0].prompt_ids for group in groups] == [tuple(prompt) for prompt in PROMPTS]
     # Copies are draws of their own; one member is so sure of its answer that they may agree.
-    apart = [len({one.token_ids for one in group}) > 1 for group in groups]
+    apart = [len({row.token_ids for row in group}) > 1 for group in groups]
     assert sum(apart) >= len(groups) - 1
     assert furthest(pair, groups) < 1e-3
 
@@ -42,9 +42,9 @@ def test_vllm_and_torch_say_the_same_of_the_same_tokens(pair):
     ours = TorchRollout(learner.model, learner.bank, frozenset(pair.rollout._stop_ids))
     greedy = Sampling(24, temperature=0.0)
     both = (rollout.generate(PROMPTS, SLOTS, greedy, 5) for rollout in (pair.rollout, ours))
-    for (theirs,), (own,) in zip(*both, strict=True):
-        assert theirs.token_ids == own.token_ids
-        assert theirs.logprobs == pytest.approx(own.logprobs, abs=1e-3)
+    for (theirs,), (alone,) in zip(*both, strict=True):
+        assert theirs.token_ids == alone.token_ids
+        assert theirs.logprobs == pytest.approx(alone.logprobs, abs=1e-3)
 
 
 def test_temperature_and_top_p_leave_the_log_probabilities_those_of_temperature_1(pair):
@@ -55,10 +55,10 @@ def test_temperature_and_top_p_leave_the_log_probabilities_those_of_temperature_
 def test_every_prompt_has_its_own_limit_and_a_seed_draws_alike(pair):
     limits = (3, 9, 1, 4, 8, 2)
     groups = pair.rollout.generate(PROMPTS, SLOTS, Sampling(limits), 5)
-    for (one,), limit in zip(groups, limits, strict=True):
-        assert len(one.token_ids) == limit or one.finished
+    for (row,), limit in zip(groups, limits, strict=True):
+        assert len(row.token_ids) == limit or row.finished
     again = pair.rollout.generate(PROMPTS, SLOTS, Sampling(limits), 5)
-    assert [one.token_ids for (one,) in again] == [one.token_ids for (one,) in groups]
+    assert [row.token_ids for (row,) in again] == [row.token_ids for (row,) in groups]
 
 
 def test_a_row_draws_the_same_tokens_in_every_batch(pair):

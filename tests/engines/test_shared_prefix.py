@@ -7,11 +7,10 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
 
-from azr_population.engines import attention
-from azr_population.engines.attention import use_strided_attention
+from azr_population.engines import shared_prefix
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import Hyperparameters, Sampling, TrainingSample
-from azr_population.engines.prompt_sharing import shares_prompts
+from azr_population.engines.shared_prefix import shares_prompts, use_shared_attention
 
 PROMPTS = ["abc de fgh", "hello", "x", "a longer prompt 12"]
 SLOTS = [0, 0, 1, 2]
@@ -30,7 +29,7 @@ def made(kind):
         )
         model = MistralForCausalLM(config)
     model.eval()
-    use_strided_attention(model)
+    use_shared_attention(model)
     return model
 
 
@@ -43,21 +42,18 @@ def test_bases_that_attend_to_all_of_the_past_share(kind, shares):
 
 def test_a_base_whose_attention_is_not_ours_shares_nothing(model):
     assert not shares_prompts(model)
-    use_strided_attention(model)
-    # What was found once stands for the model.
-    assert not shares_prompts(model)
 
 
 def test_a_base_whose_layers_do_not_attend_through_ours_shares_nothing(model, monkeypatch):
-    use_strided_attention(model)
+    use_shared_attention(model)
     nothing = SimpleNamespace(get=lambda: None, set=lambda prefix: None, reset=lambda token: None)
-    monkeypatch.setattr(attention, "_current", nothing)
+    monkeypatch.setattr(shared_prefix, "_current", nothing)
     assert not shares_prompts(model)
 
 
 @pytest.mark.parametrize("argument", ["position_ids", "attention_mask"])
 def test_a_base_that_leaves_out_what_sharing_needs_is_found_out(model, argument):
-    use_strided_attention(model)
+    use_shared_attention(model)
     forward = model.model.forward
     model.model.forward = lambda **arguments: forward(**{**arguments, argument: None})
     assert not shares_prompts(model)
@@ -77,7 +73,7 @@ def sampled(engine, share, n=5):
         uniforms,
         share,
     )
-    return [completion for group in groups for completion in group]
+    return [row for group in groups for row in group]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -86,15 +82,13 @@ def test_what_is_sampled_is_what_is_sampled_without(another_engine, dtype):
     engine.model.to(dtype)
     alone, together = sampled(engine, False), sampled(engine, True)
     if dtype == torch.float32:
-        assert [completion.token_ids for completion in together] == [
-            completion.token_ids for completion in alone
-        ]
+        assert [row.token_ids for row in together] == [row.token_ids for row in alone]
         for ours, theirs in zip(together, alone, strict=True):
             assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
     firsts = [(a.logprobs[0], b.logprobs[0]) for a, b in zip(together, alone, strict=True)]
     assert all(ours == pytest.approx(theirs, abs=0.2) for ours, theirs in firsts)
     # Rows end at different times, so that the batch is compacted on the way.
-    assert len({len(completion.token_ids) for completion in together}) > 4
+    assert len({len(row.token_ids) for row in together}) > 4
 
 
 def test_completions_in_bfloat16_score_as_well_as_without(another_engine):
@@ -106,10 +100,10 @@ def test_completions_in_bfloat16_score_as_well_as_without(another_engine):
         written = sampled(engine, share, n=8)
         chosen, _ = engine.engine.log_probs(
             [prompt for prompt in ids for _ in range(8)],
-            [completion.token_ids for completion in written],
+            [row.token_ids for row in written],
             [slot for slot in SLOTS for _ in range(8)],
         )
-        logprobs = [torch.tensor(completion.logprobs) for completion in written]
+        logprobs = [torch.tensor(row.logprobs) for row in written]
         return float((torch.cat(chosen) - torch.cat(logprobs)).abs().mean())
 
     assert off(True) < 1.5 * off(False) + 1e-3
@@ -119,9 +113,9 @@ def test_an_update_is_the_one_without(another_engine):
     engines = [another_engine(share_prefix=share) for share in (False, True)]
     groups = engines[0].generate(PROMPTS[:2] * 3, [0] * 6, Sampling(12, n=4), 5)
     samples = [
-        TrainingSample(completion, float(number % 3) - 1)
+        TrainingSample(row, float(number % 3) - 1)
         for group in groups
-        for number, completion in enumerate(group)
+        for number, row in enumerate(group)
     ]
     plain, shared = (
         engine.update({0: samples}, {0: Hyperparameters(1e-3)})[0] for engine in engines
@@ -139,10 +133,9 @@ def test_an_update_shares_where_it_may_and_not_where_it_must_not(another_engine)
         layer = engine.model.model.layers[0].input_layernorm
         seen = rows[share] = []
         layer.register_forward_hook(
-            lambda module, arguments, shapes, seen=seen: seen.append(arguments[0].shape[:2].numel())
+            lambda module, given, output, seen=seen: seen.append(given[0].shape[:2].numel())
         )
         engine.update(
-            {0: [TrainingSample(replace(completion), 1.0) for completion in group]},
-            {0: Hyperparameters(1e-3)},
+            {0: [TrainingSample(replace(row), 1.0) for row in group]}, {0: Hyperparameters(1e-3)}
         )
     assert sum(rows[True]) < 0.5 * sum(rows[False])
