@@ -22,7 +22,7 @@ def steps(path: Path) -> list[tuple[float, float]]:
     """Tokens and seconds of each step."""
     return [
         (
-            sum(metrics["generated_tokens"] for metrics in metrics_of_roles(step).values()),
+            sum(figures["generated_tokens"] for figures in metrics_of_roles(step).values()),
             step["time/step"],
         )
         for step in RunDirectory(path).metrics()
@@ -43,8 +43,8 @@ def main() -> None:
     alone = [step for run in arguments.single for step in steps(run)]
     together = steps(arguments.population)
     for name, played in (("population", together), ("single", alone)):
-        shown = ", ".join(f"{tokens:.0f} in {seconds:.1f} s" for tokens, seconds in played)
-        print(f"{name}: {rate(played):.1f} tokens a second ({shown})")
+        listed = ", ".join(f"{tokens:.0f} in {seconds:.1f} s" for tokens, seconds in played)
+        print(f"{name}: {rate(played):.1f} tokens a second ({listed})")
     print(f"population / single: {rate(together) / rate(alone):.2f}")
 
 

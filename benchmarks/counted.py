@@ -80,8 +80,8 @@ class Counted(TorchDispatchMode):
         before = {name: getattr(self, name) for name in _SUMS}
         self.peak = start = self.live
         run()
-        change = {name: getattr(self, name) - value for name, value in before.items()}
-        return {**change, "peak": self.peak - start, "kept": self.live - start}
+        sums = {name: getattr(self, name) - value for name, value in before.items()}
+        return {**sums, "peak": self.peak - start, "kept": self.live - start}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
@@ -102,12 +102,12 @@ class Counted(TorchDispatchMode):
             for index in args[1]:
                 places += _fake(_places(index)).unbind(1) if _is_mask(index) else [index]
             args = (args[0], places)
-        result = func(*args, **kwargs)
-        self._count(func, packet, args, kwargs, result)
-        return _follow(func, args, kwargs, result)
+        output = func(*args, **kwargs)
+        self._count(func, packet, args, kwargs, output)
+        return _follow(func, args, kwargs, output)
 
-    def _count(self, func: Any, packet: Any, args: Any, kwargs: Any, result: Any) -> None:
-        outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    def _count(self, func: Any, packet: Any, args: Any, kwargs: Any, output: Any) -> None:
+        outputs = [leaf for leaf in tree_leaves(output) if isinstance(leaf, torch.Tensor)]
         for tensor in outputs:
             self._hold(tensor)
         # Reading a fake tensor's device is an operator too; it moves nothing.
@@ -120,7 +120,7 @@ class Counted(TorchDispatchMode):
         if packet in _FLASH:
             flops = _flash(packet, args, kwargs)
         elif packet in flop_registry:
-            flops = flop_registry[packet](*args, **kwargs, out_val=result)
+            flops = flop_registry[packet](*args, **kwargs, out_val=output)
         else:
             self.beside += moved
             return
@@ -183,11 +183,11 @@ def _remember(fake: Any, real: torch.Tensor) -> Any:
     return fake
 
 
-def _follow(func: Any, args: Any, kwargs: Any, result: Any) -> Any:
-    """Repeats an operator on the real whole numbers and masks."""
-    outputs = [tensor for tensor in tree_leaves(result) if isinstance(tensor, torch.Tensor)]
-    if not outputs or any(tensor.dtype.is_floating_point for tensor in outputs):
-        return result
+def _follow(func: Any, args: Any, kwargs: Any, output: Any) -> Any:
+    """Does to whole numbers and masks what was done to the fake ones."""
+    outputs = [leaf for leaf in tree_leaves(output) if isinstance(leaf, torch.Tensor)]
+    if not outputs or any(leaf.dtype.is_floating_point for leaf in outputs):
+        return output
     missing = [
         leaf
         for leaf in tree_leaves((args, kwargs))
@@ -196,6 +196,6 @@ def _follow(func: Any, args: Any, kwargs: Any, result: Any) -> Any:
     if not missing:
         with unset_fake_temporarily():
             real = func(*tree_map(_real, args), **tree_map(_real, kwargs))
-        for fake, tensor in zip(outputs, tree_leaves(real), strict=True):
-            _remember(fake, tensor)
-    return result
+        for fake, leaf in zip(outputs, tree_leaves(real), strict=True):
+            _remember(fake, leaf)
+    return output

@@ -202,9 +202,9 @@ def by_bare_vllm(llm: Any) -> Writer:
     """vLLM without adapters."""
 
     def write(prompts: list[list[int]], slots: list[int], tokens: int) -> int:
-        asked = [{"prompt_token_ids": prompt} for prompt in prompts]
+        requests = [{"prompt_token_ids": prompt} for prompt in prompts]
         parameters = vllm_versions.sampling_params(max_tokens=tokens, temperature=1.0, seed=1)
-        outputs = llm.generate(asked, parameters, use_tqdm=False)
+        outputs = llm.generate(requests, parameters, use_tqdm=False)
         return sum(len(output.outputs[0].token_ids) for output in outputs)
 
     return write

@@ -45,13 +45,13 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
-    ways = contenders(arguments)
+    runs_of = contenders(arguments)
     clock = CLOCKS[arguments.clock]
     seconds: dict[str, dict[str, list[float]]] = {
         what: {way: [] for way in WAYS} for what in ("sampling", "update")
     }
     for _ in range(arguments.rounds + 1):
-        for way, runs in ways.items():
+        for way, runs in runs_of.items():
             for what, run in runs.items():
                 start = clock()
                 run()

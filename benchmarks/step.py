@@ -83,11 +83,11 @@ def seconds(run: Path) -> list[float]:
 
 
 def git(checkout: Path, *what: str) -> str:
-    """Output of a git command in a checkout."""
-    done = subprocess.run(
+    """What git says about a checkout."""
+    output = subprocess.run(
         ["git", "-C", checkout, *what], capture_output=True, text=True, check=True
     )
-    return done.stdout.strip()
+    return output.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -279,8 +279,9 @@ def cache_bytes(load: Load, total: float) -> float:
     """Of the KV cache on each GPU of `total` bytes; below 0 where vLLM's share does not hold more
     than its base."""
     if not load.vllm:
-        # Half as much again when a buffer outgrows its room (`kv_cache.py`).
-        return 1.5 * load.generate_tokens * load.architecture.cache * load.size
+        # A layer's part is there twice while a token is added to it.
+        twice = 1 + 1 / load.architecture.layers
+        return twice * load.generate_tokens * load.architecture.cache * load.size
     return load.share * total - CONTEXT - sum(vllm_bytes(load).values())
 
 

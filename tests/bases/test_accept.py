@@ -112,14 +112,14 @@ def test_a_random_base_proposes_nothing_valid(base_folder):
 
 
 def test_programs_of_the_warm_up_and_of_seed_files_are_copies(base_folder, monkeypatch):
-    asked = iter([PROPOSALS[0], ("def f(n):\n    return n * 2", "3"), ("def f(n): return -n", "3")])
+    pairs = iter([PROPOSALS[0], ("def f(n):\n    return n * 2", "3"), ("def f(n): return -n", "3")])
 
     class Written:
         def __init__(self, pair):
             self.text = f"```python\n{pair[0]}\n```\n```input\n{pair[1]}\n```"
             self.token_ids, self.finished = (1, 2), True
 
-    monkeypatch.setattr(Writer, "propose", lambda self, type, n: list(map(Written, asked)))
+    monkeypatch.setattr(Writer, "propose", lambda self, type, n: list(map(Written, pairs)))
     monkeypatch.setattr(Writer, "solve", lambda self, tasks, n, greedy: [[None]] * len(tasks))
     write_digests(base_folder, {digest("def f(n):\n  return n+1")})
     figures = accept(

@@ -8,7 +8,7 @@ import huggingface_hub
 import pytest
 
 from azr_population.bases import base_command, warmup
-from azr_population.bases.programs import digest, read_digests, read_tasks, write_digests
+from azr_population.bases.programs import read_tasks
 from azr_population.cli import main
 
 pytestmark = pytest.mark.integration
@@ -32,51 +32,38 @@ def test_a_folder_is_warmed_up_with_a_card_and_measured(base_folder, tmp_path, s
     assert "| warm-up | finished |" in card and str(tmp_path) not in card
     assert "2 valid tasks" in capsys.readouterr().out
     figures = tmp_path / "figures.json"
-    asked = ["--tasks", "2", "--samples", "1", "--out", str(figures)]
-    assert main(["base", "validate", str(out), *asked]) == 1
+    options = ["--tasks", "2", "--samples", "1", "--out", str(figures)]
+    assert main(["base", "validate", str(out), *options]) == 1
     assert json.loads(figures.read_text())["code_o"]["valid"]["mean"] == 0.0
     assert "missed: code_o valid" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "named"),
     [
-        (["--minutes", "0"], "--minutes 0 must be above 0"),
-        (["--threads", "0"], "'--threads': 0 is not in the range"),
-        (["--out", "{base}"], "exists and is not an unfinished warm-up; give another --out"),
-        (["--seed-file", "{tmp}/none.jsonl"], "none.jsonl is missing"),
+        (["--minutes", "0"], "--minutes 0"),
+        (["--threads", "0"], "'--threads'"),
+        (["--out", "{base}"], "--out"),
+        (["--seed-file", "{tmp}/none.jsonl"], "none.jsonl"),
+        (["--seed-file", "{seeds}"], "seeds.jsonl, line 2"),
     ],
 )
-def test_mistakes_are_told_in_one_line(base_folder, tmp_path, capsys, words, said):
-    told = [word.format(base=base_folder, tmp=tmp_path) for word in words]
-    out = [] if "--out" in told else ["--out", str(tmp_path / "warm")]
-    assert main(["base", "sft", str(base_folder), *out, *told]) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
-    assert not (tmp_path / "warm").exists()
-
-
-def test_a_broken_seed_line_is_named(base_folder, tmp_path, seeds, capsys):
+def test_mistakes_are_refused_in_one_line(base_folder, tmp_path, seeds, capsys, words, named):
     seeds.write_text(seeds.read_text() + "{broken\n")
-    words = [
-        "base",
-        "sft",
-        str(base_folder),
-        "--out",
-        str(tmp_path / "w"),
-        "--seed-file",
-        str(seeds),
-    ]
-    assert main(words) == 2
-    assert "seeds.jsonl, line 2" in capsys.readouterr().err
+    words = [word.format(base=base_folder, tmp=tmp_path, seeds=seeds) for word in words]
+    out = [] if "--out" in words else ["--out", str(tmp_path / "warm")]
+    assert main(["base", "sft", str(base_folder), *out, *words]) == 2
+    error = capsys.readouterr().err
+    assert named in error and error.count("\n") == 1
+    assert not (tmp_path / "warm").exists()
 
 
 def test_a_base_without_a_chat_template(base_folder, tmp_path, capsys):
     words = ["base", "sft", str(base_folder), "--out", str(tmp_path / "warm"), "--tokens", "500"]
     (base_folder / "chat_template.jinja").unlink(missing_ok=True)
-    told = json.loads((base_folder / "tokenizer_config.json").read_text())
-    told.pop("chat_template", None)
-    (base_folder / "tokenizer_config.json").write_text(json.dumps(told))
+    fields = json.loads((base_folder / "tokenizer_config.json").read_text())
+    fields.pop("chat_template", None)
+    (base_folder / "tokenizer_config.json").write_text(json.dumps(fields))
     assert main(words) == 2
     assert "has no chat template" in capsys.readouterr().err
 
@@ -107,15 +94,6 @@ def test_a_warm_up_that_was_stopped_can_be_measured_and_says_so(base_folder, tmp
     assert main(["base", "validate", str(out), "--tasks", "1", "--samples", "1"]) == 1
 
 
-def test_a_second_warm_up_knows_the_first(base_folder, tmp_path):
-    first = {digest("def f(a):\n    return a - 12345")}
-    write_digests(base_folder, first)
-    out = tmp_path / "warm"
-    words = ["--out", str(out), "--tokens", "500", "--seed", "2", "--threads", "1"]
-    assert main(["base", "sft", str(base_folder), *words]) == 0
-    assert first < read_digests(out)
-
-
 def test_a_stop_that_comes_after_the_last_step_is_none(base_folder, tmp_path, monkeypatch, capsys):
     received, save = [], warmup._save
 
@@ -131,8 +109,8 @@ def test_a_stop_that_comes_after_the_last_step_is_none(base_folder, tmp_path, mo
     monkeypatch.setattr(warmup, "_save", stopped_while_saving)
     words = ["--out", str(tmp_path / "warm"), "--tokens", "500", "--threads", "1"]
     assert main(["base", "sft", str(base_folder), *words]) == 0
-    said = capsys.readouterr().out
-    assert "is warmed up" in said and "the same command" not in said
+    output = capsys.readouterr().out
+    assert "is warmed up" in output and "the same command" not in output
 
 
 @pytest.mark.parametrize("action", ["sft", "validate"])
@@ -140,14 +118,14 @@ def test_what_is_no_base_is_named_as_it_was_typed(action, tmp_path, monkeypatch,
     words = ["base", action, "{}"] + ["--out", str(tmp_path / "warm")] * (action == "sft")
     (tmp_path / "empty").mkdir()
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    for path, said in (
+    for path, named in (
         (str(tmp_path / "none"), "none is not a folder"),
         (str(tmp_path / "empty"), "empty does not load"),
         ("someone/none", ": someone/none is not a folder, and cannot be downloaded from the "),
     ):
         assert main([word.format(path) for word in words]) == 2
         error = capsys.readouterr().err
-        assert said in error and "base.path" not in error and error.count("\n") == 1
+        assert named in error and "base.path" not in error and error.count("\n") == 1
 
 
 def test_faults_are_told_before_anything_is_run(base_folder, tmp_path, monkeypatch, capsys):
@@ -163,10 +141,10 @@ def test_faults_are_told_before_anything_is_run(base_folder, tmp_path, monkeypat
 
 
 def test_without_a_format_a_base_is_asked_in_its_own(base_folder, monkeypatch, capsys):
-    asked = []
+    formats = []
 
     def accept(folder, format, *rest):
-        asked.append(format)
+        formats.append(format)
         return {}
 
     monkeypatch.setattr("azr_population.bases.accept.accept", accept)
@@ -174,5 +152,5 @@ def test_without_a_format_a_base_is_asked_in_its_own(base_folder, monkeypatch, c
         if log:
             (base_folder / "warmup.json").write_text(json.dumps({"settings": {"format": log}}))
         main(["base", "validate", str(base_folder)])
-    assert asked == ["chat", "short"]
-    assert "name one with --prompt-format" in capsys.readouterr().err
+    assert formats == ["chat", "short"]
+    assert "name one by --format" in capsys.readouterr().err

@@ -23,8 +23,8 @@ def kind(group):
     first = group.demonstrations[0]
     if group.phase == "propose":
         return "propose", PROMPTS[first.prompt]
-    asked = {"What is f(": TaskType.CODE_O, "Find an input": TaskType.CODE_I}
-    for text, type in asked.items():
+    openings = {"What is f(": TaskType.CODE_O, "Find an input": TaskType.CODE_I}
+    for text, type in openings.items():
         if text in first.prompt:
             return "solve", type
     return "solve", TaskType.CODE_F
@@ -48,8 +48,8 @@ def test_what_is_proposed_parses_and_runs_and_is_not_of_the_eval(groups):
         assert not any(map(is_held_out, group.programs))
         if phase != "propose":
             continue
-        for one, program in zip(group.demonstrations, group.programs, strict=True):
-            proposal = FORM.parse_proposal(type, one.completion)
+        for demonstration, program in zip(group.demonstrations, group.programs, strict=True):
+            proposal = FORM.parse_proposal(type, demonstration.completion)
             assert proposal.program == program
             assert None not in run_function(program, list(proposal.inputs))
             seen[program] += 1
@@ -63,14 +63,14 @@ def test_answers_are_right(groups):
         if phase != "solve" or type == TaskType.CODE_F:
             continue
         (program,) = group.programs
-        for one in group.demonstrations:
-            answer = FORM.parse_answer(type, one.completion)
+        for demonstration in group.demonstrations:
+            answer = FORM.parse_answer(type, demonstration.completion)
             if type == TaskType.CODE_O:
-                asked = one.prompt.split("What is f(")[1][:-2]
-                assert run_function(program, [asked]) == [answer]
+                arguments = demonstration.prompt.split("What is f(")[1][:-2]
+                assert run_function(program, [arguments]) == [answer]
             else:
-                wanted = one.prompt.split("returns ")[1]
-                assert run_function(program, [answer]) == [wanted]
+                value = demonstration.prompt.split("returns ")[1]
+                assert run_function(program, [answer]) == [value]
             checked[type] += 1
     assert min(checked.values()) > 100
 

@@ -60,8 +60,8 @@ def test_a_branch_in_a_row_reads_what_it_would_read_alone(tokenizer, attention):
             for number in range(int(batch.documents[row].max()) + 1):
                 inside = batch.documents[row] == number
                 last = batch.branches[row][inside].max()
-                own = inside & torch.isin(batch.branches[row], torch.tensor([0, last]))
-                alone = model(batch.ids[row][own][None]).logits[0]
-                assert (alone - packed[row][own]).abs().max() < 1e-4
+                visible = inside & torch.isin(batch.branches[row], torch.tensor([0, last]))
+                alone = model(batch.ids[row][visible][None]).logits[0]
+                assert (alone - packed[row][visible]).abs().max() < 1e-4
                 compared += 1
     assert compared >= 3

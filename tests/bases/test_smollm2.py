@@ -69,8 +69,8 @@ def write_gguf(path, model, pre="smollm"):
                 )
             writer.add_tensor(f"blk.{parts[2]}.{kind}.weight", array)
         else:
-            told = {"embed_tokens": "token_embd", "norm": "output_norm"}[parts[1]]
-            writer.add_tensor(f"{told}.weight", array)
+            kind = {"embed_tokens": "token_embd", "norm": "output_norm"}[parts[1]]
+            writer.add_tensor(f"{kind}.weight", array)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -79,11 +79,11 @@ def write_gguf(path, model, pre="smollm"):
 
 
 def test_weights_and_tokenizer_of_a_gguf_file(tmp_path):
-    wanted = make_model()
-    model, tokenizer = read_gguf(write_gguf(tmp_path / "tiny.gguf", wanted))
+    original = make_model()
+    model, tokenizer = read_gguf(write_gguf(tmp_path / "tiny.gguf", original))
     ids = torch.arange(3, 40)[None]
     with torch.no_grad():
-        difference = (model(ids).logits - wanted.eval()(ids).logits).abs().max()
+        difference = (model(ids).logits - original.eval()(ids).logits).abs().max()
     assert difference < 1e-5
     text = "def f(a):\n    return '  12' + abs(a)\n"
     ids = tokenizer(text)["input_ids"]

@@ -48,16 +48,16 @@ def test_the_same_tokens_give_the_same_base(tokenizer, tmp_path, base_folder):
 
 
 def test_stopped_it_goes_on_from_its_state(model, tokenizer, tmp_path, base_folder):
-    asked = iter([False] * 4 + [True])
-    first = warm_up(model, tokenizer, tmp_path, SHORT, stopping=lambda: next(asked), log=str)
+    stops = iter([False] * 4 + [True])
+    first = warm_up(model, tokenizer, tmp_path, SHORT, stopping=lambda: next(stops), log=str)
     assert first.steps == 4 and unfinished(tmp_path)
     state = torch.load(tmp_path / STATE, weights_only=True)
     again = AutoModelForCausalLM.from_pretrained(base_folder, torch_dtype=torch.float32)
-    said = []
-    second = warm_up(again, tokenizer, tmp_path, SHORT, stopping=lambda: True, log=said.append)
-    assert second.steps == 4 and said[0].startswith("going on at ")
-    kept = torch.load(tmp_path / STATE, weights_only=True)
-    assert all(map(torch.equal, state["model"].values(), kept["model"].values()))
+    lines = []
+    second = warm_up(again, tokenizer, tmp_path, SHORT, stopping=lambda: True, log=lines.append)
+    assert second.steps == 4 and lines[0].startswith("going on at ")
+    stored = torch.load(tmp_path / STATE, weights_only=True)
+    assert all(map(torch.equal, state["model"].values(), stored["model"].values()))
     last = warm_up(again.float(), tokenizer, tmp_path, SHORT, log=str)
     assert last.steps > 10 and last.tokens >= 60_000 and not unfinished(tmp_path)
     assert last.chunk > first.chunk
@@ -66,22 +66,22 @@ def test_stopped_it_goes_on_from_its_state(model, tokenizer, tmp_path, base_fold
 
 def test_what_the_base_was_warmed_up_on_before_is_kept(model, tokenizer, tmp_path):
     before = {digest("def f(a):\n    return a - 12345")}
-    asked = iter([False, True])
+    stops = iter([False, True])
     settings = replace(SHORT, seed=2)
-    warm_up(model, tokenizer, tmp_path, settings, (), before, lambda: next(asked), str)
+    warm_up(model, tokenizer, tmp_path, settings, (), before, lambda: next(stops), str)
     assert before < read_digests(tmp_path)
 
 
 def test_what_is_longer_than_a_row_is_counted_and_a_format_without_rows_refused(
     model, tokenizer, tmp_path
 ):
-    asked = iter([False, True])
-    said = []
+    stops = iter([False, True])
+    lines = []
     settings = replace(SHORT, length=300)
     some = warm_up(
-        model, tokenizer, tmp_path, settings, stopping=lambda: next(asked), log=said.append
+        model, tokenizer, tmp_path, settings, stopping=lambda: next(stops), log=lines.append
     )
-    assert "were longer than a row of 300 tokens and left out" in said[-1]
+    assert "were longer than a row of 300 tokens and left out" in lines[-1]
     assert some.too_long > 0 and some.demonstrations > 0
     with refuses("--prompt-format"):
         warm_up(

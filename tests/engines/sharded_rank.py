@@ -1,6 +1,6 @@
 """The processes of `test_sharding.py`: members on whole bases, and on one that is shared out.
 
-python sharded_rank.py FOLDER; the first rank leaves FOLDER/told.pt.
+python sharded_rank.py FOLDER; the first rank leaves FOLDER/results.pt.
 """
 
 from __future__ import annotations
@@ -71,21 +71,21 @@ def join(rank: int, folder: Path) -> None:
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{folder / 'store'}", rank=rank, world_size=RANKS
     )
-    told = {
+    results = {
         (shard, checkpointing, keep): play(rank, shard, checkpointing, keep)
         for checkpointing, keep in ((False, 0), (True, 0), (True, 40))
         for shard in (False, True)
     }
     if rank == 0:
-        torch.save(told, folder / "told.pt")
+        torch.save(results, folder / "results.pt")
     torch.distributed.destroy_process_group()
 
 
 def play(rank: int, shard: bool, checkpointing: bool, keep: int) -> dict[str, Any]:
     """Scores and updates as one rank."""
     model, _ = load_base(nano_base_path(), "float32", "cpu", shard)
-    drawn = [torch.Generator().manual_seed(slot) for slot in range(MEMBERS)]
-    bank = make_bank(model, LoraSpec(4, 8.0), drawn)
+    generators = [torch.Generator().manual_seed(slot) for slot in range(MEMBERS)]
+    bank = make_bank(model, LoraSpec(4, 8.0), generators)
     learner = TorchLearner(
         model,
         bank,
@@ -107,10 +107,10 @@ def play(rank: int, shard: bool, checkpointing: bool, keep: int) -> dict[str, An
             )
             samples[slot] = [
                 TrainingSample(
-                    Completion(slot, tuple(prompt), tuple(ids), tuple(told.tolist()), True),
+                    Completion(slot, tuple(prompt), tuple(ids), tuple(logprobs.tolist()), True),
                     1.0 - 2 * (number % 2),
                 )
-                for number, (prompt, ids), told in zip(numbers, rows, chosen, strict=True)
+                for number, (prompt, ids), logprobs in zip(numbers, rows, chosen, strict=True)
             ]
         updates = learner.update(samples, RATES)
     digests = [None] * RANKS
@@ -132,8 +132,8 @@ if __name__ == "__main__":
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     fork = multiprocessing.get_context("fork")
     ranks = [fork.Process(target=join, args=(r, Path(sys.argv[1]))) for r in range(RANKS)]
-    for one in ranks:
-        one.start()
-    for one in ranks:
-        one.join()
-    sys.exit(max(abs(one.exitcode or 0) for one in ranks))
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join()
+    sys.exit(max(abs(process.exitcode or 0) for process in ranks))

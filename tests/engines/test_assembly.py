@@ -13,5 +13,5 @@ from azr_population.engines.assembly import importance_sampling_cap
         (5.0, "torch", "float32", 5.0),
     ],
 )
-def test_a_sampler_that_is_not_quite_the_learner_is_corrected_for(wanted, rollout, dtype, cap):
-    assert importance_sampling_cap(wanted, rollout, dtype) == cap
+def test_a_sampler_that_is_not_quite_the_learner_is_corrected_for(setting, rollout, dtype, cap):
+    assert importance_sampling_cap(setting, rollout, dtype) == cap

@@ -91,8 +91,8 @@ def test_what_transformers_4_has_no_name_for_is_refused(tmp_path, kind, rope, na
 
 def test_vllm_is_told_what_it_would_not_read(tmp_path):
     path = folder(tmp_path / "base", by_5(*CASES["yarn"]))
-    told = {"hf_overrides": {"rope_theta": 123.0, "rope_scaling": YARN}} if OLD else {}
-    assert _config_overrides(path) == told
+    fields = {"hf_overrides": {"rope_theta": 123.0, "rope_scaling": YARN}} if OLD else {}
+    assert _config_overrides(path) == fields
     plain = folder(tmp_path / "plain", by_4(*CASES["yarn"]))
     assert rope_overrides(transformers.AutoConfig.from_pretrained(plain), plain) == {}
 
@@ -100,17 +100,17 @@ def test_vllm_is_told_what_it_would_not_read(tmp_path):
 def test_special_tokens_as_transformers_5_lists_them(tmp_path):
     from azr_population.bases.nano import nano_base_path
 
-    made = load_tokenizer(nano_base_path())
-    made.save_pretrained(tmp_path)
+    original = load_tokenizer(nano_base_path())
+    original.save_pretrained(tmp_path)
     file = tmp_path / "tokenizer_config.json"
-    told = json.loads(file.read_text())
-    told.pop("additional_special_tokens", None)
-    extra = made.convert_ids_to_tokens([3])
-    file.write_text(json.dumps({**told, "extra_special_tokens": extra}))
+    fields = json.loads(file.read_text())
+    fields.pop("additional_special_tokens", None)
+    extra = original.convert_ids_to_tokens([3])
+    file.write_text(json.dumps({**fields, "extra_special_tokens": extra}))
     read = load_tokenizer(tmp_path)
     assert extra[0] in read.all_special_tokens
     text = "def f(x):\n    return x"
-    assert read(text)["input_ids"] == made(text)["input_ids"]
+    assert read(text)["input_ids"] == original(text)["input_ids"]
 
 
 @pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])

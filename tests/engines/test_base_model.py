@@ -66,8 +66,8 @@ def test_weights_that_a_file_keeps_at_odd_addresses_are_aligned(unaligned, model
     assert addresses(AutoModelForCausalLM.from_pretrained(unaligned)) == {8}
     loaded, _ = load_base(unaligned, "float32", "cpu")
     assert addresses(loaded) == {0}
-    kept = model.state_dict()
-    assert all(torch.equal(tensor, kept[name]) for name, tensor in loaded.state_dict().items())
+    saved = model.state_dict()
+    assert all(torch.equal(tensor, saved[name]) for name, tensor in loaded.state_dict().items())
 
 
 def test_only_what_lies_at_an_odd_address_is_copied():

@@ -42,16 +42,16 @@ def test_the_same_prompts_draw_the_same_on_any_number_of_ranks(engine):
     rollout = engine.engine.rollout
     prompts = [[5 + row // 4, 7, 9] for row in range(16)]
     slots = [row // 4 % 3 for row in range(16)]
-    drawn = []
+    by_ranks = []
     for ranks in (1, 2, 4, 8):
         rows: list = [None] * 16
         for hand in partition_rows([3] * 16, slots, ranks, [tuple(prompt) for prompt in prompts]):
             written = rollout.generate(
                 [prompts[row] for row in hand], [slots[row] for row in hand], Sampling(10), 3, hand
             )
-            for row, (one,) in zip(hand, written, strict=True):
-                rows[row] = one.token_ids
-        drawn.append(rows)
-    assert drawn[0] == drawn[1] == drawn[2] == drawn[3]
+            for row, (completion,) in zip(hand, written, strict=True):
+                rows[row] = completion.token_ids
+        by_ranks.append(rows)
+    assert by_ranks[0] == by_ranks[1] == by_ranks[2] == by_ranks[3]
     # And the copies of a prompt differ.
-    assert len(set(drawn[0][:4])) > 1
+    assert len(set(by_ranks[0][:4])) > 1

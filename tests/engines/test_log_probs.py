@@ -25,12 +25,12 @@ def learner(micro_batch_tokens: int = 100, checkpointing: bool = False) -> Torch
     config = LearnerConfig(
         micro_batch_tokens=micro_batch_tokens, gradient_checkpointing=checkpointing
     )
-    made = TorchLearner(model, bank, config, parallel=True)
+    trained = TorchLearner(model, bank, config, parallel=True)
     with torch.no_grad():
         for slot in range(3):
-            for parameter in made.bank.parameters_of(slot):
+            for parameter in trained.bank.parameters_of(slot):
                 parameter.normal_(0, 0.3, generator=generator)
-    return made
+    return trained
 
 
 PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8], [9, 10]]
@@ -39,15 +39,15 @@ SLOTS = [2, 0, 1, 2]
 
 
 def test_rows_in_one_batch_are_as_rows_alone() -> None:
-    made = learner()
-    together, entropies = made.log_probs(PROMPTS, RESPONSES, SLOTS)
+    trained = learner()
+    together, entropies = trained.log_probs(PROMPTS, RESPONSES, SLOTS)
     for row in range(4):
         if not RESPONSES[row]:
             assert len(together[row]) == 0
             continue
         ids = torch.tensor([PROMPTS[row] + RESPONSES[row]])
-        with torch.no_grad(), made.bank.adapters_active(torch.tensor([SLOTS[row]])):
-            logits = made.model(input_ids=ids).logits[0, len(PROMPTS[row]) - 1 : -1]
+        with torch.no_grad(), trained.bank.adapters_active(torch.tensor([SLOTS[row]])):
+            logits = trained.model(input_ids=ids).logits[0, len(PROMPTS[row]) - 1 : -1]
         every = torch.log_softmax(logits, -1)
         expected = every.gather(1, torch.tensor(RESPONSES[row]).unsqueeze(1)).squeeze(1)
         assert torch.allclose(together[row], expected, atol=1e-5)
@@ -67,8 +67,8 @@ def test_gradient_checkpointing_changes_no_update() -> None:
         )  # fmt: skip
         samples[SLOTS[row]].append(TrainingSample(completion, 1.0 - row))
     before = plain.digest()
-    for one in (plain, saving):
-        updates = one.update(samples, dict.fromkeys(range(3), Hyperparameters(1e-3)))
+    for each in (plain, saving):
+        updates = each.update(samples, dict.fromkeys(range(3), Hyperparameters(1e-3)))
         assert updates[1] == {"updates": 0.0, "tokens": 0.0}
     assert plain.digest() != before and not saving.model.training
     for ours, theirs in zip(plain.bank.parameters_of(2), saving.bank.parameters_of(2), strict=True):

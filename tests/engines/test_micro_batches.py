@@ -20,9 +20,13 @@ def sample(prompt, tokens, advantage=1.0):
 
 def drawn(seed, prompts=7, samples=40):
     random.seed(seed)
-    known = [[random.randrange(9) for _ in range(random.randint(1, 30))] for _ in range(prompts)]
+    prompt_ids = [
+        [random.randrange(9) for _ in range(random.randint(1, 30))] for _ in range(prompts)
+    ]
     return [
-        sample(random.choice(known), [random.randrange(9) for _ in range(random.randint(1, 12))])
+        sample(
+            random.choice(prompt_ids), [random.randrange(9) for _ in range(random.randint(1, 12))]
+        )
         for _ in range(samples)
     ]
 

@@ -28,9 +28,10 @@ def written(engine, shift=0.0):
     groups = engine.generate(["abc de"] * 6, [0] * 6, Sampling(8), 3)
     return [
         TrainingSample(
-            replace(one, logprobs=tuple(p + shift for p in one.logprobs)), 1.0 - 2 * (row % 2)
+            replace(completion, logprobs=tuple(p + shift for p in completion.logprobs)),
+            1.0 - 2 * (row % 2),
         )
-        for row, (one,) in enumerate(groups)
+        for row, (completion,) in enumerate(groups)
     ]
 
 

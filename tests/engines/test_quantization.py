@@ -79,9 +79,9 @@ def test_gradients_are_those_of_the_dequantised_base(quantized):
     loss, ours = loss_and_gradients(quantized, adapter)
     expected, theirs = loss_and_gradients(reference, adapter)
     assert loss.item() == pytest.approx(expected.item(), abs=1e-4)
-    for gradient, wanted in zip(ours, theirs, strict=True):
-        assert wanted.norm() > 0
-        assert (gradient - wanted).norm() <= 1e-2 * wanted.norm()
+    for gradient, exact in zip(ours, theirs, strict=True):
+        assert exact.norm() > 0
+        assert (gradient - exact).norm() <= 1e-2 * exact.norm()
 
 
 def test_it_comes_back_from_the_host_as_it_was(quantized):

@@ -23,10 +23,10 @@ SCRIPT = Path(__file__).with_name("sharded_rank.py")
 @pytest.mark.timeout(600)
 def test_members_on_a_shared_base_are_those_on_whole_ones(tmp_path: Path) -> None:
     subprocess.run([sys.executable, str(SCRIPT), str(tmp_path)], check=True)
-    told = torch.load(tmp_path / "told.pt", weights_only=False)
+    results = torch.load(tmp_path / "results.pt", weights_only=False)
     # Without checkpointing, with it, and with it for long pieces only, which not all ranks have.
     for how in ((False, 0), (True, 0), (True, 40)):
-        whole, shared = told[(False, *how)], told[(True, *how)]
+        whole, shared = results[(False, *how)], results[(True, *how)]
         assert shared["held"] == pytest.approx(whole["held"] / 2, rel=0.01)
         assert len(set(shared["digests"])) == 1
         assert len(shared["members"]) == 3

@@ -50,15 +50,18 @@ def test_an_untested_version_is_tried_and_says_so(has, monkeypatch, capsys):
     tried = SimpleNamespace(EngineArgs=lambda **arguments: SimpleNamespace(
         create_engine_config=lambda: None))  # fmt: skip
     monkeypatch.setitem(sys.modules, "vllm", tried)
-    for version, told in (("0.11.2", "vLLM 0.11.2 is not one we have tested"), ("0.8.5.post2", "")):
+    for version, reason in (
+        ("0.11.2", "vLLM 0.11.2 is not one we have tested"),
+        ("0.8.5.post2", ""),
+    ):
         has["vllm"] = version
         VllmKind().check_base("base", "float32", "cpu", RolloutSettings("vllm"))
-        assert capsys.readouterr().err.startswith(f"azr-population: {told}" if told else "")
+        assert capsys.readouterr().err.startswith(f"azr-population: {reason}" if reason else "")
     assert vllm_versions.untested() is None
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reason"),
     [
         (
             "1 validation error for ModelConfig\n  Value error, Model architectures ['No'] are not "
@@ -70,7 +73,7 @@ def test_an_untested_version_is_tried_and_says_so(has, monkeypatch, capsys):
         ("", "ValueError"),
     ],
 )
-def test_vllms_reason_is_told_in_one_line(has, monkeypatch, words, told):
+def test_vllms_reason_is_told_in_one_line(has, monkeypatch, words, reason):
     def refuse(**arguments):
         raise ValueError(words)
 
@@ -79,7 +82,7 @@ def test_vllms_reason_is_told_in_one_line(has, monkeypatch, words, told):
     with pytest.raises(UserError) as error:
         VllmKind().check_base("base", "float32", "cpu", RolloutSettings("vllm"))
     assert str(error.value).startswith("vLLM cannot serve base: ")
-    assert told in str(error.value) and "or use engine.rollout=torch" in str(error.value)
+    assert reason in str(error.value) and "or use engine.rollout=torch" in str(error.value)
     assert "\n" not in str(error.value) and "further" not in str(error.value)
 
 
@@ -92,9 +95,9 @@ def test_vllms_share_of_a_gpu_is_its_own_in_every_version(monkeypatch):
     monkeypatch.delenv("VLLM_USE_V1", raising=False)
     monkeypatch.setattr("torch.cuda.memory_allocated", lambda: 20e9)
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (60e9, 80e9))
-    for version, told in (((0, 8, 5), 0.65), ((0, 28, 0), 0.4)):
+    for version, reason in (((0, 8, 5), 0.65), ((0, 28, 0), 0.4)):
         monkeypatch.setattr(vllm_versions, "version", lambda version=version: version)
-        assert vllm_versions.own_share(0.4) == told
+        assert vllm_versions.own_share(0.4) == reason
     # The engine before V1 measures what it adds.
     monkeypatch.setattr(vllm_versions, "version", lambda: (0, 8, 5))
     monkeypatch.setenv("VLLM_USE_V1", "0")

@@ -82,8 +82,8 @@ def test_a_rank_above_the_engines(pair):
     adapter = pair.loud(10)
     spec = LoraSpec(rank=16, alpha=32.0)
     wide = dataclasses.replace(adapter, spec=spec, factors={
-        name: type(one)(torch.cat([one.A, one.A]), torch.cat([one.B, one.B], dim=1))
-        for name, one in adapter.factors.items()
+        name: type(both)(torch.cat([both.A, both.A]), torch.cat([both.B, both.B], dim=1))
+        for name, both in adapter.factors.items()
     })  # fmt: skip
     before = pair.rollout._requests[1]
     with refuses("16"):
@@ -95,7 +95,7 @@ def test_a_self_test_leaves_the_members_as_they_are(pair):
     before = [pair.learner.read(slot) for slot in range(4)]
     pair.canary.self_test(pair.rollout, pair.learner, 4)
     for slot, member in enumerate(before):
-        for name, factors in pair.learner.read(slot).factors.items():
-            assert torch.equal(factors.A, member.factors[name].A)
-            assert torch.equal(factors.B, member.factors[name].B)
+        for name, both in pair.learner.read(slot).factors.items():
+            assert torch.equal(both.A, member.factors[name].A)
+            assert torch.equal(both.B, member.factors[name].B)
     pair.check()

@@ -40,7 +40,7 @@ def test_greedy_answers_are_those_of_torch(tmp_path):
     texts = [f"def f(x):\n    return x + {n}\n\nf({n}) == " for n in (1, 5, 12)]
 
     def answers(rollout):
-        said = {}
+        completions = {}
         for name in names:
             api = provider.PopulationAPI(name, rollout=rollout)
             requests = [
@@ -55,8 +55,8 @@ def test_greedy_answers_are_those_of_torch(tmp_path):
                 for text in texts
             ]
             outputs = api.shared.generate(requests)
-            said |= {(name, t): o.completion for t, o in zip(texts, outputs, strict=True)}
-        return said
+            completions |= {(name, t): o.completion for t, o in zip(texts, outputs, strict=True)}
+        return completions
 
     by_torch, by_vllm = answers("torch"), answers("vllm")
     assert by_torch == by_vllm

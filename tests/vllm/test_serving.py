@@ -18,6 +18,6 @@ def test_vllm_takes_the_printed_line():
     cli.validate_parsed_serve_args(arguments)
     assert arguments.model_tag == "BASE" and arguments.enable_lora
     assert arguments.max_lora_rank == 16
-    assert {one.name: one.path for one in arguments.lora_modules} == {
+    assert {module.name: module.path for module in arguments.lora_modules} == {
         name: f"runs/mine/members/{name}" for name in ("teacher_0", "student_0")
     }

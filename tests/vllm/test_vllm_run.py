@@ -22,14 +22,14 @@ SMALL = [
 
 
 def command(*words):
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "azr_population.cli", *words],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
-    assert told.returncode == 0, told.stdout[-3000:]
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def test_a_run_that_is_resumed_has_all_records_and_goes_on_with_its_members(tmp_path):

@@ -24,13 +24,17 @@ def random_adapter(
     generator = torch.Generator().manual_seed(seed)
     factors = {}
     for name, (outputs, inputs) in shapes.items():
-        kept = min(rank, outputs, inputs, rank if true_rank is None else true_rank)
-        U = torch.linalg.qr(_normal(outputs, kept, generator)).Q
-        V = torch.linalg.qr(_normal(inputs, kept, generator)).Q
-        S = torch.logspace(0, -1, kept, dtype=torch.float64) if kept else torch.zeros(0).double()
+        components = min(rank, outputs, inputs, rank if true_rank is None else true_rank)
+        U = torch.linalg.qr(_normal(outputs, components, generator)).Q
+        V = torch.linalg.qr(_normal(inputs, components, generator)).Q
+        S = (
+            torch.logspace(0, -1, components, dtype=torch.float64)
+            if components
+            else torch.zeros(0).double()
+        )
         B = torch.zeros(outputs, rank, dtype=torch.float64)
         A = torch.zeros(rank, inputs, dtype=torch.float64)
-        B[:, :kept], A[:kept] = U * S, V.mT
+        B[:, :components], A[:components] = U * S, V.mT
         left, _, right = torch.linalg.svd(_normal(rank, rank, generator))
         stretch = (
             torch.logspace(0, 1, rank, dtype=torch.float64)
@@ -48,10 +52,10 @@ def dense(adapter: Adapter, name: str) -> Tensor:
     return pair.B.double() @ pair.A.double()
 
 
-def relative_error(found: Tensor, expected: Tensor) -> float:
+def relative_error(actual: Tensor, expected: Tensor) -> float:
     """Frobenius norm of the difference over that of the expected."""
     size = expected.norm()
-    return float((found - expected).norm() / (size if size > 0 else 1.0))
+    return float((actual - expected).norm() / (size if size > 0 else 1.0))
 
 
 def truncated(matrix: Tensor, rank: int) -> Tensor:

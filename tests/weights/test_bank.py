@@ -136,7 +136,7 @@ def test_adamw_on_one_member_works_in_place_and_leaves_the_others_alone() -> Non
 def test_read_and_write_are_exact_and_copies() -> None:
     bank = bank_of(qwen2())
     adapter = bank.read(0)
-    kept = copy.deepcopy(adapter)
+    copied = copy.deepcopy(adapter)
     bank.write(3, adapter)
     for name in bank.names:
         assert torch.equal(bank.read(3).factors[name].A, adapter.factors[name].A)
@@ -144,7 +144,7 @@ def test_read_and_write_are_exact_and_copies() -> None:
     with torch.no_grad():
         for factor in bank.parameters_of(0) + bank.parameters_of(3):
             factor.zero_()
-    assert torch.equal(adapter.factors[bank.names[0]].B, kept.factors[bank.names[0]].B)
+    assert torch.equal(adapter.factors[bank.names[0]].B, copied.factors[bank.names[0]].B)
 
 
 def test_init_is_pefts_and_repeatable() -> None:

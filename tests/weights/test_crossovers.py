@@ -35,7 +35,7 @@ def test_svd_subspace_is_exact(rank: int, condition: float) -> None:
 
 def test_svd_subspace_draws_every_k() -> None:
     parents = pair_of(4)
-    drawn = set()
+    draws = set()
     for seed in range(40):
         child = make("svd_subspace", parents, seed)
         first, second = (dense(parent, "q_proj") for parent in parents)
@@ -46,8 +46,8 @@ def test_svd_subspace_draws_every_k() -> None:
             for k in (1, 2, 3)
         ]
         assert min(errors) <= 1e-5
-        drawn.add(errors.index(min(errors)) + 1)
-    assert drawn == {1, 2, 3}
+        draws.add(errors.index(min(errors)) + 1)
+    assert draws == {1, 2, 3}
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
@@ -83,8 +83,8 @@ def test_extrapolative_draws_one_eta_for_all_layers() -> None:
     better, weaker = pair_of(3)
     for seed in range(5):
         child = make("extrapolative", [better, weaker], seed)
-        drawn = torch.rand((), generator=torch.Generator().manual_seed(seed)).item()
-        eta = 1.0 + 0.5 * drawn
+        draws = torch.rand((), generator=torch.Generator().manual_seed(seed)).item()
+        eta = 1.0 + 0.5 * draws
         for layer in child.factors:
             b, w = dense(better, layer), dense(weaker, layer)
             assert relative_error(dense(child, layer), truncated(w + eta * (b - w), 3)) <= 1e-5
@@ -107,12 +107,12 @@ def test_dare_is_exact_on_whole_columns_up_to_its_rank(rank: int, condition: flo
 def test_dare_has_the_mean_and_the_noise_of_dropping_single_entries() -> None:
     """Before truncation (here none is needed: the parents share their space) the child's entries
     have the mean and the variance that elementwise DARE gives them, p/(1-p) dW^2 / 2."""
-    one = random_adapter(0, 4, shapes={"layer": (10, 12)}, true_rank=2)
-    pair = one.factors["layer"]
-    two = Adapter(one.spec, {"layer": Factors(pair.A.clone(), 2 * pair.B)})
-    first, second = dense(one, "layer"), dense(two, "layer")
+    parent = random_adapter(0, 4, shapes={"layer": (10, 12)}, true_rank=2)
+    pair = parent.factors["layer"]
+    double = Adapter(parent.spec, {"layer": Factors(pair.A.clone(), 2 * pair.B)})
+    first, second = dense(parent, "layer"), dense(double, "layer")
     children = torch.stack(
-        [dense(make("dare", [one, two], seed, p=0.7), "layer") for seed in range(1500)]
+        [dense(make("dare", [parent, double], seed, p=0.7), "layer") for seed in range(1500)]
     )
     assert relative_error(children.mean(0), (first + second) / 2) < 0.08
     variance = 0.7 / 0.3 * (first.square() + second.square()) / 4
@@ -120,11 +120,11 @@ def test_dare_has_the_mean_and_the_noise_of_dropping_single_entries() -> None:
 
 
 def test_dare_drops_the_same_columns_for_any_gauge() -> None:
-    one, two = pair_of(4)
+    parent, mate = pair_of(4)
     other = random_adapter(0, 4, gauge_condition=50.0)
-    first, second = make("dare", [one, two], 2), make("dare", [other, two], 2)
+    first, second = make("dare", [parent, mate], 2), make("dare", [other, mate], 2)
     for layer in first.factors:
-        assert relative_error(dense(one, layer), dense(other, layer)) < 1e-5
+        assert relative_error(dense(parent, layer), dense(other, layer)) < 1e-5
         assert relative_error(dense(first, layer), dense(second, layer)) < 1e-5
 
 

@@ -27,10 +27,10 @@ def test_component_masking_is_exact(rank: int, condition: float) -> None:
     for layer in parent.factors:
         before = dense(parent, layer)
         U, S, Vt = torch.linalg.svd(before, full_matrices=False)
-        kept = ((U.mT @ dense(child, layer) @ Vt.mT).diagonal()[: len(S)] / S)[
+        shares = ((U.mT @ dense(child, layer) @ Vt.mT).diagonal()[: len(S)] / S)[
             : min(rank, *before.shape)
         ]
-        keep = kept > 0.5
+        keep = shares > 0.5
         assert rank - int(keep.sum()) == math.ceil(0.3 * rank) or rank > min(before.shape)
         r = len(keep)
         expected = U[:, :r] * (S[:r] * keep) @ Vt[:r]
@@ -45,9 +45,9 @@ def test_component_masking_drops_other_components_in_each_layer_and_all_equally_
         child = make("component_masking", parent, seed)
         for layer in parent.factors:
             U, S, Vt = torch.linalg.svd(dense(parent, layer), full_matrices=False)
-            kept = (U.mT @ dense(child, layer) @ Vt.mT).diagonal()[:10] / S[:10]
-            counts += kept < 0.5
-            seen.add(tuple((kept < 0.5).tolist()))
+            shares = (U.mT @ dense(child, layer) @ Vt.mT).diagonal()[:10] / S[:10]
+            counts += shares < 0.5
+            seen.add(tuple((shares < 0.5).tolist()))
     assert counts.sum() == 60 * 4 * 3
     assert len(seen) > 60
     assert counts.min() > 72 * 0.6 and counts.max() < 72 * 1.4

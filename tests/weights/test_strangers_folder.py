@@ -48,8 +48,8 @@ def test_a_configuration_that_no_adapter_can_have(folder, fields):
     edit_config(folder, **fields)
     with pytest.raises(UserError) as caught:
         load_adapter(folder)
-    said = str(caught.value)
-    assert "\n" not in said and len(said) < 500 and next(iter(fields)) in said
+    message = str(caught.value)
+    assert "\n" not in message and len(message) < 500 and next(iter(fields)) in message
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,6 @@ def test_parents_of_different_widths_make_no_child(folder, tmp_path, capsys):
     edit_weights(tmp_path / "b", lambda key, t: t[:, :12].contiguous() if "lora_A" in key else t)
     child = tmp_path / "child"
     code = main(["evolve", "dare", str(folder), str(tmp_path / "b"), "--out", str(child)])
-    said = capsys.readouterr().err
-    assert code == 2 and said.count("\n") == 1 and LAYER in said
+    message = capsys.readouterr().err
+    assert code == 2 and message.count("\n") == 1 and LAYER in message
     assert not child.exists()

@@ -12,12 +12,12 @@ from azr_population.domains.code.task_types import TaskType
 
 def _examples(count, **choices):
     grammar = Grammar(Random(3))
-    found = []
-    while len(found) < count:
-        example = corpus.draw_example(grammar, len(found) % 4, simple=False, **choices)
+    values = []
+    while len(values) < count:
+        example = corpus.draw_example(grammar, len(values) % 4, simple=False, **choices)
         if example is not None:
-            found.append(example)
-    return found
+            values.append(example)
+    return values
 
 
 def test_examples_carry_what_the_program_returns():
@@ -63,8 +63,8 @@ def test_strict_proposals_never_fail_and_never_return_an_argument():
         assert None not in values
         assert all(v not in a for v, a in zip(values, proposal.inputs, strict=True))
         if type == TaskType.CODE_F:
-            found = [ast.literal_eval(f"({arguments},)") for arguments in proposal.inputs]
-            assert [found[place] for place in (0, 3, 1, 4, 2, 5)] == sorted(found)
+            values = [ast.literal_eval(f"({arguments},)") for arguments in proposal.inputs]
+            assert [values[place] for place in (0, 3, 1, 4, 2, 5)] == sorted(values)
 
 
 def test_children_make_the_same_documents():

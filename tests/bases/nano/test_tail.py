@@ -62,8 +62,8 @@ def test_compositions_feed_one_construct_to_the_other():
 def test_documents_have_the_tail_in_its_share_only_where_it_is_wanted():
     def share(phase, marks, tail):
         texts = corpus.documents(7, 1, size=1500, strict=True, tail=tail)
-        own = [text for text in texts if text.startswith(marks)]
-        return sum(any(shape(c).search(text) for c in CONSTRUCTS) for text in own) / len(own)
+        marked = [text for text in texts if text.startswith(marks)]
+        return sum(any(shape(c).search(text) for c in CONSTRUCTS) for text in marked) / len(marked)
 
     for phase, marks in (("propose", ("<PO>", "<PI>", "<PF>")), ("solve", ("<SO>", "<SI>"))):
         assert share(phase, marks, False) < 0.02

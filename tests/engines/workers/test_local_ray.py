@@ -86,13 +86,13 @@ def group_processes(process: subprocess.Popen[str]) -> list:
     return psutil.Process(process.pid).children(recursive=True)
 
 
-def furthest(one: Path, other: Path) -> float:
+def furthest(first: Path, other: Path) -> float:
     """The largest difference between the members of two runs."""
-    names = sorted(path.name for path in (one / "members").iterdir())
+    names = sorted(path.name for path in (first / "members").iterdir())
     assert len(names) == 4 and names == sorted(p.name for p in (other / "members").iterdir())
     differences = []
     for name in names:
-        ours, theirs = (load_adapter(run / "members" / name).factors for run in (one, other))
+        ours, theirs = (load_adapter(run / "members" / name).factors for run in (first, other))
         for layer, pair in ours.items():
             for a, b in zip((pair.A, pair.B), (theirs[layer].A, theirs[layer].B), strict=True):
                 differences.append(float((a - b).abs().max()))
@@ -100,13 +100,13 @@ def furthest(one: Path, other: Path) -> float:
 
 
 def test_two_workers_end_where_one_does(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    for run, workers in ((one, 1), (two, 2)):
+    first, second = tmp_path / "one", tmp_path / "two"
+    for run, workers in ((first, 1), (second, 2)):
         train(run, "engine=ray", f"engine.workers={workers}", "run.steps=5")
-    births = (one / "lineage.jsonl").read_text()
-    assert len(births.splitlines()) == 4 and births == (two / "lineage.jsonl").read_text()
-    assert (one / "tasks.jsonl").read_text() == (two / "tasks.jsonl").read_text()
-    difference = furthest(one, two)
+    births = (first / "lineage.jsonl").read_text()
+    assert len(births.splitlines()) == 4 and births == (second / "lineage.jsonl").read_text()
+    assert (first / "tasks.jsonl").read_text() == (second / "tasks.jsonl").read_text()
+    difference = furthest(first, second)
     assert difference < 1e-6
     print(f"members of one worker and of two differ by {difference:.1e}")
 

@@ -1,0 +1,58 @@
+"""Conversion to another rank and alpha, and the likeness of updates."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from random_adapters import SHAPES, dense, random_adapter, relative_error, same, truncated
+
+from azr_population.weights.adapter import Adapter, Factors, LoraSpec
+from azr_population.weights.lowrank import convert, inner_products, mean_cosine
+
+
+def converted_to(rank: int, alpha: float) -> tuple[Adapter, Adapter]:
+    adapter = random_adapter(0)
+    return adapter, convert(adapter, rank, alpha, torch.Generator().manual_seed(0))
+
+
+def update(adapter: Adapter, name: str) -> torch.Tensor:
+    return adapter.spec.scaling * dense(adapter, name)
+
+
+@pytest.mark.parametrize(("rank", "alpha"), [(4, 8.0), (4, 3.0), (7, 8.0), (7, 1.0), (2, 5.0)])
+def test_a_converted_update_is_the_best_there_is_of_that_rank(rank: int, alpha: float) -> None:
+    adapter, converted = converted_to(rank, alpha)
+    assert converted.spec == LoraSpec(rank, alpha, adapter.spec.target_modules)
+    for name, pair in converted.factors.items():
+        assert pair.A.shape[0] == rank
+        expected = truncated(update(adapter, name), rank)
+        assert relative_error(update(converted, name), expected) <= 1e-6
+    assert same(converted, adapter) == ((rank, alpha) == (4, 8.0))
+
+
+def test_new_components_can_be_learned() -> None:
+    _, converted = converted_to(6, 8.0)
+    for pair in converted.factors.values():
+        assert not pair.B[:, 4:].any()
+        assert (pair.A[4:].abs().sum(1) > 0).all()
+        assert pair.A[4:].abs().max() <= pair.A.shape[1] ** -0.5
+
+
+def test_products_are_those_of_the_updates_of_any_rank_and_scale() -> None:
+    adapters = [random_adapter(1), random_adapter(2, rank=2), random_adapter(3, alpha=32.0)]
+    updates = torch.stack(
+        [torch.cat([update(adapter, name).flatten() for name in SHAPES]) for adapter in adapters]
+    )
+    torch.testing.assert_close(inner_products(adapters), updates @ updates.T, rtol=1e-4, atol=1e-4)
+
+
+def test_the_cosine_sees_updates_and_not_their_factors() -> None:
+    adapter, mixed = random_adapter(1), random_adapter(1, gauge_condition=10.0)
+    opposite, zero = (
+        Adapter(adapter.spec, {n: Factors(p.A, p.B * by) for n, p in adapter.factors.items()})
+        for by in (-1, 0)
+    )
+    assert mean_cosine([adapter, mixed]) == pytest.approx(1.0, abs=1e-5)
+    assert mean_cosine([adapter, opposite]) == pytest.approx(-1.0, abs=1e-6)
+    # A member that has learned nothing has no direction.
+    assert mean_cosine([adapter, zero]) is None and mean_cosine([adapter]) is None
