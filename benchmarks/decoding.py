@@ -25,7 +25,6 @@ from statistics import median
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PretrainedConfig
 
-from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.decoding import decode
 from azr_population.engines.engine import Sampling
 from azr_population.engines.torch_rollout import make_bank
@@ -59,8 +58,6 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    # As `load_base` does; it serves both contenders.
-    keep_freed_memory()
     contenders = make_contenders(arguments)
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(arguments.rounds + 1):

@@ -32,8 +32,7 @@ from operators import Clock, measure
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import memory, vllm_versions
-from azr_population.engines.base_model import keep_freed_memory, load_base
-from azr_population.engines.canary import Canary, random_adapter
+from azr_population.engines.canary import Canary
 from azr_population.engines.engine import (
     Completion,
     Hyperparameters,
@@ -75,6 +74,8 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--minutes", type=float, default=40)
     arguments = parser.parse_args()
+    if arguments.device == "cuda" and not torch.cuda.is_available():
+        parser.error("torch sees no GPU; --shape small --device cpu shows that this runs")
     started = time.perf_counter()
     result: dict[str, Any] = {
         "arguments": {key: value for key, value in vars(arguments).items() if key != "json"},

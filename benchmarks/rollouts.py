@@ -34,7 +34,6 @@ from decoding import RANKS, SHAPES, make_model
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from azr_population.engines import vllm_versions
-from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.engine import Sampling
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
 from azr_population.versions import installed
@@ -65,7 +64,6 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
         config = LlamaConfig(
             **SHAPES[arguments.shape], tie_word_embeddings=True, max_position_embeddings=2048

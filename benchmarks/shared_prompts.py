@@ -24,7 +24,6 @@ from decoding import CLOCKS, RANKS, SHAPES, make_model
 from transformers import LlamaConfig
 
 from azr_population.config.schema import LearnerConfig
-from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.engine import Completion, Hyperparameters, Sampling, TrainingSample
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import TorchRollout, make_bank
@@ -44,7 +43,6 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    keep_freed_memory()
     runs_of = contenders(arguments)
     clock = CLOCKS[arguments.clock]
     seconds: dict[str, dict[str, list[float]]] = {

@@ -19,7 +19,6 @@ import torch
 from decoding import CLOCKS, SHAPES, make_model
 from transformers import LlamaConfig
 
-from azr_population.engines.base_model import keep_freed_memory
 from azr_population.engines.engine import Completion, Hyperparameters, TrainingSample
 from azr_population.engines.torch_learner import TorchLearner
 from azr_population.engines.torch_rollout import make_bank
@@ -37,7 +36,6 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    keep_freed_memory()
     model = make_model(LlamaConfig(**SHAPES["nano"], tie_word_embeddings=True), torch.float32)
     seeds = [torch.Generator().manual_seed(slot) for slot in range(MEMBERS)]
     learner = TorchLearner(model, make_bank(model, LoraSpec(), seeds))

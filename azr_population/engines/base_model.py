@@ -1,6 +1,5 @@
 """Loading the frozen base model and its tokenizer from a Hugging Face folder."""
 
-import ctypes
 import hashlib
 import inspect
 import json
@@ -34,9 +33,6 @@ is off by 0.006, a rotary table of period 1e6 in place of 1e4 by 0.28."""
 
 NF4_TOLERANCE = 0.6
 """The same for a base in NF4: the nano base is off by 0.05, SmolLM2 of 135M by 0.35."""
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""glibc's names (malloc.h) for what `keep_freed_memory` sets."""
 
 
 def fingerprint(path: str | Path) -> str:
@@ -104,8 +100,6 @@ def load_base(
         raise UserError(
             f"base.path={path}: its tokenizer has no end-of-sequence token", key="base.path"
         )
-    if device == "cpu":
-        keep_freed_memory()
     model = model.eval() if quantization else model.to("cpu" if shard else device).eval()
     if quantization:
         _keep_differentiable(model)
@@ -188,19 +182,6 @@ def align(model: nn.Module) -> None:
     for tensor in chain(model.parameters(), model.buffers()):
         if tensor.data_ptr() % _ALIGNMENT:
             tensor.data = tensor.data.clone()
-
-
-def keep_freed_memory() -> None:
-    """Lets glibc keep up to half a gigabyte of freed memory for the next tensors.
-
-    By itself it gives the pages of large tensors back, and Linux clears new ones for the next: for
-    a softmax over 32 rows of 49,152 logits that took nine times as long as the softmax.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        # 32 MB is the most that glibc takes; larger tensors are mapped one by one, as before.
-        mallopt(_M_MMAP_THRESHOLD, 32 << 20)
-        mallopt(_M_TRIM_THRESHOLD, 512 << 20)
 
 
 def write_sample(folder: str | Path, model: nn.Module, tokenizer: Any, text: str) -> None:

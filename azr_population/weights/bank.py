@@ -98,7 +98,7 @@ class Bank:
             raise ValueError(f"members {listed[0]}..{listed[-1]} are not in 0..{self.slots - 1}")
         before = self._route
         dtype = dtype or self.dtype
-        self._route = None if bare else route_of(tuple(listed), self.device, dtype)
+        self._route = None if bare else route_of(tuple(listed), dtype)
         try:
             yield
         finally:

@@ -1,25 +1,18 @@
 """How the rows of one batch reach the factors of the members they belong to.
 
-A batch is sorted by member, so it is a run of segments, one per member. Two ways compute the same
-update; `benchmarks/bank.py` measures which one is faster when:
-
-- `add_by_segment`: two matmuls per member on its own rows; the only one used under autograd.
-- `add_grouped`: one batched matmul over members, rows padded to the longest segment.
+A batch is sorted by member, so it is a run of segments, one per member, each with two products on
+its own rows. (One batched product over members, padded to the longest segment, is no faster in a
+step of the nano base.)
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-GROUPED_TOKENS_EVEN = 256
-GROUPED_TOKENS_UNEVEN = 16
-"""Tokens per member (of the longest segment) up to which the batched matmul beats the loop, when
-all members have equally many rows and when padding is needed; measured by `benchmarks/bank.py`."""
 
 COPIED_TOKENS = 12
 """Tokens per member from which on a CPU applies a copy of float32 factors in the base's dtype: for
@@ -62,43 +55,23 @@ class Route:
     """Which rows belong to which member, and the dtype in which factors are applied; built once per
     `Bank.adapters_active` block."""
 
-    def __init__(self, members: Sequence[int], device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(self, members: Sequence[int], dtype: torch.dtype) -> None:
         self.dtype = dtype
         self.rows = len(members)
         tally = Counter(members)
         self.present: list[int] = sorted(tally)
         self.counts: list[int] = [tally[member] for member in self.present]
-        self.longest = max(self.counts)
-        self.even = min(self.counts) == self.longest
-        self.consecutive = self.present[-1] - self.present[0] + 1 == len(self.present)
-        self.device = device
-
-    @cached_property
-    def padding(self) -> tuple[Tensor, Tensor]:
-        """(row to take for each padded place, [members * longest]; padded place of each row)."""
-        take, place, row = [], [], 0
-        for position, count in enumerate(self.counts):
-            take += [row + min(offset, count - 1) for offset in range(self.longest)]
-            place += [position * self.longest + offset for offset in range(count)]
-            row += count
-        return torch.tensor(take, device=self.device), torch.tensor(place, device=self.device)
 
     def dtype_for(self, x: Tensor, factors: torch.dtype) -> torch.dtype:
         """The dtype in which factors are applied to `x` [rows, tokens, in]."""
-        few = x.device.type == "cpu" and self.longest * x.shape[1] < COPIED_TOKENS
+        few = x.device.type == "cpu" and max(self.counts) * x.shape[1] < COPIED_TOKENS
         return factors if few else self.dtype
-
-    def select(self, stacked: Tensor) -> Tensor:
-        """The present members' slices of a stack [P, ...]; a view when they are consecutive."""
-        if self.consecutive:
-            return stacked[self.present[0] : self.present[-1] + 1]
-        return stacked[self.present]
 
 
 @lru_cache(maxsize=32)
-def route_of(members: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> Route:
+def route_of(members: tuple[int, ...], dtype: torch.dtype) -> Route:
     """The route of these members; a batch that writes has the same one for many tokens."""
-    return Route(members, device, dtype)
+    return Route(members, dtype)
 
 
 def add_update(output: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:
@@ -116,11 +89,7 @@ def add_update(output: Tensor, x: Tensor, stack: Stack, route: Route, scaling: f
             return added
         return (output + segment_update(x, stack, route, scaling)).to(output.dtype)
     total = output.contiguous()
-    limit = GROUPED_TOKENS_EVEN if route.even else GROUPED_TOKENS_UNEVEN
-    if len(route.present) > 1 and route.longest * x.shape[1] <= limit:
-        add_grouped(total, x, stack, route, scaling)
-    else:
-        add_by_segment(total, x, stack, route, scaling)
+    _add_segments(total, x, stack, route, scaling)
     return total
 
 
@@ -165,35 +134,16 @@ def segment_update(x: Tensor, stack: Stack, route: Route, scaling: float) -> Ten
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def add_by_segment(total: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> None:
-    """Adds the update to `total` in place, without gradients, member by member."""
+def _add_segments(total: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> None:
+    """Adds the update to `total` in place, without gradients; `total` may be of a narrower dtype."""
     A, B = stack.served(x.dtype)
     flat_x, flat_total = x.flatten(0, 1), total.view(-1, total.shape[-1])
     start = 0
     for member, count in zip(route.present, route.counts, strict=True):
         stop = start + count * x.shape[1]
         hidden = flat_x[start:stop] @ A[member].t()
-        _add_product(flat_total[None, start:stop], hidden[None], B[member].t()[None], scaling)
+        if total.dtype == hidden.dtype:
+            flat_total[start:stop].addmm_(hidden, B[member].t(), alpha=scaling)
+        else:
+            flat_total[start:stop].add_(hidden @ B[member].t(), alpha=scaling)
         start = stop
-
-
-def add_grouped(total: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> None:
-    """Adds the update to `total` in place, without gradients, as one batched matmul."""
-    members, places = len(route.present), route.longest * x.shape[1]
-    A, B = (route.select(factors) for factors in stack.served(x.dtype))
-    if route.even:
-        hidden = torch.bmm(x.reshape(members, places, -1), A.transpose(1, 2))
-        _add_product(total.view(members, places, -1), hidden, B.transpose(1, 2), scaling)
-        return
-    take, place = route.padding
-    hidden = torch.bmm(x[take].view(members, places, -1), A.transpose(1, 2)).mul_(scaling)
-    update = torch.bmm(hidden, B.transpose(1, 2))
-    total.add_(update.view(members * route.longest, x.shape[1], -1)[place])
-
-
-def _add_product(total: Tensor, hidden: Tensor, B: Tensor, scaling: float) -> None:
-    """total += scaling * hidden B in place, batched; `total` may be of a narrower dtype."""
-    if total.dtype == hidden.dtype:
-        total.baddbmm_(hidden, B, alpha=scaling)
-    else:
-        total.add_(torch.bmm(hidden, B), alpha=scaling)

@@ -38,16 +38,10 @@ def with_peft(make: Callable[[], nn.Module], adapter: Adapter, folder: Path) -> 
     return peft.PeftModel.from_pretrained(make(), str(folder)).eval()
 
 
-@pytest.mark.parametrize("limit", [0, 10**6], ids=["by_segment", "grouped"])
 @pytest.mark.filterwarnings("ignore:fan_in_fan_out")
 def test_each_row_equals_peft_with_its_members_adapter_alone(
-    make_model: Callable[[], nn.Module],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    limit: int,
+    make_model: Callable[[], nn.Module], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(routing, "GROUPED_TOKENS_EVEN", limit)
-    monkeypatch.setattr(routing, "GROUPED_TOKENS_UNEVEN", limit)
     model = make_model()
     bank = bank_of(model)
     alone = [with_peft(make_model, bank.read(slot), tmp_path / str(slot)) for slot in range(4)]
@@ -301,12 +295,9 @@ def test_a_bfloat16_base_is_served_alike_in_every_way(
         rows = ids[: len(mix)]
         with bank.adapters_active(torch.tensor(mix)):
             learned = model(rows).logits.float()
-        for limit in (0, 10**6):
-            monkeypatch.setattr(routing, "GROUPED_TOKENS_EVEN", limit)
-            monkeypatch.setattr(routing, "GROUPED_TOKENS_UNEVEN", limit)
-            with torch.inference_mode(), bank.adapters_active(torch.tensor(mix), torch.bfloat16):
-                served = model(rows).logits.float()
-            torch.testing.assert_close(served, learned, rtol=0.05, atol=0.1)
+        with torch.inference_mode(), bank.adapters_active(torch.tensor(mix), torch.bfloat16):
+            served = model(rows).logits.float()
+        torch.testing.assert_close(served, learned, rtol=0.05, atol=0.1)
 
 
 @pytest.mark.parametrize("make", [qwen2, gpt2])
