@@ -135,7 +135,7 @@ def segment_update(x: Tensor, stack: Stack, route: Route, scaling: float) -> Ten
 
 
 def _add_segments(total: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> None:
-    """Adds the update to `total` in place, without gradients; `total` may be of a narrower dtype."""
+    """Adds the update to `total`, of this or a narrower dtype, in place and without gradients."""
     A, B = stack.served(x.dtype)
     flat_x, flat_total = x.flatten(0, 1), total.view(-1, total.shape[-1])
     start = 0
