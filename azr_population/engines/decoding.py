@@ -4,13 +4,14 @@ Rows that are done leave the batch, so a step costs what is still being written.
 search, stop strings, and serving requests as they arrive.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from azr_population.engines.engine import Sampling
 from azr_population.engines.shared_prefix import SharedPrefix, shares_prompts
@@ -24,6 +25,10 @@ _COMPACT_AT = 0.75
 # Tokens of the prompts that go through the model at once. What a layer makes of them is far larger
 # than what it leaves in the cache: at a 7B base 12 GB for these.
 _PREFILL_TOKENS = 32_768
+
+# Tokens that cost about what another pass of a small base costs, on GPUs and on CPUs: so much
+# padding is worth avoiding (6% of a step of the nano base).
+_PASS_TOKENS = (4096, 48)
 
 
 @dataclass
@@ -68,8 +73,7 @@ def decode(
         temperatures = torch.tensor(sampling.temperature, device=device)
         temperatures = temperatures.repeat_interleave(sampling.n)
     longest = max(limits)
-    cache = DynamicCache()
-    logits, mask = _read(model, bank, prompts, routes, dtype, cache)
+    logits, mask, cache = _read(model, bank, prompts, routes, dtype)
     width = mask.shape[1]
     positions = mask.sum(dim=1, keepdim=True) - 1
     prefix = None
@@ -122,27 +126,53 @@ def decode(
     return [rows[i * sampling.n : (i + 1) * sampling.n] for i in range(len(prompts))]
 
 
+def _of_like_lengths(lengths: Sequence[int], device: str) -> Iterator[slice]:
+    """Neighbouring prompts to put through the model together: at most `_PREFILL_TOKENS` with
+    padding (at least one prompt), and less padding than what another pass costs."""
+    start = longest = real = 0
+    for row, length in enumerate(lengths):
+        most = max(longest, length)
+        padded = (row + 1 - start) * most
+        full = padded > _PREFILL_TOKENS or padded - real - length > _PASS_TOKENS[device == "cpu"]
+        if row > start and full:
+            yield slice(start, row)
+            start, real, most = row, 0, length
+        longest, real = most, real + length
+    yield slice(start, len(lengths))
+
+
 def _read(
     model: nn.Module,
     bank: Bank,
     prompts: Sequence[Sequence[int]],
     routes: Tensor,
     dtype: torch.dtype,
-    cache: Any,
-) -> tuple[Tensor, Tensor]:
-    """Puts the prompts into the cache. Returns logits[rows, vocabulary] after them, and which
-    tokens they have [rows, width], padded on the left."""
-    input_ids, mask = _left_padded(prompts, routes.device)
-    positions = (mask.cumsum(dim=1) - 1).clamp_(min=0)
-    width = input_ids.shape[1]
-    columns = max(1, _PREFILL_TOKENS // len(prompts))
-    for start in range(0, width, columns):
-        piece = slice(start, min(start + columns, width))
-        with bank.adapters_active(routes, dtype):
-            logits = _forward(
-                model, input_ids[:, piece], positions[:, piece], mask[:, : piece.stop], cache
-            )
-    return logits, mask
+) -> tuple[Tensor, Tensor, Any]:
+    """Logits[rows, vocabulary] after the prompts; which tokens they have [rows, width], padded on
+    the left; and a cache that holds them."""
+    from transformers import DynamicCache
+
+    caches, parts, masks = [], [], []
+    for batch in _of_like_lengths([len(prompt) for prompt in prompts], routes.device.type):
+        input_ids, mask = _left_padded(prompts[batch], routes.device)
+        positions = (mask.cumsum(dim=1) - 1).clamp_(min=0)
+        caches.append(DynamicCache())
+        masks.append(mask)
+        with bank.adapters_active(routes[batch], dtype):
+            parts.append(_forward(model, input_ids, positions, mask, caches[-1]))
+    if len(caches) == 1:
+        return parts[0], masks[0], caches[0]
+    longest, cache = max(map(len, prompts)), DynamicCache()
+    for index, layers in enumerate(zip(*caches, strict=True)):
+        ended = [[_ended_at(longest, tensor) for tensor in layer[:2]] for layer in layers]
+        cache.update(*map(torch.cat, zip(*ended, strict=True)), index)
+    mask = torch.cat([_ended_at(longest, mask[..., None])[..., 0] for mask in masks])
+    return torch.cat(parts), mask, cache
+
+
+def _ended_at(length: int, tensor: Tensor) -> Tensor:
+    """[..., tokens, width] with zeros before it, so that there are `length` tokens."""
+    return pad(tensor, (0, 0, length - tensor.shape[-2], 0))
 
 
 class _Written:

@@ -4,7 +4,7 @@ from azr_population.engines.assembly import importance_sampling_cap
 
 
 @pytest.mark.parametrize(
-    ("wanted", "rollout", "dtype", "cap"),
+    ("setting", "rollout", "dtype", "cap"),
     [
         (None, "torch", "float32", 0.0),
         (None, "torch", "bfloat16", 2.0),
