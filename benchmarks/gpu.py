@@ -32,7 +32,8 @@ from operators import Clock, measure
 
 from azr_population.config.schema import LearnerConfig
 from azr_population.engines import memory, vllm_versions
-from azr_population.engines.canary import Canary
+from azr_population.engines.base_model import load_base
+from azr_population.engines.canary import Canary, random_adapter
 from azr_population.engines.engine import (
     Completion,
     Hyperparameters,
@@ -74,8 +75,6 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--minutes", type=float, default=40)
     arguments = parser.parse_args()
-    if arguments.device == "cuda" and not torch.cuda.is_available():
-        parser.error("torch sees no GPU; --shape small --device cpu shows that this runs")
     started = time.perf_counter()
     result: dict[str, Any] = {
         "arguments": {key: value for key, value in vars(arguments).items() if key != "json"},
@@ -117,7 +116,6 @@ def played(name: str, arguments: argparse.Namespace, limit: float) -> dict[str, 
 
 
 def _play(name: str, arguments: argparse.Namespace, pipe: Any) -> None:
-    keep_freed_memory()
     _, part, shape = PARTS[name]
     try:
         for figure in part(Machine(arguments, arguments.shape or shape)):
