@@ -162,7 +162,8 @@ def _read(
             parts.append(_forward(model, input_ids, positions, mask, caches[-1]))
     if len(caches) == 1:
         return parts[0], masks[0], caches[0]
-    longest, cache = max(map(len, prompts)), DynamicCache()
+    longest = max(map(len, prompts))
+    cache: Any = DynamicCache()
     for index, layers in enumerate(zip(*caches, strict=True)):
         ended = [[_ended_at(longest, tensor) for tensor in layer[:2]] for layer in layers]
         cache.update(*map(torch.cat, zip(*ended, strict=True)), index)
