@@ -135,18 +135,18 @@ def test_the_learner_computes_only_while_the_sampler_sleeps(pair, monkeypatch):
     monkeypatch.setattr(rollout, "asleep", asleep)
     for owner, name in [(learner, "log_probs"), (learner, "update"), (rollout, "push")]:
         noted(owner, name)
-    noted(rollout, "generate")
+    noted(rollout, "stream")
     engine = LocalEngine(rollout, learner, canary)
     engine.push([0, 1, 2])
     happened.clear()
     (row,), (other,) = engine.generate([[3, 4, 5]] * 2, [2, 2], Sampling(8), 1)
-    checked = ["generate", "sleep", "log_probs", "wake"]
-    assert happened == [*checked, "generate"]
+    checked = ["stream", "sleep", "log_probs", "wake"]
+    assert happened == [*checked, "stream"]
     engine.log_probs([row.prompt_ids], [row.token_ids], [2])
     engine.update(
         {2: [TrainingSample(row, 1.0), TrainingSample(other, -1.0)]}, {2: Hyperparameters(1e-3)}
     )
     engine.generate([[3, 4, 5]], [2], Sampling(8), 2)
     assert happened[5:] == [
-        *("sleep", "log_probs", "wake", "sleep", "update", "wake", "push"), *checked, "generate",
+        *("sleep", "log_probs", "wake", "sleep", "update", "wake", "push"), *checked, "stream",
     ]  # fmt: skip

@@ -117,9 +117,9 @@ def test_8096_tokens_of_a_vocabulary_of_152_thousand_take_less_than_3_gb(learns)
             hidden.grad = None
             with ours:
                 pieces = scoring.NUMBERS // vocabulary
-                chosen, entropy = scoring._Scored.apply(hidden, weight, None, targets, pieces)
+                told, entropy = scoring._Scored.apply(hidden, weight, None, targets, pieces, 1.0)
                 if learns:
-                    chosen.sum().backward()
+                    told.sum().backward()
     assert entropy.shape == (tokens,)
     print(f"plain {plain.most / 1e9:.1f} GB, in pieces {ours.most / 1e9:.2f} GB")
     assert plain.most > 15e9
