@@ -15,6 +15,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    NonNegativeFloat,
     NonNegativeInt,
     ValidationError,
     field_validator,
@@ -267,7 +268,7 @@ class EvolutionConfig(Section):
     """Options of the selection: `top` (truncation), `size` (tournament), `base` (proportional)."""
     child_sigma_increase: float = Field(default=25.0 / 6.0, ge=0)
     """Increase of a child's sigma over its parents', in TrueSkill points (variances add)."""
-    operators: dict[str, float] = Field(default_factory=dict)
+    operators: dict[str, NonNegativeFloat] = Field(default_factory=dict)
     """Operator name -> weight in the draw; 0 or absent switches an operator off. A sequence
     is a name too: `svd_subspace+full_gaussian` mutates the crossover's child."""
     options: dict[str, dict[str, float]] = Field(default_factory=dict)

@@ -69,26 +69,6 @@ def student_reward(parsed: bool, solved: bool) -> float:
     return SOLVED if solved else INVALID
 
 
-def teacher_reward(
-    reward: Callable[[float], float],
-    parsed: bool,
-    solve_rate: float | None,
-    copies: int,
-    duplicate_penalty: float,
-) -> float:
-    """The reward of one proposal; `solve_rate` is None when it is invalid.
-
-    Each of the `copies` (see `count_copies`) costs
-    `duplicate_penalty`; a valid task is never worth less than an unparsable completion. The price
-    is ours: without it teachers repeat the task that pays best.
-    """
-    if not parsed:
-        return UNPARSABLE
-    if solve_rate is None:
-        return INVALID
-    return max(UNPARSABLE, reward(solve_rate) - duplicate_penalty * copies)
-
-
 def count_copies(rows: Sequence[Proposal], earlier: Container[Task]) -> None:
     """Sets `copies`: other proposals of the same program in these rows, whoever wrote them and with
     whatever input, and one if the very task is known."""
@@ -99,12 +79,16 @@ def count_copies(rows: Sequence[Proposal], earlier: Container[Task]) -> None:
             row.copies = others + (row.task in earlier)
 
 
-def teacher_reward_of(config: MembersConfig) -> Callable[..., float]:
-    """The function that `population.teacher_reward` names, held to finite numbers; raises
-    UserError."""
-    name = config.teacher_reward
-    value = TEACHER_REWARDS.find(name).function
-    return lambda *seen: _number(f"population.teacher_reward={name}", value(*seen))
+def teacher_reward_of(config: MembersConfig) -> Callable[[Proposal, Container[Task]], float]:
+    """The reward of a valid proposal, from the tasks known from earlier steps, by the function that
+    `population.teacher_reward` names. Raises UserError."""
+    key = f"population.teacher_reward={config.teacher_reward}"
+    function = TEACHER_REWARDS.find(config.teacher_reward).function
+    parameters = inspect.signature(function).parameters.values()
+    if sum(p.default is p.empty for p in parameters) == 3:  # a `TeacherReward`
+        return lambda row, buffer: _number(key, function(row, row.attempts, buffer))
+    _number(key, function(0.5))
+    return lambda row, buffer: _number(key, function(row.solve_rate))
 
 
 def student_reward_of(config: MembersConfig) -> Callable[[bool, bool], float]:
@@ -121,27 +105,25 @@ def _number(key: str, value: float) -> float:
     return float(value)
 
 
-def sees_attempts(config: MembersConfig) -> bool:
-    """Whether `population.teacher_reward` names a `TeacherReward`."""
-    function = TEACHER_REWARDS.find(config.teacher_reward).function
-    parameters = inspect.signature(function).parameters.values()
-    return sum(p.default is p.empty for p in parameters) == 3
-
-
 def reward_rows(
     rows: Sequence[Proposal], config: PopulationConfig, buffer: Container[Task] = ()
 ) -> None:
-    """Sets the rewards of the proposals and of every attempt."""
+    """Sets the rewards of the proposals and of every attempt.
+
+    Each copy (see `count_copies`) costs `duplicate_penalty`; a valid task is never worth less than
+    an unparsable completion. The penalty is ours: without it teachers repeat the task that pays
+    best.
+    """
     reward_attempts(rows, config)
-    reward, sees = teacher_reward_of(config), sees_attempts(config)
+    reward = teacher_reward_of(config)
     for row in rows:
-
-        def worth(solve_rate: float, row: Proposal = row) -> float:
-            return reward(row, row.attempts, buffer) if sees else reward(solve_rate)
-
-        row.reward = teacher_reward(
-            worth, row.parsed is not None, row.solve_rate, row.copies, config.duplicate_penalty
-        )
+        if row.parsed is None:
+            row.reward = UNPARSABLE
+        elif row.solve_rate is None:
+            row.reward = INVALID
+        else:
+            row.reward = reward(row, buffer) - config.duplicate_penalty * row.copies
+            row.reward = max(UNPARSABLE, row.reward)
 
 
 def reward_attempts(rows: Sequence[Proposal | Replay], config: PopulationConfig) -> None:

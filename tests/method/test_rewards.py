@@ -13,7 +13,6 @@ from azr_population.method.rewards import (
     count_copies,
     reward_rows,
     student_reward,
-    teacher_reward,
 )
 from azr_population.registry import trust
 
@@ -38,13 +37,19 @@ def test_students_get_what_azr_gives():
     assert student_reward(parsed=False, solved=False) == -1.0
 
 
-def test_invalid_proposals_and_the_price_of_copies():
-    function = TEACHER_REWARDS.find("adversarial").function
-    assert teacher_reward(function, False, None, 0, 0.3) == -1.0
-    assert teacher_reward(function, True, None, 0, 0.3) == -0.5
-    assert teacher_reward(function, True, 0.25, 0, 0.3) == 0.75
-    assert teacher_reward(function, True, 0.25, 2, 0.3) == pytest.approx(0.15)
-    assert teacher_reward(function, True, 0.25, 50, 0.3) == -1.0
+@pytest.mark.parametrize(
+    ("solved", "copies", "reward"),
+    [(None, 0, -0.5), (1, 0, 0.75), (1, 2, 0.15), (1, 50, -1.0)],
+)
+def test_invalid_proposals_and_the_price_of_copies(solved, copies, reward):
+    parsed = Task(TaskType.CODE_O, "def f(a):\n    return a", ("1",), ("1",))
+    row = Proposal(None, TaskType.CODE_O, None, parsed, copies=copies)
+    if solved is not None:
+        row.task = parsed
+        row.attempts = [Attempt(None, "1", number < solved) for number in range(4)]
+    unparsable = Proposal(None, TaskType.CODE_O, None, None)
+    reward_rows([row, unparsable], PopulationConfig(duplicate_penalty=0.3))
+    assert (row.reward, unparsable.reward) == (pytest.approx(reward), -1.0)
 
 
 def test_an_unknown_reward_lists_the_known_ones():

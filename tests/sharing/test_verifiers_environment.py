@@ -8,7 +8,7 @@ import pytest
 from fakes import http_server
 
 from azr_population.config.schema import PopulationConfig
-from azr_population.method.rewards import student_reward, teacher_reward, teacher_reward_of
+from azr_population.method.rewards import TEACHER_REWARDS, student_reward
 from azr_population.sharing.export import export
 
 vf = pytest.importorskip("verifiers.v1", reason="needs verifiers: pip install verifiers")
@@ -69,7 +69,8 @@ def test_rewards_are_a_runs(proposal, solved, package, tmp_path, monkeypatch):
     proposed, *attempts = episode["traces"]
     config = PopulationConfig()
     rate = sum(solved) / 4 if solved else None
-    worth = teacher_reward(teacher_reward_of(config), True, rate, 0, config.duplicate_penalty)
+    reward = TEACHER_REWARDS.find(config.teacher_reward).function
+    worth = -0.5 if rate is None else reward(rate)
     assert proposed["rewards"]["adversarial"]["score"] == worth
     parsed = [True, True, False, True]
     expected = [student_reward(*seen) for seen in zip(parsed, solved or [], strict=False)]
