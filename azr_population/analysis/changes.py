@@ -196,7 +196,7 @@ def nothing_valid(table: pd.DataFrame) -> str:
     ]
     more = f" and {len(common) - 3} more reasons" if len(common) > 3 else ""
     return (
-        f"None of {proposed:,} proposals is a valid task, so nobody learned to solve: "
+        f"None of {proposed:,} proposals is a valid task, so no member learned to solve: "
         f"{', '.join(shown)}{more}."
     )
 

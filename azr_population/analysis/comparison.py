@@ -64,7 +64,7 @@ class ComparedMetric:
 
 @dataclass(frozen=True)
 class Pair:
-    """What is to be said of one arm against another."""
+    """One arm against another."""
 
     arm: str
     than: str

@@ -153,7 +153,7 @@ def _descent(run: RunDirectory, steps: list[int]) -> list[tuple[int, str, float]
 
 
 def _births(run: RunDirectory, roles: Mapping[str, str]) -> dict[int, dict[str, set[str]]]:
-    """By step: each child's parents. What names nobody of the child's own role is left out."""
+    """By step: each child's parents. Parents of another role are left out."""
     births: dict[int, dict[str, set[str]]] = {}
     for row in run.lineage():
         child, named = row.get("child") or "", map(str, row.get("parents") or ())

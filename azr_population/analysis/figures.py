@@ -24,7 +24,7 @@ _OTHER_ROLE = {"solve_rate": "teacher", "mu": "student"}
 _UNDRAWN = {"time/step", *_EVALS}
 """Shown elsewhere."""
 BARS, REASONS = 50, 7
-"""Most bars over steps, and most reasons that are told apart."""
+"""Most bars over steps, and most reasons that are distinguished."""
 
 
 class ReportFigures:

@@ -195,7 +195,7 @@ def _run_scripts(plan: RecipePlan) -> None:
 
 def confirm(name: str, seconds: float, options: RecipeOptions) -> None:
     """Asks before the recipe plays for more than some minutes. Raises UserError: the answer is no,
-    or nobody is there to be asked and `--yes` is not given."""
+    or there is no terminal to ask in and `--yes` is not given."""
     if seconds <= _LONG or options.yes:
         return
     question = f"{name} plays for about {estimate(seconds)} of one core"
@@ -295,7 +295,7 @@ def _start(run: PlannedRun) -> subprocess.Popen[bytes]:
 
 
 def run_command(run: PlannedRun) -> list[str]:
-    """The command line that starts a run, or goes on with it."""
+    """The command line that starts a run, or continues it."""
     if run.started:
         return [*CLI, "resume", str(run.path), f"run.steps={run.steps}"]
     # The whole configuration is written out: a typed fork would take the settings of its origin.

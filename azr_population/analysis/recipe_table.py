@@ -39,7 +39,7 @@ def curve(table: pd.DataFrame, name: str, role: str = "") -> pd.Series:
         return pd.concat(curves, axis=1).mean(axis=1) if curves else pd.Series(dtype=float)
     if role:
         return frame.curve(table, name, (role,))
-    # Not declared: a stratum of the eval, or a metric of somebody's own domain.
+    # Not declared: a stratum of the eval, or a metric of a domain that does not ship.
     metric = all_metrics().get(name)
     return frame.curve(table, name, ROLES) if metric is None else frame.curve(table, metric)
 

@@ -132,10 +132,8 @@ def _page(run: RunDirectory) -> str:
         credit=run_tables.operator_table(run_tables.operator_credit(table), _grace_period(run)),
         replacements=run_tables.lineage_table(born),
         pairs=task_cards.side_by_side(chosen, domain),
-        solved=task_cards.hardest(chosen.solved, "Nobody solved a task yet.", domain),
-        unsolved=task_cards.hardest(
-            chosen.unsolved, "There is no task that nobody solved.", domain
-        ),
+        solved=task_cards.hardest(chosen.solved, "No task is solved yet.", domain),
+        unsolved=task_cards.hardest(chosen.unsolved, "Every task was solved.", domain),
         completions=task_cards.completions(run.completions, domain.marks),
         fairness=run_tables.fairness_table(table),
         sampler=run_tables.sampler_table(table),
@@ -166,8 +164,8 @@ def _words(
     steps: Sequence[Record], matches: Sequence[Record], born: Sequence[Record]
 ) -> dict[str, Any]:
     """What the page's words are filled with: sums of the run, how many members of each role, and
-    the `leaders` of the roles by mu - 3 sigma. Those born at the last step lead nobody: they have
-    not played yet."""
+    the `leaders` of the roles by mu - 3 sigma. Members born at the last step are left out: they
+    have not played yet."""
     last = steps[-1] if steps else {}
     members = metrics_of_members(last)
     newborn = {child["child"] for child in born if child["step"] == last.get("step")}
@@ -244,7 +242,7 @@ def _status(done: int, steps: int | None, unreadable: Mapping[str, int]) -> tupl
         state, text = "finished", f"Finished: {done} of {steps} steps."
     else:
         state = "incomplete"
-        text = f"Incomplete: {done} of {steps or '?'} steps; the run goes on or was stopped."
+        text = f"Incomplete: {done} of {steps or '?'} steps; the run continues or was stopped."
     if unreadable:
         counts = ", ".join(f"{count} of {record}.jsonl" for record, count in unreadable.items())
         text += f" Damaged lines left out: {counts}."

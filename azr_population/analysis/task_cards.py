@@ -17,7 +17,7 @@ from azr_population.runs.meanings import meaning, verdict_words
 from azr_population.runs.records import Record, number, show
 
 HARDEST = 3
-"""Tasks shown under "solved by somebody" and under "solved by nobody"."""
+"""Tasks shown under "solved at least once" and under "never solved"."""
 
 
 class Examples(NamedTuple):
@@ -28,7 +28,7 @@ class Examples(NamedTuple):
     solved: list[Record]
     """The hardest solved ones: the lowest solve rate above 0, then the largest program."""
     unsolved: list[Record]
-    """The largest programs that nobody solved in any of their tasks."""
+    """The largest programs that were not solved in any of their tasks."""
 
 
 def examples(read: Callable[[], Iterable[Record]], last: int, size: str) -> Examples:
@@ -176,7 +176,7 @@ def _kind(row: Record) -> tuple[str, str]:
 def one_completion(row: Record, marks: Sequence[str], open: bool = False) -> Markup:
     """One, folded unless `open`."""
     verdict, reason = _kind(row)
-    said = meaning(reason, row.get("finished"))
+    text = meaning(reason, row.get("finished"))
     prompt, written = (row.get(key) or "" for key in ("prompt", "completion"))
     parted = marks_of(prompt, marks)
     facts = [f"reward {show(row.get('reward'), '{:+.2f}')}"]
@@ -191,7 +191,7 @@ def one_completion(row: Record, marks: Sequence[str], open: bool = False) -> Mar
         member=row.get("member") or "?",
         does="proposes" if row.get("phase") == "propose" else "solves",
         type=row.get("type") or "?",
-        note=f"{said}; {', '.join(facts)}" if said else ", ".join(facts),
+        note=f"{text}; {', '.join(facts)}" if text else ", ".join(facts),
         asked=_code(_tail(asked(prompt)), parted),
         written=_code(_head(written), parted),
     )
@@ -209,12 +209,12 @@ def _code(shown: str, marks: Sequence[str]) -> Markup:
     return Markup("\n").join(parts)
 
 
-def _head(said: str) -> str:
-    more = len(said) - LONGEST
-    return said if more <= 0 else f"{said[:LONGEST]}\n... ({more:,} more characters)"
+def _head(text: str) -> str:
+    more = len(text) - LONGEST
+    return text if more <= 0 else f"{text[:LONGEST]}\n... ({more:,} more characters)"
 
 
-def _tail(said: str) -> str:
+def _tail(text: str) -> str:
     """The end of a prompt is what is asked."""
-    more = len(said) - LONGEST
-    return said if more <= 0 else f"({more:,} characters before) ...\n{said[-LONGEST:]}"
+    more = len(text) - LONGEST
+    return text if more <= 0 else f"({more:,} characters before) ...\n{text[-LONGEST:]}"

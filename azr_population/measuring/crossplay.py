@@ -85,7 +85,7 @@ class CrossPlay:
 
     def residuals(self) -> float:
         """Root mean square of (seen - fitted) in standard errors of a mean over tasks; 1 where one
-        number per member tells all."""
+        number per member explains the matrix."""
         difficulty, ability = self.rasch
         fitted = 1.0 / (1.0 + np.exp(difficulty[:, None] - ability[None, :]))
         errors = self._errors()
@@ -109,7 +109,7 @@ class CrossPlay:
 
     def calibration(self) -> tuple[float, float, int]:
         """(Brier of TrueSkill's odds, Brier of a constant, games): each task is a game, won by
-        whoever has more than half of the solve rate; members of one run at one step, as they were
+        the side with more than half of the solve rate; members of one run at one step, as they were
         rated."""
         odds, games = [], []
         for teacher, rate in zip(self.teachers, self.rates, strict=True):

@@ -60,7 +60,7 @@ class StoredMember:
 
 
 MOST = 8
-"""Snapshots that are taken of a run where nobody says which."""
+"""Snapshots that are taken of a run by default."""
 
 
 def stored_members(run: RunDirectory, every: int | None = 0) -> list[StoredMember]:

@@ -178,7 +178,7 @@ def test_a_run_without_a_valid_task_has_a_page(write_run: WriteRun, made_up_run:
                 step[key] = 0.0 if key.endswith("valid_frac") else None
     page = write_report(write_run(run)).read_text(encoding="utf-8")
     assert "0% of them valid" in page
-    assert "Nobody solved a task yet." in page
+    assert "No task is solved yet." in page
     assert "no early and late task" in page
 
 
@@ -201,7 +201,7 @@ def test_a_run_without_a_valid_proposal_is_red_and_says_what_was_wrong(
     folder = write_run({**run, "tasks": []})
     page = write_report(folder).read_text(encoding="utf-8")
     sentence = (
-        "None of 8 proposals is a valid task, so nobody learned to solve: 6 unparsable (not in"
+        "None of 8 proposals is a valid task, so no member learned to solve: 6 unparsable (not in"
     )
     assert 'class="status failed"' in page and page.count(sentence) == 2
     assert "What was proposed" in page and "all parts work together" not in page

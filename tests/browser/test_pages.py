@@ -94,7 +94,7 @@ def test_the_map_goes_back_in_time(opened: Opened) -> None:
 def test_a_page_without_a_step_opens(opened: Opened) -> None:
     page = opened("begun", 390)
     assert "Incomplete: 0 of" in page.inner_text("header")
-    assert "Nobody was replaced" in page.inner_text("#family-tree")
+    assert "No member was replaced" in page.inner_text("#family-tree")
 
 
 @pytest.mark.parametrize("width", WIDTHS)

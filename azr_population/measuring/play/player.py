@@ -167,7 +167,7 @@ def open_player(
     with open_referee(config.referee) as referee:
         # Its own warning of a long prompt would stand beside ours.
         loaded.tokenizer.model_max_length = 1 << 40
-        # A rollout is enough: nobody trains here.
+        # A rollout is enough: nothing is trained here.
         engine = TextEngine(cast(Engine, loaded.rollout), loaded.tokenizer, used.chat)
         yield Player(target.name, engine, loaded.context, domain, used, referee, config, how)
 

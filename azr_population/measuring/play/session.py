@@ -37,7 +37,7 @@ def print_records(player: Player, records: Sequence[Record], as_json: bool) -> N
 
 
 def session(player: Player, lines: Iterator[str], console: StandardOutput) -> None:
-    """Answers line after line until they end. A mistake is told and the session goes on."""
+    """Answers line after line until they end. A mistake is printed and the session continues."""
     for line in lines:
         word, *arguments = line.split() or [""]
         try:

@@ -1,4 +1,4 @@
-"""Signs of life while something takes long: what is being done and since when."""
+"""What is being done and since when, printed while something takes long."""
 
 import signal
 import sys
@@ -23,7 +23,7 @@ IN_A_TERMINAL, ELSEWHERE = 0.5, 60.0
 @contextmanager
 def heartbeat(beat: Callable[[], None], seconds: float) -> Iterator[None]:
     """Calls `beat` every so many seconds, while inside: by a timer of the process and no thread,
-    since the referee forks. Where somebody else has the alarm (a test's time limit), never."""
+    since the referee forks. Where the alarm is taken (by a test's time limit), never."""
     free = signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
     if not free or threading.current_thread() is not threading.main_thread():
         yield

@@ -25,7 +25,7 @@ ROLE_COLUMNS = [
 def match_line(match: Record) -> str:
     """`teacher_1 vs student_3: 37 valid of 48, 41% solved; mu -0.4, +0.4`.
 
-    The teacher's rating comes first. What it moved by is told and not where to: after the step all
+    The teacher's rating comes first. It prints the change, not the new value: after the step all
     ratings move together, so that the students' mean stays. The line must fit into 80 columns.
     """
     text = (

@@ -7,7 +7,7 @@ from rich.console import Console
 
 
 class StandardOutput(Console):
-    """Standard output, which tells when nobody reads it any more; rich would end the process."""
+    """Standard output that raises when its reader is gone; rich would end the process."""
 
     def on_broken_pipe(self) -> None:
         """Called by rich while it handles a BrokenPipeError."""

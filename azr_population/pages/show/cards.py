@@ -62,7 +62,7 @@ def card(row: Mapping[str, Any], marks: Sequence[str], full: bool = False) -> Gr
 def headline(row: Mapping[str, Any]) -> Text:
     """`refused, boolean: the answer is True, False or None ...`."""
     if "verdict" not in row:
-        return Text("no verdict: a prompt of your own is no task", "bold")
+        return Text("no verdict: a prompt of your own is not a task", "bold")
     verdict, reason = printable(row.get("verdict") or "?"), printable(row.get("reason") or "?")
     explanation = meaning(reason, row.get("finished"))
     more = verdict_words(verdict, reason).removeprefix(verdict)

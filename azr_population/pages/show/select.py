@@ -81,7 +81,7 @@ def select(run: RunDirectory, filters: Wanted) -> Selection:
 
 
 def no_member(name: str, where: str, members: Iterable[str]) -> UserError:
-    """What is said of a member that is not there: those that are, and the nearest name."""
+    """The error for a member that does not exist, with those that do and the nearest name."""
     names = sorted(map(printable, members), key=by_number)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     meant = f"did you mean {near[0]}? " if near else ""
