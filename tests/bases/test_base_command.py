@@ -153,4 +153,4 @@ def test_without_a_format_a_base_is_asked_in_its_own(base_folder, monkeypatch, c
             (base_folder / "warmup.json").write_text(json.dumps({"settings": {"format": log}}))
         main(["base", "validate", str(base_folder)])
     assert formats == ["chat", "short"]
-    assert "name one by --format" in capsys.readouterr().err
+    assert "--prompt-format" in capsys.readouterr().err
