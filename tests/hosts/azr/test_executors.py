@@ -58,6 +58,17 @@ def test_a_prefetched_program_runs_once() -> None:
     assert executor.length("xxx") == 3
 
 
+def test_the_referee_in_its_place_is_asked_as_it_is() -> None:
+    class Referee(Counting):
+        _get_process_pool = property()  # has none
+
+    executor = Referee()
+    step = StepExecutor(executor)
+    step.prefetch([lambda asked: asked.length("xxx")])
+    assert not executor.ran and step.length("xxx") == 3 and executor.ran == ["xxx"]
+    step.close()
+
+
 class Clock:
     """Seconds that pass where a program runs, a row is written or AZR waits, and nowhere else."""
 
