@@ -1,4 +1,4 @@
-"""How a member of the retention recipe learns, and how it sits the exam.
+"""How a member of the retention recipe learns, and how it is evaluated.
 
 Training is a student's in a run: `attempts` samples a task, AZR's rewards (1, -0.5, -1), what each
 is worth beside the others at its task by `--baseline` (a run's `student_advantage`), AdamW. What
@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 from azr_population.bases.nano import nano_base_path
-from azr_population.bases.nano.eval_tasks import CORE, draw_task, exam
+from azr_population.bases.nano.eval_tasks import CORE, draw_eval_tasks, draw_task
 from azr_population.bases.nano.tail import BANDS, TailGrammar
 from azr_population.config.schema import LearnerConfig, TaskConfig
 from azr_population.domains.code.domain import Code
@@ -45,7 +45,7 @@ SLOT = 0
 
 
 class School:
-    """One engine, one stream of tasks, one exam; `fresh` are untrained members."""
+    """One engine, one stream of tasks, one eval; `fresh` are untrained members."""
 
     def __init__(self, arguments: argparse.Namespace, referee: Referee, members: int) -> None:
         self._arguments = arguments
@@ -59,7 +59,7 @@ class School:
             tasks = seed_tasks(proposals, Code(), referee, TaskConfig())
             self.exam, self._pool = tasks[::4], [task for i, task in enumerate(tasks) if i % 4]
         else:
-            self.exam = exam(arguments.exam, seed=7, types=(O,))
+            self.exam = draw_eval_tasks(arguments.exam, seed=7, types=(O,))
             self._pool = _training_tasks(3000, arguments.seed)
         settings = EngineSettings(
             self.base,
@@ -135,7 +135,7 @@ class School:
         return sum(solved) / len(solved)
 
     def sit_exam(self) -> list[float]:
-        """Whether each task of the exam is solved by greedy decoding, the exam's headline.
+        """Whether each task of the eval is solved by greedy decoding, the exam's headline.
 
         Another base than the nano one is examined by the share of 4 samples.
         """
@@ -175,7 +175,7 @@ class School:
 
 
 def _training_tasks(count: int, seed: int) -> list[Task]:
-    """code_o tasks of the grammar, programs outside the exam's bucket."""
+    """code_o tasks of the grammar, programs outside the held-out bucket."""
     rng = Random(f"retention {seed}")
     grammar = TailGrammar(rng)
     shares = (CORE_SHARE, *[(1 - CORE_SHARE) / len(BANDS)] * len(BANDS))

@@ -25,7 +25,9 @@ SHARES = {CORE: 2, **dict.fromkeys(BANDS, 1), COMPOSITIONS: 1}
 _MAX_OUTPUT_CHARS = 48
 
 
-def exam(n_per_type: int, seed: int, types: Collection[str] = tuple(TaskType)) -> list[Task]:
+def draw_eval_tasks(
+    n_per_type: int, seed: int, types: Collection[str] = tuple(TaskType)
+) -> list[Task]:
     """`n_per_type` tasks of each of the `types`, in order of type and of `strata`.
 
     Every program is in the held-out bucket (`corpus.is_held_out`); all of a run's default rules for

@@ -127,9 +127,9 @@ class Code(ProgramDomain):
 
     def eval_tasks(self, per_type: int, seed: int, types: Sequence[str]) -> list[Task]:
         # Late: its programs are of the nano corpus's grammar, whose documents are such tasks.
-        from azr_population.bases.nano.eval_tasks import exam
+        from azr_population.bases.nano.eval_tasks import draw_eval_tasks
 
-        return exam(per_type, seed, types)
+        return draw_eval_tasks(per_type, seed, types)
 
     def strata(self, per_type: int) -> list[str]:
         from azr_population.bases.nano.eval_tasks import strata

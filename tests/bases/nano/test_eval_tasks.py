@@ -3,7 +3,7 @@ from collections import Counter
 from constructs import shape
 
 from azr_population.bases.nano.corpus import is_held_out
-from azr_population.bases.nano.eval_tasks import exam, strata
+from azr_population.bases.nano.eval_tasks import draw_eval_tasks, strata
 from azr_population.bases.nano.executor import run_function
 from azr_population.bases.nano.tail import BANDS, CONSTRUCTS
 from azr_population.domains.code.complexity import measures
@@ -11,8 +11,8 @@ from azr_population.domains.code.task_types import TaskType
 
 
 def test_the_eval_is_fixed_held_out_and_graded():
-    tasks = exam(20, seed=2605)
-    assert tasks == exam(20, seed=2605) != exam(20, seed=2606)
+    tasks = draw_eval_tasks(20, seed=2605)
+    assert tasks == draw_eval_tasks(20, seed=2605) != draw_eval_tasks(20, seed=2606)
     assert [task.type for task in tasks] == [type for type in TaskType for _ in range(20)]
     for task in tasks:
         assert is_held_out(task.program)
@@ -30,7 +30,7 @@ def test_the_eval_is_fixed_held_out_and_graded():
 def test_the_tail_is_half_of_it_and_its_constructs_take_turns():
     groups = strata(60)
     assert Counter(groups) == {"core": 20, **dict.fromkeys(BANDS, 10), "compositions": 10}
-    tasks = exam(60, seed=4, types=["code_o"])
+    tasks = draw_eval_tasks(60, seed=4, types=["code_o"])
     for task, group in zip(tasks, groups, strict=True):
         held = sum(shape(construct).search(task.program) is not None for construct in CONSTRUCTS)
         if group in BANDS:
@@ -40,10 +40,10 @@ def test_the_tail_is_half_of_it_and_its_constructs_take_turns():
 
 def test_a_small_eval_has_every_part_of_the_tail():
     assert strata(6) == ["core", "core", *BANDS, "compositions"]
-    assert len(exam(6, seed=1)) == 18
+    assert len(draw_eval_tasks(6, seed=1)) == 18
 
 
 def test_a_type_has_the_same_tasks_whichever_others_there_are():
-    all_types = exam(5, seed=3)
-    assert exam(5, 3, ["code_i", "code_o"]) == all_types[:10]
-    assert exam(5, 3, ["code_f"]) == all_types[10:]
+    all_types = draw_eval_tasks(5, seed=3)
+    assert draw_eval_tasks(5, 3, ["code_i", "code_o"]) == all_types[:10]
+    assert draw_eval_tasks(5, 3, ["code_f"]) == all_types[10:]

@@ -128,5 +128,5 @@ def test_formats_read_what_they_write(name: str) -> None:
 
 
 def test_the_exam_has_the_types_that_are_asked_for() -> None:
-    exam = find_domain("code_e").eval_tasks(3, 1, ["code_o", "code_e"])
-    assert [task.type for task in exam] == ["code_o"] * 3 + ["code_e"] * 3
+    held_out = find_domain("code_e").eval_tasks(3, 1, ["code_o", "code_e"])
+    assert [task.type for task in held_out] == ["code_o"] * 3 + ["code_e"] * 3

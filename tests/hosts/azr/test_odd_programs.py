@@ -87,9 +87,9 @@ def test_odd_programs_end_no_run(referee: Referee, tmp_path: Path, caplog: Any) 
     local = Local(referee, config)
     odd = Odd()
     local.engine._write = odd  # type: ignore[method-assign]
-    exam = local.play.context.domain.eval_tasks(5, 1, list(local.play.context.domain.types))
+    held_out = local.play.context.domain.eval_tasks(5, 1, list(local.play.context.domain.types))
     local.play.held_out = local.play.context.domain.held_out(
-        [odd.seeds[0][0], *(task.program for task in exam)]
+        [odd.seeds[0][0], *(task.program for task in held_out)]
     )
     population = population_of(settings_of(config, teacher_reward="adversarial"), 1e-6)
     inside = Step(population, [CompletionLog(10, azr_stand_in.Bytes())])
