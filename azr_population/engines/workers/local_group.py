@@ -6,13 +6,13 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+import ray
+
+from azr_population.engines.workers.placement import start_groups
+from azr_population.engines.workers.ray_engine import RayEngine
+from azr_population.engines.workers.worker import WorkerSettings
 from azr_population.errors import UserError, first_line
-
-if TYPE_CHECKING:
-    from azr_population.engines.workers.ray_engine import RayEngine
-    from azr_population.engines.workers.worker import WorkerSettings
 
 _SECONDS = 5.0
 
@@ -41,11 +41,6 @@ def ray_engine(settings: WorkerSettings, workers: int, run_dir: str) -> Iterator
     Raises:
         UserError: there is no such cluster, or it has no room.
     """
-    import ray
-
-    from azr_population.engines.workers.placement import start_groups
-    from azr_population.engines.workers.ray_engine import RayEngine
-
     address = os.environ.get("RAY_ADDRESS")
     check_reachable(address or "")
     try:

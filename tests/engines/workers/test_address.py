@@ -4,8 +4,11 @@ import socket
 
 import pytest
 
-from azr_population.engines.workers.local_group import check_reachable
 from azr_population.errors import UserError
+
+pytest.importorskip("ray", reason="ray is not installed (extra: verl)")
+pytest.importorskip("verl", reason="verl is not installed (extra: verl)")
+from azr_population.engines.workers.local_group import check_reachable
 
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])

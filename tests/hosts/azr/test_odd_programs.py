@@ -123,7 +123,7 @@ def test_odd_programs_end_no_run(referee: Referee, tmp_path: Path, caplog: Any) 
             sign.isprintable() or sign in "\n\t"
             for sign in re.sub(r"(?s)<script.*?</script>", "", pages)
         )
-        for kind in ("jsonl", "csv", "latex", "verifiers"):
+        for kind in ("jsonl", "csv", "verifiers"):
             out = str(tmp_path / f"{name}_{kind}")
             assert main(["export", str(run.path), "--to", kind, "--out", out]) == 0
         for asked in (["--limit", "0"], ["--refused", "--full"]):
