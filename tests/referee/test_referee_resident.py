@@ -135,12 +135,14 @@ def test_it_does_not_stay_when_memory_ran_out():
 
 @pytest.mark.parametrize("share", [1, 16])
 def test_whoever_is_killed_while_waiting_is_replaced(share):
-    with Referee(RefereeSettings(workers=1, share=share)) as referee:
+    with Referee(RefereeSettings(workers=1, share=share, timeout=20.0)) as referee:
         for _ in range(3):
             for pid in residents(referee):
                 os.kill(pid, signal.SIGKILL)
             found = referee.check([constant(n) for n in range(20)])
-            assert [e.outputs for e in found] == [(str(n),) for n in range(20)]
+            assert [(e.reason, e.outputs) for e in found] == [
+                (Reason.OK, (str(n),)) for n in range(20)
+            ]
 
 
 def test_an_inbox_is_never_asked_to_hold_more_than_it_does():
