@@ -66,7 +66,7 @@ def order(pair, monkeypatch):
 
         monkeypatch.setattr(owner, name, noted)
 
-    note(pair.rollout, "generate", lambda *_: "sample")
+    note(pair.rollout, "stream", lambda *_: "sample")
     note(pair.rollout, "push", lambda slot, _: f"push {slot}")
     note(pair.learner, "update", lambda *_: "update")
     note(pair.learner, "log_probs", lambda *_: "score")
