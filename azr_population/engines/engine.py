@@ -4,7 +4,7 @@ A **rollout** samples, a **learner** trains; an **engine** is both, kept in step
 addressed by their slot. Text comes in and out in `text.py` alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -131,6 +131,32 @@ def in_order(finished: Iterable[Sequence[Finished]], prompts: int) -> list[list[
         for row, group in rows:
             groups[row] = group
     return groups
+
+
+class StreamingSampler:
+    """A `Sampler` that yields rows as they end; all rows together are made of that."""
+
+    def stream(
+        self,
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int] | None = None,
+    ) -> Iterator[Sequence[Finished]]:
+        """See `Rollout`."""
+        raise NotImplementedError
+
+    def generate(
+        self,
+        prompts: Sequence[Ids],
+        slots: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        rows: Sequence[int] | None = None,
+    ) -> list[list[Completion]]:
+        """See `Sampler`."""
+        return in_order(self.stream(prompts, slots, sampling, seed, rows), len(prompts))
 
 
 class Rollout(Sampler, Protocol):

@@ -12,21 +12,20 @@ from torch import Tensor
 
 from azr_population.engines.canary import Canary
 from azr_population.engines.engine import (
-    Completion,
     Finished,
     Hyperparameters,
     Ids,
     Learner,
     Rollout,
     Sampling,
+    StreamingSampler,
     TrainingSample,
     Updates,
-    in_order,
 )
 from azr_population.weights.adapter import Adapter
 
 
-class LocalEngine:
+class LocalEngine(StreamingSampler):
     """An `Engine` of these two.
 
     With a canary every pushed member is checked before the next token is sampled.
@@ -37,16 +36,6 @@ class LocalEngine:
         self.learner = learner
         self._canary = canary
         self._unchecked: set[int] = set()
-
-    def generate(
-        self,
-        prompts: Sequence[Ids],
-        slots: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        rows: Sequence[int] | None = None,
-    ) -> list[list[Completion]]:
-        return in_order(self.stream(prompts, slots, sampling, seed, rows), len(prompts))
 
     def stream(
         self,

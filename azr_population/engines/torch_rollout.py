@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from azr_population.engines.decoding import decode
-from azr_population.engines.engine import Completion, Finished, Ids, Sampling, in_order
+from azr_population.engines.engine import Completion, Finished, Ids, Sampling, StreamingSampler
 from azr_population.engines.micro_batches import slot_batches
 from azr_population.engines.shared_prefix import use_shared_attention
 from azr_population.weights.adapter import Adapter, LoraSpec
@@ -30,7 +30,7 @@ def make_bank(model: nn.Module, spec: LoraSpec, generators: Sequence[torch.Gener
     return bank
 
 
-class TorchRollout:
+class TorchRollout(StreamingSampler):
     """Samples from a bank, which may be the learner's own; `stop_ids` end a completion."""
 
     longest: int | None = None
@@ -51,17 +51,6 @@ class TorchRollout:
         self._tokens = tokens
         self._share_prompts = share_prefix
 
-    def generate(
-        self,
-        prompts: Sequence[Ids],
-        slots: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        rows: Sequence[int] | None = None,
-    ) -> list[list[Completion]]:
-        """See `Rollout`. On one machine's CPU the same call gives the same bits."""
-        return in_order(self.stream(prompts, slots, sampling, seed, rows), len(prompts))
-
     def stream(
         self,
         prompts: Sequence[Ids],
@@ -70,7 +59,8 @@ class TorchRollout:
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> Iterator[list[Finished]]:
-        """See `Rollout`; the rows of a batch end together."""
+        """See `Rollout`; the rows of a batch end together. On one machine's CPU the same call gives
+        the same bits."""
         numbers = rows if rows is not None else range(len(prompts))
         limits = sampling.limits(len(prompts))
         for batch in slot_batches(

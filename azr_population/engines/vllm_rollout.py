@@ -17,7 +17,15 @@ import torch
 
 from azr_population.engines import vllm_versions as versions
 from azr_population.engines.base_folder import rope_overrides
-from azr_population.engines.engine import NO_ADAPTER, Completion, Finished, Ids, Sampling, in_order
+from azr_population.engines.engine import (
+    NO_ADAPTER,
+    Completion,
+    Finished,
+    Ids,
+    Sampling,
+    StreamingSampler,
+    in_order,
+)
 from azr_population.errors import UserError, first_line
 from azr_population.weights.adapter import Adapter, Factors
 from azr_population.weights.peft_folder import save_adapter
@@ -25,7 +33,7 @@ from azr_population.weights.peft_folder import save_adapter
 _SHARED_MEMORY = Path("/dev/shm")
 
 
-class VllmRollout:
+class VllmRollout(StreamingSampler):
     """Serves the members of slots 0 to `slots` - 1 on the base in the folder `base`.
 
     `options` are arguments of `vllm.LLM` as the user gave them. Adapters are handed over as PEFT
@@ -76,18 +84,6 @@ class VllmRollout:
         self.longest: int | None = int(self.llm.llm_engine.model_config.max_model_len)
         self._sleeps = bool(arguments.get("enable_sleep_mode"))
 
-    def generate(
-        self,
-        prompts: Sequence[Ids],
-        slots: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        rows: Sequence[int] | None = None,
-    ) -> list[list[Completion]]:
-        """See `Rollout`. The same seed draws alike, but for rounding: other batches, other bits.
-        Raises UserError: a prompt leaves no room for an answer."""
-        return in_order(self.stream(prompts, slots, sampling, seed, rows), len(prompts))
-
     def stream(
         self,
         prompts: Sequence[Ids],
@@ -96,7 +92,8 @@ class VllmRollout:
         seed: int,
         rows: Sequence[int] | None = None,
     ) -> Iterator[list[Finished]]:
-        """See `Rollout`."""
+        """See `Rollout`. The same seed draws alike, but for rounding: other batches, other bits.
+        Raises UserError: a prompt leaves no room for an answer."""
         self._refuse_long(prompts)
         numbers = rows if rows is not None else range(len(prompts))
         if self._stale_prefixes:
