@@ -1,19 +1,18 @@
 """Co-evolving populations of LoRA adapters for reasoning self-play.
 
-The pieces that stand alone can be had from here (docs/python.md):
+The public names (docs/python.md) are imported from here:
 
     from azr_population import Bank, Matchmaker, Referee, get_operator, load_config, train
 
-Importing this package is cheap on purpose: it pulls in neither torch, ray, verl nor vllm, so that
-the Hydra plugin can be discovered inside any AZR environment without slowing it down. A name is
-imported when it is first asked for.
+Importing this package is cheap on purpose: it does not import torch, ray, verl or vllm, so that
+Hydra can discover the plugin in any AZR environment without delay. A name is imported on first use.
 """
 
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # what type checkers and editors read in the place of `__getattr__`
+if TYPE_CHECKING:  # type checkers and editors read this instead of `__getattr__`
     from azr_population.config.load import load_config as load_config
     from azr_population.errors import UserError as UserError
     from azr_population.hosts.local.run import Run as Run
@@ -69,7 +68,7 @@ _HOMES = {
     "train": "hosts.local.run",
     "UserError": "errors",
 }
-"""Public name -> the room that has it."""
+"""Public name -> its module."""
 
 __all__ = ["__version__", *_HOMES]
 
@@ -81,5 +80,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What is public, for tab completion."""
+    """The public names, for tab completion."""
     return sorted(__all__)

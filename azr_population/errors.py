@@ -1,4 +1,4 @@
-"""The one exception that is meant for the person at the keyboard."""
+"""`UserError`, the exception for mistakes that the user can correct."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ if TYPE_CHECKING:
 
 
 class UserError(Exception):
-    """Something the user can mend.
+    """A mistake that the user can correct.
 
     The message is one line that names the thing, the value and the way out. The command line prints
-    it without a traceback and exits with code 2. `key` is the configuration key or the option that
-    is refused, such as `population.batch_size` or `--out`. A message that begins with it
-    (`KEY=VALUE is ...`, `KEY: ...`, `--out VALUE ...`) need not name it again. None where something
-    else is refused.
+    it without a traceback and exits with code 2. `key` is the refused configuration key or option,
+    such as `population.batch_size` or `--out`; None if something else is refused. The message need
+    not repeat it if it begins with it (`KEY=VALUE is ...`, `KEY: ...`, `--out VALUE ...`).
     """
 
     def __init__(self, message: str = "", *, key: str | None = None) -> None:
@@ -28,17 +27,17 @@ class UserError(Exception):
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """` (did you mean X?)` for the nearest of the known names; empty where none is near."""
+    """` (did you mean X?)` with the most similar of the names; empty if none is similar."""
     near = difflib.get_close_matches(str(name), names, n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def first_problem(error: ValidationError) -> str:
-    """`inputs.0: Input should be a valid string`: the first of what pydantic found wrong."""
+    """The first problem that pydantic reports: `inputs.0: Input should be a valid string`."""
     problem = error.errors()[0]
     return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message; the error's type where it has none."""
+    """The first line of an error's message, or the error's type if the message is empty."""
     return str(error).strip().partition("\n")[0].rstrip() or type(error).__name__

@@ -1,8 +1,8 @@
-"""Writing so that a file is old or new and never half, and reading what a stranger may have made.
+"""Atomic writing, and reading of files that may come from somebody else.
 
-A folder that somebody sent may hold anything in the place of a file: a link to another file, a pipe
-that never ends, JSON that nests a hundred thousand deep. Nothing here follows a link to write, and
-every fault in what is read is a `UserError`.
+A folder from somebody else may have anything in place of a file: a link to another file, a pipe
+that never ends, JSON nested a hundred thousand levels deep. Nothing here writes through a link, and
+every fault in a file that is read is a `UserError`.
 """
 
 import fcntl
@@ -21,16 +21,16 @@ from typing import Any
 from azr_population.errors import UserError
 
 LONGEST_SETTINGS = 1_000_000
-"""Bytes of a configuration; a run's own has some thousands."""
+"""Bytes of a configuration; a run's has a few thousand."""
 DEEPEST_SETTINGS = 64
-"""Levels of a configuration; a run's own has four."""
+"""Levels of a configuration; a run's has four."""
 _MEND = "fix it by hand, restore a copy, or start the run again"
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes to a name that nobody can guess, syncs and renames.
+    """Writes to a temporary file with a random name, syncs and renames it.
 
-    A link at `path` is replaced and not followed. A failed write leaves `path` as it was.
+    A link at `path` is replaced, not followed. A failed write leaves `path` unchanged.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -47,7 +47,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 @contextmanager
 def writing(what: object, way_out: str = "") -> Iterator[None]:
-    """Whatever keeps the user's file from being written is a `UserError` that names `what`."""
+    """Turns an OSError inside the block into a `UserError` that names `what`."""
     try:
         yield
     except OSError as error:
@@ -56,8 +56,8 @@ def writing(what: object, way_out: str = "") -> Iterator[None]:
 
 @contextmanager
 def lock(path: Path, used: str) -> Iterator[None]:
-    """Holds a file that one process at a time can hold, freed even by a crash; raises a `UserError`
-    with the words `used` where another has it."""
+    """Holds an exclusive lock on a file, which a crash releases too. Raises UserError with the
+    message `used`: another process has it."""
     with open(path, "ab", opener=open_own) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,11 +67,9 @@ def lock(path: Path, used: str) -> Iterator[None]:
 
 
 def open_own(name: str | Path, flags: int) -> int:
-    """A descriptor of a file that is created when missing and never reached through a link.
+    """An `opener` for `open`: creates the file if it is missing, and never follows a link.
 
-    Serves as the `opener` of `open`.
-
-    Raises UserError: there is a link at `path`, a folder, or a pipe (which would be waited for).
+    Raises UserError: at `path` is a link, a folder, or a pipe (opening it would block).
     """
     path = Path(name)
     never_linked = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -90,10 +88,10 @@ def open_own(name: str | Path, flags: int) -> int:
 
 
 def refuse_unplain(folder: Path, below: Sequence[str]) -> None:
-    """Raises `UserError` for what is neither a file nor a folder in `folder`, or anywhere in its
-    subfolders `below`: a link leads elsewhere, and a pipe is waited for without end.
+    """Raises `UserError` for links and special files in `folder`, or anywhere in its subfolders
+    `below`: a link leads elsewhere, and reading a pipe blocks.
 
-    The folder itself may be a link: whoever wants a run on another disk links the whole.
+    The folder itself may be a link, for a run on another disk.
     """
     inside = [path for name in below for path in (folder / name).rglob("*")]
     for path in (*folder.iterdir(), *inside):
@@ -107,7 +105,7 @@ def refuse_unplain(folder: Path, below: Sequence[str]) -> None:
 
 
 def read_text(path: Path) -> str:
-    """The text of a regular file. Raises UserError: it is missing, no regular file, or not
+    """The text of a regular file. Raises UserError: it is missing, not a regular file, or not
     UTF-8."""
     refuse_irregular(path)
     try:
@@ -119,7 +117,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in a regular file. Raises UserError: as `read_text`, or it is no JSON, or
+    """The JSON value in a regular file. Raises UserError: as `read_text`, or it is not JSON or
     nested too deep."""
     text = read_text(path)
     try:
@@ -131,11 +129,12 @@ def read_json(path: Path) -> Any:
 
 
 def read_yaml(path: Path, dumped: bool = False) -> dict[str, Any]:
-    """The settings by name in a regular file, as OmegaConf reads YAML, but nothing looked up; what
-    a program has `dumped` has no number that OmegaConf reads otherwise, and is read ten times as
-    fast.
-    Raises UserError: as `read_text`, or it is no YAML, not settings by name, nested too deep, or
-    says one part twice by an alias: a page of those grows beyond any memory."""
+    """The mapping in a regular YAML file, read as OmegaConf does but without interpolation.
+    `dumped` reads a file that a program wrote ten times as fast: it has no number that OmegaConf
+    reads differently.
+
+    Raises UserError: as `read_text`, or it is not YAML, not a mapping, nested too deep, or has
+    aliases, by which a short file can exhaust the memory."""
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -172,7 +171,7 @@ def read_yaml(path: Path, dumped: bool = False) -> dict[str, Any]:
 
 
 def refuse_irregular(path: Path) -> None:
-    """Raises `UserError` unless `path` is a regular file: a pipe would be waited for for ever."""
+    """Raises `UserError` unless `path` is a regular file: reading a pipe would block."""
     if not path.exists():
         raise UserError(f"{path} is missing")
     if not path.is_file():
@@ -181,9 +180,9 @@ def refuse_irregular(path: Path) -> None:
 
 @contextmanager
 def replacing_folder(final: Path) -> Iterator[Path]:
-    """Gives a path to make a folder at, and puts that in the place of `final`, synced to disk.
+    """Yields a temporary path for a new folder, then replaces `final` by it, synced to disk.
 
-    An error on the way leaves `final` as it was.
+    An error inside the block leaves `final` unchanged.
     """
     temporary = final.with_name(f".{final.name}.tmp")
     _remove(temporary)
@@ -194,7 +193,7 @@ def replacing_folder(final: Path) -> Iterator[Path]:
                 with path.open("rb") as file:
                     os.fsync(file.fileno())
     except BaseException:
-        # A full disk is no reason to leave half a folder on it.
+        # Do not leave half a folder behind, for example on a full disk.
         _remove(temporary)
         raise
     old = final.with_name(f".{final.name}.old")
@@ -213,7 +212,7 @@ def replacing_folder(final: Path) -> Iterator[Path]:
 
 
 def _remove(path: Path) -> None:
-    """Removes what a crash left behind, a link as a link."""
+    """Removes what a crash left behind; a link is not followed."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     else:
@@ -224,11 +223,11 @@ _MEMBER = re.compile(r"(teacher|student|agent)_[0-9]{1,6}")
 
 
 def check_name(name: object) -> str:
-    """`name`, if a member can have it: its role and a number, such as `teacher_0`.
+    """`name` if it is a valid member name: a role and a number, such as `teacher_0`.
 
-    Names become folders, so whatever reads one from a file asks here first.
+    Names become folders, so every name that is read from a file is checked here.
 
-    Raises UserError: it is anything else.
+    Raises UserError: any other name.
     """
     if isinstance(name, str) and _MEMBER.fullmatch(name):
         return name

@@ -1,8 +1,7 @@
-"""What may be shown, and what may leave this machine: for terminal, pages, cards and exports.
+"""Text that is safe to show (`printable`) and to publish (`shareable`).
 
-`printable` is the one place that escapes what a stranger's text does to a terminal or a page.
-`shareable` is the one place that takes paths, names of users and secrets out of what is published;
-cards, exports and pages use it.
+`printable` escapes control characters for the terminal and pages. `shareable` removes paths, user
+names and secrets from cards, exports and pages.
 """
 
 import csv
@@ -18,14 +17,14 @@ HIDDEN = "(hidden)"
 
 _WORDS = r"(?<![a-z])(?:api_?keys?|keys?|tokens?|secrets?|passw(?:or)?ds?|credentials?)"
 _SECRET_KEY = re.compile(rf"{_WORDS}$", re.I)
-"""Names of settings and of variables whose values nobody else may see: `api_key`, `HF_TOKEN`. Their
-last word says it; a number is not a secret (`max_answer_tokens`)."""
+"""Names of settings and variables with secret values, by their last word: `api_key`, `HF_TOKEN`. A
+number is not a secret (`max_answer_tokens`)."""
 _SECRET = re.compile(
     r"\b(?:hf|sk|pk|ghp|gho|ghs|ghu|glpat|xox[a-z]|github_pat|AKIA)[-_]?[A-Za-z0-9_\-]{16,}"
     r"|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
     r"|(?<=://)[^\s/@]+:[^\s/@]+(?=@)"
 )
-"""Tokens of the common services, JSON web tokens, and a password in an address."""
+"""Tokens of common services, JSON web tokens, and passwords in URLs."""
 _ASSIGNED = re.compile(
     rf"((?<![\w.\-])[\w.\-]{{0,80}}?{_WORDS}\s{{0,9}}[=:]\s{{0,9}}|--[\w\-]{{0,80}}?{_WORDS}\s+)"
     r"(?![\d.]+(?:[\s,;]|$))(\"[^\"]*\"|'[^']*'|[^\s,;]+)",
@@ -35,9 +34,8 @@ _PATH = re.compile(r"(?<![\w./:~<-])(?:~[\w.]*/|/|[A-Za-z]:\\)(?:[\w.@+\-]+[/\\]
 
 
 def printable(value: Any) -> str:
-    """`value` as text that moves no cursor and hides nothing: what cannot be printed (control
-    characters, escape sequences, marks that turn the direction of writing) is written out as Python
-    would (`\\x1b`); line breaks and tabs stay."""
+    """`value` as text without control characters, escape sequences and bidirectional marks: they
+    are escaped as in Python (`\\x1b`). Line breaks and tabs stay."""
     return "".join(
         sign if sign.isprintable() or sign in "\n\t" else sign.encode("unicode_escape").decode()
         for sign in str(value)
@@ -45,11 +43,11 @@ def printable(value: Any) -> str:
 
 
 def shareable(value: Any, key: str = "") -> Any:
-    """`value` as it may be published: text, or settings as nested mappings and sequences.
+    """`value` (text, or nested mappings and sequences) in a form that may be published.
 
-    Values of keys that may be secret and texts that look like a token are hidden, absolute paths
-    are cut to their last part, and this user's name and home are left out. `key` is the value's, if
-    it has one. Numbers, booleans and None stay as they are.
+    Values of secret keys and texts that look like a token are hidden, absolute paths are cut to
+    their last part, and this user's name and home are removed. `key` is the value's key, if any.
+    Numbers, booleans and None do not change.
     """
     if isinstance(value, Mapping):
         secret = bool(_SECRET_KEY.search(key))
@@ -81,14 +79,15 @@ def _user() -> str:
 
 
 def duration(seconds: float) -> str:
-    """Minutes and seconds, with hours where there are some: `4:05`, `1:02:09`."""
+    """Minutes and seconds, with hours if needed: `4:05`, `1:02:09`."""
     total = max(0, round(seconds))
     hours, minutes, rest = total // 3600, total // 60 % 60, total % 60
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """RFC 4180 with plain line ends. Text that a spreadsheet would run as a formula is quoted."""
+    """CSV as in RFC 4180 with `\\n` line ends. Text that a spreadsheet would run as a formula is
+    quoted."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([_no_formula(cell) for cell in row] for row in (header, *rows))

@@ -1,9 +1,9 @@
-"""Named strategies: what a config picks by its name in the field, or by the path of one's own.
+"""Registries: strategies that a config names, either ours by name or a user's by import path.
 
-A name with a dot is `module.function`: found in every process of a run, Ray's among them, and in
-the folder that the command was started in. Importing it runs it, and the name may come from a
-stranger's run directory. So nothing is imported before `trust` has been called for it, which the
-commands that play do for the configuration that the user typed; `--trust` does it for any.
+A name with a dot is `module.function`. It is found in every process of a run, Ray's included, and
+in the folder in which the command was started. Importing it runs its code, and the name may come
+from somebody else's run directory. So nothing is imported before `trust` has been called: commands
+that train call it for the configuration that the user typed, and `--trust` for any.
 """
 
 import functools
@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Entry(Generic[F]):
-    """One strategy: its function, its name and where it comes from."""
+    """One strategy: its function, its name and its reference."""
 
     name: str
     function: F
@@ -36,12 +36,12 @@ class Entry(Generic[F]):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What a config may set of it, with the defaults: its parameters that have one."""
+        """Its options with their defaults: the parameters that have a default."""
         parameters = inspect.signature(self.function).parameters.values()
         return {p.name: p.default for p in parameters if p.default is not p.empty}
 
     def refuse_unknown(self, key: str, names: Iterable[str]) -> None:
-        """Raises UserError when `given` (the config's `key`) has an unknown option."""
+        """Raises UserError if one of `names` (under the config's `key`) is not an option."""
         for option in names:
             if option not in self.options:
                 options = ", ".join(self.options) or "none"
@@ -52,9 +52,9 @@ class Entry(Generic[F]):
 
 
 class Registry(Generic[F]):
-    """Strategies of one kind by name. `kind` is the config key that picks one, for messages;
-    `made_by` names the decorator of a registry that holds more than functions, which are of the
-    class `of`."""
+    """Strategies of one kind by name. `kind` is the config key that selects one. If entries are
+    objects rather than functions, `of` is their class and `made_by` the decorator that makes
+    them."""
 
     def __init__(self, kind: str, of: type | None = None, made_by: str = "") -> None:
         self.kind = kind

@@ -1,5 +1,5 @@
-"""TRR++: task-relative REINFORCE++ (AZR, section 3.3.5); and what an attempt is worth beside the
-others at its task, by name."""
+"""Advantages: TRR++ (task-relative REINFORCE++; AZR, section 3.3.5), and the baselines of attempts
+at one task, by name."""
 
 from collections.abc import Callable, Hashable, Sequence
 
@@ -10,19 +10,19 @@ from azr_population.registry import Registry
 _FLAT = 1e-6
 
 ADVANTAGES: Registry[Callable[..., list[float | None]]] = Registry("population.advantage")
-"""From the rewards of all rows of a step, each one's group and number of tokens (None: rows count
-alike) to advantages; None for a row that teaches nothing."""
+"""Functions (rewards of a step's rows, their groups, their numbers of tokens or None for equal
+weights) -> advantages. None marks a row that teaches nothing."""
 
 BASELINES: Registry[Callable[[Sequence[float]], Sequence[float | None] | None]] = Registry(
     "population.student_advantage"
 )
-"""From the rewards of all attempts at one task to what each is worth, which is then normalised by
-`population.advantage` unless it is one of `RAW`; None for an attempt that teaches nothing, or for
-all of them."""
+"""Functions from the rewards of all attempts at one task to their values, which
+`population.advantage` then normalises, except those of `RAW`. None marks an attempt that teaches
+nothing; None in place of the list marks all of them."""
 
 RAW = ("positive_only", "positive_only_weighted")
-"""Baselines whose values are advantages already: normalised, half of the right answers would be
-pushed down."""
+"""Baselines whose values already are advantages. Normalising them would push down half of the right
+answers."""
 
 
 @ADVANTAGES.register("task_relative", "TRR++: AZR, section 3.3.5")
@@ -33,12 +33,12 @@ def task_relative(
 ) -> list[float | None]:
     """Rewards normalised within their group: (r - mean) / standard deviation.
 
-    A group is (member, role, task type), so every member has a baseline of its own for each kind
-    of row. None marks the rows of a group whose rewards do not differ: they teach nothing, and
-    dividing by a tiny deviation would only amplify noise.
+    A group is (member, role, task type), so every member has a separate baseline for each kind of
+    row. None marks the rows of a group whose rewards are equal: they teach nothing, and dividing
+    by a tiny deviation would only amplify noise.
 
-    With the rows' numbers of `tokens` a row counts as often as it has tokens, and the deviation is
-    that of a sample: veRL's REINFORCE++ (`masked_whiten` of the returns), which stock AZR uses.
+    With `tokens`, each row is weighted by its number of tokens and the sample standard deviation
+    is used: veRL's REINFORCE++ (`masked_whiten` of the returns), as in stock AZR.
     """
     members: dict[Hashable, list[int]] = {}
     for index, group in enumerate(groups):
@@ -70,7 +70,7 @@ def batch(rewards: Sequence[float]) -> Sequence[float]:
 
 @BASELINES.register("rloo", "RLOO: compared with the other attempts at the same task")
 def rloo(rewards: Sequence[float]) -> Sequence[float] | None:
-    """See `leave_one_out`; None where all agree."""
+    """See `leave_one_out`; None if all rewards are equal."""
     return leave_one_out(rewards) if len(set(rewards)) > 1 else None
 
 
@@ -78,7 +78,7 @@ def rloo(rewards: Sequence[float]) -> Sequence[float] | None:
     "positive_only", "ours: right answers only, all alike; expert iteration by the step"
 )
 def positive_only(rewards: Sequence[float]) -> list[float | None]:
-    """1 for right answers where not all agree."""
+    """1 for right answers; None for all if the rewards are equal."""
     return [None if value is None else 1.0 for value in _of_right(rewards)]
 
 
@@ -86,12 +86,13 @@ def positive_only(rewards: Sequence[float]) -> list[float | None]:
     "positive_only_weighted", "ours: RLOO of right answers alone, which count more where few are"
 )
 def positive_only_weighted(rewards: Sequence[float]) -> list[float | None]:
-    """`leave_one_out` of right answers where not all agree."""
+    """`leave_one_out` for right answers; None for all if the rewards are equal."""
     return _of_right(rewards)
 
 
 def _of_right(rewards: Sequence[float]) -> list[float | None]:
-    """What is wrong is never learned, not even beside answers that have not the form of one."""
+    """The rewards of right answers. A wrong answer is never reinforced, even if it beats unparsable
+    ones."""
     return [
         value if reward > 0 and value > _FLAT else None
         for reward, value in zip(rewards, leave_one_out(rewards), strict=True)
@@ -101,8 +102,8 @@ def _of_right(rewards: Sequence[float]) -> list[float | None]:
 def leave_one_out(rewards: Sequence[float]) -> list[float]:
     """Each reward minus the mean of the others; 0 for a single one.
 
-    The baseline of RLOO (Ahmadian et al. 2024, arXiv 2402.14740) over the attempts at one task: how
-    hard the task is drops out, so what is left is what the attempt did well or badly.
+    The baseline of RLOO (Ahmadian et al. 2024, arXiv 2402.14740) over the attempts at one task. It
+    removes the difficulty of the task and leaves the quality of the attempt.
     """
     if len(rewards) < 2:
         return [0.0] * len(rewards)

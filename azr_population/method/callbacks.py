@@ -1,8 +1,8 @@
-"""What is measured in a step, and how long each phase takes. Callbacks change nothing that members
-learn from; hosts put them on.
+"""Callbacks measure during a step, and a clock times its phases. Callbacks never change what
+members learn from.
 
-A run inside AZR has only the completion log and the warnings; the others need an engine that can be
-asked at any time.
+Hosts choose the callbacks. Inside AZR only the completion log and the warnings are available: the
+others need an engine that can generate at any time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _running: list[str] = []
 
 
 def current_phase() -> str:
-    """What is being done, for a console; empty between phases."""
+    """The name of the current phase for the console; empty between phases."""
     return _running[-1] if _running else ""
 
 
@@ -46,7 +46,7 @@ class PhaseClock:
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
-        """Times what is inside; a phase that comes again goes on."""
+        """Times the block; seconds of a repeated phase add up."""
         start = time.perf_counter()
         _running.append(phase)
         try:
@@ -57,27 +57,27 @@ class PhaseClock:
 
 
 class Callback:
-    """Looks at a step where it wants to."""
+    """Base class: override the hooks that are needed."""
 
     phase = "record"
     """Its name in `time/<phase>`."""
 
     def proposed(self, population: Population, rows: list[Proposal]) -> None:
-        """After proposing: nothing has been read yet."""
+        """After proposing, before any completion is verified."""
 
     def updated(
         self, population: Population, rows: Sequence[Proposal], practice: Sequence[BufferAttempt]
     ) -> None:
-        """After the update: ratings and names are still those under which rows were written."""
+        """After the update, before ratings change and members are replaced."""
 
     def recorded(
         self, population: Population, rows: Sequence[Proposal], records: StepRecords
     ) -> None:
-        """At the end: may add to the records."""
+        """At the end of the step; may add to the records."""
 
 
 class Callbacks:
-    """All callbacks of a step, one after the other, timed; for the methods see `Callback`."""
+    """Calls all callbacks in turn and times them; the methods are those of `Callback`."""
 
     def __init__(
         self, callbacks: Sequence[Callback], population: Population, clock: PhaseClock
@@ -103,8 +103,8 @@ class Callbacks:
 
 @dataclass
 class EvalCallback(Callback):
-    """The eval: at its interval, after the first step and after the `last`; and how alike the
-    members of a role are then."""
+    """Runs the held-out eval at its interval, after the first step and after the `last`, and
+    measures how similar the members of a role are."""
 
     context: StepContext
     held_out: HeldOutEval
@@ -121,7 +121,7 @@ class EvalCallback(Callback):
         # `reason/held_out` counts the proposals that are a program of the eval.
         records.metrics["eval/near_copies"] = sum(row.near_copy for row in rows)
         step, every = population.step, self.config.every
-        # A gain is a difference of these two, so that both are measured alike.
+        # A gain is the difference of these two evals, so both use the same settings.
         first_or_last = step in (1, self.last)
         if not every or (step % every and not first_or_last):
             return
@@ -142,7 +142,7 @@ class EvalCallback(Callback):
 
 @dataclass
 class Warn(Callback):
-    """Notes what goes wrong, once, in the step in which it begins (`runs/run_warnings.py`)."""
+    """Prints each warning once, in the step in which it begins (`runs/run_warnings.py`)."""
 
     run: RunDirectory
     _lines: list[dict[str, Any]] | None = None

@@ -1,25 +1,24 @@
-"""The members' own words: which completions of a step are kept, and their lines.
+"""Chooses the completions of a step that are kept, and writes them to `completions.jsonl`.
 
-`completions.jsonl` is what a person reads to see why proposals are refused and how tasks are
-solved; nothing is computed from it. A record holds
+People read that file to see why proposals are refused and how tasks are solved; nothing is computed
+from it. A record has
 
     step, phase         `propose` or `solve`
-    member, generation  who wrote it, before any replacement at the end of the step
+    member, generation  the writer, before any replacement at the end of the step
     opponent            the other member of the match (`student_1@25`: of step 25); null for an
                         attempt at a task of AZR's own
     type                of task, one of the domain's
-    verdict, reason     `valid` or `refused` of a proposal, `solved` or `failed` of an attempt, and
-                        the rule's or the referee's word for it
-    solve_rate          of a valid proposal: the share of the attempts that solved it
-    reward, advantage   the advantage is null for what its writer did not train on, or learned
-                        nothing from
-    log_prob            mean over the completion's tokens of the natural logarithm of the
-                        probability that the sampler gave them at temperature 1, or at the member's
-                        own where that evolves, end of sequence included; inside AZR the actor's old
-                        one, null for attempts at proposals
-    tokens, finished    finished: it ended by itself, and not at the limit of tokens
-    prompt, completion  as the model saw and wrote them; `cut` counts the characters that were
-                        taken out of the middle of a longer one
+    verdict, reason     `valid` or `refused` for a proposal, `solved` or `failed` for an attempt;
+                        the reason is the rule's or the referee's
+    solve_rate          of a valid proposal: the share of attempts that solved it
+    reward, advantage   the advantage is null if the row was not trained on or taught nothing
+    log_prob            mean log-probability (natural) of the completion's tokens, end of sequence
+                        included, under the sampler at temperature 1, or at the member's
+                        temperature if that evolves; inside AZR the actor's old log-probability,
+                        null for attempts at proposals
+    tokens, finished    finished: ended by itself, not at the token limit
+    prompt, completion  as the model saw and wrote them; `cut` counts the characters removed from
+                        the middle of a longer text
 """
 
 from collections import Counter
@@ -35,7 +34,7 @@ from azr_population.method.proposals import Attempt, BufferAttempt, Proposal
 from azr_population.method.record import StepRecords
 
 FIRST = 1000
-"""Most completions that are kept of the first step, of which all are wanted."""
+"""Most completions kept of the first step, which is logged whole if it fits."""
 LONGEST = 16_000
 """Characters that are kept of a prompt, and of a completion."""
 
@@ -45,7 +44,7 @@ Written = tuple[Record, Proposal | Attempt]
 
 @dataclass
 class CompletionLog(Callback):
-    """Keeps `per_step` completions of every step (0: none), of the first one up to `FIRST`."""
+    """Keeps `per_step` completions of each step (0: none), and up to `FIRST` of the first."""
 
     per_step: int
     tokenizer: Any
@@ -54,7 +53,7 @@ class CompletionLog(Callback):
     def updated(
         self, population: Population, rows: Sequence[Proposal], practice: Sequence[BufferAttempt]
     ) -> None:
-        """Before anybody is replaced: a line names its writer's generation."""
+        """Runs before replacement, because a line has its writer's generation."""
         if not self.per_step:
             return
         # Past opponents are in no roster.
@@ -105,8 +104,8 @@ class CompletionLog(Callback):
 
 
 def choose(records: Sequence[Record], count: int, generator: np.random.Generator) -> list[int]:
-    """The places of up to `count` records, ascending: as many of each verdict as there are, and
-    among those as many of each member, task type and reason; chance decides between equals."""
+    """Ascending indices of up to `count` records, balanced over verdicts, and within a verdict over
+    members, task types and reasons; ties are broken at random."""
     order: list[int] = generator.permutation(len(records)).tolist()
     for keys in (("verdict", "member", "type", "reason"), ("verdict",)):
         seen: Counter[tuple[str, ...]] = Counter()
@@ -143,7 +142,7 @@ def _attempt(attempt: Attempt, type: str, opponent: str | None) -> Written:
 
 
 def _cut(text: str) -> tuple[str, int]:
-    """The text without what is too much in its middle, and how many characters that was."""
+    """The text shortened in the middle, and the number of characters removed."""
     more = len(text) - LONGEST
     if more <= 0:
         return text, 0

@@ -1,4 +1,4 @@
-"""What no run could work with, local or inside AZR: refused before anything is loaded."""
+"""Checks of settings that no run can work with, in either host, before anything is loaded."""
 
 from pathlib import Path
 
@@ -22,9 +22,9 @@ from azr_population.weights.founders import check_founders
 def check_population(
     members: MembersConfig, matchmaking: MatchmakingConfig, evolution: EvolutionConfig, rank: int
 ) -> None:
-    """Checks what a population is made from; `rank` is that of its adapters. Bounds are not looked
-    at: see `setting.check_fields`. Raises UserError: naming the key as a local run has it, the
-    value and what would be accepted."""
+    """Checks the settings of a population against each other; `rank` is the adapters'. Bounds of
+    single fields are checked in `config/`. Raises UserError: it has the key of a local run, the
+    value and what is accepted."""
     roster = Roster.make(members.teachers, members.students)
     check_founders(founder_sources(members.init_from, roster).values(), rank)
     teacher_reward_of(members)
@@ -35,8 +35,8 @@ def check_population(
 
 
 def check_evolution(evolution: EvolutionConfig, smallest: int, rank: int) -> None:
-    """Checks the `evolution` group; `smallest` counts the members of the smaller sub-population,
-    and those of one are never replaced. Raises UserError."""
+    """Checks the `evolution` group; `smallest` is the size of the smaller sub-population. The
+    member of a sub-population of one is never replaced. Raises UserError."""
     step = PopulationBasedTraining(evolution)
     weights = evolution.operators
     for name in weights:
@@ -64,8 +64,8 @@ def check_evolution(evolution: EvolutionConfig, smallest: int, rank: int) -> Non
 
 
 def all_protected_note(evolution: EvolutionConfig, smallest: int) -> str | None:
-    """A line for a run in which fitness chooses no victim, because at every replacement all members
-    but one are too young to go. None for any other run. Arguments: see `check_evolution`."""
+    """A note if at every replacement all members but one are protected newborns, so that fitness
+    has no choice; otherwise None. Arguments: see `check_evolution`."""
     lifetimes = evolution.interval * smallest
     if not evolution.interval or smallest < 2 or lifetimes > evolution.grace_period:
         return None
@@ -77,7 +77,7 @@ def all_protected_note(evolution: EvolutionConfig, smallest: int) -> str | None:
 
 
 def replacement_line(evolution: EvolutionConfig, teachers: int, students: int) -> str:
-    """When how many are replaced, in words."""
+    """A sentence: when members are replaced, and how many."""
     smallest = min(teachers, students)
     if not evolution.interval or smallest < 2:
         return "nobody is replaced"
@@ -91,8 +91,8 @@ def replacement_line(evolution: EvolutionConfig, teachers: int, students: int) -
 
 
 def check_made(base: BaseConfig) -> None:
-    """Refuses the base of `base=smollm2` where nobody has made it; of others, see `base_folder`.
-    Raises UserError: with the command that makes it."""
+    """Refuses `base=smollm2` if that base has not been made yet. Raises UserError: with the command
+    that makes it."""
     path = base.path or ""
     if base.name == "smollm2" and path.startswith(".") and not Path(path).is_dir():
         raise UserError(

@@ -1,9 +1,9 @@
-"""The evolution of a run, the same in both hosts: when members are replaced, what a child inherits,
-and what becomes of the children of each operator.
+"""Evolution in a run, the same in both hosts: when members are replaced, what a child inherits, and
+how well the children of each operator do.
 
-Adaptive operator selection calls the gain of a child over those it came from the operator's credit
-(Fialho et al. 2008, "Extreme value based adaptive operator selection"); in population based
-training the child first trains for an interval, so it is judged at the next replacement step.
+In adaptive operator selection the operator's credit is the gain of a child over its parents (Fialho
+et al. 2008, "Extreme value based adaptive operator selection"). Here the child first trains for an
+interval, so it is scored at the next replacement step.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ MakeChild = Callable[[Replacement, dict[str, Any], int], Breeding]
 
 @dataclass
 class ChildRecord:
-    """A child from birth on; what it is worth is None until it is judged, or if it is unknown.
+    """The history of one child. Its scores are None until it is scored, or if they are unknown.
 
-    `judged` is the first replacement step at which it could have been replaced, `died` the one at
-    which it was. `rank` is the share of the others that it then stood above (ties count half).
+    `judged` is the first replacement step at which it could be replaced, `died` the step at which
+    it was replaced. `rank` is the share of the other members that it beat then (ties count half).
     """
 
     operator: str
@@ -49,7 +49,8 @@ class ChildRecord:
 
 
 class OperatorCredit:
-    """All births of a run; nothing is forgotten, so that a resumed run counts on."""
+    """All births of a run. A checkpoint holds all of them, so a resumed run continues the
+    counts."""
 
     def __init__(self, children: Sequence[Mapping[str, Any]] = ()) -> None:
         self._children = [ChildRecord(**child) for child in children]
@@ -57,10 +58,10 @@ class OperatorCredit:
     def score_children(
         self, step: int, fitness: Mapping[str, float], grace_period: int = 0
     ) -> None:
-        """Notes how the children stand at the first replacement step that they might not survive.
+        """Scores each child at the first replacement step at which it can be replaced.
 
-        `fitness` holds all members that take part in it, by name, before anyone is replaced (-inf:
-        unknown). Call before this step's births.
+        `fitness` has all members of this replacement step by name (-inf: unknown), before anyone
+        is replaced. Call it before this step's births.
         """
         finite = {name: value for name, value in fitness.items() if math.isfinite(value)}
         for child in self._children:
@@ -81,8 +82,8 @@ class OperatorCredit:
                 child.gain_over_parent = child.fitness - finite[child.parent]
 
     def birth(self, step: int, operator: str, child: str, parent: str, victim: float) -> None:
-        """Notes a child in the place of `child`, whose fitness was `victim`, by `operator` from the
-        first parent `parent`."""
+        """Records a new child in the slot of `child`, whose last member had the fitness
+        `victim`."""
         for record in self._children:
             if record.child == child and record.died is None:
                 record.died = step
@@ -90,8 +91,8 @@ class OperatorCredit:
         self._children.append(ChildRecord(operator, child, parent, step, victim_fitness))
 
     def summary(self, step: int) -> dict[str, dict[str, float | None]]:
-        """By operator, up to `step`: `evolution/<operator>/...` in `metrics.jsonl`, explained in
-        docs/evolution.md. None where nothing is known."""
+        """By operator, up to `step`: `evolution/<operator>/...` in `metrics.jsonl` (see
+        docs/evolution.md). None: unknown."""
         credits = {}
         for operator in dict.fromkeys(child.operator for child in self._children):
             children = [child for child in self._children if child.operator == operator]
@@ -112,14 +113,14 @@ class OperatorCredit:
         return credits
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Plain data for a checkpoint, from which it can be made again."""
+        """Plain data for a checkpoint; the constructor reads it."""
         return [asdict(child) for child in self._children]
 
 
 class Evolution:
-    """The replacement of members in a run: when, who, by what; and the operators' credit.
+    """Replaces members of a run and keeps the operators' credit.
 
-    `config` is the run's `evolution`; a member starts with the rating `initial`. Raises UserError:
+    `config` is the run's `evolution` group; `initial` is a new member's rating. Raises UserError:
     an unknown name or option.
     """
 
@@ -133,7 +134,7 @@ class Evolution:
         self._training = PopulationBasedTraining(config)
 
     def record_rewards(self, rewards: Mapping[str, float | None]) -> None:
-        """Notes the members' mean rewards of a step, for fitness functions that use them."""
+        """Records the members' mean rewards of a step for fitness functions that use them."""
         for name, reward in rewards.items():
             if reward is not None:
                 self.rewards.setdefault(name, []).append(reward)
@@ -143,7 +144,7 @@ class Evolution:
         return self.config.interval > 0 and step % self.config.interval == 0
 
     def replace(self, step: int, roster: Roster, make: MakeChild) -> list[dict[str, Any]]:
-        """At its interval, replaces the worst members; the lines of `lineage.jsonl`."""
+        """Replaces the worst members if the interval is over; returns lines of `lineage.jsonl`."""
         if not self.should_evolve(step):
             return []
         plans = []
@@ -162,8 +163,8 @@ class Evolution:
         return [birth | {"mu": birth["mu"] + moved} for birth in births]
 
     def metrics(self, step: int, births: int) -> dict[str, float]:
-        """What a step adds to its line of `metrics.jsonl`: how many members were replaced, and at a
-        replacement step the operators' credit."""
+        """Metrics of a step: the number of replaced members and, at a replacement step, the
+        operators' credit."""
         metrics = {"evolution/replaced": float(births)}
         if self.should_evolve(step):
             for operator, values in self.credit.summary(step).items():
@@ -180,8 +181,8 @@ class Evolution:
         self.credit = OperatorCredit(state["credit"])
 
     def _replace(self, step: int, replacement: Replacement, make: MakeChild) -> dict[str, Any]:
-        """Turns the victim into the child that `make` puts in its slot; its line of
-        `lineage.jsonl`. The child inherits from the parents that the operator really used."""
+        """Turns the victim into the child that `make` puts in its slot; returns its line of
+        `lineage.jsonl`. The child inherits only from parents that the operator used."""
         child = replacement.victim
         seed = self._streams.integer(f"breed {child.name}", step)
         first = replacement.parents[0]
@@ -225,14 +226,14 @@ class Evolution:
         }
 
     def draw_hyperparameters(self, founder: Member) -> None:
-        """Gives a founder its own of what evolves."""
+        """Draws the founder's values of the hyperparameters that evolve."""
         for name, config in self.config.hyperparameters.items():
             if founder.role.value in config.roles:
                 generator = self._streams.numpy(f"{name} {founder.name}")
                 founder.hyperparameters[name] = log_uniform(config.init, generator)
 
     def _inherited(self, child: Member, name: str, value: float, step: int) -> float:
-        """A child's hyperparameter where its first parent's is `value`."""
+        """A child's hyperparameter; `value` is its first parent's."""
         config = self.config.hyperparameters[name]  # type: ignore[index]
         if not config.inherit:
             return child.hyperparameters[name]
@@ -243,6 +244,6 @@ class Evolution:
 
 
 def log_uniform(bounds: Sequence[float], generator: np.random.Generator) -> float:
-    """A number between two positive ones, whose logarithm is uniform."""
+    """A log-uniform number between two positive bounds."""
     low, high = map(math.log, bounds)
     return math.exp(generator.uniform(low, high))

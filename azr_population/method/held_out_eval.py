@@ -1,18 +1,16 @@
-"""A fixed eval: the same held-out tasks for every member that solves, each time.
+"""The held-out eval: the same fixed tasks for every member that solves, at every eval.
 
-Self-play's own solve rate mixes skill with the drift of the tasks; the eval holds the tasks still.
+The solve rate of self-play mixes skill with changes of the tasks; the eval keeps the tasks fixed.
 
-Its headline is greedy decoding, the paper's metric: at temperature 1 a member gains by becoming
-surer of what it knows already, so a gain there may be sharpening alone. Beside it are temperature
-1 and .4, and pass@k. If a task has one right answer, written in one way, its score at temperature 1
-is that answer's probability, which needs no samples. Otherwise, and at .4, it is the share of right
-answers among samples, whose random numbers depend on (eval, run, step, role and place of the
-member): other members do not change a member's score, two evals share no noise, and two populations
-of one seed draw alike.
+The main metric is greedy decoding, as in the paper. A gain at temperature 1 can be sharpening
+alone. The eval also reports temperatures 1 and 0.4, and pass@k. If a task has exactly one right
+answer text, its score at temperature 1 is that text's probability and needs no samples. Otherwise,
+and at 0.4, it is the share of right answers among samples. Their random numbers depend on (eval,
+run, step, role and number of the member): other members do not change a member's score, two evals
+share no noise, and populations with one seed draw the same numbers.
 
-A second eval (`self_proposed_eval`) asks about tasks of the run's own kind: those which the
-untrained teacher proposed before step 1. As that is the bare base, all populations on a base and an
-`eval.seed` have the same ones.
+A second eval (`self_proposed_eval`) has tasks that the untrained teacher proposed before step 1. It
+is the bare base, so all populations with the same base and `eval.seed` have the same tasks.
 """
 
 import json
@@ -38,9 +36,9 @@ from azr_population.method.step_context import StepContext
 from azr_population.runs.streams import Streams
 
 LOW_TEMPERATURE = 0.4
-"""The second temperature: between greedy decoding and that of training."""
+"""The second temperature, between greedy decoding and training."""
 PASS_AT = 8
-"""The k of pass@k, if there are so many samples."""
+"""The k of pass@k; fewer if there are fewer samples."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +49,9 @@ class EvalScores:
     t04: list[float]
     """At temperature `LOW_TEMPERATURE`."""
     t1: list[float]
-    """At temperature 1: a probability, or a share of samples."""
+    """At temperature 1: a probability or a share of samples."""
     passed: list[float]
-    """Chance that one of `EvalResult.k` samples at temperature 1 is right, without bias."""
+    """pass@k at temperature 1 with k = `EvalResult.k`, unbiased."""
 
 
 @dataclass(frozen=True)
@@ -61,22 +59,22 @@ class EvalResult:
     """The members' scores."""
 
     types: tuple[str, ...]
-    """Of the tasks."""
+    """Each task's type."""
     strata: tuple[str, ...]
-    """Of the tasks; may be empty."""
+    """Each task's stratum; may be empty."""
     scores: dict[str, EvalScores]
     samples: int
-    """At each task that was sampled."""
+    """Samples per task that was sampled."""
     k: int
 
     def metrics(self, members: Sequence[Member]) -> dict[str, float]:
         """Means over tasks, `eval/...` in `metrics.jsonl`; greedy unless the name says otherwise.
 
-        `<member>/eval/greedy` is a member's, `eval/greedy/<type or stratum>` that of some tasks. Of
-        two members or more, `member_std` is the standard deviation of their skill beyond the
-        eval's noise, `reliability` the share of their scores' variance that is skill, and
-        `disagreement` the mean absolute difference of two members' scores at a task (temperature
-        1). `rating_corr` is Pearson's r of rating mu and score, over three members or more.
+        `<member>/eval/greedy` is one member's score, `eval/greedy/<type or stratum>` that of some
+        tasks. With two members or more, `member_std` is the standard deviation of their skill
+        beyond the eval's noise, `reliability` the share of their scores' variance that is skill,
+        and `disagreement` the mean absolute difference of two members' scores at a task
+        (temperature 1). `rating_corr` is Pearson's r of mu and score, for three members or more.
         """
         scores = list(self.scores.values())
         greedy = {name: _mean(of_member.greedy) for name, of_member in self.scores.items()}
@@ -103,7 +101,7 @@ class EvalResult:
         return metrics | {f"{name}/eval/greedy": score for name, score in greedy.items()}
 
     def records(self, step: int, members: Sequence[Member]) -> list[dict[str, Any]]:
-        """The lines of `evals.jsonl`, one per member: its score at every task, by decoding."""
+        """The lines of `evals.jsonl`, one per member: its score at every task and decoding."""
         return [
             {
                 "step": step,
@@ -121,13 +119,13 @@ class EvalResult:
 
 
 class HeldOutEval:
-    """A list of tasks, and how many answers are sampled at a task without an exact probability."""
+    """A list of tasks; tasks without an exact probability are sampled."""
 
     def __init__(
         self, tasks: Sequence[Task], samples: int, seed: int, strata: Sequence[str] = ()
     ) -> None:
-        """`seed` is the eval's, see `evaluate` for the run's; `strata` names a group for each task,
-        if there are any."""
+        """`seed` is the eval's (`evaluate` takes the run's); `strata` has each task's stratum, or
+        is empty."""
         self.tasks = list(tasks)
         self.samples = samples
         self.strata = tuple(strata)
@@ -141,7 +139,7 @@ class HeldOutEval:
         step: int,
         samples: int = 0,
     ) -> EvalResult:
-        """Every member at every task; 0 `samples` are the eval's own number."""
+        """Scores of every member at every task; `samples=0` takes the eval's number."""
         samples = samples or self.samples
         k = min(PASS_AT, samples)
         exact = [context.format.gold_answer(task) is not None for task in self.tasks]
@@ -160,13 +158,13 @@ class HeldOutEval:
         return EvalResult(types, self.strata, scores, samples, k)
 
     def greedy(self, context: StepContext, member: Member) -> list[float]:
-        """One member's score at each task by greedy decoding alone: the headline."""
+        """One member's greedy score at each task."""
         return _solve(context, self.tasks, member.slot, 0.0, 1, 0)
 
     def solve_rates(
         self, context: StepContext, member: Member, run_seed: int, step: int, samples: int = 0
     ) -> list[float]:
-        """One member's score at each task at temperature 1 alone."""
+        """One member's score at each task at temperature 1."""
         gold = [context.format.gold_answer(task) for task in self.tasks]
         exact = [i for i, answer in enumerate(gold) if answer is not None]
         sampled = [i for i, answer in enumerate(gold) if answer is None]
@@ -182,23 +180,23 @@ class HeldOutEval:
         return [by_place[place] for place in range(len(self.tasks))]
 
     def _seed(self, member: Member, run_seed: int, step: int) -> int:
-        # Streams keep the names that they began with, so that published runs can be repeated.
+        # The names of random streams never change, so that published runs can be repeated.
         return self._streams.integer(f"exam {run_seed} {member.rng_key}", step)
 
 
 def pass_at(k: int, n: int, right: int) -> float:
-    """Chance that k of n samples, `right` of which are right, hold a right one: pass@k without bias
-    (Chen et al. 2021, arXiv 2107.03374)."""
+    """Unbiased pass@k from n samples of which `right` are right (Chen et al. 2021, arXiv
+    2107.03374)."""
     return 1.0 - math.comb(n - right, k) / math.comb(n, k)
 
 
 def tasks_of(*evals: HeldOutEval | None) -> list[Task]:
-    """What members must not be trained on: the tasks of all evals that there are."""
+    """The tasks of all given evals, which members must not be trained on."""
     return [task for held_out in evals if held_out for task in held_out.tasks]
 
 
 def held_out_eval(config: EvalConfig, tasks: TaskConfig) -> HeldOutEval:
-    """The eval that a run's `eval` group describes, of the task types that it plays."""
+    """The eval of a run's `eval` group, with the task types of the run."""
     domain = find_domain(tasks.domain)
     types = domain.wanted(tasks.types)
     strata = domain.strata(config.tasks_per_type) * len(types)
@@ -207,20 +205,20 @@ def held_out_eval(config: EvalConfig, tasks: TaskConfig) -> HeldOutEval:
 
 
 SELF_PROPOSED = "self_proposed_eval.jsonl"
-"""In a run's folder: a task a line."""
+"""File in a run's folder: one task per line."""
 _ROUNDS = 20
-"""In which as many proposals are drawn as tasks are needed: below a validity of about 5% the base
-proposes too little that is valid."""
+"""Each round draws as many proposals as tasks are needed, so a base with less than about 5% valid
+proposals is refused."""
 
 
 def self_proposed_eval(
     config: Config, context: StepContext, reported: Sequence[Task]
 ) -> HeldOutEval | None:
-    """The eval stored with the run, or one drawn now; None without `eval.self_proposed_tasks`.
-    `reported` are tasks whose programs it leaves out.
+    """The eval stored with the run, or a new one; None without `eval.self_proposed_tasks`. Programs
+    of the `reported` tasks are left out.
 
     Raises:
-        UserError: the base proposes too little that is valid, or what is stored cannot be read.
+        UserError: the base proposes too few valid tasks, or the stored file is damaged.
     """
     if not config.eval.self_proposed_tasks:
         return None
@@ -252,7 +250,7 @@ def _draw(config: Config, context: StepContext, reported: Sequence[Task]) -> lis
     for turn in range(_ROUNDS):
         for task in _propose(config, context, types, streams.integer("own exam", turn)):
             new = task.program not in tasks and not held_out.is_copy(task.program)
-            # As many of each type; what is left over goes to the first ones.
+            # Equally many of each type; the remainder goes to the first ones.
             share = count // len(types) + (types.index(task.type) < count % len(types))
             if new and counts[task.type] < share:
                 counts[task.type] += 1
@@ -267,7 +265,7 @@ def _draw(config: Config, context: StepContext, reported: Sequence[Task]) -> lis
 
 
 def _propose(config: Config, context: StepContext, types: Sequence[str], seed: int) -> list[Task]:
-    """The valid tasks among as many proposals of the bare base as tasks are needed."""
+    """One round of proposals by the bare base; returns the valid tasks."""
     format, count = context.format, config.eval.self_proposed_tasks
     asked = [types[number % len(types)] for number in range(count)]
     limits = tuple(
@@ -297,7 +295,7 @@ def _solve(
     samples: int,
     seed: int,
 ) -> list[float]:
-    """The share of the samples at each task that solved it."""
+    """The share of samples that solved each task."""
     format = context.format
     limits = tuple(format.max_new_tokens(task.type, "solve") for task in tasks)
     prompts = [format.solve_prompt(task) for task in tasks]
@@ -333,14 +331,14 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 
 def reliability(scores: Sequence[Sequence[float]]) -> tuple[float, float] | None:
-    """Of the members' scores at the same tasks [members][tasks]: how much of the variance of their
-    means is skill, and the standard deviation of skill, in the scores' unit. Both are below 0 if
-    the members differ by less than noise alone would make them. None if it cannot be known: fewer
+    """(reliability, standard deviation of skill) from the members' scores [members][tasks]: the
+    share of the variance of their means that is skill, and skill in the unit of the scores. Both
+    are negative if the members differ less than noise alone would make them. None if unknown: fewer
     than two members or tasks, unequal tasks, members without a difference.
 
-    What a member does better at some tasks than at others counts as noise, because other tasks of
-    the kind might have favoured another. Source: Hoyt, "Test reliability estimated by analysis of
-    variance" (Psychometrika 1941), which is Cronbach's alpha.
+    A member's advantage on particular tasks counts as noise, because another draw of tasks could
+    favour another member. Source: Hoyt, "Test reliability estimated by analysis of variance"
+    (Psychometrika 1941), which is Cronbach's alpha.
     """
     if len({len(of_member) for of_member in scores}) != 1:
         return None

@@ -38,7 +38,7 @@ class MatchResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairing:
-    """A teacher and a student that may meet in this step, and what is known of them."""
+    """A teacher and a student that may meet in this step, with what a weighting may use."""
 
     teacher: Member
     student: Member
@@ -47,8 +47,8 @@ class Pairing:
     quality: float
     """TrueSkill's match quality, in [0, 1]."""
     history: Sequence[MatchResult] = ()
-    """Their matches so far, the oldest first. Those up to the step `born` of one of the two were
-    played by the member that it replaced."""
+    """Their earlier matches, the oldest first. Matches up to a member's step `born` were played by
+    its predecessor in the slot."""
 
 
 WEIGHTINGS: Registry[Callable[..., float]] = Registry("matchmaking.weighting")
@@ -58,7 +58,7 @@ WEIGHTINGS: Registry[Callable[..., float]] = Registry("matchmaking.weighting")
     "balanced", "PFSP f_var, Vinyals et al. 2019 (AlphaStar), Methods; PopuLoRA: near-balanced"
 )
 def balanced(pairing: Pairing) -> float:
-    """p (1 - p): most weight where the outcome is open."""
+    """p (1 - p): most weight on even matches."""
     return pairing.p * (1.0 - pairing.p)
 
 
@@ -216,8 +216,8 @@ class Match:
 
 
 class Matchmaker:
-    """Rates members and draws matches by one PFSP weighting, as the `matchmaking` group of a run
-    describes. Raises UserError: the weighting is unknown or does not take an option."""
+    """Rates members and draws matches by the PFSP weighting of the run's `matchmaking` group.
+    Raises UserError: the weighting or one of its options is unknown."""
 
     def __init__(self, config: MatchmakingConfig) -> None:
         self.ratings = RatingSystem(
@@ -226,7 +226,7 @@ class Matchmaker:
         self.weighting = WEIGHTINGS.find(config.weighting)
         self.options = dict(config.options)
         self.history: dict[tuple[str, str], list[MatchResult]] = {}
-        """Of each pair of names (teacher, student)."""
+        """By pair of names (teacher, student)."""
         self.weighting.refuse_unknown("matchmaking.options", self.options)
         beginners = [
             Member(f"{role}_0", role, 0, Rating()) for role in (Role.TEACHER, Role.STUDENT)
@@ -234,7 +234,7 @@ class Matchmaker:
         self.weights(beginners[:1], beginners[1:])
 
     def pairing(self, teacher: Member, student: Member) -> Pairing:
-        """What is known of the two now."""
+        """The pairing with its current ratings and history."""
         return Pairing(
             teacher,
             student,
@@ -257,8 +257,8 @@ class Matchmaker:
         students: Sequence[Member],
         generator: np.random.Generator,
     ) -> list[Match]:
-        """The matches of a step in teacher order: lcm(T, S) of them, every member in as many as any
-        other of its role, no pair twice; see `draw_pairs`."""
+        """The lcm(T, S) matches of a step in teacher order: members of one role play equally many,
+        and no pair occurs twice; see `draw_pairs`."""
         pairs = draw_pairs(self.weights(teachers, students), generator)
         return [Match(teachers[t], students[s]) for t, s in pairs]
 
@@ -293,8 +293,8 @@ class MatchAssigner:
     def assign(self, teachers: Sequence[int]) -> list[Match]:
         """The match of every row; `teachers` are the slots of the rows' teachers.
 
-        A teacher's rows are split evenly over its matches, one match after the other. What is left
-        over goes to those that have had fewest rows in the step.
+        A teacher's rows are split evenly over its matches. The remainder goes to the matches with
+        the fewest rows so far.
         """
         queues: dict[int, list[Match]] = {}
         for slot, count in Counter(teachers).items():

@@ -1,9 +1,9 @@
-"""Fitness that is measured when members are about to be replaced, instead of read off ratings.
+"""Fitness that is measured just before members are replaced, instead of taken from ratings.
 
-`validation_eval`: students answer greedily an eval with a seed of its own, without a reported task;
-teachers keep their rating. `crossplay`: every student attempts the step's tasks of every teacher,
-matched or not; a student is worth what it solves, a teacher what it leaves unsolved, an invalid
-proposal nothing.
+`validation_eval`: the students' greedy score on an eval with another seed, which shares no task
+with the reported eval; teachers keep their rating. `crossplay`: every student attempts every
+teacher's tasks of the step. A student's fitness is the share it solves, a teacher's the share left
+unsolved, where an invalid proposal counts 0.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,7 @@ from azr_population.runs.records import mean
 def validation_eval(
     evolution: EvolutionConfig, tasks: TaskConfig, reported: HeldOutEval | None
 ) -> HeldOutEval | None:
-    """The eval that fitness goes by, without a task of the reported one; None for any other
-    fitness."""
+    """The eval for `evolution.fitness=validation_eval`; None for any other fitness."""
     if evolution.fitness != "validation_eval":
         return None
     domain, seed = find_domain(tasks.domain), evolution.validation_seed
@@ -35,7 +34,7 @@ def validation_eval(
 
 
 def without_reported(tasks: Sequence[Task], seed: int, reported: HeldOutEval | None) -> HeldOutEval:
-    """An eval of these tasks without those that are reported."""
+    """An eval of these tasks without those of the reported eval."""
     programs = {task.program for task in reported.tasks} if reported else set()
     return HeldOutEval([task for task in tasks if task.program not in programs], 1, seed)
 
@@ -72,7 +71,7 @@ class MeasureFitness(Callback):
     ) -> list[list[float]]:
         """The students' scores at the step's valid tasks; sets the teachers' `skill`."""
         valid = [row for row in rows if row.task is not None]
-        # A step's few tasks say more by several answers, an eval by more tasks.
+        # A step has few tasks, so each is attempted several times.
         samples = population.config.samples_per_task
         pairs = HeldOutEval([row.task for row in valid if row.task], samples, 0)
         scores = [

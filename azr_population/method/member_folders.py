@@ -1,4 +1,4 @@
-"""Members as PEFT folders: those of a run as it stands, and those of a step that is kept."""
+"""Members as PEFT folders: a run's current members, its best one, and snapshots of a step."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from azr_population.weights.model_card import base_name
 from azr_population.weights.peft_folder import save_adapter
 
 BEST = "best"
-"""The folder among a run's members that holds the one which did best at an eval."""
+"""The folder in `members/` with the member that scored best at an eval."""
 _DOES = {
     Role.TEACHER: "proposes tasks",
     Role.STUDENT: "solves tasks",
@@ -28,8 +28,8 @@ def export_members(
     base: str,
     folder: Path | None = None,
 ) -> None:
-    """Writes every member, read by its slot, as a PEFT folder on `base` into `folder`, by default
-    the run's members; each is put in place whole, with a card that tells where it comes from."""
+    """Writes every member as a PEFT folder with a model card into `folder` (default: the run's
+    `members/`). Each folder appears whole or not at all."""
     births = _births(run)
     for member in population.roster:
         facts = card(member, population.step, births.get(member.name)) | _about(run, base)
@@ -45,8 +45,8 @@ def keep_best(
     run: RunDirectory,
     base: str,
 ) -> None:
-    """Writes the member that did best at an eval, of `scores` by name, as `members/best`, where it
-    beats the best score of the run's earlier evals, or there is none."""
+    """Writes the member with the best of `scores` (by name) as `members/best` if it beats every
+    earlier eval of the run."""
     name = max(scores, key=lambda name: scores[name])
     folder = run.members / BEST
     if best_before is not None and scores[name] <= best_before and folder.is_dir():
@@ -71,8 +71,8 @@ def _about(run: RunDirectory, base: str) -> dict[str, str]:
 
 
 def card(member: Member, step: int, birth: Mapping[str, Any] | None) -> dict[str, str]:
-    """What a member's card tells of it; `birth` is its line of `lineage.jsonl`, if it has one. The
-    single agent meets nobody and has no rating."""
+    """The facts on a member's card; `birth` is its line of `lineage.jsonl`, if any. The single
+    agent has no rating."""
     facts = {"name": f"{member.name}, after step {step}"}
     facts["role"] = f"{member.role}: {_DOES[member.role]}"
     if member.role is not Role.AGENT:
@@ -87,7 +87,7 @@ def card(member: Member, step: int, birth: Mapping[str, Any] | None) -> dict[str
 def write_snapshot(
     population: Population, read: Callable[[int], Adapter], run: RunDirectory, base: str
 ) -> None:
-    """Keeps the members of this step in `snapshots/step_<step>`: all of them or none."""
+    """Writes the members of this step to `snapshots/step_<step>`: all or none."""
     run.snapshots.mkdir(exist_ok=True)
     with replacing_folder(run.snapshots / f"step_{population.step}") as folder:
         folder.mkdir()

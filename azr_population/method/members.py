@@ -1,4 +1,4 @@
-"""The members of a run: what one is, its TrueSkill rating, its lineage, and the roster of all.
+"""Members, their TrueSkill ratings, and the roster of a run.
 
 Ratings: Herbrich, Minka, Graepel, "TrueSkill: A Bayesian Skill Rating System" (NIPS 2006), through
 the `trueskill` package. What a game is here, and when skill may drift, is ours.
@@ -33,24 +33,24 @@ class Role(str, Enum):
 
 @dataclass(frozen=True)
 class Rating:
-    """A TrueSkill belief: skill ~ N(mu, sigma^2), in TrueSkill points (25 +- 25/3 at the start)."""
+    """A TrueSkill rating: skill ~ N(mu, sigma^2) in TrueSkill points; 25 and 25/3 at the start."""
 
     mu: float = 25.0
     sigma: float = 25.0 / 3.0
 
     @property
     def conservative(self) -> float:
-        """mu - 3 sigma: the skill the member has with 99.9% probability."""
+        """mu - 3 sigma: the member's skill is above this with a probability of 99.9%."""
         return self.mu - 3.0 * self.sigma
 
 
 @dataclass
 class Member:
-    """One LoRA adapter's identity. `slot` is its place in the bank and never changes.
+    """One LoRA adapter. `slot` is its index in the bank and never changes.
 
-    `name` (`teacher_0`) belongs to the slot; `generation` counts how often the slot's adapter was
-    replaced; `born` is the step of the last replacement. `step_sizes` are those that made it and
-    its forebears, by operator and option (`full_gaussian.eps`): what self-adaptation inherits.
+    `name` (`teacher_0`) belongs to the slot; `generation` counts the slot's replacements; `born` is
+    the step of the last one. `step_sizes` are the operators' step sizes that self-adaptation
+    inherits, by operator and option (`full_gaussian.eps`).
     """
 
     name: str
@@ -61,19 +61,19 @@ class Member:
     born: int = 0
     step_sizes: dict[str, float] = field(default_factory=dict)
     hyperparameters: dict[str, float] = field(default_factory=dict)
-    """Those that evolve with its weights, by name (`lr`)."""
+    """Its values of the hyperparameters that evolve, by name (`lr`)."""
     skill: float | None = None
-    """What was measured at this step for a fitness that needs more than ratings; None elsewhere."""
+    """Its measured fitness in this step (`measured_fitness.py`); None if it was not measured."""
 
     @property
     def rng_key(self) -> str:
-        """What the random streams of an eval are named by: its name as a student's, so that the
-        single agent and the first student of another population draw alike."""
+        """The key of its random streams in an eval: its name as a student, so that the single agent
+        and another population's first student draw the same numbers."""
         return self.name.replace(str(Role.AGENT), str(Role.STUDENT))
 
 
 class Outcome(str, Enum):
-    """How one game, that is one proposed task, ended."""
+    """The outcome of one game: one proposed task."""
 
     STUDENT_WINS = "student_wins"
     TEACHER_WINS = "teacher_wins"
@@ -86,7 +86,7 @@ class Outcome(str, Enum):
 
 
 def outcome_of(solve_rate: float | None) -> Outcome:
-    """The outcome of a task by the share of its attempts that solved it; None: it was invalid.
+    """The outcome of a task by its solve rate; None: it was invalid.
 
     The student wins above one half, the teacher below, exactly one half is a draw.
     """
@@ -103,18 +103,17 @@ def tally(games: Sequence[Outcome]) -> dict[str, int]:
 
 
 class RatingSystem:
-    """The constants of TrueSkill and everything computed from them; it holds no ratings itself.
+    """TrueSkill with a run's constants; it holds no ratings.
 
-    The mean and deviation of a beginner, and the deviation of a performance around the skill, are
-    TrueSkill's own: 25, 25/3 and 25/6 points.
+    mu, sigma and beta start at TrueSkill's defaults: 25, 25/3 and 25/6 points.
 
     Args:
-        tau: standard deviation of the skill's drift per match, in points. TrueSkill adds it before
-            every game; here all games of a match are played with the same weights, and only the
-            update after it changes the skill, so it is added once per match.
+        tau: standard deviation of the skill's drift, in points. TrueSkill adds it before every
+            game. Here it is added once per match, because all games of a match are played with the
+            same weights.
         draw_probability: chance of a draw between equals, in [0, 1).
-        forfeit: whether an invalid proposal is a game that the teacher lost (the student's rating
-            stays as it is); otherwise no game.
+        forfeit: whether the teacher loses a game by an invalid proposal (the student's rating does
+            not change); otherwise an invalid proposal is not a game.
     """
 
     def __init__(
@@ -126,17 +125,17 @@ class RatingSystem:
 
     @property
     def initial(self) -> Rating:
-        """The rating of a member that has played nothing."""
+        """The rating of a new member."""
         return Rating(self._trueskill.mu, self._trueskill.sigma)
 
     def rate_match(
         self, teacher: Rating, student: Rating, games: Sequence[Outcome]
     ) -> tuple[Rating, Rating]:
-        """The ratings of (teacher, student) after a series of games, one per proposed task.
+        """The ratings of (teacher, student) after a match, one game per proposed task.
 
-        The games are rated in the order given (TrueSkill is sequential, so the order matters a
-        little), the forfeited ones last: a teacher that they have lowered would be an opponent to
-        lose to. A match without a game leaves both ratings as they are.
+        Games are rated in the given order (TrueSkill is sequential), forfeits last: otherwise the
+        student would play against a teacher whose rating they have lowered. A match without games
+        changes nothing.
         """
         counted = (game for game in games if self.forfeit or game is not Outcome.FORFEIT)
         played = sorted(counted, key=lambda game: game is Outcome.FORFEIT)
@@ -148,13 +147,13 @@ class RatingSystem:
             (proposer,), (rated_solver,) = self._trueskill.rate(
                 [(proposer,), (solver,)], ranks=ranks
             )
-            # A forfeit costs the teacher; the student did nothing that it could be paid for.
+            # A forfeit lowers the teacher's rating and leaves the student's.
             solver = solver if game is Outcome.FORFEIT else rated_solver
         return Rating(proposer.mu, proposer.sigma), Rating(solver.mu, solver.sigma)
 
     def win_probability(self, rating: Rating, other: Rating) -> float:
-        """The chance in [0, 1] that the first performs better than `other` in a game, draws set
-        aside: Phi((mu1 - mu2) / sqrt(2 beta^2 + sigma1^2 + sigma2^2))."""
+        """The probability that `rating` beats `other` in a game, ignoring draws:
+        Phi((mu1 - mu2) / sqrt(2 beta^2 + sigma1^2 + sigma2^2))."""
         variance = 2.0 * self._trueskill.beta**2 + rating.sigma**2 + other.sigma**2
         return NormalDist().cdf((rating.mu - other.mu) / math.sqrt(variance))
 
@@ -180,8 +179,8 @@ class Roster:
 
     @classmethod
     def make(cls, teachers: int, students: int, rating: Rating | None = None) -> Roster:
-        """A new roster of so many teachers and students; (0, 0) is AZR's single agent. Raises
-        UserError: one of the two numbers is 0 and the other is not, or one is negative."""
+        """A new roster; 0 teachers and 0 students make AZR's single agent. Raises UserError: only
+        one of the two numbers is 0, or one is negative."""
         start = rating or Rating()
         if (teachers, students) == (0, 0):
             return cls([Member("agent_0", Role.AGENT, 0, start)])
@@ -228,10 +227,10 @@ class Roster:
         return iter(self._members)
 
     def recenter_ratings(self, mu: float) -> float:
-        """Moves every rating by the same, so that the students' mean is `mu`; returns by how much.
+        """Shifts all ratings so that the students' mean is `mu`; returns the shift.
 
-        Only differences of ratings mean anything, and this changes none. Without it the scale would
-        drift: births hand the mu of the best to the worst, forfeits cost teachers and pay nobody.
+        Only differences of ratings have a meaning, and they stay. Without it the scale drifts:
+        children inherit the mu of good parents, and forfeits lower teachers without raising anyone.
         """
         students = self.students
         moved = mu - math.fsum(member.rating.mu for member in students) / len(students)

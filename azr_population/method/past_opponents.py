@@ -1,10 +1,10 @@
-"""Past opponents: a share of each teacher's tasks goes to, and is paid by, an earlier student.
+"""Past opponents: an earlier student attempts a share of each teacher's tasks, and its attempts set
+their reward.
 
-Fictitious self-play (Brown 1951; Heinrich, Lanctot and Silver 2015) answers the average of all
-earlier opponents and not the last one alone: what beats today's student and nobody else pays less.
-The earlier students are those of the run's snapshots, frozen and drawn evenly, one for each step.
-
-Not covered: they are not rated, train on nothing, and propose nothing.
+Fictitious self-play (Brown 1951; Heinrich, Lanctot and Silver 2015) plays against the average of
+all earlier opponents, not only the last one, so a task that only defeats the current student pays
+less. The earlier students come from the run's snapshots; each step draws one uniformly. They are
+frozen, not rated and not trained.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ from azr_population.weights.peft_folder import load_adapter
 
 
 class PastOpponents(Callback):
-    """The stored students of a run, and the engine's slot in which one of them plays.
+    """Lets one stored student of the run play in each step.
 
     Args:
         snapshots: the run's folder of `step_<n>` folders.
-        slot: a slot that belongs to no member.
-        share: of the tasks that each teacher proposes to each student, in (0, 1).
+        slot: the engine's slot for it, which belongs to no member.
+        share: the share of each match's tasks that it attempts, in (0, 1).
     """
 
     def __init__(self, snapshots: Path, slot: int, share: float, engine: TextEngine) -> None:
@@ -40,22 +40,22 @@ class PastOpponents(Callback):
         self._playing: str | None = None
 
     def proposed(self, population: Population, rows: list[Proposal]) -> None:
-        """Gives a share of each match's rows to one student of an earlier step."""
+        """Assigns a share of each match's rows to one student of an earlier step."""
         generator = population.streams.numpy("past", population.step)
         self._playing = self.assign_past_opponent(rows, population.step, generator)
 
     def recorded(
         self, population: Population, rows: Sequence[Proposal], records: StepRecords
     ) -> None:
-        """What it did with them."""
+        """Adds its solve rate to the metrics."""
         if self._playing:
             records.metrics |= past_metrics(self._playing, rows)
 
     def assign_past_opponent(
         self, rows: Sequence[Proposal], step: int, generator: np.random.Generator
     ) -> str | None:
-        """Puts a student of an earlier step into the engine and gives it its rows; returns who it
-        is, as `student_1@25`, or None before the first snapshot."""
+        """Loads a student of an earlier step into the engine and assigns its rows; returns its name
+        (`student_1@25`), or None before the first snapshot."""
         stored = [
             (then, folder)
             for then, place in steps(self._snapshots)

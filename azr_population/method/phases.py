@@ -1,4 +1,5 @@
-"""The phases of a step from proposing to grading. They fill `Proposal`s and change nothing else."""
+"""The phases of a step from proposing to grading. They fill in `Proposal`s and change nothing
+else."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,7 @@ from azr_population.referee import Referee
 def propose(
     context: StepContext, population: Population, tasks: TaskConfig, sampling: EngineConfig
 ) -> list[Proposal]:
-    """Every teacher writes its rows of proposals, split over the task types and its matches."""
+    """Every teacher writes its proposals, split over task types and its matches."""
     format, streams, step = context.format, population.streams, population.step
     examples = streams.numpy("references", step)
     types = context.domain.wanted(tasks.types)
@@ -62,12 +63,12 @@ def propose(
 
 
 HELD_OUT = "held_out"
-"""The reason why a program of the eval is not a task."""
+"""The reason of a proposal whose program is in the eval."""
 INTERNAL_ERROR = "internal_error"
-"""The reason if the trainer failed to read a proposal: a fault of ours, which is logged."""
+"""The reason of a proposal that our code failed to read; the fault is logged."""
 _log = logging.getLogger(__name__)
 _OF_THE_USER = UserError, OSError
-"""Faults of what is around the run: it cannot go on, whatever was written."""
+"""Faults outside the model's text: the run cannot go on."""
 Proposed = TypeVar("Proposed", bound=Proposal | Replay)
 Asked = TypeVar("Asked")
 Judged = TypeVar("Judged")
@@ -79,7 +80,7 @@ def verify(
     tasks: TaskConfig,
     held_out: HeldOut | None = None,
 ) -> None:
-    """Sets `task` and `reason` of every row whose completion parsed, and what describes a task."""
+    """Sets `task`, `reason` and the measures of every row whose completion parsed."""
     parsed = []
     for row in rows:
         if row.parsed:
@@ -101,7 +102,7 @@ def verify(
 
 
 def describe(rows: Sequence[Proposal], domain: Domain, held_out: HeldOut | None = None) -> None:
-    """Sets the measures of every task: all that the trainer computes of its text, once."""
+    """Sets the measures of every task."""
     for row in rows:
         if row.task is not None:
             with invalid_if_unreadable(row):
@@ -112,8 +113,8 @@ def describe(rows: Sequence[Proposal], domain: Domain, held_out: HeldOut | None 
 def _each(
     judge: Callable[[Sequence[Asked]], list[Judged]], asked: Sequence[tuple[Proposed, Asked]]
 ) -> list[tuple[Proposed, Judged]]:
-    """What the domain says of each, asked for all of them together; where that fails, for one after
-    the other, and those for which it fails again are invalid."""
+    """The domain's verdicts, judged together; if that fails, one by one, and rows that fail again
+    are invalid."""
     try:
         verdicts = judge([question for _, question in asked])
         return [(row, verdict) for (row, _), verdict in zip(asked, verdicts, strict=True)]
@@ -131,7 +132,7 @@ def _each(
 
 @contextmanager
 def invalid_if_unreadable(row: Proposal | Replay) -> Iterator[None]:
-    """No text that a model writes ends a run: if our own reading of this row fails, its proposal is
+    """No text that a model writes ends a run: if our code fails on this row, its proposal is
     invalid. The records count it as `internal_error`, and the log has the traceback."""
     try:
         yield
@@ -146,7 +147,7 @@ def invalid_if_unreadable(row: Proposal | Replay) -> Iterator[None]:
 
 
 def refuse(row: Proposal | Replay, reason: str) -> None:
-    """Makes the row none of the tasks; attempts at it stay in the budget and count for nobody."""
+    """Makes the row's task invalid; its attempts only count in the budget."""
     row.void += [attempt.completion for attempt in row.attempts]
     row.task, row.reason, row.attempts = None, reason, []
 
@@ -213,8 +214,8 @@ def solve(
 def grade(rows: Sequence[Proposal | Replay], context: StepContext) -> None:
     """The domain judges the attempts. Equal answers to a task are judged once.
 
-    A task whose own answer is not right among them is none: it pays its teacher as any other
-    invalid proposal, and its attempts count for nobody.
+    A task whose gold answer is not judged right beside them is invalid: its teacher gets the reward
+    of an invalid proposal, and its attempts are not rewarded.
     """
     asked = [
         (row, (row.task, tuple(dict.fromkeys(a.text for a in row.attempts if a.text is not None))))

@@ -1,8 +1,8 @@
-"""One population, whoever hosts it: who meets whom, what it is worth, who is replaced.
+"""One population, the same in both hosts: matches, rewards, ratings, replacement, records.
 
-A step, as both hosts play it: `begin_step` draws the matches, `assign` says which match a teacher's
-row belongs to; `reward`, `rate`, `evolve` and `record` are verbs of `step.py`. Between them the
-host generates, verifies, solves and grades, and trains on what `training.py` credits.
+In a step `begin_step` draws the matches and `assign_matches` gives each teacher's row its match;
+`reward`, `rate`, `evolve` and `record` are verbs of `step.py`. In between, the host generates,
+verifies, solves and grades, and trains on the samples of `training.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,12 +31,12 @@ from azr_population.weights.adapter import Adapter
 from azr_population.weights.founders import load_founder
 
 WINDOW = 10
-"""Steps over which a teacher's solve rate is taken."""
+"""Steps over which a teacher's solve rate is averaged."""
 
 
 def rate_factor(solve_rates: Sequence[float], low: float, high: float) -> float:
-    """What a teacher's learning rate is scaled by: how far inside [low, high] the mean of these
-    solve rates lies, 1 in the middle, 0 at the ends and outside; 1 before there is any."""
+    """The factor of a teacher's learning rate by its mean solve rate: 1 in the middle of
+    [low, high], falling linearly to 0 at the ends, 0 outside; 1 without any solve rate yet."""
     if not solve_rates:
         return 1.0
     rate = sum(solve_rates) / len(solve_rates)
@@ -44,8 +44,8 @@ def rate_factor(solve_rates: Sequence[float], low: float, high: float) -> float:
 
 
 def founder_sources(init_from: InitFromConfig, roster: Roster) -> dict[str, str]:
-    """Which adapter each founder starts from, by name; members without one are left out. Raises
-    UserError: another number of adapters than of members, or a role that nobody has."""
+    """The adapter that each founder starts from, by member name; members without one are left out.
+    Raises UserError: the number of adapters does not match, or no member has the role."""
     sources: dict[str, str] = {}
     for role, adapters in init_from.model_dump().items():
         key = f"population.init_from.{role}"
@@ -64,7 +64,7 @@ def founder_sources(init_from: InitFromConfig, roster: Roster) -> dict[str, str]
 
 
 class Population:
-    """The members of a run and all that is known of them; `step` is the last one begun."""
+    """The members of a run with their ratings, buffer and history; `step` is the last one begun."""
 
     def __init__(
         self,
@@ -85,9 +85,9 @@ class Population:
         for member in self.roster:
             self.evolution.draw_hyperparameters(member)
         self.buffer = TaskBuffer(buffer_size)
-        """Valid tasks of earlier steps: one that comes again is a copy."""
+        """Valid tasks of earlier steps; proposing one of them again is a copy."""
         self.solve_rates: dict[str, list[float]] = {}
-        """Of each teacher's valid tasks, in its last `WINDOW` steps that had any."""
+        """Solve rates of each teacher's valid tasks in the last `WINDOW` steps that had any."""
         self.step = 0
         self.matches: list[Match] = []
         self._assigner = MatchAssigner([])
@@ -95,8 +95,8 @@ class Population:
     def load_founders(
         self, read: Callable[[int], Adapter], write: Callable[[int, Adapter], None]
     ) -> None:
-        """Puts the adapters of `init_from` into their slots of an engine whose members are fresh.
-        Raises UserError: see `load_founder`."""
+        """Loads the adapters of `init_from` into an engine whose members are fresh. Raises
+        UserError: see `load_founder`."""
         for name, source in founder_sources(self.config.init_from, self.roster).items():
             slot = self.roster[name].slot
             write(slot, load_founder(source, read(slot), self.streams.torch(f"founder {slot}")))
@@ -115,7 +115,7 @@ class Population:
         return self._assigner.assign(teachers)
 
     def hyperparameters(self) -> dict[int, Hyperparameters]:
-        """How every member is to be updated in this step, by slot."""
+        """The hyperparameters of each member's update in this step, by slot."""
         config = self.config
         of_role = {
             Role.TEACHER: Hyperparameters(config.teacher_lr, config.teacher_kl_loss_coef),
@@ -134,8 +134,8 @@ class Population:
         return settings
 
     def temperatures(self, slots: Sequence[int], default: float) -> float | tuple[float, ...]:
-        """At which the members in these slots sample: `default`, or one for each where a member has
-        its own."""
+        """The sampling temperature of these slots: `default`, or one per slot if temperatures
+        evolve."""
         evolved = {member.slot: member.hyperparameters.get("temperature") for member in self.roster}
         if not any(evolved.get(slot) for slot in slots):
             return default
@@ -146,16 +146,16 @@ class Population:
         return max(self.roster.students, key=lambda member: member.rating.conservative)
 
     def reward(self, rows: Sequence[Proposal], replays: Sequence[Replay] = ()) -> None:
-        """Counts copies and sets rewards; `rows` are all of the step, or all of one task type."""
+        """Counts copies and sets rewards; `rows` are all rows of the step, or of one task type."""
         count_copies(rows, self.buffer)
         reward_rows(rows, self.config, self.buffer)
         reward_attempts(replays, self.config)
 
     def rate(self, rows: Sequence[Proposal]) -> list[dict[str, Any]]:
-        """Rates the members by the step's rewarded rows, match after match; the lines of
-        `matches.jsonl`, before the ratings are recentered.
+        """Rates the members match by match; returns lines of `matches.jsonl`, with ratings before
+        they are recentered.
 
-        The single agent plays itself, which says nothing about its strength: it is not rated.
+        The single agent only plays itself, so it is not rated.
         """
         records = []
         for match in self.matches:
@@ -190,8 +190,8 @@ class Population:
         return records
 
     def evolve(self, rows: Sequence[Proposal], make_child: MakeChild) -> list[dict[str, Any]]:
-        """At its interval, replaces members by the children that `make_child` puts into their
-        slots; the lines of `lineage.jsonl`."""
+        """Replaces members by children if the interval is over; `make_child` writes a child into
+        its slot. Returns lines of `lineage.jsonl`."""
         self.evolution.record_rewards(
             {member.name: record.mean_reward(member, rows) for member in self.roster}
         )
@@ -209,12 +209,12 @@ class Population:
         births: list[dict[str, Any]],
         practice: Sequence[BufferAttempt] = (),
     ) -> StepRecords:
-        """What happened in the step; its tasks are known from here on.
+        """The records of the step. Adds its tasks to the buffer.
 
         Args:
-            rows: all proposals of the step, as `rows.by_match` orders them.
-            updates: what the engine says about each member's update, by slot.
-            generated: what it generated for each member, by slot.
+            rows: all proposals of the step in the order of `proposals.by_match`.
+            updates: the engine's metrics of each member's update, by slot.
+            generated: rollouts and tokens that it generated for each member, by slot.
             practice: attempts outside the matches.
         """
         wins = record.win_rates(matches, self.ratings.forfeit)

@@ -38,8 +38,8 @@ class BufferAttempt(Attempt):
 
 @dataclass
 class Proposal:
-    """One proposal on its way through a step; the host fills it from top to bottom, and
-    `rewards.reward_rows` has the rest."""
+    """One proposal on its way through a step. The phases fill the fields from top to bottom;
+    `rewards.reward_rows` sets the rewards."""
 
     match: Match
     type: str
@@ -50,12 +50,12 @@ class Proposal:
     """Why there is no task; `ok` when there is one."""
     copies: int = 0
     measures: dict[str, float] = field(default_factory=dict)
-    """Of the task's program, as `Domain.measure` gives them."""
+    """Measures of the task's program from `Domain.measure`."""
     near_copy: bool = False
-    """Whether the task is one of the eval's but for its constants."""
+    """Whether the task differs from one of the eval only in its constants."""
     attempts: list[Attempt] = field(default_factory=list)
     void: list[Completion] = field(default_factory=list)
-    """Of attempts at what turned out to be no task; they count in the budget alone."""
+    """Attempts at a proposal that turned out to be invalid; they only count in the budget."""
     reward: float = 0.0
     advantage: float | None = None
     """As of `Attempt`."""
@@ -72,7 +72,7 @@ class Proposal:
 
     @property
     def solve_rate(self) -> float | None:
-        """Share of the attempts that solved the task; None when there is no task."""
+        """Share of the attempts that solved the task; None if there is no task."""
         if self.task is None or not self.attempts:
             return None
         return sum(attempt.solved for attempt in self.attempts) / len(self.attempts)
@@ -82,14 +82,14 @@ class Proposal:
 class Replay:
     """A task of an earlier step that a student attempts again (experience replay, Lin 1992).
 
-    AZR's solver trains on tasks of all earlier steps; without them a student forgets the tasks that
-    its teachers no longer propose.
+    AZR's solver trains on tasks of all earlier steps. Without replay a student forgets what its
+    teachers no longer propose.
     """
 
     student: Member
     type: str
     task: Task | None
-    """None if the referee no longer gives the task's own answer."""
+    """None if the task's gold answer was no longer judged right."""
     attempts: list[BufferAttempt] = field(default_factory=list)
     reason: str = "ok"
     void: list[Completion] = field(default_factory=list)
@@ -107,5 +107,5 @@ def matches_of(rows: Iterable[Proposal]) -> list[Match]:
 
 
 def by_match(rows: Iterable[Proposal]) -> list[Proposal]:
-    """The rows by teacher and student, as the records have them."""
+    """The rows ordered by teacher and student, as in the records."""
     return sorted(rows, key=lambda row: (row.match.teacher.slot, row.match.student.slot))

@@ -36,12 +36,12 @@ class StepRecords:
     lineage: list[dict[str, Any]]
     tasks: list[dict[str, Any]]
     notes: list[str]
-    """Lines for the person watching; they are not written down."""
+    """Lines for the console; they are not stored."""
     evals: list[dict[str, Any]] = field(default_factory=list)
     completions: list[dict[str, Any]] = field(default_factory=list)
 
     def append_to(self, directory: RunDirectory) -> None:
-        """Writes the records; a step whose metrics are there has all of them."""
+        """Writes the records, metrics last: a step with a line of metrics is complete."""
         directory.append("tasks", self.tasks)
         directory.append("matches", self.matches)
         directory.append("lineage", self.lineage)
@@ -52,12 +52,12 @@ class StepRecords:
 
 
 def share(flags: Iterable[bool]) -> float | None:
-    """The share of True; None of nothing."""
+    """The share of True; None without any flag."""
     return mean(float(flag) for flag in flags)
 
 
 def proposal_metrics(rows: Sequence[Proposal], domain: Domain) -> dict[str, float | None]:
-    """How well these proposals did. Means over valid tasks, but for validity, reward and length."""
+    """Metrics of proposals. Means over valid tasks, except validity, reward and length."""
     valid = [row for row in rows if row.task is not None]
     measured = [row.measures for row in valid if row.measures]
     return {
@@ -71,7 +71,7 @@ def proposal_metrics(rows: Sequence[Proposal], domain: Domain) -> dict[str, floa
 
 
 def answer_metrics(rows: Sequence[Proposal]) -> dict[str, float | None]:
-    """How well the attempts at these proposals did."""
+    """Metrics of the attempts at these proposals."""
     attempts = [attempt for row in rows for attempt in row.attempts]
     return {
         "parsed_frac": share(attempt.text is not None for attempt in attempts),
@@ -89,7 +89,7 @@ def mean_reward(member: Member, rows: Sequence[Proposal]) -> float | None:
 
 
 ENGINE_METRICS = frozenset({"mismatch_kl", "ess", "is_clip_frac"})
-"""How far the sampler is from the learner: recorded under `engine/`."""
+"""How far the sampler's distribution is from the learner's: recorded under `engine/`."""
 SUMMED = frozenset({"generated_tokens", "rollouts", "trained_tokens", "trained_samples", "updates"})
 
 
@@ -98,8 +98,8 @@ def check_budget(
     rows: Iterable[Proposal | Replay],
     practice: Iterable[BufferAttempt] = (),
 ) -> None:
-    """Holds what the engine generated in a step, by slot, against the step's own completions: a
-    step that asks an engine for more than it records would make a member look cheaper than it is.
+    """Compares what the engine generated in a step, by slot, with the completions that the step
+    records. A step that generates more than it records would make a member look cheaper than it is.
     Raises RuntimeError: they differ."""
     completions = [completion for row in rows for completion in row.completions]
     completions += [attempt.completion for attempt in practice]
@@ -125,12 +125,12 @@ def member_metrics(
     generated: Generated,
     domain: Domain,
 ) -> dict[str, float | None]:
-    """One member's step: what it did, what it cost and where it stands.
+    """One member's metrics of a step: results, cost and rating.
 
-    `generated_tokens` and `rollouts` count what the engine generated for the member;
-    `trained_tokens`, `trained_samples` and `updates` what it learned from. They make two
-    populations comparable. A single agent meets nobody, so it has no rating. A member that trains
-    on attempts outside the matches (`practice`) also has `buffer_solve_rate` and `buffer_reward`.
+    The cost makes populations comparable: `generated_tokens` and `rollouts` count what the engine
+    generated, `trained_tokens`, `trained_samples` and `updates` what the member learned from. A
+    single agent has no rating. A member that trains on attempts outside the matches (`practice`)
+    also has `buffer_solve_rate` and `buffer_reward`.
     """
     proposed = [row for row in rows if row.match.teacher is member]
     attempted = [row for row in rows if row.match.student is member]
@@ -177,7 +177,7 @@ def win_rates(matches: Sequence[Mapping[str, Any]], invalid_counts: bool) -> dic
 def role_metrics(
     members: Mapping[str, Mapping[str, float | None]],
 ) -> dict[str, dict[str, float | None]]:
-    """Of the members' metrics (by name) those of each role: means, and sums of what is `SUMMED`."""
+    """The metrics of each role from those of its members: means, and sums of `SUMMED` ones."""
     roles: dict[str, dict[str, float | None]] = {}
     for role in dict.fromkeys(name.rpartition("_")[0] for name in members):
         of_role = [metrics for name, metrics in members.items() if name.rpartition("_")[0] == role]
@@ -193,7 +193,7 @@ def role_metrics(
 
 
 def flatten(prefix: str, values: Mapping[str, float | None]) -> dict[str, float]:
-    """`<prefix>/<name>` of all values that are known."""
+    """`<prefix>/<name>` for all values that are not None."""
     return {f"{prefix}/{name}": value for name, value in values.items() if value is not None}
 
 
@@ -207,7 +207,7 @@ def step_record(
     wins: Mapping[str, float],
     domain: Domain,
 ) -> dict[str, Any]:
-    """What a step adds to its line of `metrics.jsonl`; see the module's docstring.
+    """The step's line of `metrics.jsonl`; see the module's docstring.
 
     `updates` and `generated` are by slot, `wins` (see `win_rates`) by name. The host adds
     `time/...`, callbacks the rest.
@@ -261,16 +261,16 @@ def task_records(step: int, rows: Sequence[Proposal]) -> list[dict[str, Any]]:
 
 
 def past_metrics(student: str, rows: Sequence[Proposal]) -> dict[str, Any]:
-    """What a past opponent (`student_1@25`) did with the tasks that it was given."""
+    """Metrics of a past opponent (`student_1@25`)."""
     valid = [row for row in rows if row.match.student.name == student and row.task is not None]
     rate = mean(row.solve_rate for row in valid)
     return {"past/student": student, **flatten("past", {"tasks": len(valid), "solve_rate": rate})}
 
 
 def nothing_valid(rows: Sequence[Proposal]) -> list[str]:
-    """One line, with an example, when there are proposals and none of them became a task.
+    """A note with an example if no proposal of the step is valid.
 
-    Such a step teaches nobody to solve; step after step it means that base and prompts do not fit.
+    Such a step teaches no student; many in a row mean that base and prompts do not fit together.
     """
     if not rows or any(row.task is not None for row in rows):
         return []
@@ -285,5 +285,5 @@ def nothing_valid(rows: Sequence[Proposal]) -> list[str]:
 
 
 def shorten(text: str, longest: int = 200) -> str:
-    """The text on one line, as Python would write it, cut after so many characters."""
+    """The text's `repr`, cut after `longest` characters."""
     return repr(text) if len(text) <= longest else f"{text[:longest]!r}..."

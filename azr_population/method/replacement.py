@@ -1,9 +1,9 @@
-"""Replacement: who makes room for the children of whom (population based training, PBT).
+"""Replacement: which members are replaced, and by children of which parents (population based
+training, PBT).
 
-Fitness is the number by which members of one sub-population are compared: ratings compare within
-it only, because all its members meet the same other side. Source: PopuLoRA's replacement step (the
-worst members are replaced by children of better ones); Jaderberg et al. 2017 for PBT. Shares,
-elites and the child's rating are ours.
+Fitness compares members of one sub-population only, because ratings mean nothing across roles.
+Source: PopuLoRA's replacement step (the worst members are replaced by children of better ones);
+Jaderberg et al. 2017 for PBT. Shares, elites and the child's rating are ours.
 """
 
 import math
@@ -19,44 +19,45 @@ from azr_population.method.members import Member, Rating
 from azr_population.registry import Registry
 
 FITNESS: Registry[Callable[[Member, Sequence[float]], float]] = Registry("evolution.fitness")
-"""Functions of a member and its mean rewards of each step since the last replacement, or since its
-own birth where that was later. Higher is fitter; -inf where nothing is known."""
+"""Functions of a member and its mean reward per step since the last replacement or its birth,
+whichever is later. Higher is fitter; -inf: unknown."""
 
 
 @FITNESS.register(
     "conservative_rating", "mu - 3 sigma, Herbrich et al. 2006 (TrueSkill), section 4"
 )
 def conservative_rating(member: Member, rewards: Sequence[float]) -> float:
-    """The skill that the member has almost surely, in TrueSkill points."""
+    """The lower bound of the member's skill, in TrueSkill points."""
     return member.rating.conservative
 
 
 @FITNESS.register("mu", "mean of the TrueSkill belief")
 def mu(member: Member, rewards: Sequence[float]) -> float:
-    """The expected skill in TrueSkill points; does not hold a wide sigma against newcomers."""
+    """The expected skill in TrueSkill points; a wide sigma does not count against newcomers."""
     return member.rating.mu
 
 
 @FITNESS.register("constant", "the ablation of fitness")
 def constant(member: Member, rewards: Sequence[float]) -> float:
-    """The same for everybody: who goes is then a matter of its number, which says nothing."""
+    """The same for all: the slot number decides who is replaced, independent of skill."""
     return 0.0
 
 
 def measured(member: Member, rewards: Sequence[float]) -> float:
-    """What the host has measured; the conservative rating of whom it has not measured."""
+    """The measured skill; mu - 3 sigma for a member that was not measured."""
     return member.rating.conservative if member.skill is None else member.skill
 
 
 MEASURED = ("validation_eval", "crossplay")
 """Fitness that local runs measure before they replace; see `measured_fitness.py`."""
-FITNESS.register("validation_eval", "the best that fitness can know; of students")(measured)
+FITNESS.register("validation_eval", "students' greedy score on a separate eval")(measured)
 FITNESS.register("crossplay", "every student against the step's tasks of every teacher")(measured)
 
 
 @FITNESS.register("mean_reward", "PBT's moving average of the objective, Jaderberg et al. 2017")
 def mean_reward(member: Member, rewards: Sequence[float]) -> float:
-    """The mean of the interval's rewards, which depends on whom the member happened to meet."""
+    """The mean reward of the interval; it depends on the opponents that the member happened to
+    meet."""
     return math.fsum(rewards) / len(rewards) if rewards else -math.inf
 
 
@@ -116,7 +117,7 @@ def fitness_proportional(
     finite = np.isfinite(fitness)
     if not finite.any():
         return random(fitness, count, generator)
-    # What nobody measured competes as the worst.
+    # Members with unknown fitness compete as the worst.
     values = np.where(finite, fitness, fitness[finite].min())
     spread = values.max() - values.min()
     wheel = values - values.min() + base * spread if spread > 0 else np.ones(len(values))
@@ -124,20 +125,20 @@ def fitness_proportional(
 
 
 BLIND = frozenset({"random"})
-"""Selections that know no fitness: whichever parent comes first is chance as well."""
+"""Selections that ignore fitness, so the order of the parents is random too."""
 
 
 @SELECTION.register("random", "the ablation of parent selection")
 def random(fitness: Fitness, count: int, generator: np.random.Generator) -> list[int]:
-    """Any candidate, equally likely; only replacement presses towards the fit."""
+    """Any candidate, equally likely; selection pressure comes from replacement alone."""
     return [int(i) for i in generator.permutation(len(fitness))[:count]]
 
 
 REPLACEMENT: Registry[Callable[[Fitness, Sequence[int]], list[int]]] = Registry(
     "evolution.replacement"
 )
-"""Orders of dismissal: from fitness (float64 [n]) and step of birth ([n]), all indices, the first
-to be replaced in front. Elites are taken out afterwards."""
+"""Functions (fitness float64 [n], steps of birth [n]) -> all indices, the first to be replaced in
+front. Elites are removed afterwards."""
 
 
 @REPLACEMENT.register("worst", "replace worst, Whitley 1989 (GENITOR); PopuLoRA, abstract")
@@ -148,7 +149,7 @@ def worst(fitness: Fitness, born: Sequence[int]) -> list[int]:
 
 @REPLACEMENT.register("oldest", "regularized (aging) evolution, Real et al. 2019")
 def oldest(fitness: Fitness, born: Sequence[int]) -> list[int]:
-    """Who has lived longest goes first; among equally old ones the least fit."""
+    """The oldest go first; of equally old ones the least fit."""
     return sorted(worst(fitness, born), key=lambda index: born[index])
 
 
@@ -169,8 +170,8 @@ class Replacement:
 
 
 class PopulationBasedTraining:
-    """The replacement step that the `evolution` group of a run describes. Raises UserError: an
-    unknown name (the message lists the valid ones), option or value."""
+    """The replacement step by a run's `evolution` group. Raises UserError: an unknown name (the
+    message lists the valid ones), option or value."""
 
     def __init__(self, settings: EvolutionConfig) -> None:
         FITNESS.find(settings.fitness)
@@ -181,8 +182,8 @@ class PopulationBasedTraining:
         self._select(np.zeros(2), 1, np.random.default_rng(0))
 
     def replaced(self, size: int) -> int:
-        """How many members of a sub-population of `size` are replaced at a time, where as many are
-        neither elites nor too young: `fraction` of them, halves rounded up, at least one."""
+        """How many of `size` members are replaced at a time if enough are neither elites nor
+        protected newborns: `replace_fraction` of them, halves rounded up, at least one."""
         fraction = self.settings.replace_fraction
         return max(1, math.floor(fraction * size + 0.5)) if fraction > 0 else 0
 
@@ -206,12 +207,12 @@ class PopulationBasedTraining:
             members: all members of one role.
             rewards: each member's mean rewards since the last replacement, by name.
             generator: the only source of chance.
-            step: now; who is not `ready` yet goes by it.
+            step: the current step, for the grace period of newborns.
 
         Returns:
-            At most `len(members) - elites` replacements, the first victim first; fewer when the
-            others are too young. Every parent
-            survives the step, so plans can be carried out in any order.
+            At most `len(members) - elites` replacements, the first victim first; fewer if the
+            others are protected. Every parent survives the step, so replacements can be carried
+            out in any order.
         """
         fitness = np.array(self.fitness_of(members, rewards))
         victims = self._victims(fitness, members, step)
@@ -220,7 +221,7 @@ class PopulationBasedTraining:
         for victim in victims:
             chosen = self._select(fitness[survivors], min(2, len(survivors)), generator)
             if self.settings.selection not in BLIND:
-                # The order in which they were drawn is chance; X4 must know the better one.
+                # X4 (extrapolative) needs the better parent first.
                 chosen = [i for i in ranked(fitness[survivors]) if i in chosen]
             parents = [survivors[i] for i in chosen]
             plans.append(
@@ -234,11 +235,11 @@ class PopulationBasedTraining:
         return plans
 
     def inherited_rating(self, parents: Sequence[Rating], initial: Rating) -> Rating:
-        """What is believed of a child before its first match.
+        """A child's rating before its first match.
 
         mu is the mean of the parents' mu. The variance is the mean of the parents' variances plus
-        `widen` squared (what an operator does to skill is not known before it was measured), but
-        sigma is at most `initial.sigma`: of nobody is less known than of a beginner.
+        `child_sigma_increase` squared, because the operator's effect on skill is unknown. sigma is
+        at most `initial.sigma`.
         """
         mu = math.fsum(rating.mu for rating in parents) / len(parents)
         variance = math.fsum(rating.sigma**2 for rating in parents) / len(parents)

@@ -1,4 +1,4 @@
-"""What proposing and solving are worth."""
+"""Rewards of proposals and attempts."""
 
 import inspect
 import math
@@ -13,24 +13,24 @@ from azr_population.method.proposals import Attempt, Proposal, Replay
 from azr_population.registry import Registry
 
 INVALID = -0.5
-"""A proposal or answer of the right form that does not hold; AZR, equation 6."""
+"""An invalid proposal or wrong answer in the right format; AZR, equation 6."""
 UNPARSABLE = -1.0
-"""A completion of the wrong form; AZR, equation 6."""
+"""A completion in the wrong format; AZR, equation 6."""
 SOLVED = 1.0
 
 TEACHER_REWARDS: Registry[Callable[..., float]] = Registry("population.teacher_reward")
-"""Reward of a valid task: a function of the share of the matched student's attempts that solved it,
-or a `TeacherReward`, which has three parameters."""
+"""Rewards of a valid task: functions of its solve rate (the share of the matched student's attempts
+that solved it), or a `TeacherReward`, which has three parameters."""
 
 
 class TeacherReward(Protocol):
-    """A reward that sees what happened."""
+    """A reward that depends on more than the solve rate."""
 
     def __call__(
         self, proposal: Proposal, attempts: Sequence[Attempt], buffer: Container[Task]
     ) -> float:
-        """Of a valid `proposal`, the matched student's `attempts` at it, and the tasks known from
-        earlier steps."""
+        """The reward of a valid `proposal`, from the matched student's `attempts` and the `buffer`
+        of earlier tasks."""
 
 
 @TEACHER_REWARDS.register("adversarial", "PopuLoRA: zero-sum against the matched student")
@@ -41,37 +41,37 @@ def adversarial(solve_rate: float) -> float:
 
 @TEACHER_REWARDS.register("learnability", "AZR, equation 4")
 def learnability(solve_rate: float) -> float:
-    """1 - solve rate, but nothing for a task that nobody solved."""
+    """1 - solve rate, but 0 for a task that no attempt solved."""
     return 1.0 - solve_rate if solve_rate > 0 else 0.0
 
 
 @TEACHER_REWARDS.register("frontier", "ours: the variance of an attempt, scaled to 1")
 def frontier(solve_rate: float) -> float:
-    """4 p (1 - p): most for a task that half of the attempts solve."""
+    """4 p (1 - p): highest for a task that half of the attempts solve."""
     return 4.0 * solve_rate * (1.0 - solve_rate)
 
 
 @TEACHER_REWARDS.register("stock", "AZR's code, which departs from its equation 4 at both ends")
 def stock(solve_rate: float) -> float:
-    """As `learnability`, but -0.5 where that is 0: for what nobody or everybody solved."""
+    """As `learnability`, but -0.5 for a task that no attempt or every attempt solved."""
     return learnability(solve_rate) or INVALID
 
 
 STUDENT_REWARDS: Registry[Callable[[bool, bool], float]] = Registry("population.student_reward")
-"""Reward of an attempt by whether an answer was read in it, and whether that solved the task."""
+"""Rewards of an attempt: functions (parsed, solved) -> float."""
 
 
 @STUDENT_REWARDS.register("azr", "AZR, equation 6")
 def student_reward(parsed: bool, solved: bool) -> float:
-    """1 when solved, -0.5 when wrong, -1 when not even an answer."""
+    """1 for a right answer, -0.5 for a wrong one, -1 for an unparsable one."""
     if not parsed:
         return UNPARSABLE
     return SOLVED if solved else INVALID
 
 
 def count_copies(rows: Sequence[Proposal], earlier: Container[Task]) -> None:
-    """Sets `copies`: other proposals of the same program in these rows, whoever wrote them and with
-    whatever input, and one if the very task is known."""
+    """Sets `copies`: the number of other rows with the same program, by any teacher and with any
+    input, plus one if the task itself is in `earlier`."""
     counts = Counter((row.task.type, row.task.program) for row in rows if row.task is not None)
     for row in rows:
         if row.task is not None:
@@ -80,8 +80,8 @@ def count_copies(rows: Sequence[Proposal], earlier: Container[Task]) -> None:
 
 
 def teacher_reward_of(config: MembersConfig) -> Callable[[Proposal, Container[Task]], float]:
-    """The reward of a valid proposal, from the tasks known from earlier steps, by the function that
-    `population.teacher_reward` names. Raises UserError."""
+    """The function (proposal, earlier tasks) -> reward that `population.teacher_reward` names.
+    Raises UserError."""
     key = f"population.teacher_reward={config.teacher_reward}"
     function = TEACHER_REWARDS.find(config.teacher_reward).function
     parameters = inspect.signature(function).parameters.values()
@@ -99,7 +99,7 @@ def student_reward_of(config: MembersConfig) -> Callable[[bool, bool], float]:
 
 
 def _number(key: str, value: float) -> float:
-    """One NaN among rewards would make every advantage of its group one."""
+    """Refuses NaN, which would turn every advantage of its group into NaN."""
     if not isinstance(value, (int, float)) or not math.isfinite(value):
         raise UserError(f"{key} gave {value!r:.60}, and a reward is a finite number", key=key)
     return float(value)

@@ -1,7 +1,7 @@
 """The step: each line of `play_step` is one verb of the method, in the order in which it happens.
 
-How a verb is done is in the module it is imported from; callbacks of the host measure on the way
-(`callbacks.py`).
+Each verb is in the module it is imported from; the host's callbacks (`callbacks.py`) measure in
+between.
 
 Inside AZR the loop is AZR's: `hosts/azr/` calls the same functions in the same order (docs/azr.md).
 """
@@ -27,7 +27,7 @@ from azr_population.weights.breeding import Breeding, breed
 
 
 class SelfPlay:
-    """The population and all that a step needs. Programs of `held_out` tasks are refused."""
+    """A population with all that a step needs. Programs of `held_out` tasks are refused."""
 
     def __init__(self, config: Config, context: StepContext, held_out: Sequence[Task] = ()) -> None:
         self.config = config

@@ -1,4 +1,4 @@
-"""What members are asked with, and what judges them."""
+"""What a step needs around the population: engine, domain, format, referee."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,7 @@ from azr_population.referee import Referee, RefereeSettings
 
 @dataclass(frozen=True)
 class StepContext:
-    """The engine that speaks and learns for members, the domain and one of its formats, in which
-    they are asked, and the referee."""
+    """The engine, the domain, the prompt format and the referee of a step."""
 
     engine: TextEngine
     referee: Referee
@@ -22,7 +21,7 @@ class StepContext:
 
 
 def format_of(task: TaskConfig, base: BaseConfig) -> Format:
-    """How the run's members are asked. Raises UserError."""
+    """The prompt format of a run. Raises UserError."""
     return find_domain(task.domain).format(base.prompt_format)
 
 

@@ -1,4 +1,4 @@
-"""What members train on: who is credited for which row, and by how much."""
+"""Training samples: which rows a member trains on, and their advantages."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from azr_population.method.proposals import Attempt, Proposal, Replay, matches_o
 
 
 class ScoredCompletion(NamedTuple):
-    """A completion that its writer trains on; `value` is its reward, or what stands for it."""
+    """A completion that its writer trains on; `value` is its reward, or its baseline's value."""
 
     slot: int
     phase: str
@@ -25,9 +25,9 @@ class ScoredCompletion(NamedTuple):
     completion: Completion
     value: float
     of: Proposal | Attempt | None = None
-    """Where its advantage is noted."""
+    """Its advantage is also stored there."""
     raw: bool = False
-    """Whether `value` is its advantage already."""
+    """Whether `value` already is the advantage."""
 
 
 def proposals(rows: Iterable[Proposal]) -> list[ScoredCompletion]:
@@ -46,9 +46,8 @@ def attempts(
     config: PopulationConfig,
     generator: np.random.Generator,
 ) -> list[ScoredCompletion]:
-    """Students train on `config.batch_size` attempts: first at tasks of earlier steps, as many as
-    `replay_fraction` asks for and as teach something; the rest evenly from each match and over the
-    task types."""
+    """Students train on `config.batch_size` attempts: first those at replayed tasks that teach
+    something, up to `replay_fraction`; the rest are split evenly over matches and task types."""
     matches = matches_of(rows)
     played = Counter(match.student.name for match in matches)
     rest: dict[str, list[int]] = {}
@@ -71,8 +70,8 @@ def _attempts(
     config: PopulationConfig,
     generator: np.random.Generator,
 ) -> list[ScoredCompletion]:
-    """Up to `count` attempts at these rows' tasks: first one attempt of every task in random order,
-    then a second of each, and so on, because different tasks teach more than repeated ones."""
+    """Up to `count` attempts: first one for every task in random order, then a second for each, and
+    so on, because different tasks teach more than repeated ones."""
     baseline = BASELINES.find(config.student_advantage).function
     raw = config.student_advantage in RAW
     values = [
@@ -97,10 +96,8 @@ def choose_attempts(
     count: int,
     generator: np.random.Generator,
 ) -> list[tuple[int, int]]:
-    """Up to `count` attempts at these rows' tasks, (row, attempt) by number; see `attempts`.
-
-    `teaching` has for each row the attempts to choose from.
-    """
+    """Up to `count` attempts as indices (row, attempt); see `_attempts`. `teaching` has the
+    candidate attempts of each row."""
     by_type: dict[str, list[int]] = {}
     for number, row in enumerate(rows):
         if teaching[number]:
@@ -123,11 +120,10 @@ def choose_attempts(
 def advantages(
     rows: Sequence[ScoredCompletion], config: MembersConfig, by_token: bool = False
 ) -> list[float | None]:
-    """Values normalised over (member, phase, task type) by `population.advantage` (TRR++); None for
-    what teaches nothing.
+    """Advantages: values normalised over (member, phase, task type) by `population.advantage`
+    (TRR++); None for a row that teaches nothing.
 
-    They are also noted on what the rows are `of`. `by_token` weighs a row by its tokens, as veRL
-    does.
+    They are also stored in the row's `of`. `by_token` weights a row by its tokens, as veRL does.
     """
     normalised = [row for row in rows if not row.raw]
     normalised_values = iter(
@@ -147,8 +143,8 @@ def advantages(
 def samples(
     rows: Sequence[ScoredCompletion], config: MembersConfig, held: Container[int] = ()
 ) -> dict[int, list[TrainingSample]]:
-    """Each member's rows with their advantages, by slot. Rows that teach nothing are left out, but
-    for members in the slots `held`: near the base, by `kl_loss_coef`, they are held in all rows."""
+    """Each member's training samples, by slot. Rows that teach nothing are left out, except for
+    slots in `held`: the KL loss applies to all rows."""
     chosen: dict[int, list[TrainingSample]] = {}
     for row, value in zip(rows, advantages(rows, config), strict=True):
         of_member = chosen.setdefault(row.slot, [])
@@ -160,7 +156,7 @@ def samples(
 def advantage(
     rows: Sequence[Proposal], population: Population, replays: Sequence[Replay] = ()
 ) -> dict[int, list[TrainingSample]]:
-    """What each member learns from in a local step, by slot. Past opponents learn nothing."""
+    """Each member's training samples in a local step, by slot; past opponents have none."""
     generator = population.streams.numpy("attempts", population.step)
     matched = [row for row in rows if row.match in population.matches]
     trained = attempts(matched, replays, population.config, generator)
@@ -174,7 +170,7 @@ def update(
     credited: Mapping[int, list[TrainingSample]],
     hyperparameters: Mapping[int, Hyperparameters],
 ) -> dict[int, dict[str, float]]:
-    """Trains every member; the engine's figures by slot, and each member's number of `rows`."""
+    """Trains every member; returns the engine's metrics by slot, with the number of `rows`."""
     updates = engine.update(credited, hyperparameters)
     for slot, samples in credited.items():
         updates[slot]["rows"] = len(samples)

@@ -10,10 +10,10 @@ from azr_population.errors import UserError
 
 @dataclass(frozen=True)
 class LoraSpec:
-    """The shape of every adapter of a run; the fields mean what they mean in `peft.LoraConfig`.
+    """The shape of every adapter of a run; the fields are those of `peft.LoraConfig`.
 
-    `target_modules` are suffixes of module names (`q_proj`) or the single word `all-linear`, which
-    stands for every linear layer but the output head.
+    `target_modules` are suffixes of module names (`q_proj`), or `all-linear` for every linear layer
+    except the output head.
     """
 
     rank: int = 8
@@ -43,7 +43,8 @@ class Adapter:
 
 
 LARGEST = 1e4
-"""Values of a factor above this do not come from training, and the base's outputs overflow."""
+"""Largest magnitude of a factor that is accepted: training does not reach it, and beyond it the
+base's outputs overflow."""
 
 
 def is_finite(adapter: Adapter) -> bool:
@@ -52,7 +53,7 @@ def is_finite(adapter: Adapter) -> bool:
 
 
 def first_not_finite(adapter: Adapter) -> str | None:
-    """The first layer with a value that is NaN or Inf."""
+    """The first layer with a NaN or Inf; None if all values are finite."""
     for name, pair in adapter.factors.items():
         for factor in (pair.A, pair.B):
             # The sum is ten times as fast; where it overflows, the values are looked at.
@@ -62,21 +63,20 @@ def first_not_finite(adapter: Adapter) -> str | None:
 
 
 def refuse_unsound(adapter: Adapter, where: str) -> None:
-    """Raises `UserError` for values that are not finite, or that no training comes to."""
+    """Raises `UserError` for values that are not finite or above `LARGEST`."""
     if (layer := first_not_finite(adapter)) is not None:
         raise UserError(f"{where} holds a value that is not finite (NaN or Inf) in {layer}")
     for layer, pair in adapter.factors.items():
         largest = max(float(factor.abs().max()) for factor in (pair.A, pair.B))
         if largest > LARGEST:
             raise UserError(
-                f"{where} holds {largest:.3g} in {layer}; values beyond {LARGEST:g} come from no "
-                "training"
+                f"{where} holds {largest:.3g} in {layer}; at most {LARGEST:g} is accepted"
             )
 
 
 def refuse_misfit(first: Adapter, second: Adapter, who: str) -> None:
-    """Raises UserError unless both adapters have one rank, alpha, set of layers and shapes; `who`
-    the two are."""
+    """Raises UserError unless both adapters have the same rank, alpha, layers and shapes. `who`
+    names the two in the message."""
     for field in ("rank", "alpha"):
         values = getattr(first.spec, field), getattr(second.spec, field)
         if values[0] != values[1]:

@@ -16,14 +16,14 @@ from azr_population.weights.routing import Route, Stack, add_update, route_of
 class Bank:
     """P members' LoRA adapters on one base model, as dW = scaling * B A per target layer.
 
-    The base is frozen and keeps its own structure and state dict: each target layer (`nn.Linear`,
-    quantised subclasses of it, and GPT-2's `Conv1D`) gets a forward hook that adds the update of
-    the member that a row belongs to. Move the model to its device before building the bank.
+    The base is frozen, and its structure and state dict do not change: each target layer
+    (`nn.Linear`, its quantised subclasses, GPT-2's `Conv1D`) gets a forward hook that adds the
+    update of each row's member. Move the model to its device before building the bank.
 
-    `names` are the target layers' names in the base, in the model's own order; `slots` is P. The
-    factors live in `dtype` whatever the base's dtype is; a layer's output keeps the base's dtype.
+    `names` are the target layers in the model's order; `slots` is P. Factors have `dtype` whatever
+    the base's dtype; a layer's output keeps the base's dtype.
 
-    Raises UserError when no layer of the base matches `spec.target_modules`.
+    Raises UserError: no layer of the base matches `spec.target_modules`.
     """
 
     def __init__(
@@ -49,17 +49,17 @@ class Bank:
 
     @property
     def names(self) -> list[str]:
-        """The target layers by their names in the base model, in the model's order."""
+        """The target layers' names in the base, in the model's order."""
         return list(self._stacks)
 
     @property
     def device(self) -> torch.device:
-        """Where the factors are."""
+        """The factors' device."""
         return next(iter(self._stacks.values())).A.device
 
     def move(self, place: Callable[[Tensor], Tensor]) -> None:
-        """Puts what `place` makes of the factors, the same elsewhere, in their place; parameters
-        stay the same objects, and copies in other dtypes are dropped."""
+        """Replaces the factors' storage by `place(factors)`, for example on another device.
+        Parameters stay the same objects; cached copies in other dtypes are dropped."""
         for stack in self._stacks.values():
             stack.A.data, stack.B.data = place(stack.A.data), place(stack.B.data)
             for slot, (A, B) in enumerate(stack.pairs):
@@ -82,13 +82,12 @@ class Bank:
 
     @contextmanager
     def adapters_active(self, members: Tensor, dtype: torch.dtype | None = None) -> Iterator[None]:
-        """Inside, row i of every forward is treated by the adapter of slot `members[i]`.
+        """Inside the block, row i of every forward uses the adapter of slot `members[i]`.
 
-        With `dtype` a copy of the factors in it is applied, without gradients one that is made once
-        after they changed: a base in bfloat16 need not cast up and down in every layer.
-        `members` is a long tensor [rows], ascending; -1 in all of it is the bare base, as is the
-        model outside this block.
-        Gradient checkpointing recomputes during backward: call backward inside the block then.
+        `members` is a long tensor [rows], ascending; all -1 means the bare base, as outside the
+        block. With `dtype`, a copy of the factors in that dtype is used (cached while gradients are
+        off), so a base in bfloat16 need not cast in every layer. With gradient checkpointing call
+        backward inside the block, because it recomputes the forward.
         """
         listed = members.tolist()
         if members.dim() != 1 or not listed or listed != sorted(listed):
@@ -119,8 +118,8 @@ class Bank:
         return Adapter(self.spec, factors)
 
     def write(self, slot: int, adapter: Adapter) -> None:
-        """Replaces the member's factors, bit for bit. Raises UserError when the adapter does not
-        fit: other rank, alpha, layers, shapes or dtype. Nothing is changed then."""
+        """Replaces the member's factors, bit for bit. Raises UserError, without any change: the
+        adapter has another rank, alpha, layers, shapes or dtype."""
         self._check_fits(adapter)
         with torch.no_grad():
             for name, stack in self._stacks.items():
@@ -150,14 +149,14 @@ class Bank:
             )
         rows = x.reshape(route.rows, -1, x.shape[-1])
         rows = rows.to(route.dtype_for(rows, self.dtype))
-        # As it is, where it can be: what changes a view in place costs a copy in backward.
+        # Without a view where possible: changing a view in place costs a copy in backward.
         total = output if output.dim() == 3 else output.reshape(route.rows, -1, output.shape[-1])
         stack = self._stacks[name]
         return add_update(total, rows, stack, route, self.spec.scaling).view(output.shape)
 
 
 def layer_shape(layer: nn.Module) -> tuple[int, int]:
-    """(inputs, outputs) of a linear layer; Conv1D keeps its weight the other way round."""
+    """(inputs, outputs) of a linear layer; Conv1D stores its weight transposed."""
     if isinstance(layer, nn.Linear):
         return layer.in_features, layer.out_features
     inputs, outputs = next(layer.parameters()).shape
@@ -165,11 +164,11 @@ def layer_shape(layer: nn.Module) -> tuple[int, int]:
 
 
 def target_layers(model: nn.Module, spec: LoraSpec) -> dict[str, nn.Module]:
-    """The layers that `spec.target_modules` names, by PEFT's rules, in the model's order.
+    """The layers that match `spec.target_modules` by PEFT's rules, in the model's order.
 
-    A target is a suffix of a module's name at a dot; `all-linear` is every linear layer but the
-    output head. Raises UserError when nothing matches, or when part of a mixture of experts (whose
-    rows are no longer the batch's rows) would be matched.
+    A target is a suffix of a module's name at a dot; `all-linear` is every linear layer except the
+    output head. Raises UserError: nothing matches, or a target is in a mixture of experts, whose
+    rows are not the rows of the batch.
     """
     mixtures = [
         name.removesuffix("experts")
@@ -180,7 +179,7 @@ def target_layers(model: nn.Module, spec: LoraSpec) -> dict[str, nn.Module]:
     if "all-linear" in spec.target_modules:
         head = getattr(model, "get_output_embeddings", lambda: None)()
         layers = {name: module for name, module in linear.items() if module is not head}
-        # transformers 5 keeps the experts of a layer in one parameter, which is no linear layer.
+        # transformers 5 has all experts of a layer in one parameter, which is not a linear layer.
         mixed = mixtures
     else:
         layers = {

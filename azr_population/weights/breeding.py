@@ -1,4 +1,4 @@
-"""From a mix of operators to a child: the draw, sequences of operators, step sizes."""
+"""Breeding a child: draws an operator from a mix, applies sequences, adapts step sizes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,17 +13,17 @@ from azr_population.weights.adapter import Adapter, Factors, LoraSpec, is_finite
 from azr_population.weights.operator import OPERATORS, Operator
 
 PAPER_CODES = ("M1", "M2", "M3", "M4", "X1", "X2", "X3", "X4")
-"""The eight operators that PopuLoRA ships; others are off unless a mix names them."""
+"""The eight operators of PopuLoRA; others are only used if a mix names them."""
 ATTEMPTS = 8
-"""How often a child with a value that is not finite is drawn again before the step fails."""
+"""Attempts at a child with finite values before the step fails."""
 SMALLEST_STEP = 0.01
-"""An adapted step size stays above this share of what it would be unadapted: selection likes
-children that differ little from good parents, and step sizes would die out."""
+"""An adapted step size stays above this share of the configured one. Otherwise step sizes would
+vanish, because selection prefers children that differ little from good parents."""
 
 
 class Breeding(NamedTuple):
-    """How a child was made: the operator (or sequence, `svd_subspace+full_gaussian`), the options,
-    and those of them that are step sizes, by operator and option."""
+    """How a child was made: the operator (or sequence, `svd_subspace+full_gaussian`), its options,
+    and its step sizes by operator and option."""
 
     operator: str
     options: dict[str, Any]
@@ -37,8 +37,8 @@ def all_operators() -> list[Operator]:
 
 
 def get_operator(name: str) -> Operator:
-    """The operator, or the sequence of operators joined by `+`, of that name or path. Raises
-    UserError when there is none; the message lists the valid names."""
+    """The operator, or the sequence joined by `+`, of that name or path. Raises UserError: unknown;
+    the message lists the valid names."""
     entries = [OPERATORS.find(part.strip()) for part in str(name).split("+")]
     steps = tuple(replace(entry.function, name=entry.name) for entry in entries)
     if len(steps) == 1:
@@ -52,7 +52,7 @@ def get_operator(name: str) -> Operator:
     def in_turn(
         parents: Sequence[Adapter], generator: torch.Generator, **options: float | None
     ) -> Adapter:
-        """The first operator takes the parents, each other one the child so far."""
+        """The first operator takes the parents, each further one the child so far."""
         for step in steps:
             prefix = f"{step.name}."
             chosen = {
@@ -83,17 +83,17 @@ def breed(
     adapt: float = 0.0,
     inherited: Mapping[str, float] | None = None,
 ) -> tuple[Adapter, Breeding]:
-    """One child, by an operator drawn from the mix, and how it was made.
+    """One child by an operator drawn from the mix, and how it was made.
 
-    `mix` gives operators (or sequences) their weights; those that need more parents than there are
-    are left out. `parents` come with the better one first. `options` are given by operator, and
-    hold in sequences too, unless given for the sequence: {"dare+full_gaussian": {"dare.p": 0.5}}.
-    With `adapt` = tau > 0 the operator's step sizes are multiplied by exp(tau N(0, 1)) (log-normal
-    self-adaptation, Schwefel 1981): of those in `inherited` (`full_gaussian.eps`: the step sizes of
-    the first parent), or else of the options. A child that is not finite is drawn again.
+    `mix` has the weights of operators (or sequences); those that need more parents than given are
+    left out. `parents`: the better one first. `options` are by operator; they also apply inside a
+    sequence unless the sequence has its own: {"dare+full_gaussian": {"dare.p": 0.5}}. With
+    `adapt` = tau > 0 the operator's step sizes are multiplied by exp(tau N(0, 1)) (log-normal
+    self-adaptation, Schwefel 1981), starting from `inherited` (the first parent's step sizes, such
+    as `full_gaussian.eps`) or else from the options. A child that is not finite is drawn again.
 
-    Raises UserError for an unknown operator or option, weights that leave nothing to draw, parents
-    that do not fit, and after `ATTEMPTS` children that were not finite.
+    Raises UserError: an unknown operator or option, nothing to draw, parents that do not fit, or
+    `ATTEMPTS` children in a row that are not finite.
     """
     candidates = {
         name: get_operator(name) for name, weight in mix.items() if _weight(name, weight) > 0
@@ -128,7 +128,7 @@ def breed(
 
 
 def options_of(chosen: Operator, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What `options`, given by operator, say about this operator or sequence."""
+    """The options of this operator or sequence, from `options` by operator."""
     parts = {
         f"{step.name}.{key}": value
         for step in chosen.steps
@@ -138,7 +138,7 @@ def options_of(chosen: Operator, options: Mapping[str, Mapping[str, Any]]) -> di
 
 
 def step_sizes(chosen: Operator) -> dict[str, str]:
-    """Its step sizes: `full_gaussian.eps` -> the option's name in `chosen` itself."""
+    """Its step sizes: `full_gaussian.eps` -> the option's name in `chosen`."""
     sizes = {
         f"{s.name}.{s.step_size}": s.step_size for s in chosen.steps or [chosen] if s.step_size
     }
@@ -146,9 +146,9 @@ def step_sizes(chosen: Operator) -> dict[str, str]:
 
 
 def dry_run(mix: Mapping[str, float], options: Mapping[str, Mapping[str, Any]], rank: int) -> None:
-    """Makes a child of tiny parents of that rank by every operator that the mix may draw. Raises
-    UserError for what would otherwise stop a run at its first replacement: unknown names, options
-    out of range, options that contradict each other or the rank."""
+    """Makes a child of tiny parents of that rank by every operator of the mix. Raises UserError for
+    anything that would stop a run at its first replacement: unknown names, options out of range,
+    options that contradict each other or the rank."""
     for name in (*mix, *options):
         chosen = get_operator(name)
         resolved = chosen.resolve(options_of(chosen, options))

@@ -35,15 +35,15 @@ def make_child(
     settings: Sequence[str] = (),
     rank: int | None = None,
 ) -> str:
-    """Writes the child's PEFT folder; returns what was made, in one line.
+    """Writes the child's PEFT folder; returns a one-line summary.
 
     Args:
-        name: the operator's, or several joined by `+`.
-        parents: their PEFT folders, the better one first.
+        name: an operator, or several joined by `+`.
+        parents: PEFT folders, the better parent first.
         out: the child's folder, which must not exist.
-        seed: of the operator's draws, and of the conversion to another rank.
+        seed: seed of the operator and of the conversion to another rank.
         settings: options of the operator, as `eps=0.1`.
-        rank: what all parents are brought to first.
+        rank: the rank to which all parents are converted first.
 
     Raises:
         UserError: an unknown operator or option, the wrong number of parents, or parents of

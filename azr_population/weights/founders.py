@@ -1,4 +1,4 @@
-"""Founders that somebody has trained before: `population.init_from`."""
+"""Founders from existing adapters: `population.init_from`."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,24 +17,24 @@ from azr_population.weights.peft_folder import (
 
 
 def check_founders(sources: Iterable[str], rank: int) -> None:
-    """Refuses adapters that are not there, are no plain LoRA or have too high a rank, before any
-    weights are read; a name on the Hub costs a small download. Raises UserError."""
+    """Checks the adapters before any weights are read; for a name on the Hub its config is
+    downloaded. Raises UserError: an adapter is missing, not a plain LoRA, or has too high a
+    rank."""
     for source in dict.fromkeys(sources):
         _refuse_rank(source, int(read_config(_folder(source, [CONFIG_FILE]))["r"]), rank)
 
 
 def load_founder(source: str, fresh: Adapter, generator: torch.Generator) -> Adapter:
-    """The adapter as a member of this run, with exactly its own dW (up to the rounding of another
-    alpha).
+    """The adapter as a member of this run with the same dW, up to rounding if alpha differs.
 
     Args:
-        source: a PEFT folder (a run's member is one), or the name of one on the Hub.
-        fresh: a member of the run that has learned nothing (B = 0): its rank, alpha, layers and
-            dtype are the run's. It stands in for layers that the adapter leaves alone.
-        generator: draws the further rows of A where the run's rank is higher.
+        source: a PEFT folder (such as a run's member), or its name on the Hub.
+        fresh: an untrained member of the run (B = 0); it has the run's rank, alpha, layers and
+            dtype, and supplies layers that the adapter lacks.
+        generator: draws the additional rows of A if the run's rank is higher.
 
     Raises:
-        UserError: no adapter, of a higher rank, of layers or shapes that the run does not have.
+        UserError: not an adapter, a higher rank, or layers or shapes that the run does not have.
     """
     adapter = load_adapter(_folder(source, [CONFIG_FILE, WEIGHTS_FILE]))
     spec = fresh.spec
@@ -59,7 +59,7 @@ def load_founder(source: str, fresh: Adapter, generator: torch.Generator) -> Ada
         for name, pair in adapter.factors.items()
     }
     padded = convert(Adapter(adapter.spec, factors), spec.rank, spec.alpha, generator)
-    # In the run's order of layers, which not every file keeps.
+    # In the run's order of layers; files may have another.
     return Adapter(
         spec, {name: padded.factors.get(name, fresh.factors[name]) for name in fresh.factors}
     )
@@ -74,7 +74,7 @@ def _refuse_rank(source: str, rank: int, highest: int) -> None:
 
 
 def _folder(source: str, files: Sequence[str]) -> Path:
-    """The adapter's folder; from the Hub, only these files."""
+    """The adapter's folder; from the Hub only these files are downloaded."""
     folder = Path(source).expanduser()
     if (folder.parent / "config.yaml").is_file():
         return folder.parent / "members" / folder.name  # RUN/MEMBER

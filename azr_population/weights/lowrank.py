@@ -18,14 +18,14 @@ from torch.nn.functional import pad
 from azr_population.weights.adapter import Adapter, Factors, LoraSpec
 
 ROW_NORM = 3**-0.5
-"""Length of the rows of a child's A: that of U(-1/sqrt(in), 1/sqrt(in)), PEFT's start."""
+"""Expected norm of a row of U(-1/sqrt(in), 1/sqrt(in)), PEFT's initialisation of A."""
 
 
 class Spectrum(NamedTuple):
     """The thin SVD dW = left diag(singular) right of one layer's update.
 
-    `left` [out, k], `singular` [k], descending, `right` [k, in]; float64. Beyond what the layer's
-    shape allows singular values and vectors are zero.
+    `left` [out, k], `singular` [k], descending, `right` [k, in]; float64. If k exceeds the layer's
+    full rank, the remaining singular values and vectors are zero.
     """
 
     left: Tensor
@@ -33,18 +33,18 @@ class Spectrum(NamedTuple):
     right: Tensor
 
     def factors(self, rank: int, dtype: torch.dtype) -> Factors:
-        """The best approximation of that rank (Eckart-Young), by `scaled`."""
+        """Factors (see `scaled`) of the best approximation of that rank (Eckart-Young)."""
         left = self.left[:, :rank] * self.singular[:rank]
         return scaled(left, self.right[:rank], dtype)
 
 
 def decompose(B: Tensor, A: Tensor) -> Spectrum:
-    """The SVD of B [out, k] @ A [k, in], of any real dtype; the factors have to be finite."""
+    """The SVD of B [out, k] @ A [k, in]; any real dtype, finite values."""
     Q_B, R_B = torch.linalg.qr(B.double())
     Q_A, R_A = torch.linalg.qr(A.double().mT)
     U, singular, Vt = torch.linalg.svd(R_B @ R_A.mT, full_matrices=False)
     right = Vt @ Q_A.mT
-    # The sign of a pair of singular vectors is free: a fixed probe decides it.
+    # The sign of a pair of singular vectors is arbitrary: a fixed probe chooses it.
     probe = torch.arange(1, A.shape[1] + 1, dtype=torch.float64, device=A.device).sin()
     signs = torch.where(right @ probe < 0, -1.0, 1.0)
     missing = B.shape[1] - len(singular)
@@ -56,16 +56,16 @@ def decompose(B: Tensor, A: Tensor) -> Spectrum:
 
 
 def scaled(left: Tensor, right: Tensor, dtype: torch.dtype) -> Factors:
-    """Factors of left @ right, whose rows of `right` [r, in] have length 1, scaled as a fresh LoRA:
-    rows of A as long as PEFT initialises them."""
+    """Factors of left @ right, scaled like a fresh LoRA: rows of A have the norm of PEFT's
+    initialisation. The rows of `right` [r, in] have norm 1."""
     return Factors((right * ROW_NORM).to(dtype), (left / ROW_NORM).to(dtype).contiguous())
 
 
 def convert(adapter: Adapter, rank: int, alpha: float, generator: torch.Generator) -> Adapter:
-    """The adapter with another rank and alpha, and the same dW = alpha/rank B A where it can be.
+    """The adapter with another rank and alpha, and the same dW = alpha/rank B A if possible.
 
-    Another alpha: B is scaled, dW stays. A higher rank: rows drawn like PEFT's start are added to A
-    and zero columns to B, dW stays and the new components can be learned. A lower rank: the best
+    Another alpha: B is scaled, dW stays. A higher rank: A gets new rows from PEFT's initialisation
+    and B zero columns, so dW stays and the new components can be learned. A lower rank: the best
     approximation of dW (Eckart-Young), with the singular values in B and orthogonal rows in A.
     """
     spec = LoraSpec(rank, alpha, adapter.spec.target_modules)
@@ -93,10 +93,10 @@ def convert(adapter: Adapter, rank: int, alpha: float, generator: torch.Generato
 
 
 def mean_cosine(adapters: Sequence[Adapter]) -> float | None:
-    """The mean over pairs of cos(dW_i, dW_j), in [-1, 1]; None where no pair has two updates.
+    """The mean over pairs of cos(dW_i, dW_j), in [-1, 1]; None without a pair.
 
-    Adapters may have different ranks; they must adapt the same layers. A member that has not
-    learned yet (dW = 0) has no direction and is left out.
+    Adapters must have the same layers; ranks may differ. Untrained members (dW = 0) have no
+    direction and are left out.
     """
     products = inner_products(adapters)
     norms = products.diagonal().sqrt()
@@ -111,8 +111,8 @@ def mean_cosine(adapters: Sequence[Adapter]) -> float | None:
 def inner_products(adapters: Sequence[Adapter]) -> Tensor:
     """<dW_i, dW_j> for every pair; float64 [P, P].
 
-    dW is never formed: <B A, D C> is the sum of (B^T D) * (A C^T), rank by rank. All members'
-    factors are laid side by side, so that one product holds every pair.
+    dW is never formed: <B A, D C> is the sum of (B^T D) * (A C^T). All members' factors are
+    concatenated, so that one product has every pair.
     """
     ranks = [adapter.spec.rank for adapter in adapters]
     overlap = torch.zeros(sum(ranks), sum(ranks), dtype=torch.float64)

@@ -1,7 +1,6 @@
 """The README.md of an adapter's folder: what it is, where it comes from, how to load it.
 
-It names its base and never the path to it, which is nobody else's business and another one on every
-machine.
+It has the name of the base but never its local path.
 """
 
 import json
@@ -12,7 +11,7 @@ from pathlib import PurePath
 from azr_population.weights.adapter import Adapter
 
 NANO = "nano/weights"
-"""How the path of the embedded base ends, wherever the package lies."""
+"""The end of the embedded base's path."""
 
 _CARD = """\
 ---
@@ -37,14 +36,14 @@ model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), ".
 
 
 def base_name(base: str) -> str:
-    """What a base is called: a name on the Hub as it is, a folder without its path."""
+    """The name of a base: a name on the Hub as it is, a folder without its path."""
     if base.endswith(NANO):
         return "nano"
     return base if re.fullmatch(r"\w[\w.-]*/[\w.-]+", base) else PurePath(base).name
 
 
 def model_card(adapter: Adapter, base: str, facts: Mapping[str, object]) -> str:
-    """The text of the card; `facts` are listed line by line."""
+    """The text of the card with one line per fact."""
     name = base_name(base)
     nano = name == "nano"
     listed = "".join(f"- {key}: {value}\n" for key, value in facts.items())

@@ -1,4 +1,4 @@
-"""What an operator is: a pure function of parents and a generator, and what is known about it."""
+"""The `Operator` class: a pure function of parents and a generator, with its options and bounds."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +19,9 @@ Variation = Callable[..., Adapter]
 class Operator:
     """A weight-space mutation (one parent) or crossover (two parents, the better one first).
 
-    `code` is the paper's (M1..X4); `defaults` are its options with their values, None where the
-    operator draws one; `ranges` their limits, both ends included; `step_size` names the option that
-    says how far a child lies from its parent, where there is one.
+    `code` is the paper's (M1..X4); `defaults` are its options with their values, None if the
+    operator draws the value; `ranges` are their inclusive bounds; `step_size` is the option that
+    sets the distance between child and parent, if any.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Operator:
     function: Variation
     step_size: str | None = None
     steps: tuple["Operator", ...] = ()
-    """Of a sequence, whose options carry the operator's name: `full_gaussian.eps`."""
+    """The operators of a sequence; its options have their names as prefix: `full_gaussian.eps`."""
 
     @property
     def summary(self) -> str:
@@ -45,11 +45,11 @@ class Operator:
     ) -> Adapter:
         """The child: same spec, layers, shapes and dtype as the first parent.
 
-        The parents are left as they are; the same generator state gives the same child (bit for
-        bit on the CPU). More parents than the operator takes are ignored.
+        Parents do not change; the same generator state gives the same child (bit for bit on the
+        CPU). Surplus parents are ignored.
 
-        Raises UserError for an unknown or impossible option, too few parents, parents that do not
-        fit together, and parents with values that are not finite.
+        Raises UserError: an unknown option or a value out of bounds, too few parents, parents that
+        do not fit together, or parents with values that are not finite.
         """
         resolved = self.resolve(options)
         if len(parents) < self.parents:
@@ -66,7 +66,7 @@ class Operator:
             return self.function(used, generator, **resolved)
 
     def resolve(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The operator's options with the given values in place; raises UserError as above."""
+        """The operator's options, updated by the given ones; raises UserError as above."""
         for key, value in options.items():
             if key not in self.defaults:
                 names = ", ".join(self.defaults) or "none"
@@ -93,9 +93,9 @@ def operator(
     ranges: Mapping[str, tuple[float, float]] | None = None,
     step_size: str | None = None,
 ) -> Callable[[Variation], Operator]:
-    """Decorator: makes an operator of a function; its keyword options become `defaults`.
+    """Decorator that makes a function an operator; its keyword options become `defaults`.
 
-    With a `name` it is registered. Without one it is called by its path, `module.function`.
+    With a `name` it is registered; without one, its name is its path, `module.function`.
     """
 
     def register(function: Variation) -> Operator:

@@ -2,14 +2,14 @@
 
 Names and operations are PopuLoRA's (arXiv 2605.16727); where the paper gives no value, the defaults
 are those of the independent package populora 0.4.5. Combining parents means combining B1 A1 and
-B2 A2, never A and B apart: (B1 + B2)(A1 + A2) would add the cross terms B1 A2 and B2 A1, which no
-parent learned. A sum of two updates has rank 2 r and is cut back to the best rank r.
+B2 A2, never A and B separately: (B1 + B2)(A1 + A2) would add the cross terms B1 A2 and B2 A1, which
+no parent learned. A sum of two updates has rank 2 r and is truncated to the best rank r.
 
-B A = (B G)(G^-1 A) for every invertible G: an operator that makes new factors has to choose one.
-Ours are those of a fresh LoRA: the rows of A orthogonal and as long as PEFT initialises them
-(1/sqrt 3), the singular values all in B. A child then trains like any other member, and a component
-that an operator has set to zero is only zero in B, so that it can be learned anew (a symmetric
-split, sqrt(S) on both sides, would leave it at a saddle without gradient).
+B A = (B G)(G^-1 A) for every invertible G, so an operator that makes new factors has to choose one.
+Ours resemble a fresh LoRA: the rows of A are orthogonal with the norm of PEFT's initialisation
+(1/sqrt 3), and B has the singular values. A child then trains like any other member. A component
+that an operator sets to zero is zero in B only, so it can be learned again; a symmetric split
+(sqrt(S) on both sides) would leave it at a saddle point without gradient.
 """
 
 import math
@@ -24,7 +24,8 @@ from azr_population.weights.lowrank import decompose, scaled
 from azr_population.weights.operator import operator
 
 NEGLIGIBLE = 1e-6
-"""Singular values below this share of the largest are rounding: their vectors mean nothing."""
+"""Singular values below this share of the largest are rounding errors; their vectors are
+arbitrary."""
 
 
 @operator(
@@ -41,8 +42,8 @@ def svd_structured(
     """Rescales the singular values of dW at random and turns its singular bases a little.
 
     dW = U S V^T becomes U (I + eps K) S exp(eps z) (I + eps L)^T V^T with z ~ N(0, 1) and K, L the
-    skew parts (M - M^T)/2 of N(0, 1) matrices. Exact, of rank <= r; depends on dW only. Components
-    that are zero stay out of the rotation: their vectors are arbitrary.
+    skew parts (M - M^T)/2 of N(0, 1) matrices. Exact, of rank <= r; depends on dW only. Zero
+    components are not rotated, because their vectors are arbitrary.
     """
     pairs, r = list(parents[0].factors.values()), parents[0].spec.rank
     like = pairs[0].B
@@ -75,9 +76,9 @@ def layer_selective_gaussian(
 ) -> Adapter:
     """Adds Gaussian noise to the factors of a random share of the layers.
 
-    At least one layer. The noise of each factor has eps times that factor's own standard deviation.
-    Noise on all of dW would have full rank: noise on the factors stays within rank r; relative to
-    dW it is about sqrt(2) eps large, and a factor that is zero stays zero.
+    At least one layer. Each factor's noise has eps times the factor's standard deviation. Noise on
+    dW would have full rank; noise on the factors stays within rank r. Relative to dW it is about
+    sqrt(2) eps, and a zero factor stays zero.
     """
     names = list(parents[0].factors)
     count = max(1, int(fraction * len(names)))
@@ -97,8 +98,8 @@ def component_masking(
 ) -> Adapter:
     """Sets a random ceil(rho r) of the r singular components of dW to zero, in every layer.
 
-    Exact, of rank r - ceil(rho r); dW depends on the parent's dW only. The rows of A stay, so what
-    was dropped can be learned anew.
+    Exact, of rank r - ceil(rho r); dW depends on the parent's dW only. The rows of A stay, so
+    dropped components can be learned again.
     """
     pairs, r = list(parents[0].factors.values()), parents[0].spec.rank
     scores = torch.rand(len(pairs), r, generator=generator, device=generator.device)
@@ -123,7 +124,7 @@ def full_gaussian(
 ) -> Adapter:
     """Adds Gaussian noise to the factors of every layer.
 
-    As `layer_selective_gaussian`, everywhere.
+    As `layer_selective_gaussian` with all layers.
     """
     return _noisy(parents[0], set(parents[0].factors), eps, generator)
 
@@ -174,7 +175,7 @@ def _with_noise(factor: Tensor, eps: float, generator: torch.Generator) -> Tenso
 
 
 def _normal(shape: Sequence[int], generator: torch.Generator, like: Tensor) -> Tensor:
-    """Standard normals drawn where the generator lives, moved to where `like` does."""
+    """Standard normals drawn on the generator's device, moved to that of `like`."""
     return torch.randn(tuple(shape), generator=generator, device=generator.device).to(
         like.device, torch.float64
     )
@@ -194,11 +195,11 @@ def _skew(matrix: Tensor) -> Tensor:
 def dare(parents: Sequence[Adapter], generator: torch.Generator, *, p: float = 0.7) -> Adapter:
     """Drops each parent's update at random, rescales what is left, and averages the two.
 
-    DARE drops single entries of dW, which gives full rank. Here whole columns of dW (what the layer
-    reads from one input) fall with probability p and the others are multiplied by 1/(1-p). Every
-    entry of dW then has DARE's own law, so the mean, the variance, and the noise on each output for
-    a given input are the same; but entries of one column fall together. This is a product on A's
-    side and exact; the mean of both parents, of rank 2r, is cut back to the best rank r.
+    DARE drops single entries of dW, which gives full rank. Here whole columns of dW (one input
+    each) are dropped with probability p and the others are multiplied by 1/(1-p). Every entry of dW
+    has the same distribution as in DARE, so the mean, the variance and the noise on each output for
+    a given input are equal; but entries of one column are dropped together. This is exact, as a
+    product on A's side; the mean of both parents, of rank 2r, is truncated to the best rank r.
     """
     children = []
     for pairs in zip(*(parent.factors.values() for parent in parents), strict=True):
@@ -215,7 +216,7 @@ def dare(parents: Sequence[Adapter], generator: torch.Generator, *, p: float = 0
 
 @operator("layer_wise", code="X2", parents=2, reference="PopuLoRA X2")
 def layer_wise(parents: Sequence[Adapter], generator: torch.Generator) -> Adapter:
-    """Takes each layer whole from one parent or the other, with equal chances. Exact."""
+    """Takes each layer as a whole from one of the parents, with equal probability. Exact."""
     names = list(parents[0].factors)
     choices = torch.randint(2, (len(names),), generator=generator, device=generator.device)
     factors = []
@@ -237,8 +238,8 @@ def svd_subspace(
 ) -> Adapter:
     """Takes the first k singular components of dW from one parent, the rest from the other.
 
-    k is uniform in 1..r-1 unless given, the same in all layers. Exact: the sum has rank r as it is.
-    Depends on the parents' dW only.
+    k is uniform in 1..r-1 unless given, the same in all layers. Exact: the sum has rank r. Depends
+    on the parents' dW only.
     """
     r = parents[0].spec.rank
     if r < 2:
@@ -275,8 +276,8 @@ def extrapolative(
 ) -> Adapter:
     """Goes from the weaker parent through the better one and beyond: w + eta (b - w).
 
-    The better parent is the first; eta is uniform in eta_min..eta_max, the same in all layers. On
-    dW, so without cross terms; the sum, of rank 2r, is cut back to the best rank r.
+    The better parent is the first; eta is uniform in eta_min..eta_max, the same in all layers. It
+    acts on dW, so there are no cross terms; the sum, of rank 2r, is truncated to the best rank r.
     """
     if eta_min > eta_max:
         raise UserError(f"extrapolative: eta_min={eta_min:g} is above eta_max={eta_max:g}")

@@ -24,7 +24,7 @@ CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
 PREFIX = "base_model.model."
 _DTYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
-"""What factors are stored in; torch adds and multiplies no smaller floats."""
+"""Accepted dtypes of factors; torch cannot add and multiply smaller floats."""
 
 UNSUPPORTED = (
     "use_dora", "use_rslora", "lora_bias", "rank_pattern", "alpha_pattern", "modules_to_save",
@@ -32,12 +32,12 @@ UNSUPPORTED = (
     "target_parameters", "lora_ga_config", "corda_config", "eva_config", "megatron_config",
     "alora_invocation_tokens", "arrow_config", "use_bdlora",
 )  # fmt: skip
-"""Fields of LoraConfig that must be empty or false: with them an adapter is another thing than
-alpha/r B A on linear layers, one rank and alpha for all."""
+"""Fields of LoraConfig that must be empty or false: otherwise the adapter is not alpha/r B A on
+linear layers with one rank and alpha."""
 
 LARGEST_SETTINGS = {"r": 4096, "lora_alpha": 1e6}
 LARGEST_SCALING = 1e4
-"""Far above what anybody trains with; beyond, a product of factors is soon no number at all."""
+"""Far above any trained adapter's scaling; beyond it products of factors overflow."""
 
 
 def save_adapter(
@@ -49,11 +49,11 @@ def save_adapter(
 ) -> None:
     """Writes the member as a PEFT folder: complete or not at all.
 
-    `base_model` is the path or hub name of the base (`base_model_name_or_path`); `readme` is listed
-    in README.md line by line (lineage, rating). With `overwrite` an existing adapter folder is
-    replaced as a whole.
+    `base_model` is the path or hub name of the base (`base_model_name_or_path`); `readme` has the
+    facts of README.md (lineage, rating), a line each. With `overwrite` an existing adapter folder
+    is replaced as a whole.
 
-    Raises UserError when the folder exists already or cannot be written.
+    Raises UserError: the folder already exists or cannot be written.
     """
     folder = Path(folder)
     if folder.exists() and not overwrite:
@@ -71,9 +71,9 @@ def save_adapter(
 
 
 def load_adapter(folder: str | os.PathLike[str]) -> Adapter:
-    """The member in a PEFT folder, its tensors as stored (dtype kept), on the CPU. Raises UserError
-    when the folder is not a LoRA folder, is damaged, or uses a variant of LoRA that is not dW =
-    alpha/r B A with one rank and alpha for all layers."""
+    """The member in a PEFT folder, with its stored dtype, on the CPU. Raises UserError: the folder
+    is not a LoRA folder, is damaged, or uses a variant of LoRA that is not dW = alpha/r B A with
+    one rank and alpha for all layers."""
     folder = Path(folder)
     config = read_config(folder)
     tensors = _read_tensors(folder / WEIGHTS_FILE)
@@ -133,7 +133,7 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _shown(value: object) -> str:
-    """The value for a message; Python does not write out integers of over 4,300 digits."""
+    """The value for a message; Python refuses to print integers of over 4,300 digits."""
     huge = isinstance(value, int) and value.bit_length() > 64
     return "a huge integer" if huge else f"{value!r:.60}"
 
@@ -144,13 +144,13 @@ def _write_files(
     save_file(peft_tensors(adapter), folder / WEIGHTS_FILE, metadata={"format": "pt"})
     config = peft_config(adapter, base_model)
     (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    # safetensors makes its file readable to nobody else, and a server often is somebody else.
+    # safetensors makes its file readable for its owner only, but a server may be another user.
     shutil.copymode(folder / CONFIG_FILE, folder / WEIGHTS_FILE)
     (folder / "README.md").write_text(model_card(adapter, base_model, readme), encoding="utf-8")
 
 
 def peft_tensors(adapter: Adapter) -> dict[str, torch.Tensor]:
-    """The factors by their names in PEFT's file, contiguous and where they are."""
+    """The factors by their names in PEFT's file, contiguous, on their device."""
     tensors: dict[str, torch.Tensor] = {}
     for name, pair in adapter.factors.items():
         tensors[f"{PREFIX}{name}.lora_A.weight"] = pair.A.detach().contiguous()
@@ -159,9 +159,9 @@ def peft_tensors(adapter: Adapter) -> dict[str, torch.Tensor]:
 
 
 def peft_config(adapter: Adapter, base_model: str) -> dict[str, object]:
-    """What PEFT's adapter_config.json says of the adapter."""
+    """The content of PEFT's adapter_config.json."""
     spec = adapter.spec
-    # vLLM and older PEFT do not know the word all-linear in a list: the layers' own names do.
+    # vLLM and older PEFT reject all-linear in a list, so the layers' names are written.
     targets = set(spec.target_modules)
     if "all-linear" in targets:
         targets = {name.rpartition(".")[2] for name in adapter.factors}

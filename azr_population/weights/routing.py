@@ -1,8 +1,8 @@
-"""How the rows of one batch reach the factors of the members they belong to.
+"""Routing: each row of a batch is multiplied by the factors of its member.
 
-A batch is sorted by member, so it is a run of segments, one per member, each with two products on
-its own rows. (One batched product over members, padded to the longest segment, is no faster in a
-step of the nano base.)
+A batch is sorted by member, so it consists of one segment per member, with two products each. (One
+batched product over members, padded to the longest segment, was not faster in a step of the nano
+base.)
 """
 
 from collections import Counter
@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 COPIED_TOKENS = 12
-"""Tokens per member from which on a CPU applies a copy of float32 factors in the base's dtype: for
-few tokens its float32 products are faster than those in bfloat16."""
+"""Tokens per member from which a CPU uses a copy of float32 factors in the base's dtype: for fewer
+tokens products in float32 are faster than in bfloat16."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,11 @@ class Stack:
     _copies: dict[torch.dtype, tuple[tuple[int, int], Tensor, Tensor]] = field(default_factory=dict)
 
     def served(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """A and B in `dtype`: themselves, or a copy, which is made again once they have changed.
+        """A and B in `dtype`: the stacks themselves, or a cached copy that is renewed after
+        changes.
 
-        Changes are told by torch's version counters, which the leaves share with the stacks: a
-        write through `.data` goes unnoticed.
+        Changes are detected by torch's version counters, which leaves and stacks share; a write
+        through `.data` is not detected.
         """
         if dtype == self.A.dtype:
             return self.A, self.B
@@ -47,7 +48,7 @@ class Stack:
         return A, B
 
     def drop_copies(self) -> None:
-        """Frees them; they are made again when they are asked for."""
+        """Frees the cached copies; they are made again when needed."""
         self._copies.clear()
 
 
@@ -70,19 +71,19 @@ class Route:
 
 @lru_cache(maxsize=32)
 def route_of(members: tuple[int, ...], dtype: torch.dtype) -> Route:
-    """The route of these members; a batch that writes has the same one for many tokens."""
+    """The route of these members, cached, because decoding uses one for many tokens."""
     return Route(members, dtype)
 
 
 def add_update(output: Tensor, x: Tensor, stack: Stack, route: Route, scaling: float) -> Tensor:
-    """output + scaling * B A x for each row's own member; may change `output` in place.
+    """output + scaling * B A x with the factors of each row's member; may change `output` in place.
 
     `x` is [rows, tokens, in] in the dtype of the product, `output` [rows, tokens, out] in any;
     the result has `output`'s shape and dtype.
     """
     if torch.is_grad_enabled():
         alone = len(route.present) == 1 and output.is_contiguous()
-        # In float32 the update stays beside: a sum in another order would end other digits.
+        # In float32 the update is added at the end: another order of summation changes digits.
         if alone and x.dtype == output.dtype != torch.float32:
             A, B = stack.pairs[route.present[0]]
             added: Tensor = _Added.apply(output, x, A.to(x.dtype), B.to(x.dtype), scaling)
@@ -94,8 +95,8 @@ def add_update(output: Tensor, x: Tensor, stack: Stack, route: Route, scaling: f
 
 
 class _Added(torch.autograd.Function):
-    """output + scaling * B A x for one member, in `output`'s place: the update is never by itself
-    in memory, and is rounded once, with what it is added to."""
+    """output + scaling * B A x for one member, in place: the update is never stored separately, and
+    is rounded once, after the addition."""
 
     @staticmethod
     def forward(
@@ -128,7 +129,7 @@ def segment_update(x: Tensor, stack: Stack, route: Route, scaling: float) -> Ten
     """
     parts = []
     for member, rows in zip(route.present, x.split(route.counts), strict=True):
-        # In the products' dtype; gradients reach the masters through the cast.
+        # In the products' dtype; gradients reach the float32 factors through the cast.
         A, B = (factor.to(x.dtype) for factor in stack.pairs[member])
         parts.append((rows @ A.t() * scaling) @ B.t())
     return parts[0] if len(parts) == 1 else torch.cat(parts)
